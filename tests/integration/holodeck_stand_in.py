@@ -68,8 +68,8 @@ FILES = {
             )
 
         class Session:
-            def __init__(self, documents):
-                self.documents, self.asked = documents, []
+            def __init__(self, documents, search):
+                self.documents, self.search, self.asked = documents, search, []
 
             async def send(self, message):
                 self.asked.append(message)
@@ -80,13 +80,13 @@ FILES = {
                 if message == "variables":
                     return result(json.dumps({name: os.environ.get(name) for name in ("SHOP", "PATH")}))
                 if message == "silent":
-                    return result("", [{"name": "kb_search", "arguments": {}}], token_usage=usage(0, 0))
+                    return result("", [{"name": self.search, "arguments": {}}], token_usage=usage(0, 0))
                 found = [line for line in self.documents if set(line.split()) & set(message.split())]
-                first = {"name": "kb_search", "arguments": {"query": message}, "call_id": "b"}
+                first = {"name": self.search, "arguments": {"query": message}, "call_id": "b"}
                 other = {"name": "price", "args": {"item": 1}, "call_id": "a"}
                 results = [
                     {"name": "price", "result": 5, "call_id": "a"},
-                    {"name": "kb_search", "result": "; ".join(found), "call_id": "b"},
+                    {"name": self.search, "result": "; ".join(found), "call_id": "b"},
                 ]
                 return result("%d: %s" % (len(self.asked), "; ".join(found)), [first, other], results)
 
@@ -94,11 +94,11 @@ FILES = {
                 log("closed after %d" % len(self.asked))
 
         class Backend:
-            def __init__(self, documents):
-                self.documents = documents
+            def __init__(self, documents, search):
+                self.documents, self.search = documents, search
 
             async def create_session(self):
-                return Session(self.documents)
+                return Session(self.documents, self.search)
 
             async def teardown(self):
                 log("torn down")
@@ -108,13 +108,14 @@ FILES = {
             async def select(agent, tool_instances, mode):
                 log("made for %s by %s with %s" % (mode, agent.fields["name"], agent.fields.get("claude")))
                 base = pathlib.Path(agent_base_dir.get())
-                documents = []
+                documents, names = [], []
                 for tool in agent.fields.get("tools") or ():
                     if "source" in tool:
+                        names.append(tool["name"] + "_search")
                         try:
                             documents += (base / tool["source"]).read_text().splitlines()
                         except OSError as error:
                             raise ToolInitializerError("tool %r: %s" % (tool["name"], error)) from error
-                return Backend(documents)
+                return Backend(documents, names[0] if names else None)
         """,
 }

@@ -21,6 +21,7 @@ from tests.integration.model_server import (
     serving,
     words,
 )
+from tests.support import agenteval, environment, results_in, statuses
 
 from agenteval.core.authentic import Seal
 from agenteval.core.errors import ConfigError
@@ -549,7 +550,8 @@ def test_many_at_once_load_it_once(local_model: Path, monkeypatch: pytest.Monkey
 def test_a_model_that_is_not_there(tmp_path: Path) -> None:
     problem = vectors(["x"], embedding_model(f"local/{tmp_path}/missing"))
     assert isinstance(problem, LlmError)
-    assert str(problem).startswith(f"local/{tmp_path}/missing cannot be used: ")
+    needed = " (needed: a static model of model2vec)"
+    assert str(problem).startswith(f"local/{tmp_path}/missing cannot be used{needed}: ")
 
 
 def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -569,3 +571,53 @@ def test_it_does_not_judge(local_model: Path) -> None:
 
     with pytest.raises(LlmError, match="makes embeddings only"):
         asyncio.run(run())
+
+
+# Through the whole program
+
+
+LIVE = """\
+[eval]
+description = "Facts about the shop"
+type = "accuracy"
+targets.agents = ["*"]
+
+[[eval.cases]]
+prompt = "alike"
+output = { similar = "refund money", threshold = 0.7 }
+
+[[eval.cases]]
+prompt = "unlike"
+output = { similar = "refund money", threshold = 0.7 }
+"""
+
+
+@pytest.mark.parametrize("name", ["openai/m", "azure/m", "ollama/m", "local"])
+def test_similar_in_a_whole_run(
+    server: ModelServer, tmp_path: Path, name: str, request: pytest.FixtureRequest
+) -> None:
+    server.respond = lambda asked: embeds(asked, words(asked.embedded or ""))
+    chosen = f"local/{request.getfixturevalue('local_model')}" if name == "local" else name
+    (tmp_path / ".agentci/evals").mkdir(parents=True)
+    (tmp_path / ".agentci/evals/shop.toml").write_text(LIVE)
+    answers = {"alike": "money refund", "unlike": "cat dog"}
+    (tmp_path / "agent.py").write_text(f"def reply(request):\n    return {answers}[request['input']]\n")
+    (tmp_path / "agenteval.yaml").write_text(
+        f"agents: {{default: {{python: 'agent:reply'}}}}\nembeddings: {chosen}\n"
+    )
+    variables = {
+        "OPENAI_BASE_URL": f"{server.url}/v1",
+        "OPENAI_API_KEY": KEY,
+        "AZURE_OPENAI_ENDPOINT": server.url,
+        "AZURE_OPENAI_API_KEY": KEY,
+        "OLLAMA_HOST": server.url,
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    ended = agenteval("run", cwd=tmp_path, env=environment(**variables))
+    assert ended.status == 1, ended.text
+    results = results_in(tmp_path)
+    assert list(statuses(results).values()) == ["passed", "failed"]
+    scores = [case.scores[0].score for suite in results.suites for case in suite.cases]
+    assert scores == [pytest.approx(1.0, abs=1e-6), pytest.approx(0.0, abs=0.2)]
+    # The expected text and both answers, once each; a model on this machine asks nobody.
+    assert len(server.asked) == (0 if name == "local" else 3)

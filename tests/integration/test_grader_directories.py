@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from tests.support import agenteval
+from tests.support import agenteval, environment
 
 SUITE = """\
 evaluations: {metrics: [{type: code, grader: "graders.shop:grade"}]}
@@ -43,3 +44,52 @@ def test_no_module_of_the_working_directory_hides_one_of_the_standard_library(re
     )
     ended = agenteval("run", "suites/agent.yaml", "--out", "out", cwd=repository)
     assert ended.status == 0, ended.text
+
+
+class TestVariablesOfEnvFiles:
+    """Graders get the variables of the project's ``.env`` files, which HoloDeck loads into its own process."""
+
+    GRADER = """\
+import os
+
+
+def grade(context):
+    from agenteval.grader import GraderResult
+
+    found = {name: os.environ.get(name) for name in ("SHOP", "SHOP_TOKEN", "OF_JOB", "GITHUB_OUTPUT")}
+    return GraderResult(score=1.0, passed=True, reason=str(found))
+"""
+
+    @pytest.fixture
+    def graded(self, repository: Path) -> Path:
+        grader(repository / "suites", self.GRADER)
+        (repository / ".env").write_text("SHOP=of the working directory\nOF_JOB=of the file\n")
+        (repository / "suites/.env").write_text("SHOP=unused\nSHOP_TOKEN=tok-0123456789\nGITHUB_OUTPUT=/tmp/x\n")
+        return repository
+
+    def reasons(self, repository: Path) -> dict[str, str]:
+        env = environment() | {"OF_JOB": "of the job"}
+        ended = agenteval("run", "suites/agent.yaml", "--out", "out", cwd=repository, env=env)
+        assert ended.status == 0, ended.text
+        results = json.loads((repository / "out/results.json").read_text())
+        (turn,) = results["suites"][0]["cases"][0]["iterations"][0]["turns"]
+        return {score["id"]: score["reason"] for score in turn["scores"]}
+
+    def test_graders_get_them_and_their_secrets_are_masked(self, graded: Path) -> None:
+        found = self.reasons(graded)
+        assert found == {
+            "grade": "{'SHOP': 'of the working directory', 'SHOP_TOKEN': '***', 'OF_JOB': 'of the job', "
+            "'GITHUB_OUTPUT': None}"
+        }
+        assert "tok-0123456789" not in (graded / "out/results.json").read_text()
+
+    def test_metrics_of_agenteval_yaml_do_not(self, graded: Path) -> None:
+        (graded / "suites/own.py").write_text(
+            "import os\n\nfrom agenteval.grader import Outcome\n\n\n"
+            "def metric(observation):\n    return Outcome(1.0, reason=os.environ.get('SHOP', 'none'))\n"
+        )
+        (graded / "suites/agenteval.yaml").write_text(
+            "agents: {default: {python: 'agent:reply'}}\nmetrics: [{python: 'own:metric'}]\n"
+        )
+        (graded / "agent.py").rename(graded / "suites/agent.py")
+        assert self.reasons(graded)["metric"] == "none"

@@ -107,6 +107,49 @@ def test_without_the_package_one_message_has_the_command_that_installs_it(projec
     assert line.endswith("-m pip install 'holodeck-ai[openai-agents]' exceptiongroup")
 
 
+class TestValidate:
+    """``validate`` checks the project; only ``run`` makes the index, which asks a model."""
+
+    def validate(self, project: Path, packages: Path, *arguments: str) -> Ended:
+        variables = environment() | {"PYTHONPATH": str(packages)}
+        return agenteval("validate", *arguments, "agent.yaml", cwd=project, env=variables)
+
+    def test_a_missing_package_is_one_warning_with_the_command_that_installs_it(
+        self, project: Path, tmp_path: Path
+    ) -> None:
+        ended = self.validate(project, tmp_path)
+        assert (ended.status, ended.err) == (0, "")
+        first, warning = ended.out.splitlines()
+        assert first == "agent.yaml: ok, holodeck, 2 cases"
+        assert warning.startswith("warning: agent.yaml:5: agent: HoloDeck runs this agent, and ")
+        assert warning.endswith("-m pip install 'holodeck-ai[openai-agents]' exceptiongroup")
+
+    def test_the_package_reads_the_project_without_an_index(self, project: Path, stand_in: Path) -> None:
+        ended = self.validate(project, stand_in)
+        assert (ended.status, ended.out) == (0, "agent.yaml: ok, holodeck, 2 cases\n"), ended.text
+        dry = run(project, stand_in, "agent.yaml", "--dry-run")
+        assert dry.status == 0, dry.text
+        assert not (project / "log.txt").exists()
+
+    def test_a_refused_project_is_a_mistake(self, project: Path, stand_in: Path) -> None:
+        (project / "agent.yaml").write_text(PROJECT.replace("gpt-4o-mini", "refused"))
+        ended = self.validate(project, stand_in)
+        assert ended.status == 2
+        (mistake,) = shown(ended.text)
+        assert mistake.title == "agent: HoloDeck refuses the project: model.name: no such model"
+
+    def test_another_agent_needs_no_package(self, project: Path, tmp_path: Path) -> None:
+        (project / "answers.jsonl").write_text('{"case": "hours", "response": "1"}\n')
+        ended = self.validate(project, tmp_path, "--agent", "replay:answers.jsonl")
+        assert (ended.status, "HoloDeck" in ended.text) == (0, False), ended.text
+
+    def test_a_dry_run_needs_what_the_run_needs(self, project: Path, tmp_path: Path) -> None:
+        ended = run(project, tmp_path, "agent.yaml", "--dry-run")
+        assert ended.status == 2
+        (mistake,) = shown(ended.text)
+        assert mistake.title.startswith("agent: HoloDeck runs this agent, and ")
+
+
 def test_failures_of_the_agent_are_errors_of_their_cases(project: Path, stand_in: Path) -> None:
     only(project, "raise", "fail", "silent")
     run(project, stand_in, "agent.yaml")

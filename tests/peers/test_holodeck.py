@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.integration.model_server import (
 from tests.support import AGENTEVAL, Ended, environment
 
 PYTHON = Path(os.environ.get("HOLODECK_PYTHON") or Path(__file__).with_name("holodeck") / ".venv/bin/python")
+PUBLISHED = Path(__file__).parents[1] / "data/published/holodeck"
 DIMENSIONS = 1536
 LONG_S = 600
 FAQ = [
@@ -139,14 +142,16 @@ def write(folder: Path, project: str = PROJECT) -> None:
 def run(folder: Path, models: ModelServer) -> Ended:
     address = f"{models.url}/v1"
     (folder / ".env").write_text(f"JUDGE_URL={address}\nOPENAI_BASE_URL={address}\nOPENAI_API_BASE={address}\n")
-    variables = environment(OPENAI_API_KEY=KEY, AGENTEVAL_PYTHON=str(PYTHON), HOME=str(folder))
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
-        variables.pop(name, None)
+    return started(folder, {"OPENAI_API_KEY": KEY}, without=("OPENAI_BASE_URL", "OPENAI_API_BASE"))
+
+
+def started(folder: Path, variables: Mapping[str, str], without: Iterable[str]) -> Ended:
+    """Run a project with some variables, and without others of the environment."""
+    own = environment(AGENTEVAL_PYTHON=str(PYTHON), HOME=str(folder))
+    kept = {name: value for name, value in own.items() if name not in without} | dict(variables)
     command = [str(AGENTEVAL), "run", "agent.yaml", "--out", "out"]
     # The imports of HoloDeck alone take longer than other commands.
-    done = subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=LONG_S, check=False
-    )
+    done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, timeout=LONG_S, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
@@ -179,10 +184,101 @@ def test_a_project_runs_unchanged(tmp_path: Path, models: ModelServer) -> None:
     assert asked[0].body["instructions"] == "Answer the customers of the shop.\n"
 
 
+# The documents of published projects, in their form; the originals are not needed to show what agenteval does.
+DOCUMENTS = {
+    "ticket-routing": {
+        "data/ticket_categories.json": [
+            {
+                "id": "billing",
+                "name": "Billing",
+                "content": "Charges and refunds",
+                "routing_department": "billing",
+                "sla_hours": "4",
+                "keywords": "refund",
+            }
+        ]
+    },
+    "content-moderation": {
+        "data/moderation_rules.md": "# Rules\n\nFinancial scams are removed.\n",
+        "data/category_definitions.json": [
+            {
+                "subcategory_id": "scams",
+                "category_name": "spam",
+                "subcategory_name": "scams",
+                "examples": "Double your money",
+                "description": "Financial scams",
+            }
+        ],
+    },
+}
+# In the response formats of the projects.
+DECISIONS = {
+    "ticket-routing": {
+        "category": "billing",
+        "urgency": "high",
+        "routing_department": "billing",
+        "confidence_score": 0.9,
+        "reasoning": "It is about money.",
+    },
+    "content-moderation": {
+        "decision": "approve",
+        "violations": [],
+        "reasoning": "No rule is broken.",
+        "confidence_score": 0.9,
+    },
+}
+JUDGEMENT = {
+    "score": 9,
+    "reason": "as the criteria ask",
+    "truths": ["t"],
+    "claims": ["c"],
+    "verdicts": [{"verdict": "yes", "reason": None}],
+}
+
+
+def decide(name: str, asked: RecordedQuestion) -> Answer:
+    """Play an agent that uses its first tool once and then decides, and judges that are content."""
+    if asked.path.split("?")[0].endswith("/embeddings"):
+        return respond(asked)
+    if not asked.path.split("?")[0].endswith("/responses"):
+        return says(asked, json.dumps(JUDGEMENT))
+    last = asked.body["input"][-1]
+    if last.get("type") == "function_call_output":
+        return responds(asked, json.dumps(DECISIONS[name]))
+    return responds(asked, {"name": asked.body["tools"][0]["name"], "arguments": {"query": last["content"]}})
+
+
+@pytest.mark.parametrize(("name", "cases"), [("ticket-routing", 3), ("content-moderation", 6)])
+def test_published_projects_run_unchanged(tmp_path: Path, models: ModelServer, name: str, cases: int) -> None:
+    shutil.copytree(PUBLISHED / name, tmp_path, dirs_exist_ok=True)
+    for file, content in {"instructions/system-prompt.md": "Decide.\n", **DOCUMENTS[name]}.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(content if isinstance(content, str) else json.dumps(content))
+    models.respond = partial(decide, name)
+    # Only `.env` has the keys.
+    variables = {
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_BASE_URL": f"{models.url}/v1",
+        "OPENAI_API_BASE": f"{models.url}/v1",
+        "AZURE_OPENAI_API_KEY": KEY,
+        "AZURE_OPENAI_ENDPOINT": models.url,
+    }
+    (tmp_path / ".env").write_text("".join(f"{key}={value}\n" for key, value in variables.items()))
+    # Judges have the address that the environment names.
+    ended = started(tmp_path, {"OPENAI_BASE_URL": variables["OPENAI_BASE_URL"]}, without=variables)
+    assert ended.status == 0, ended.text
+    found = turns(tmp_path)
+    assert len(found) == cases
+    for (turn,) in found.values():
+        assert json.loads(turn["response"]) == DECISIONS[name]
+        assert len(turn["tool_calls"]) == 1
+        assert {score["status"] for score in turn["scores"]} == {"scored"}
+
+
 @pytest.mark.parametrize(
     ("change", "status", "message"),
     [
-        (("provider: openai, name: gpt-4o-mini", "provider: openai, name: ' '"), 2, "model.name: must not be empty"),
+        (("provider: openai, name: gpt-4o-mini", "provider: openai, name: ' '"), 2, "name: must not be empty"),
         (("data/handbook.md", "data/none.md"), 3, "HoloDeck cannot index the documents: "),
     ],
 )

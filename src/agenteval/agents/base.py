@@ -13,7 +13,7 @@ from pydantic import InstanceOf
 from agenteval.agents.reply_parts import raise_error
 from agenteval.agents.tool_calls import protocol_calls
 from agenteval.core.arguments import JsonObject, problems
-from agenteval.core.errors import AgentError
+from agenteval.core.errors import AgentError, Problem
 from agenteval.results.case import ToolCall, Usage
 from agenteval.suite.json_path import keys_of
 
@@ -141,6 +141,23 @@ class RemarkingAgent(Protocol):
 
     def remarks(self) -> Remarks:
         """Return what it noticed so far."""
+        ...
+
+
+@runtime_checkable
+class CheckedAgent(Protocol):
+    """An agent whose start calls models, so that it is checked in another way if nothing may be called."""
+
+    async def check(self) -> Sequence[Problem]:
+        """Check what the start checks before it calls a model.
+
+        Returns:
+            What this machine lacks to run the agent.
+
+        Raises:
+            ConfigError: the definition cannot be used on any machine.
+            UserCodeError: code of the user's environment cannot be loaded.
+        """
         ...
 
 

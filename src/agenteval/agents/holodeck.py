@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from agenteval.agents.base import Reply, Request, reply_from_json
 from agenteval.agents.worker_sessions import AgentInWorker
-from agenteval.core.errors import AgentError, AgentImportError, ConfigError, UserCodeError, agent_problem
+from agenteval.core.errors import AgentError, AgentImportError, ConfigError, Problem, UserCodeError, agent_problem
 from agenteval.suite.formats.registry import holodeck_project
 from agenteval.suite.holodeck_project import HolodeckProject
 from agenteval.suite.model import AgentSpec
@@ -41,8 +43,29 @@ class HolodeckAgent(AgentInWorker):
             ConfigError: HoloDeck is missing in the interpreter, or refuses the project.
             UserCodeError: the documents cannot be indexed, or that takes too long.
         """
+        await self._asked("start")
+
+    async def check(self) -> Sequence[Problem]:
+        """Let HoloDeck read the project, without an index of its documents, which asks a model.
+
+        Returns:
+            HoloDeck is missing in the interpreter.
+
+        Raises:
+            ConfigError: HoloDeck refuses the project.
+            UserCodeError: HoloDeck cannot be imported.
+        """
+        missing = await self._asked("check")
+        return () if missing is None else (agent_problem(self._spec.where, str(missing)),)
+
+    async def send(self, session: str, request: Request) -> Reply:
+        """Send one turn to a session."""
+        return reply_from_json(await self._call("send", session, request.prompt, not request.history))
+
+    async def _asked(self, function: str) -> Any:
+        """Call a function that makes or checks the agent."""
         try:
-            await asyncio.wait_for(self._call("start"), timeout=_START_S)
+            return await asyncio.wait_for(self._call(function), timeout=_START_S)
         except AgentImportError as error:
             raise UserCodeError(agent_problem(self._spec.where, str(error))) from None
         except AgentError as error:
@@ -52,7 +75,3 @@ class HolodeckAgent(AgentInWorker):
         except TimeoutError:
             message = f"HoloDeck took longer than {_START_S:g} s to make the agent"
             raise UserCodeError(agent_problem(self._spec.where, message)) from None
-
-    async def send(self, session: str, request: Request) -> Reply:
-        """Send one turn to a session."""
-        return reply_from_json(await self._call("send", session, request.prompt, not request.history))

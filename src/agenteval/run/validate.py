@@ -28,22 +28,29 @@ def validate(settings: Settings) -> list[str]:
         settings: the settings of the run; nothing is written.
 
     Returns:
-        Lines about the files and their warnings.
+        Lines about the files and their warnings; a package that only the agent needs is one of the warnings.
 
     Raises:
         ConfigError: the run would not start; the error contains the problems that the run would report.
     """
-    return checked(resolve_run(settings))
+    return checked(resolve_run(settings), may_lack=True)
 
 
-def checked(spec: RunSpec) -> list[str]:
+def checked(spec: RunSpec, *, may_lack: bool = False) -> list[str]:
     """Return the lines of `validate` about a run.
+
+    Args:
+        spec: the run.
+        may_lack: a package that only the agent needs may be missing on this machine.
 
     Raises:
         ConfigError: the run would not start.
     """
     with users_code(spec.setup, spec.redact):
-        warnings = dict.fromkeys((*check(make_plan(spec)), *spec.warnings, *_unavailable(spec)))
+        found = check(make_plan(spec))
+        if found.lacking and not may_lack:
+            raise ConfigError(found.lacking)
+        warnings = dict.fromkeys((*found.notices, *map(str, found.lacking), *spec.warnings, *_unavailable(spec)))
     lines = (
         *map(_configuration, spec.configs),
         *map(_suite, spec.suites),

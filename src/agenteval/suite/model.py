@@ -60,11 +60,19 @@ MetricKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position in a suite file."""
+    """A position in a suite file.
+
+    Attributes:
+        directory: directory of the file, from which modules are imported.
+        file: the file, as in messages.
+        line: the line in it.
+        variables: additional environment variables of user code that the suite names here.
+    """
 
     directory: str = ""
     file: str = ""
     line: int | None = None
+    variables: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ import importlib.metadata
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 PACKAGE = "holodeck-ai"
@@ -75,6 +76,25 @@ class _Running:
 _AGENTS: dict[str, _Running] = {}
 
 
+async def check(project: Mapping[str, Any]) -> str | None:
+    """Check a project without its documents and models.
+
+    Args:
+        project: as for ``start``.
+
+    Returns:
+        Which package is missing, with the command that installs it.
+
+    Raises:
+        HolodeckError: the installed package is too old or refuses the project.
+    """
+    missing = _missing(project["agent"]["model"]["provider"])
+    if missing is None:
+        with _refusals(_imported(project)) as parts:
+            _agent(parts, project)
+    return missing
+
+
 async def start(project: Mapping[str, Any]) -> None:
     """Make an agent, with the index of its documents.
 
@@ -118,29 +138,50 @@ def _running(project: Mapping[str, Any]) -> _Running:
 
 
 async def _backend(project: Mapping[str, Any]) -> Any:
-    _check_installed(project["agent"]["model"]["provider"])
+    missing = _missing(project["agent"]["model"]["provider"])
+    if missing is not None:
+        raise HolodeckError(missing)
+    parts = _imported(project)
+    try:
+        with _refusals(parts):
+            agent = _agent(parts, project)
+            return await parts.selector.select(agent, tool_instances=None, mode="test")
+    except parts.indexing_error as error:
+        raise RuntimeError(f"HoloDeck cannot index the documents: {error}") from error
+
+
+def _agent(parts: _Parts, project: Mapping[str, Any]) -> Any:
+    """Return the project's agent as HoloDeck's model of it."""
+    parts.base_directory.set(project["directory"])
+    config = parts.config(**project["config"]) if project["config"] else None
+    written = {key: value for key, value in project["agent"].items() if key in parts.agent.model_fields}
+    return parts.agent(**parts.loader().merge_configs(written, config))
+
+
+@contextmanager
+def _refusals(parts: _Parts) -> Iterator[_Parts]:
+    """Raise a ``HolodeckError`` if HoloDeck refuses the project."""
+    try:
+        yield parts
+    except parts.indexing_error:
+        raise
+    except (parts.error, ValueError) as error:
+        raise HolodeckError(f"HoloDeck refuses the project: {error}") from error
+
+
+def _imported(project: Mapping[str, Any]) -> _Parts:
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     if not (project["agent"].get("observability") or {}).get("enabled"):
         # Else the SDK uploads its traces, which HoloDeck prevents only with observability.
         os.environ.setdefault("OPENAI_AGENTS_DISABLE_TRACING", "1")
     try:
-        parts = _Parts()
+        return _Parts()
     except ImportError as error:
         missing = "" if (error.name or "holodeck").startswith("holodeck") else str(error.name)
         fix = _install(missing) if missing else f"{PACKAGE} 0.7 or newer is needed"
         version = importlib.metadata.version(PACKAGE)
         raise HolodeckError(f"{PACKAGE} {version} in {sys.executable} cannot be used: {error}; {fix}") from error
-    parts.base_directory.set(project["directory"])
-    try:
-        config = parts.config(**project["config"]) if project["config"] else None
-        written = {key: value for key, value in project["agent"].items() if key in parts.agent.model_fields}
-        agent = parts.agent(**parts.loader().merge_configs(written, config))
-        return await parts.selector.select(agent, tool_instances=None, mode="test")
-    except parts.indexing_error as error:
-        raise RuntimeError(f"HoloDeck cannot index the documents: {error}") from error
-    except (parts.error, ValueError) as error:
-        raise HolodeckError(f"HoloDeck refuses the project: {error}") from error
 
 
 class _Parts:
@@ -163,14 +204,15 @@ def _part(module: str, name: str) -> Any:
         raise ImportError(f"{module} has no {name}") from error
 
 
-def _check_installed(provider: str) -> None:
-    """Raise a ``HolodeckError`` with the command that installs what is missing."""
+def _missing(provider: str) -> str | None:
+    """Return which packages are missing, with the command that installs them."""
     extra = "[openai-agents]" if provider in _WITH_SDK else ""
     needed = [PACKAGE, *(["openai-agents"] if extra else [])]
     missing = [name for name in needed if not _is_installed(name)]
-    if missing:
-        names, fix = " and no ".join(missing), _install(f"'{PACKAGE}{extra}'", *_UNDECLARED)
-        raise HolodeckError(f"HoloDeck runs this agent, and {sys.executable} has no {names}; {fix}")
+    if not missing:
+        return None
+    names, fix = " and no ".join(missing), _install(f"'{PACKAGE}{extra}'", *_UNDECLARED)
+    return f"HoloDeck runs this agent, and {sys.executable} has no {names}; {fix}"
 
 
 def _install(*packages: str) -> str:

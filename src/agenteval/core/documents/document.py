@@ -169,6 +169,11 @@ def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
         _FROM_FILES.reset(token)
 
 
+def variables_of_files() -> Mapping[str, str]:
+    """Return the variables of the files of the project that is read."""
+    return _FROM_FILES.get()
+
+
 def _environment() -> Mapping[str, str]:
     added = _FROM_FILES.get()
     return ChainMap(os.environ, dict(added)) if added else os.environ

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+#: The environment variable with the API key of each provider that needs one.
+KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "azure_openai": "AZURE_OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,11 @@ class ModelSpec:
     def label(self) -> str:
         """The model's name in reports: ``openai/gpt-4o``."""
         return f"{self.provider}/{self.name}"
+
+    def with_key_of(self, variables: Mapping[str, str]) -> ModelSpec:
+        """Return the model with its provider's key of some variables, if it has no key."""
+        key = None if self.api_key else variables.get(KEY_VARIABLES.get(self.provider, ""))
+        return replace(self, api_key=key) if key else self
 
 
 #: The judge of HoloDeck suites that name none.

@@ -1,4 +1,4 @@
-"""Runs code graders, evaluation functions and user metrics in worker processes, one pool per directory."""
+"""Runs code graders, evaluation functions and user metrics, one pool of workers per directory and environment."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class GraderPool:
         self._interpreters = interpreters or {}
         self._concurrency = concurrency
         self._rules = rules
-        self._expected: dict[tuple[str, str, str], _Expected] = {}
+        self._expected: dict[tuple[str, str, str, str], _Expected] = {}
         self._plugins: dict[str, str] = {}
-        self._pools: dict[str, WorkerPool] = {}
+        self._pools: dict[tuple[str, str], WorkerPool] = {}
 
     @property
     def plugins(self) -> list[UsedPlugin]:
@@ -88,7 +88,7 @@ class GraderPool:
                 ``reference``.
             options: the other arguments of ``check``, as JSON.
         """
-        key = (where.directory, reference, json.dumps(options, sort_keys=True, default=str))
+        key = (*_home(where), reference, json.dumps(options, sort_keys=True, default=str))
         self._expected.setdefault(key, _Expected(where, called, check, [reference, *options]))
 
     async def start(self) -> None:
@@ -152,21 +152,33 @@ class GraderPool:
         return nullcontext() if self._rules is None else under_rules(self._rules)
 
     def _pool(self, where: Place) -> WorkerPool:
-        directory = where.directory
-        pool = self._pools.get(directory)
+        directory, home = where.directory, _home(where)
+        pool = self._pools.get(home)
         if pool is None:
             # Imported here: most runs call no grader.
             from agenteval.agents.worker.pool import WorkerPool
 
             interpreter = self._interpreters.get(directory)
             options = {"interpreter": interpreter} if interpreter else {}
-            spec = AgentSpec(kind="python", target="", directory=directory, options=options, where="graders")
+            spec = AgentSpec(
+                kind="python",
+                target="",
+                directory=directory,
+                env=where.variables,
+                options=options,
+                where="graders",
+            )
             # For the base commit's files, the place of the working directory there.
             further = working_directory_beside(Path(directory), where.file)
-            pool = self._pools[directory] = WorkerPool(
+            pool = self._pools[home] = WorkerPool(
                 spec, self._concurrency, imported_from=str(further) if further else None
             )
         return pool
+
+
+def _home(where: Place) -> tuple[str, str]:
+    """Return what the graders of one pool share."""
+    return where.directory, json.dumps(dict(where.variables), sort_keys=True)
 
 
 def _unusable(expected: _Expected, why: str) -> Problem:

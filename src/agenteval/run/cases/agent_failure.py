@@ -88,7 +88,7 @@ class AgentFailure:
         what = f"your agent raised {shortened(error, _LONGEST)}"
         secrets = [name for name in _NAME.findall(text) if is_secret_name(name)]
         fix = (
-            f"secrets reach the agent only by its `env` in agenteval.yaml: `env: {{{secrets[0]}: ${{{secrets[0]}}}}}`"
+            f"secrets reach your code only if agenteval.yaml lists them: `pass_env: [{secrets[0]}]`"
             if secrets
             else "the traceback is in the report, with the case"
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from agenteval.agents.base import Agent, RecordedAgent, RemarkingAgent
+from agenteval.agents.base import Agent, CheckedAgent, RecordedAgent, RemarkingAgent
 from agenteval.agents.registry import build_agent
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_failures
 from agenteval.core.llm.errors import NotAskedError
@@ -65,25 +65,43 @@ def execute(plan: Plan) -> RunExecution:
     )
 
 
-def check(plan: Plan) -> tuple[str, ...]:
-    """Check everything that a run checks before the first call of an agent, and call none.
+@dataclass(frozen=True)
+class Checked:
+    """What was found without a call of an agent.
 
-    Returns:
-        The warnings of the agents.
+    Attributes:
+        notices: the warnings of the agents.
+        lacking: what this machine lacks to run the agents.
+    """
+
+    notices: tuple[str, ...] = ()
+    lacking: tuple[Problem, ...] = ()
+
+
+def check(plan: Plan) -> Checked:
+    """Check everything that a run checks before the first call of an agent, and call none.
 
     Raises:
         ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of a suite.
         UserCodeError: the import of an agent or a grader fails.
     """
     survey = _checked(plan)
-    return asyncio.run(_started_once(plan, survey))
+    return asyncio.run(_checked_once(plan, survey))
 
 
-async def _started_once(plan: Plan, survey: _Survey) -> tuple[str, ...]:
+async def _checked_once(plan: Plan, survey: _Survey) -> Checked:
     agents: dict[int, Agent] = {}
+    lacking: list[Problem] = []
+
+    async def ready(agent: Agent) -> None:
+        if isinstance(agent, CheckedAgent):
+            lacking.extend(await agent.check())
+        else:
+            await agent.start()
+
     try:
-        await _start(plan, survey, agents)
-        return _notices(plan, agents)
+        await _start(plan, survey, agents, ready)
+        return Checked(_notices(plan, agents), tuple(lacking))
     finally:
         await _close(plan, agents)
 
@@ -310,13 +328,19 @@ class _Runner:
                     self.store.resumed(position, item, result, place, text)
 
 
-async def _start(plan: Plan, survey: _Survey, agents: dict[int, Agent]) -> None:
+async def _start(
+    plan: Plan,
+    survey: _Survey,
+    agents: dict[int, Agent],
+    ready: Callable[[Agent], Awaitable[None]] = lambda agent: agent.start(),
+) -> None:
     """Start the metrics' resources, then every agent that will be called.
 
     Args:
         plan: the plan.
         survey: the agents to start.
         agents: receives the started agents.
+        ready: starts an agent.
 
     Raises:
         ConfigError: resources are missing, or agents cannot start; the error names all of them.
@@ -331,7 +355,7 @@ async def _start(plan: Plan, survey: _Survey, agents: dict[int, Agent]) -> None:
                 with_session(spec, plan.run_id), plan.limits.concurrency, plan.resources.gateway
             )
             try:
-                await agents[key].start()
+                await ready(agents[key])
             except (ConfigError, UserCodeError) as error:
                 failures.append(error)
     raise_failures(failures)

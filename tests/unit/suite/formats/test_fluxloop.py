@@ -288,6 +288,20 @@ def test_min_score_is_an_older_name_of_threshold(tmp_path: Path) -> None:
     assert "min_score" not in only
 
 
+def test_keys_of_judges_in_env_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-file-123456\n")
+    suite = load(tmp_path, JUDGE + "}\n")
+    assert options(suite)["model"].api_key == "sk-file-123456"
+    assert suite.secrets == {"sk-file-123456"}
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-file-123456\nFLUXLOOP_LLM_API_KEY=sk-flux-123456\n")
+    assert options(load(tmp_path, JUDGE + "}\n"))["model"].api_key == "sk-flux-123456"
+    # No file replaces a key of the environment.
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-job-123456")
+    assert options(load(tmp_path, JUDGE + "}\n"))["model"].api_key is None
+    monkeypatch.setenv("FLUXLOOP_LLM_API_KEY", "sk-job-flux-123456")
+    assert options(load(tmp_path, JUDGE + "}\n"))["model"].api_key == "sk-job-flux-123456"
+
+
 def test_variables_are_replaced_and_secret_ones_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOD", "0.9")
     monkeypatch.setenv("MY_TOKEN", "tok-123456789")

@@ -196,6 +196,17 @@ class TestEnvFiles:
         (problem,) = problems(folder, AGENT + "test_cases: [{name: a, input: '${OPENAI_API_KEY}'}]\n")
         assert "environment variable OPENAI_API_KEY has the name of a secret" in problem
 
+    def test_keys_of_models(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (folder / ".env").write_text("OPENAI_API_KEY=sk-from-the-file-42\n")
+        suite = load(folder, AGENT + JUDGED + CASES)
+        judge = suite.cases[0].turns[0].metrics[0].options["model"]
+        assert (model(suite).api_key, judge.api_key) == ("sk-from-the-file-42",) * 2
+        # A written key precedes, and the environment's key is the provider's default.
+        written = AGENT.replace("}", ", api_key: sk-written-42}")
+        assert model(load(folder, written + CASES)).api_key == "sk-written-42"
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-job-42")
+        assert model(load(folder, AGENT + CASES)).api_key is None
+
     def test_files_of_the_base_commit_have_no_variables_of_the_change(self, folder: Path, tmp_path: Path) -> None:
         base = tmp_path / "base/shop"
         base.mkdir(parents=True)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.extras import missing_extra
 from agenteval.core.llm.names import LOCAL
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.spec import KEY_VARIABLES, ModelSpec
 
 if TYPE_CHECKING:
     from agenteval.core.llm.calls import Provider
 
-_KEYS = {"openai": "OPENAI_API_KEY", "azure_openai": "AZURE_OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _ENDPOINTS = {
     "openai": "OPENAI_BASE_URL",
     "azure_openai": "AZURE_OPENAI_ENDPOINT",
@@ -80,7 +79,7 @@ def api_key(model: ModelSpec) -> str:
     Raises:
         ConfigError: neither is set, and the model is not self-hosted.
     """
-    variable = _KEYS.get(model.provider)
+    variable = KEY_VARIABLES.get(model.provider)
     if variable is None:
         return _SELF_HOSTED_KEY
     key = model.api_key or os.environ.get(variable)

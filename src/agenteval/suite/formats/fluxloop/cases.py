@@ -9,6 +9,7 @@ from agenteval.core.documents.document import Document
 from agenteval.core.errors import Problem
 from agenteval.suite.case_ids import asked_by, content_id, excerpt, persona_tag
 from agenteval.suite.evaluation import Aggregate
+from agenteval.suite.formats.fluxloop.env_files import EnvFiles
 from agenteval.suite.formats.fluxloop.inputs import Input, InputReader
 from agenteval.suite.formats.fluxloop.project import PersonaEntry, Project, ProjectEntry, read_project
 from agenteval.suite.formats.fluxloop.runner import runner_agent
@@ -39,7 +40,11 @@ class PersonaQuestion:
 
 
 def read_cases(
-    evaluation: Document, metrics: tuple[MetricConfig, ...], aggregate: Aggregate, problems: list[Problem]
+    evaluation: Document,
+    metrics: tuple[MetricConfig, ...],
+    aggregate: Aggregate,
+    env: EnvFiles,
+    problems: list[Problem],
 ) -> PersonaQuestion:
     """Return the cases of the project beside an evaluation.
 
@@ -47,6 +52,7 @@ def read_cases(
         evaluation: the ``evaluation.yaml``.
         metrics: metrics of each answer.
         aggregate: combination of the scores into one.
+        env: the ``.env`` files of the project.
         problems: receives problems.
     """
     project = read_project(evaluation, problems)
@@ -55,7 +61,7 @@ def read_cases(
     maker = _CaseMaker(project.entry, metrics, aggregate)
     cases = [case for item in inputs for case in maker.cases(item)]
     warnings = [*project.warnings, *reader.warnings]
-    agent = runner_agent(project.entry.runner, project.documents.get("runner"), project.root)
+    agent = runner_agent(project.entry.runner, project.documents.get("runner"), project.root, env)
     warnings += agent.warnings
     if cases:
         warnings += _unsupported(project)

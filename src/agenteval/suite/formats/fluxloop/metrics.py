@@ -12,7 +12,7 @@ from agenteval.core.documents.document import Document, KeyPath
 from agenteval.core.documents.validation import validate
 from agenteval.core.errors import Problem
 from agenteval.core.llm.names import chat_model
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.spec import KEY_VARIABLES, ModelSpec
 from agenteval.core.text.choices import choices, did_you_mean, join_choices
 from agenteval.core.text.pattern import matches_everything
 from agenteval.suite.evaluation import JudgeLimits
@@ -57,12 +57,14 @@ class EvaluatorReader:
         limits: limits of its judges.
         problems: receives problems.
         warnings: receives warnings.
+        variables: those of the project's ``.env`` files, for keys of judges.
     """
 
     document: Document
     limits: JudgeLimits
     problems: list[Problem]
     warnings: list[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
     secrets: set[str] = field(default_factory=set)
 
     def read(self, listed: object) -> list[Evaluator]:
@@ -184,10 +186,15 @@ class EvaluatorReader:
         except ValueError as error:
             self._problem((*at, "model"), str(error))
             return None
-        key = os.environ.get(API_KEY) if model.provider == "openai" else None
+        key = self._key() if model.provider == "openai" else None
         if key:
             self.secrets.add(key)
-        return replace(model, top_p=given.top_p, api_key=key or None)
+        return replace(model, top_p=given.top_p, api_key=key or None).with_key_of(self.variables)
+
+    def _key(self) -> str | None:
+        """Return the key of OpenAI that only FluxLoop reads; a file replaces no key of the environment."""
+        key = os.environ.get(API_KEY)
+        return key if key or os.environ.get(KEY_VARIABLES["openai"]) else self.variables.get(API_KEY)
 
     def _warn_of_unused(self, given: ModelParameters, at: KeyPath) -> None:
         nested = {"reasoning": given.reasoning, "text": given.text}

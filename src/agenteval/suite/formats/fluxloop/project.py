@@ -117,8 +117,7 @@ def read_project(evaluation: Document, problems: list[Problem]) -> Project:
         evaluation: the ``evaluation.yaml``.
         problems: receives the problems of the other files.
     """
-    folder = evaluation.directory
-    root = folder.parent if folder.name == CONFIGS else folder
+    folder, root = evaluation.directory, root_of(evaluation)
     settings: dict[str, Any] = {}
     documents: dict[str, Document] = {}
     warnings: list[str] = []
@@ -136,6 +135,12 @@ def read_project(evaluation: Document, problems: list[Problem]) -> Project:
             documents |= dict.fromkeys(document.data, document)
     entry = ProjectEntry.model_validate(settings)
     return Project(root, entry, documents, tuple(warnings), secrets)
+
+
+def root_of(evaluation: Document) -> Path:
+    """Return the directory of the project of an evaluation."""
+    folder = evaluation.directory
+    return folder.parent if folder.name == CONFIGS else folder
 
 
 def shown_beside(evaluation: Document, path: Path) -> str:

@@ -11,20 +11,17 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
-from agenteval.core.documents.document import Document, read_text
-from agenteval.core.documents.dotenv import parse_dotenv
-from agenteval.core.errors import ConfigError
+from agenteval.core.documents.document import Document
 from agenteval.core.masking import add_secrets
 from agenteval.core.paths import repository_of
-from agenteval.core.secrets import is_own_name, is_reserved_name, is_runner_name, secrets_in
+from agenteval.core.secrets import secrets_in
 from agenteval.core.text.choices import did_you_mean
-from agenteval.suite.files import is_file
 from agenteval.suite.fluxloop_agent import KIND, FluxLoopAgentSpec
+from agenteval.suite.formats.fluxloop.env_files import EnvFiles
 from agenteval.suite.formats.fluxloop.schema import Entry, Number, one_as_list
 from agenteval.suite.model import AgentSpec
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-_DOTENV = ".env"
 # FluxLoop's examples have this key, which no version of FluxLoop reads.
 _ARGUMENTS = "args"
 #: Keys of ``runner`` that FluxLoop accepts and does not use.
@@ -85,17 +82,18 @@ class RunnerAgent:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
-def runner_agent(entry: RunnerEntry | None, document: Document | None, root: Path) -> RunnerAgent:
+def runner_agent(entry: RunnerEntry | None, document: Document | None, root: Path, env: EnvFiles) -> RunnerAgent:
     """Return the agent that a project's ``runner`` names.
 
     Args:
         entry: the ``runner``.
         document: the file that contains it.
         root: directory of the project.
+        env: its ``.env`` files.
     """
     if entry is None or document is None or entry.reference is None:
         return RunnerAgent()
-    variables, secrets, warnings = _dotenv(root)
+    secrets = set(env.secrets)
     own = {
         name: value if isinstance(value, str) else document.as_written(value, ("runner", "environment_vars", name))
         for name, value in entry.environment_vars.items()
@@ -108,7 +106,7 @@ def runner_agent(entry: RunnerEntry | None, document: Document | None, root: Pat
         target=entry.reference,
         directory=str(root),
         timeout_s=entry.timeout_seconds,
-        env={**variables, **own},
+        env={**env.variables, **own},
         options={
             "agent": FluxLoopAgentSpec(
                 target=entry.reference,
@@ -120,7 +118,7 @@ def runner_agent(entry: RunnerEntry | None, document: Document | None, root: Pat
         },
         where=f"{document.file}:{line}" if line else document.file,
     )
-    return RunnerAgent(spec, (*warnings, *_unknown_keys(document)), frozenset(secrets))
+    return RunnerAgent(spec, tuple(_unknown_keys(document)), frozenset(secrets))
 
 
 def _paths(entry: RunnerEntry, root: Path) -> Iterator[str]:
@@ -135,31 +133,6 @@ def _paths(entry: RunnerEntry, root: Path) -> Iterator[str]:
         found = next((path for folder in folders if (path := folder / written).is_dir()), None)
         if found is not None:
             yield os.path.normpath(found)
-
-
-def _dotenv(root: Path) -> tuple[dict[str, str], set[str], list[str]]:
-    """Return the variables of the ``.env`` files of the project and of the folder above it, as in FluxLoop.
-
-    They never replace variables of the environment.
-    """
-    found: dict[str, str] = {}
-    warnings = []
-    for folder in (*(() if repository_of(root) == root else (root.parent,)), root):
-        path = folder / _DOTENV
-        if not is_file(path):
-            continue
-        name = os.path.relpath(path, root)
-        try:
-            read = parse_dotenv(read_text(path, name))
-        except ConfigError as error:
-            warnings += [f"{problem}; it is not used" for problem in error.problems]
-            continue
-        refused = sorted(name for name in read if is_own_name(name) or is_runner_name(name) or is_reserved_name(name))
-        if refused:
-            message = "a file cannot set variables of agenteval and of the runner"
-            warnings.append(f"{name}: {', '.join(refused)}: {message}")
-        found |= {name: value for name, value in read.items() if name not in refused and name not in os.environ}
-    return found, {secret for name, value in found.items() for secret in secrets_in(name, value)}, warnings
 
 
 def _unknown_keys(document: Document) -> list[str]:

@@ -16,9 +16,10 @@ from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import is_inline_agent, read_agent
 from agenteval.suite.evaluation import Aggregate, JudgeLimits
 from agenteval.suite.formats.fluxloop.cases import read_cases
+from agenteval.suite.formats.fluxloop.env_files import read_env_files
 from agenteval.suite.formats.fluxloop.evaluation import EvaluationReader
 from agenteval.suite.formats.fluxloop.metrics import Evaluator, EvaluatorReader
-from agenteval.suite.formats.fluxloop.project import CONFIGS
+from agenteval.suite.formats.fluxloop.project import root_of
 from agenteval.suite.formats.fluxloop.schema import EvaluationFile, LimitsEntry
 from agenteval.suite.model import AgentSpec, Suite
 
@@ -60,14 +61,16 @@ class _Loader:
         self.problems += problems
         # Read evaluators and inputs even with other problems, to report every mistake at once.
         limits = _limits(entry.limits if entry is not None else LimitsEntry())
-        reader = EvaluatorReader(document, limits, self.problems, self.warnings)
+        env = read_env_files(root_of(document))
+        self.warnings.extend(env.warnings)
+        reader = EvaluatorReader(document, limits, self.problems, self.warnings, env.variables)
         if limits.cache and (problem := outside_problem(document.directory / limits.cache)):
             self.problems.append(document.problem(("limits", "cache"), problem))
         evaluators = reader.read(document.data.get("evaluators"))
         running = [evaluator for evaluator in evaluators if evaluator.enabled]
         metrics = tuple(evaluator.metric for evaluator in running)
         aggregate = _aggregate(entry, running)
-        asked = read_cases(document, metrics, aggregate, self.problems)
+        asked = read_cases(document, metrics, aggregate, env, self.problems)
         evaluation = None
         if entry is not None:
             names = _written_names(entry.evaluators)
@@ -86,7 +89,7 @@ class _Loader:
             raise ConfigError(self.problems)
         return Suite(
             path=document.file,
-            name=asked.name or _folder(document).name,
+            name=asked.name or root_of(document).name,
             format=FORMAT,
             cases=asked.cases,
             agent=agent,
@@ -97,7 +100,7 @@ class _Loader:
             aggregate=aggregate,
             evaluation=evaluation,
             warnings=(*self.warnings, *asked.warnings),
-            secrets=document.secrets | asked.secrets | reader.secrets,
+            secrets=document.secrets | asked.secrets | reader.secrets | env.secrets,
         )
 
     def _agent(self, data: Mapping[str, Any]) -> AgentSpec | str | None:
@@ -132,8 +135,3 @@ def _aggregate(entry: EvaluationFile | None, running: list[Evaluator]) -> Aggreg
     if entry is None:
         return Aggregate(weights=weights)
     return Aggregate(entry.aggregate.method, entry.aggregate.threshold, weights)
-
-
-def _folder(document: Document) -> Path:
-    """Return the project's folder."""
-    return document.directory.parent if document.directory.name == CONFIGS else document.directory

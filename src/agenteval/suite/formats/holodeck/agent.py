@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agenteval.core.documents.document import Document, KeyPath, read_text
+from agenteval.core.documents.document import Document, KeyPath, read_text, variables_of_files
 from agenteval.core.documents.dotenv import parse_dotenv
 from agenteval.core.documents.validation import validate
 from agenteval.core.documents.yaml.read import read_yaml
@@ -83,7 +83,7 @@ def model_spec(entry: ModelEntry) -> ModelSpec:
         endpoint=entry.endpoint,
         api_key=entry.api_key,
         api_version=entry.api_version,
-    )
+    ).with_key_of(variables_of_files())
 
 
 def written_secrets(agent: ModelAgentSpec) -> frozenset[str]:

@@ -1,7 +1,8 @@
 """The ``.env`` files of a HoloDeck project: variables that the environment does not have.
 
-They are for ``${VAR}`` in the files of the project and for the processes of its agent. The process of agenteval does
-not get them, so that a change cannot configure it, and they never replace a variable of the environment.
+They are for ``${VAR}`` in the files of the project and for the processes of its agent and its graders. The process
+of agenteval does not get them, so that a change cannot configure it, and they never replace a variable of the
+environment.
 """
 
 from __future__ import annotations

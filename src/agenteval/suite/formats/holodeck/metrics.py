@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from agenteval.core.documents.document import variables_of_files
 from agenteval.core.llm.spec import UNNAMED_JUDGE, ModelSpec
 from agenteval.suite.formats.holodeck.legacy import is_legacy, legacy_config
 from agenteval.suite.formats.holodeck.schema import (
@@ -111,7 +112,7 @@ def judge_spec(entry: ModelEntry, temperature: float = 0.0) -> ModelSpec:
         endpoint=entry.endpoint,
         api_key=entry.api_key,
         api_version=entry.api_version,
-    )
+    ).with_key_of(variables_of_files())
 
 
 def default_judge(entry: AgentFile | None) -> ModelSpec:
