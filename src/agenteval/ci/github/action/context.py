@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from agenteval.ci.github.action.inputs import Inputs, read_inputs
 from agenteval.ci.github.action.outputs import say, warn
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.baseline.model import short
+from agenteval.ci.github.action.evaluating_jobs import evaluating_jobs
 from agenteval.ci.github.comment.left_behind import RunJobs
 from agenteval.ci.github.comment.step import StepName, leg_of
 from agenteval.ci.github.control import GithubControl
@@ -100,7 +101,8 @@ class Context:
         from agenteval.ci.github.api.jobs import jobs_of_run
 
         runner = self.environment.get("RUNNER_NAME", "")
-        return jobs_of_run(self.client(), repository, int(run_id), self.inputs.check_run_id, runner)
+        jobs = jobs_of_run(self.client(), repository, int(run_id), self.inputs.check_run_id, runner)
+        return None if jobs is None else replace(jobs, evaluates=evaluating_jobs(self.workspace, self.event.workflow))
 
     @property
     def provenance(self) -> Provenance:
