@@ -320,7 +320,9 @@ def _decision(
     """A decision with this verdict: a regression by the means, everything else by the changed cases."""
     stage: Stage = "head-to-head" if verdict == "regressed" else "screen"
     marked = [
-        case_id for case_id, change in changes.items() if change.get("notes") or change.get("change") == verdict
+        case_id
+        for case_id, change in changes.items()
+        if "suspect" in change.get("notes", ()) or change.get("change") == verdict
     ]
     return Decision(
         verdict=verdict,

@@ -98,6 +98,8 @@ class Causes:
         """Yield the cases that moved as the mean did, and the first of them that failed; none of them is proven."""
         if cause.cases:
             yield line(_names(cause.cases), indent=2, hang=4)
+        if cause.alike:
+            yield line(shown(cause.answer), indent=2, hang=4)
         found = next((found for found in cause.cases if found.wrong is not None and found.id in self._cases), None)
         if found is None or found.wrong is None:
             return

@@ -72,7 +72,9 @@ def heading_of(results: Results, gate: GateView, causes: Sequence[Cause]) -> Hea
     name = suite_name(results)
     facts = _Facts(results, gate, causes)
     text = one_line(facts.text, LONGEST_HEADING - len(name) - len("⚠️ : …"))
-    return Heading(facts.icon, name, text, " ".join(facts.sentences()))
+    *others, last = facts.sentences()
+    ended = [text if text.endswith(".") else f"{text}." for text in others]
+    return Heading(facts.icon, name, text, " ".join([*ended, last]))
 
 
 def suite_name(results: Results) -> str:
@@ -86,8 +88,10 @@ def suite_name(results: Results) -> str:
 
 def one_cause_is_likely(causes: Sequence[Cause]) -> bool:
     """Return whether so many cases have one cause that something outside of them is likely to have changed."""
-    broke = [len(cause.cases) for cause in causes if cause.kind in {"broke", "failed", "error"}]
-    return bool(broke) and max(broke) > _MANY and 2 * max(broke) > sum(broke)
+    worse = [cause for cause in causes if cause.kind in {"broke", "failed", "error", "fell"}]
+    # The cases of a mean that fell have one cause if they give one answer.
+    most = max((cause.alike if cause.kind == "fell" else len(cause.cases) for cause in worse), default=0)
+    return most > _MANY and 2 * most > sum(len(cause.cases) for cause in worse)
 
 
 @dataclass(frozen=True)
@@ -203,6 +207,9 @@ class _Facts:
         if maybe := self.amount("maybe"):
             which = "1 case" if maybe == 1 else f"{maybe:,} cases"
             return f"nothing is proven worse — {which} failed that passed before (maybe chance)"
+        if accepted := self.amount("accepted"):
+            verb = "does" if accepted == 1 else "do"
+            return f"{count(accepted, 'case')} {verb} not pass, which was accepted — nothing else got worse"
         if better := self.amount("improved"):
             return f"{count(better, 'case')} got better, nothing got worse"
         return "nothing got worse"
@@ -243,7 +250,8 @@ class _Facts:
                 return "Merging is not blocked."
         if self.icon == "✅" and not self.amount("maybe") and self._score:
             return self._score
-        return f"Merging is not blocked: {self.gate.headline}."
+        why = "" if self.gate.headline == self.gate.verdict else f": {self.gate.headline}"
+        return f"Merging is not blocked{why}."
 
     @property
     def _repeats(self) -> str:

@@ -22,6 +22,7 @@ from agenteval.ci.github.history import GithubHistory
 from agenteval.ci.github.lineage import Lineage, find_lineage
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.results.model import DEFAULT_ARTIFACT
 from agenteval.run.attempts.source import AttemptSource
 from agenteval.run.baseline import BaselineSource
 from agenteval.run.context import RunContext
@@ -108,10 +109,13 @@ class Context:
     def provenance(self) -> Provenance:
         """The repository, commit and workflow run that are evaluated."""
         event, head = self.event, self.lineage.head
+        # The results of a shard are in another artifact than those of the merged run, which names it.
+        name = None if self.inputs.shard is not None else self.inputs.baseline_artifact
+        artifact = None if name == DEFAULT_ARTIFACT else name
         if event.event != "pull_request" and head is not None and head.commit != event.github_sha:
             # The workflow has checked out something else than the commit of its branch.
-            return Provenance(head.commit, None, event.repository, event.workflow_run_id)
-        return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id)
+            return Provenance(head.commit, None, event.repository, event.workflow_run_id, artifact)
+        return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id, artifact)
 
     @cached_property
     def history(self) -> GithubHistory:
