@@ -104,7 +104,7 @@ def test_it_does_not_cover_another_case(repository: Repository) -> None:
     accept(repository, "c0")
     ended = repository.compared()
     assert ended.status == 1, ended.text
-    assert "1 of 6 cases got worse" in ended.text
+    assert "1 of 6 cases broke" in ended.text
 
 
 def test_an_accepted_case_that_changed_still_has_to_pass(repository: Repository) -> None:

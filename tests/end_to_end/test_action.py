@@ -247,7 +247,7 @@ def test_against_a_baseline(runner: Runner) -> None:
     assert step.ended.status == 1
     wanted = ("verdict", "regressions", "improvements", "baseline-sha")
     assert [step.outputs[name] for name in wanted] == ["failed", "1", "1", "c" * 40]
-    assert "failed: 1 of 2 cases got worse" in step.summary
+    assert "failed: 1 of 2 cases broke" in step.summary
 
 
 @pytest.mark.long

@@ -260,7 +260,7 @@ def test_merged_shards_are_judged_by_the_base_too(repository: Repository, lost: 
     ended = repository.command(*merged)
     assert ended.status == 1, ended.text
     if not lost:
-        assert "1 of 6 cases got worse" in ended.text
+        assert "1 of 6 cases broke" in ended.text
 
 
 def test_comparing_two_files_pairs_renamed_cases_and_misses_removed_ones(repository: Repository) -> None:

@@ -126,4 +126,4 @@ def test_a_single_broken_case_is_caught_by_name(
     said = capsys.readouterr().out
     assert "✗ no-cash  baseline 9/9 → here 0/3" in said
     assert "It failed 3 of 3 re-runs here, 0 of 9 iterations in the earlier runs." in " ".join(said.split())
-    assert verdict_of(said) == "failed: 'no-cash' got worse"
+    assert verdict_of(said) == "failed: 'no-cash' broke"

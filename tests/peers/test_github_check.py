@@ -40,7 +40,7 @@ ADDRESS = "https://github.com/acme/widgets/actions/runs/1"
 SUMMARY = "**3 cases** are running"
 RESULT: dict[str, Any] = {
     "conclusion": "failure",
-    "title": "1 case got worse",
+    "title": "1 case broke",
     "summary": "1 of 3",
     "text": "Details",
 }
@@ -121,7 +121,7 @@ def test_it_is_completed_with_every_annotation(job: Job, wire: Wire, number: int
     kept = job.kept(check)
     sent = bodies(wire, "PATCH")
     assert (kept.status, kept.conclusion) == ("completed", "failure")
-    assert (kept.output.title, kept.output.summary, kept.output.text) == ("1 case got worse", "1 of 3", "Details")
+    assert (kept.output.title, kept.output.summary, kept.output.text) == ("1 case broke", "1 of 3", "Details")
     assert sent == updates(annotations=listed(number), **RESULT)
     lines = [item["start_line"] for body in sent for item in body["output"].get("annotations", [])]
     assert lines == list(range(1, number + 1))
@@ -328,7 +328,7 @@ def test_what_is_completed_is_left_alone(job: Job, wire: Wire) -> None:
     assert not abandon_check(job.client(), REPOSITORY, check, "The job was cancelled.")
     assert not abandon_check(job.client(), REPOSITORY, check, "The job was cancelled.")
 
-    assert (job.kept(check).conclusion, job.kept(check).output.title) == ("failure", "1 case got worse")
+    assert (job.kept(check).conclusion, job.kept(check).output.title) == ("failure", "1 case broke")
     assert wire.writes() == []
 
 

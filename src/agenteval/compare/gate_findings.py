@@ -55,7 +55,7 @@ def _regressions(comparison: Comparison, counts: Counts) -> Iterator[Finding]:
     if comparison.verdict == "regressed":
         worse = sum(case.change == "regressed" for case in comparison.cases)
         by_cases = worse and comparison.policy.get("name") == "any-flip"
-        text = f"{of_cases(worse, counts.cases)} got worse" if by_cases else comparison.headline
+        text = f"{of_cases(worse, counts.cases)} broke" if by_cases else comparison.headline
         yield Finding("regressions", text, tuple(comparison.findings))
         # The findings of the statistics name the metrics.
         for metric in comparison.metrics if comparison.stage is None else ():

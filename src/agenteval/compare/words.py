@@ -34,7 +34,7 @@ def headline(decision: Decision, compared: Compared) -> str:
     is_rise = decision.verdict == "improved"
     means = _means([finding for finding in decision.metrics if finding.proven], "rose" if is_rise else "fell")
     names = [compared.case(finding.case_id) for finding in _proven_cases(decision)]
-    cases = [f"{_few(names, 'case')} got {'better' if is_rise else 'worse'}"] if names else []
+    cases = [f"{_few(names, 'case')} {'got better' if is_rise else 'broke'}"] if names else []
     return ", and ".join([*means, *cases])
 
 

@@ -131,7 +131,7 @@ def test_a_suspicion_that_red_leaves_open_is_told() -> None:
     assert (comparison.verdict, comparison.stage, metric.verdict) == ("regressed", "cases", "unproven")
     assert metric.reason == "the first run of numeric looked worse (−15.0 points), which was not checked"
     assert (metric.p, metric.limit, metric.bound) == (None, None, None)
-    assert comparison.headline == "'c00' and 5 more cases got worse"
+    assert comparison.headline == "'c00' and 5 more cases broke"
 
 
 def test_a_drift_of_both_sides_is_none() -> None:

@@ -26,7 +26,7 @@ def test_a_case_that_several_metrics_found_is_named_once() -> None:
     decision = Decision(verdict="regressed", stage="cases", metrics=(), cases=found)
     compared = Compared(cases={"a": "night return"}, control="0123456789ab")
     said = words_of(decision, compared)
-    assert said["headline"] == "'night return' and 1 more case got worse"
+    assert said["headline"] == "'night return' and 1 more case broke"
     assert said["reason"] == (
         "Regressed: 'night return' fails 9 of 9 re-runs, 0 of 9 on 0123456 beside it; "
         "'b' fails 9 of 9 re-runs, 0 of 9 on 0123456 beside it"

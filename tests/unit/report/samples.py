@@ -266,8 +266,8 @@ def regressed() -> Sample:
         results(suite(*cases), comparison=_comparison(), usage=RunUsage(input_tokens=5120, output_tokens=880)),
         GateView(
             "failed",
-            "2 cases got worse",
-            ("2 cases got worse: Refund total, Return label", "1 case failed"),
+            "2 cases broke",
+            ("2 cases broke: Refund total, Return label", "1 case failed"),
             ("the baseline is 3 commits old",),
         ),
     )
@@ -516,7 +516,7 @@ def broken() -> Sample:
     met = Criterion(name="overall_success_rate", met=False, value=0.4, threshold=0.8)
     return Sample(
         results(suite(*cases, criteria=[met]), complete=False),
-        GateView("error", "2 errors", ("2 cases could not be evaluated",), ()),
+        GateView("error", "2 errors", ("2 cases could not be run",), ()),
     )
 
 

@@ -138,7 +138,7 @@ def all_errors() -> Scenario:
         )
         for number in range(1, 13)
     ]
-    gate = GateView("failed", "12 errors", ("12 of 12 cases could not be evaluated",), ())
+    gate = GateView("failed", "12 errors", ("12 of 12 cases could not be run",), ())
     return Scenario(Sample(run_of(cases), gate))
 
 

@@ -270,10 +270,6 @@ def mean_of_one_answer() -> Scenario:
         metric.model_copy(
             update={
                 "n": len(cases),
-                "baseline": 1.0,
-                "current": 0.0,
-                "difference": -1.0,
-                "interval": (-1.0, -1.0),
                 "moved": [CaseMove(id=case.id, baseline=1.0, current=0.0) for case in cases],
             }
         )

@@ -186,9 +186,7 @@ def _sure(results: Results, gate: GateView, certain: Sequence[str]) -> Iterator[
         yield _labelled("sure?", shown(sentence))
 
 
-def _commands(
-    results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands
-) -> Iterator[Line]:
+def _commands(results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands) -> Iterator[Line]:
     wrong = results.summary.failed + results.summary.errors
     again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {view.count(wrong, 'case')}"
     if only_passing_fell(results, causes):

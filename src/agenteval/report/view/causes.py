@@ -33,7 +33,7 @@ from agenteval.core.text import escape
 from agenteval.report.view import view
 from agenteval.report.view.alike import alike
 from agenteval.report.view.case_kinds import KINDS, Kind, Kinds, fallen_metrics, kind_of_removed
-from agenteval.results.agent_errors import without_attempts
+from agenteval.results.agent_errors import without_attempts, without_traceback
 from agenteval.results.case import CaseResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import CaseProof, ComparedCase, ComparedMetric, Comparison, FailedOf
 from agenteval.results.model import Results
@@ -373,7 +373,9 @@ def _first_wrong(case: CaseResult, compared: ComparedCase | None) -> tuple[Wrong
 
 
 def _agent_error(turn: TurnResult, place: int | None) -> Wrong | None:
-    return Wrong("agent", _line(without_attempts(turn.error)), place, is_error=True) if turn.error else None
+    if not turn.error:
+        return None
+    return Wrong("agent", _line(without_traceback(without_attempts(turn.error))), place, is_error=True)
 
 
 def _broken(turn: TurnResult, place: int | None) -> Wrong | None:

@@ -87,7 +87,9 @@ def _commands(results: Results, causes: Sequence[Cause]) -> list[str]:
     suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
     named = " ".join(suites) if len(suites) <= _MOST_SUITES else ""
     if not found:
-        return [f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: the mean fell over cases that pass"]
+        return [
+            f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: the mean fell over cases that pass"
+        ]
     run, folder = _run_id(results), _FOLDER
     artifact = shlex.quote(_artifact(results) or DEFAULT_ARTIFACT)
     download = [f"gh run download {run} -n {artifact} -D {folder}   # the results of this run"] if run else []

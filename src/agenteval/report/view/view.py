@@ -64,7 +64,7 @@ class GateView:
 
     Attributes:
         verdict: ``passed``, ``failed``, ``unproven`` or ``error``.
-        headline: the verdict as one phrase: ``passed``, ``3 cases got worse``.
+        headline: the verdict as one phrase: ``passed``, ``3 cases broke``.
         reasons: the reasons, one sentence each.
         warnings: warnings that do not fail the gate.
         fails_job: whether an unproven run fails the job.

@@ -96,7 +96,7 @@ def test_a_template_can_stand_alone(write: Write) -> None:
     text = _rendered(
         write("{{ report.headline }}: {{ report.regressions.items|map(attribute='name')|join(' and ') }}.")
     )
-    assert text == "2 cases got worse: Refund total and Return label."
+    assert text == "2 cases broke: Refund total and Return label."
 
 
 @pytest.mark.usefixtures("in_its_process")
@@ -269,9 +269,7 @@ def test_a_broken_template_loses_no_report(write: Write) -> None:
         (render_summary, Presentation(summary_template=broken)),
     ):
         text = render(sample.results, sample.gate, presentation=look, warn=told.append)
-        assert text.startswith(
-            ("### ❌ support: 2 of 5 cases broke\n", "### ❌ agenteval: failed: 2 cases got worse\n")
-        )
+        assert text.startswith(("### ❌ support: 2 of 5 cases broke\n", "### ❌ agenteval: failed: 2 cases broke\n"))
         assert "⚠️ own.j2:1: there is no 'nothing'; there is: report, detail; the built-in template is used" in text
     assert len(told) == 2
 

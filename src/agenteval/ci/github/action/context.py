@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from agenteval.ci.github.action.base_files import BaseFiles
+from agenteval.ci.github.action.evaluating_jobs import evaluating_jobs
 from agenteval.ci.github.action.inputs import Inputs, read_inputs
 from agenteval.ci.github.action.outputs import say, warn
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.baseline.model import short
-from agenteval.ci.github.action.evaluating_jobs import evaluating_jobs
 from agenteval.ci.github.comment.left_behind import RunJobs
 from agenteval.ci.github.comment.step import StepName, leg_of
 from agenteval.ci.github.control import GithubControl

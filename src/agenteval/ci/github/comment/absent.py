@@ -1,4 +1,4 @@
-"""Finds the jobs of a workflow run that have no result in the comment: they wait, were skipped, or broke off. Pure."""
+"""Finds the jobs of a workflow run without a result in the comment: waiting, skipped or broken off. Pure."""
 
 from __future__ import annotations
 

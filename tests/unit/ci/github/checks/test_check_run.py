@@ -41,7 +41,7 @@ def listed(count: int, level: Any = "failure") -> list[Annotation]:
 
 
 def finished(count: int = 0, summary: str = "1 of 2 passed", text: str = "Details") -> list[Body]:
-    return updates("failure", "1 case got worse", summary, text, listed(count))
+    return updates("failure", "1 case broke", summary, text, listed(count))
 
 
 def test_it_is_created_in_progress() -> None:
@@ -69,7 +69,7 @@ def test_without_annotations_one_request_completes_it() -> None:
         {
             "status": "completed",
             "conclusion": "failure",
-            "output": {"title": "1 case got worse", "summary": "1 of 2 passed", "text": "Details"},
+            "output": {"title": "1 case broke", "summary": "1 of 2 passed", "text": "Details"},
         }
     ]
 
@@ -79,7 +79,7 @@ def test_annotations_go_ahead_of_the_completion() -> None:
 
     assert addition == {
         "output": {
-            "title": "1 case got worse",
+            "title": "1 case broke",
             "summary": "1 of 2 passed",
             "annotations": [
                 {
@@ -255,7 +255,7 @@ def finish(server: Server, count: int) -> None:
         "acme/widgets",
         CheckRun(7),
         conclusion="failure",
-        title="1 case got worse",
+        title="1 case broke",
         summary="1 of 2 passed",
         text="Details",
         annotations=listed(count),

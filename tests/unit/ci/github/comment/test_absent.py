@@ -31,7 +31,9 @@ def section(job: str, revision: Revision = NOW, verdict: Verdict = "passed") -> 
 OWN = section("evaluate (support)")
 
 
-def lines_of(*others: Job, sections: tuple[Section, ...] = (OWN,), waiting: bool = True, named: str = "") -> list[str]:
+def lines_of(
+    *others: Job, sections: tuple[Section, ...] = (OWN,), waiting: bool = True, named: str = ""
+) -> list[str]:
     jobs = RunJobs("evaluate (support)", others, lambda name: name == named)
     comment = with_absent(Comment(marker(), sections), OWN, jobs, waiting=waiting)
     text = comment.render()
