@@ -26,7 +26,7 @@ def without_attempts(error: str) -> str:
 
 
 def without_traceback(error: str) -> str:
-    """Return an error with only the exception of a traceback, which says what is wrong; reports have all of it."""
+    """Return an error with only the exception of a traceback; the case has all of it."""
     before, found, after = error.partition(_TRACEBACK)
     raised = RAISED.search(after) if found else None
     return f"{before}{raised['error']}" if raised else error

@@ -68,7 +68,7 @@ class Run(ResultsModel):
     ref: str | None = None
     repository: str | None = None
     workflow_run_id: str | None = None
-    # The artifact of the workflow run with these results; omitted if it is called agenteval, or if nobody knows.
+    # The artifact of the workflow run with these results; omitted if it is unknown or called agenteval.
     workflow_artifact: str | None = Field(default=None, exclude_if=lambda value: value is None)
     # Files of version 1 have none.
     coverage: Coverage | None = Field(default=None, exclude_if=lambda value: value is None)

@@ -322,7 +322,7 @@ def _decision(
     marked = [
         case_id
         for case_id, change in changes.items()
-        if "suspect" in change.get("notes", ()) or change.get("change") == verdict
+        if "suspect" in change.get("notes", ()) or (change.get("change") == verdict != "unchanged")
     ]
     return Decision(
         verdict=verdict,

@@ -57,7 +57,7 @@ class Causes:
         hidden = causes[self.most :]
         if hidden:
             amount = sum(len(cause.cases) for cause in hidden)
-            # A metric that fell together with another one has no cases of its own.
+            # A metric that fell together with another one has no cases.
             cases = f"{view.count(amount, 'more case')} with " if amount else ""
             yield line((f"… and {cases}{view.count(len(hidden), 'other cause')}", "dim"))
             yield BLANK

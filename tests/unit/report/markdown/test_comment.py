@@ -239,6 +239,15 @@ def test_hostile_names_stay_arguments() -> None:
     assert "@octocat" not in re.sub(r"^```(?:diff|sh)$.*?^```$", "", comment(sample), flags=re.DOTALL | re.MULTILINE)
 
 
+def test_an_agent_that_always_answers_the_same_leaves_no_range() -> None:
+    sample = EVERY["one-answer"]().sample
+    comparison = sample.results.comparison
+    assert comparison is not None
+    metrics = [metric.model_copy(update={"interval": (-1.0, -1.0)}) for metric in comparison.metrics]
+    results = sample.results.model_copy(update={"comparison": comparison.model_copy(update={"metrics": metrics})})
+    assert "equality fell by 100 points side by side with" in plain(comment(replace(sample, results=results)))
+
+
 def test_rule_changes_are_shown_from_old_to_new() -> None:
     text = of_state("rules")
     assert "| 🔽 | threshold of helpful in 20 cases | 0.5 → <b>0.3</b> | looser;" in text

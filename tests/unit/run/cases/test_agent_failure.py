@@ -58,7 +58,11 @@ def failure(error: str, cases: int = 1, total: int = 1, fastest_ms: float | None
             "on 127.0.0.1:9; start",
         ),
         ("the agent answered 500", HERE, "your agent failed: the agent answered 500"),
-        ("no answer within 0.5 s", HERE, "your agent did not answer within 0.5 s; set a longer `timeout` of the agent"),
+        (
+            "no answer within 0.5 s",
+            HERE,
+            "your agent did not answer within 0.5 s; set a longer `timeout` of the agent",
+        ),
         ("no answer within the 3 s of the case", HERE, "set a longer `case_timeout` in agenteval.yaml"),
         ("x" * 5000, HERE, "your agent failed: xxx"),
         ("", HERE, "your agent failed: "),

@@ -55,7 +55,7 @@ def _state(job: Job, *, waiting: bool) -> AbsentState | None:
         return "waiting" if waiting else None
     if job.conclusion == "skipped":
         return "skipped"
-    # A job that succeeded without a section had nothing to say, or comments elsewhere.
+    # A job that succeeded without a section needed no comment, or comments elsewhere.
     return None if job.conclusion in {"success", "neutral", ""} else "ended"
 
 

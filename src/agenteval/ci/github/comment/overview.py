@@ -1,7 +1,7 @@
 """The table above the sections of a comment that several jobs share. Pure.
 
 A section keeps its row of the table in a hidden line, so that every job can write the whole table. Jobs without a
-result have a row that is in no section: whoever writes the comment asks GitHub for them.
+result have a row that is in no section: the job that writes the comment asks GitHub for them.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def test_a_skipped_job_has_a_row_and_does_not_count() -> None:
     [
         Job("lint", AT_WORK),
         Job("deploy", DONE, "skipped"),
-        # It had nothing to say, or nobody knows how it ended.
+        # It needed no comment, or its end is unknown.
         Job("evaluate (search)", DONE, "success"),
         Job("evaluate (search)", DONE),
     ],
