@@ -53,7 +53,7 @@ def shown_run() -> ShownRun:
     (line,) = (line for line in told if line.startswith("agent, suite and reports: "))
     made = Path(line.partition(": ")[2])
     try:
-        return _reported(made / "agenteval-report" / "after")
+        return _reported(made / "agenteval-report")
     finally:
         shutil.rmtree(made)
 

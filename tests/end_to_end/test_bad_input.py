@@ -149,11 +149,11 @@ SUITE = {
         ["agent.yaml:2: evaluations.metrics: "], f"{AGENT}\nevaluations: {{metrics: []}}\n{CASES}\n"
     ),
     "threshold-is-a-word": Mistake(
-        ["agent.yaml:4: evaluations.metrics[0].threshold: must be a valid number"],
+        ["agent.yaml:4: evaluations.metrics[0].threshold: must be a number"],
         metric("{type: standard, metric: f1_score, threshold: high}"),
     ),
     "threshold-with-a-comma": Mistake(
-        ["agent.yaml:4: evaluations.metrics[0].threshold: must be a valid number"],
+        ["agent.yaml:4: evaluations.metrics[0].threshold: must be a number"],
         metric("{type: standard, metric: f1_score, threshold: '0,8'}"),
     ),
     "option-of-another-metric": Mistake(

@@ -76,4 +76,4 @@ def test_suites_that_changed_since_the_run_score_nothing(tmp_path: Path, command
     write(tmp_path, {**LENIENT, "strip_whitespace": True})
     ended = compared(command)
     assert "scored again" not in ended.text
-    assert "equality changed since the baseline runs in 20 cases (metric): not compared" in ended.text
+    assert "the rules of 20 cases changed since the baseline runs (equality): not compared" in ended.text

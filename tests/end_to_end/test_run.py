@@ -282,7 +282,7 @@ class TestExitStatus:
         write_suite(tmp_path, [case("a"), case("b")], agent={"http": "http://127.0.0.1:1/"})
         done = command("run")
         assert done.status == 3
-        assert "2 of 2 cases could not be evaluated" in done.out
+        assert "2 of 2 cases could not be run" in done.out
         assert "the agent at http://127.0.0.1:1/ cannot be reached" in done.out
 
 

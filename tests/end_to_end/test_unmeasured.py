@@ -201,7 +201,7 @@ ADDED = {"type": "rag", "metric_type": "faithfulness"}
         (
             {"evaluations": [BLEU, {**FAITHFUL, "metric_type": "answer_relevancy"}]},
             3,
-            "error: 2 of 2 cases could not be evaluated",
+            "error: 2 of 2 cases could not be run",
         ),
     ],
 )

@@ -58,7 +58,7 @@ def check_demo(programs: Path, tmp_path: Path) -> None:
     assert (ended.status, ended.err) == (0, "")
     (folder,) = tmp_path.glob("agenteval-demo-*")
     reports = folder / "agenteval-report"
-    before, after = (read_results(reports / name) for name in ("before", "after"))
+    before, after = (read_results(place) for place in (reports / "before", reports))
     assert before.gate is not None
     assert before.gate.passed
     assert after.comparison is not None
@@ -76,5 +76,5 @@ def check_demo(programs: Path, tmp_path: Path) -> None:
     comment = ended.out.partition("4. A reviewer")[2]
     assert all(name in comment for name in broke)
     assert f"agent, suite and reports: {folder}" in said
-    assert f"  pipx run agenteval-action open {reports}/after" in said
-    assert (reports / "after" / "report.html").is_file()
+    assert f"  pipx run agenteval-action open {reports}" in said
+    assert (reports / "report.html").is_file()

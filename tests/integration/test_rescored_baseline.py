@@ -103,7 +103,7 @@ def test_masked_answers_keep_their_scores(tmp_path: Path, answer: str) -> None:
     assert [item.cases for item in found.rescored] == [IDS[1:]]
     why = "in 1 case: stored answers contain masked secrets"
     assert f"equality was not scored again for the answers of run {run_id} {why}" in found.notes
-    assert "equality changed since the baseline runs in 1 case (metric): not compared" in found.notes
+    assert "the rules of 1 case changed since the baseline runs (equality): not compared" in found.notes
 
 
 def test_a_case_that_lost_its_expected_answer_keeps_its_score(tmp_path: Path) -> None:

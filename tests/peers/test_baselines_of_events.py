@@ -261,7 +261,7 @@ def test_a_head_that_is_checked_out_from_its_fork_is_compared_with_the_merge_bas
     here.evaluated(worse)
     merge = here.commit(worse, head)
 
-    # Compared with the base branch as it is now, nothing would have got worse.
+    # Compared with the base branch as it is now, nothing would have broken.
     guilty = here.pull_request(merge, head, worse, checkout=head, origin="mallory/local", depth=depth)
 
     assert guilty.status == 1, guilty.log

@@ -23,7 +23,7 @@ _AGENT = "agent.py"
 _OLD = 'question = standalone([*earlier, request["input"]], known_names())'
 _NEW = 'question = request["input"]'
 _BEFORE = "agenteval-report/before"
-_AFTER = "agenteval-report/after"
+_AFTER = "agenteval-report"
 _TIMEOUT_S = 120
 # What they set belongs to another repository or run.
 _FOREIGN = ("GIT_", "GITHUB_", "INPUT_", "QUICKSTART_", "RUNNER_")
@@ -81,7 +81,7 @@ def _story(stage: _Stage, show: Callable[[str], None]) -> None:
     show(f"   + {_NEW}")
     show("")
     show("3. The gate runs both versions of the agent, as it does for a pull request:")
-    show(f"   $ agenteval run --baseline {_BEFORE} --out {_AFTER}")
+    show(f"   $ agenteval run --baseline {_BEFORE}")
     show(f"   {stage.run(1, '--baseline', _BEFORE, '--out', _AFTER)}")
     show("   exit status 1: the job fails, so the change is not merged")
     show("")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from agenteval.cli.config_keys import ConfigKey, config_mappings
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.text.choices import did_you_mean
 from agenteval.metrics.registry import METRICS, MetricType
 from agenteval.results.glossary import WORDS, Word
 
@@ -87,6 +88,8 @@ def _plain(name: str) -> str:
 
 def _nearest(asked: str, entries: Iterable[Entry]) -> str:
     names = {_plain(name): name for entry in entries for name in entry.names}
+    if meant := did_you_mean(asked, names.values()):
+        return meant
     close = [names[item] for item in difflib.get_close_matches(asked, names, _MOST_NEAREST)]
     return f"; nearest: {', '.join(close)}" if close else "; all names: agenteval explain"
 

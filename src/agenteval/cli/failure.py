@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
 from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError, problems_of
 from agenteval.core.masking import mask
-from agenteval.core.mistakes import Line, Mistake, Style, counted, mistakes, shown
+from agenteval.core.mistakes import Line, Mistake, Span, Style, counted, mistakes, shown
+from agenteval.core.text import cells
 from agenteval.core.text.escape import terminal
 
+_NARROWEST = 40
+_HANG = 2
 _STYLES: Mapping[Style, str] = {
     "error": "bold red",
     "warning": "bold yellow",
@@ -46,8 +50,10 @@ def fail(error: AgentEvalError, stream: TextIO | None = None) -> int:
 def print_mistakes(found: Iterable[Mistake], stream: TextIO) -> None:
     """Print mistakes with their source lines, in colours if the stream is a terminal that has them."""
     colours = has_colours(stream, os.environ)
+    # Only a terminal has a width: a log is searched for whole messages.
+    columns = max(_NARROWEST, shutil.get_terminal_size().columns) if stream.isatty() else None
     for mistake in found:
-        lines = list(shown(mistake))
+        lines = [part for line in shown(mistake) for part in _wrapped(line, columns)]
         if colours:
             _print_in_colours(lines, stream)
         else:
@@ -58,6 +64,28 @@ def print_mistakes(found: Iterable[Mistake], stream: TextIO) -> None:
 def has_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
     """Return whether colours may be written to a stream."""
     return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def _wrapped(line: Line, columns: int | None) -> Iterator[Line]:
+    """Yield a line in lines that fit; quoted lines, addresses and examples stay whole, to be copied."""
+    text = "".join(span.text for span in line)
+    is_note = len(line) > 2 and line[1].style == "title" and line[2].style == "plain"
+    if columns is None or cells.width(text) <= columns or not (is_note or line[0].style in {"error", "warning"}):
+        yield line
+        return
+    hang = len(line[0].text) + 2 if is_note else _HANG
+    for number, (start, end) in enumerate(cells.spans(text, columns - hang, first=columns)):
+        indent = [Span(" " * hang)] if number else []
+        yield [*indent, *_part(line, start, end)]
+
+
+def _part(line: Line, start: int, end: int) -> Iterator[Span]:
+    """Yield what of each span is between two places of the line."""
+    at = 0
+    for span in line:
+        if text := span.text[max(0, start - at) : max(0, end - at)]:
+            yield Span(text, span.style)
+        at += len(span.text)
 
 
 def _print(lines: Iterable[str], stream: TextIO) -> None:

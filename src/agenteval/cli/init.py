@@ -171,7 +171,8 @@ def _refuse_existing(files: Sequence[NewFile]) -> None:
     if existing:
         listed = ", ".join(map(str, existing))
         verb = "exists" if len(existing) == 1 else "exist"
-        raise ConfigError(Problem(f"{listed} {verb} already; nothing was written", kind=Kind.FILE))
+        fix = "nothing was written; name another directory: agenteval init DIRECTORY"
+        raise ConfigError(Problem(f"{listed} {verb} already; {fix}", kind=Kind.FILE))
     folders = dict.fromkeys(folder for file in files for folder in reversed(file.path.parents))
     blocked = [str(folder) for folder in folders if _blocks_directory(folder)]
     if blocked:

@@ -71,11 +71,13 @@ class _Changes:
     def notes(self) -> Iterator[str]:
         """Yield a message for each kind of change."""
         if self.questions:
-            yield f"{_count(len(self.questions), 'case')} changed since the baseline runs (question): not compared"
+            asked = _count(len(self.questions), "case")
+            yield f"the question of {asked} changed since the baseline runs: not compared"
         older: dict[str, set[str]] = {}
         for name, cases in sorted(self.metrics.items()):
             if never := cases.keys() - self.same.get(name, set()):
-                yield f"{name} changed since the baseline runs in {_count(len(never), 'case')} (metric): not compared"
+                number = _count(len(never), "case")
+                yield f"the rules of {number} changed since the baseline runs ({name}): not compared"
             if runs := {run for case_id in cases.keys() - never for run in cases[case_id]}:
                 older[name] = runs
         if older:

@@ -18,6 +18,7 @@ from agenteval.compare.integrity.integrity import Integrity, unproven_changes, w
 from agenteval.compare.made_with import declared_change
 from agenteval.compare.paired_runs import PairedRuns
 from agenteval.compare.pairing import Pairing, pair_cases
+from agenteval.compare.phrases import some
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.model import Burden
 from agenteval.compare.requested import not_provable
@@ -237,8 +238,11 @@ class Comparer:
     def _acknowledged(self) -> Iterator[str]:
         """Yield who accepted what, and why."""
         names = {case.id: case.name for run in (self.baseline, self.current) for _, case in run.cases()}
+        alike: dict[tuple[str, str], list[str]] = {}
         for case_id, entry in self._accepted_cases.items():
-            yield f"{names.get(case_id, case_id)} ({entry.change}) was {_by(entry)}"
+            alike.setdefault((entry.change, _by(entry)), []).append(names.get(case_id, case_id))
+        for (change, by), cases in alike.items():
+            yield f"{some(sorted(cases), 'case')} ({change}) {'was' if len(cases) == 1 else 'were'} {by}"
         for name, entry in self._accepted_metrics.items():
             figures = " → ".join(f"{mean:.2f}" for mean in self._means_of(name) if mean is not None)
             yield f"the mean of {name} ({figures}) was {_by(entry)}"

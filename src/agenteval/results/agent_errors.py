@@ -10,6 +10,11 @@ from agenteval.results.case import CaseResult
 _ATTEMPTS = re.compile(r" \(after \d+ attempts\)$")
 
 
+_TRACEBACK = "Traceback (most recent call last):"
+#: The exception at the end of a traceback, with its text.
+RAISED = re.compile(r"(?:^|[\s:])(?P<error>(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning): (?P<text>.*))$")
+
+
 def agent_errors(case: CaseResult) -> frozenset[str]:
     """Return the errors of the turns of a case, without the number of attempts."""
     return frozenset(without_attempts(turn.error) for turn in case.turns if turn.error)
@@ -18,3 +23,10 @@ def agent_errors(case: CaseResult) -> frozenset[str]:
 def without_attempts(error: str) -> str:
     """Return an error without the number of attempts."""
     return _ATTEMPTS.sub("", error)
+
+
+def without_traceback(error: str) -> str:
+    """Return an error with only the exception of a traceback; the case has all of it."""
+    before, found, after = error.partition(_TRACEBACK)
+    raised = RAISED.search(after) if found else None
+    return f"{before}{raised['error']}" if raised else error

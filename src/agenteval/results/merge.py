@@ -153,6 +153,7 @@ def _run(parts: Sequence[Part], duration_s: Callable[[Sequence[Part]], float]) -
         ref=_common(run.ref for run in runs),
         repository=runs[0].repository,
         workflow_run_id=_common(run.workflow_run_id for run in runs),
+        workflow_artifact=_common(run.workflow_artifact for run in runs),
         merged=merged if len(merged) > 1 else [],
         coverage=_coverage(parts),
         seed=_common(run.seed for run in runs),

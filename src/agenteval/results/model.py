@@ -22,6 +22,8 @@ from agenteval.results.verdict import Gate
 
 SCHEMA_VERSION: Final = 2
 OWN_NAME: Final = "agenteval"
+#: The artifact of a workflow run that contains results.json, unless the workflow names another one.
+DEFAULT_ARTIFACT: Final = "agenteval"
 
 
 class UsedPlugin(ResultsModel):
@@ -66,6 +68,8 @@ class Run(ResultsModel):
     ref: str | None = None
     repository: str | None = None
     workflow_run_id: str | None = None
+    # The artifact of the workflow run with these results; omitted if it is unknown or called agenteval.
+    workflow_artifact: str | None = Field(default=None, exclude_if=lambda value: value is None)
     # Files of version 1 have none.
     coverage: Coverage | None = Field(default=None, exclude_if=lambda value: value is None)
     # ``shard`` is set for shards only, ``merged`` (the ids of the parts) for merged runs only.

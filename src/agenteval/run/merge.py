@@ -187,6 +187,7 @@ def _of(provenance: Provenance | None, results: Results) -> Results:
         "ref": run.ref or provenance.ref,
         "repository": run.repository or provenance.repository,
         "workflow_run_id": run.workflow_run_id or provenance.workflow_run_id,
+        "workflow_artifact": run.workflow_artifact or provenance.artifact,
     }
     return results.model_copy(update={"run": run.model_copy(update=known)})
 

@@ -13,12 +13,17 @@ from agenteval.core.process.run_confined import run_confined
 
 @dataclass(frozen=True)
 class Provenance:
-    """The repository, commit and environment of a run; ``None`` is unknown."""
+    """The repository, commit and environment of a run; ``None`` is unknown.
+
+    Attributes:
+        artifact: name of the artifact that will contain the results; ``None`` also for the default name.
+    """
 
     commit: str | None = None
     ref: str | None = None
     repository: str | None = None
     workflow_run_id: str | None = None
+    artifact: str | None = None
 
 
 def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:

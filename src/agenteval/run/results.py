@@ -33,6 +33,7 @@ def make_results(spec: RunSpec, execution: RunExecution) -> Results:
             ref=spec.redact.data(spec.provenance.ref),
             repository=spec.provenance.repository,
             workflow_run_id=spec.provenance.workflow_run_id,
+            workflow_artifact=spec.redact.data(spec.provenance.artifact),
             coverage=_coverage(spec, execution),
             shard=spec.shard,
             seed=spec.seed,

@@ -64,7 +64,7 @@ const tries = (row) => {
 };
 const groupLine = (group) => {
   const { kind, reason, rows: members } = group;
-  const many = members.length > 1 ? ` · ${integer(members.length)}${reason ? " for one reason" : ""}` : "";
+  const many = members.length > 1 ? ` · ${integer(members.length)}${reason && kind !== "fell" ? " for one reason" : ""}` : "";
   return make("div", { className: `group ${sizeOf(group)}`, role: "presentation" },
     make("strong", {}, sign(kind), ` ${KINDS[kind].words}${many}`), reason ? named(reason) : null);
 };

@@ -75,7 +75,11 @@ def test_names_are_found_as_people_write_them() -> None:
         "",
         "unproven: a result of the comparison with the baseline",
     ]
-    table = {"f1_scor": "nearest: f1_score", "fial_on": "nearest: fail_on", "??": "all names: agenteval explain"}
+    table = {
+        "f1_scor": "did you mean 'f1_score'?",
+        "fial_on": "did you mean 'fail_on'",
+        "??": "all names: agenteval explain",
+    }
     for wrong, hint in table.items():
         with pytest.raises(ConfigError, match=re.escape(f"no metric, setting or word is named {wrong!r}; {hint}")):
             explain(wrong)

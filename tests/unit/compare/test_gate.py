@@ -55,10 +55,10 @@ class TestExitStatus:
             ("ps", None, 0, "1 of 2 cases passed; 1 case skipped"),
             ("pf", None, 1, "1 of 2 cases failed"),
             ("ff", None, 1, "2 of 2 cases failed"),
-            ("pe", None, 3, "1 of 2 cases could not be evaluated"),
-            ("e", None, 3, "1 of 1 case could not be evaluated"),
-            ("fe", None, 3, "1 of 2 cases could not be evaluated"),
-            ("p" * 9 + "e", None, 3, "1 of 10 cases could not be evaluated"),
+            ("pe", None, 3, "1 of 2 cases could not be run"),
+            ("e", None, 3, "1 of 1 case could not be run"),
+            ("fe", None, 3, "1 of 2 cases could not be run"),
+            ("p" * 9 + "e", None, 3, "1 of 10 cases could not be run"),
             ("p" * 8 + "ef", None, 1, "1 of 10 cases failed"),
             ("s", None, 1, "nothing was checked: every case was skipped"),
             ("", None, 1, "nothing was checked: there is no case"),
@@ -129,22 +129,22 @@ class TestExitStatus:
     @pytest.mark.parametrize(
         ("now", "fail_on", "verdict", "status", "headline"),
         [
-            ("p" * 19 + "e", FAIL_ON, "error", 3, "1 of 20 cases could not be evaluated"),
+            ("p" * 19 + "e", FAIL_ON, "error", 3, "1 of 20 cases could not be run"),
             ("p" * 18 + "ef", FAIL_ON, "failed", 1, "1 of 20 cases failed"),
-            ("p" * 16 + "eeef", FAIL_ON, "error", 3, "3 of 20 cases could not be evaluated"),
+            ("p" * 16 + "eeef", FAIL_ON, "error", 3, "3 of 20 cases could not be run"),
             (
                 "p" * 19 + "e",
                 ["failures"],
                 "passed",
                 0,
-                "19 of 20 cases passed; 1 of 20 cases could not be evaluated; only failures fail this gate",
+                "19 of 20 cases passed; 1 of 20 cases could not be run; only failures fail this gate",
             ),
             (
                 "p" * 16 + "eeef",
                 ["failures"],
                 "error",
                 3,
-                "3 of 20 cases could not be evaluated, and max_error_rate allows 10%",
+                "3 of 20 cases could not be run, and max_error_rate allows 10%",
             ),
         ],
     )
@@ -159,7 +159,7 @@ class TestExitStatus:
         assert (gate.verdict, gate.exit_status) == ("unproven", 3)
         assert gate.reasons == (
             "nothing was checked: no case could be evaluated",
-            "1 of 2 cases could not be evaluated",
+            "1 of 2 cases could not be run",
             "0 of 2 cases passed",
         )
 
@@ -187,7 +187,7 @@ class TestReasons:
             "1 of 11 cases failed",
             "criterion not met: latency",
             "criterion unchecked: cost",
-            "1 of 11 cases could not be evaluated",
+            "1 of 11 cases could not be run",
         )
 
     @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ class TestVerdict:
                 "1 of 2 cases passed; 1 of 2 cases fails; no baseline, so nothing was compared; "
                 "only regressions, unproven and errors fail this gate",
             ),
-            (["failures"], "p" * 19 + "e", None, "19 of 20 cases passed; 1 of 20 cases could not be evaluated; "),
+            (["failures"], "p" * 19 + "e", None, "19 of 20 cases passed; 1 of 20 cases could not be run; "),
             ([], "f", "p", "1 of 1 case broke; 1 of 1 case fails; nothing fails this gate"),
         ],
     )
@@ -414,7 +414,7 @@ class TestVerdict:
             assert "p" in statuses or "f" in statuses
             assert not gate.headline.startswith("0 of")
             assert "f" not in statuses or "fail" in gate.headline
-            assert "e" not in statuses or "could not be evaluated" in gate.headline
+            assert "e" not in statuses or "could not be run" in gate.headline
             assert ended_by is None
         else:
             assert gate.exit_status != 0 or gate.verdict == "unproven"

@@ -113,7 +113,7 @@ def test_a_changed_metric_is_named_and_leaves_the_run_undecided() -> None:
     before = run(1, STEADY, {"kept": "1", "edited": "2"})
     found = compared(run(9, STEADY, {"kept": "1", "edited": "3"}, "now"), before)
     assert [metric.id for metric in found.metrics] == ["kept"]
-    assert found.notes == ["edited changed since the baseline runs in 6 cases (metric): not compared"]
+    assert found.notes == ["the rules of 6 cases changed since the baseline runs (edited): not compared"]
     assert found.verdict == "unproven"
     assert [(point.what, point.mended_by) for point in found.unproven] == [("metric", "change")]
     assert all([change.id for change in item.metrics] == ["kept"] for item in found.cases)

@@ -174,7 +174,7 @@ def test_runs_that_asked_something_else_do_not_count_for_that_case() -> None:
     ]
     given = sides(results(scored("a", 1), scored("b", 1)), history(*runs))
     assert given.evidence.pool == ({B: {"numeric": (1,)}}, {A: {"numeric": (1,)}, B: {"numeric": (1,)}})
-    assert given.earlier.notes == ("1 case changed since the baseline runs (question): not compared",)
+    assert given.earlier.notes == ("the question of 1 case changed since the baseline runs: not compared",)
 
 
 def test_a_removed_case_is_not_an_imported_one() -> None:

@@ -74,7 +74,7 @@ def test_the_text_counts_and_names() -> None:
     then = results(*cases(*range(9)), run_id="then")
     now = results(*cases(*range(6)), fingerprints={"c0": "edited"})
     (point,) = Comparer(now, then, {item.id for _, item in now.cases()}, PLAIN).decide().unproven
-    expected = "4 of 9 cases of the baseline cannot be compared: 3 removed, 1 with another question or other metrics"
+    expected = "4 of 9 cases of the baseline cannot be compared: 3 removed, 1 with changed rules or questions"
     assert point.text == f"{expected} (c0, c6, c7, c8)"
 
 

@@ -222,3 +222,40 @@ def test_colours(
 )  # fmt: skip
 def test_choices(name: str, allowed: Sequence[str], expected: str) -> None:
     assert choices(name, allowed) == expected
+
+
+class Terminal(io.StringIO):
+    """A terminal of 50 columns."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_long_lines_break_at_blanks_in_a_terminal_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("NO_COLOR", "1")
+    (folder / "agent.yaml").write_text("metric: " + "long " * 15 + "\n")
+    problem = Problem(
+        "the metric polite needs a judge model, and none is named; allowed: one, two, three, four, five, six, seven; "
+        "name one, and set OPENAI_API_KEY in the environment of the step",
+        "agent.yaml",
+        1,
+        "metric",
+        Kind.JUDGE,
+    )
+    terminal, log = Terminal(), io.StringIO()
+    print_mistakes(mistakes([problem]), terminal)
+    print_mistakes(mistakes([problem]), log)
+    assert terminal.getvalue().splitlines()[:-2] == [
+        "error: the metric polite needs a judge model, and",
+        "  none is named",
+        " --> agent.yaml:1",
+        "  |",
+        f"1 | metric: {'long ' * 15}".rstrip(),
+        "  | ^^^^^^ metric",
+        "  = allowed: one, two, three, four, five, six,",
+        "      seven",
+        "  = help: name one, and set OPENAI_API_KEY in the",
+        "      environment of the step",
+    ]
+    assert terminal.getvalue().split() == log.getvalue().split()

@@ -516,7 +516,7 @@ def broken() -> Sample:
     met = Criterion(name="overall_success_rate", met=False, value=0.4, threshold=0.8)
     return Sample(
         results(suite(*cases, criteria=[met]), complete=False),
-        GateView("error", "2 errors", ("2 cases could not be evaluated",), ()),
+        GateView("error", "2 errors", ("2 cases could not be run",), ()),
     )
 
 

@@ -138,7 +138,7 @@ def all_errors() -> Scenario:
         )
         for number in range(1, 13)
     ]
-    gate = GateView("failed", "12 errors", ("12 of 12 cases could not be evaluated",), ())
+    gate = GateView("failed", "12 errors", ("12 of 12 cases could not be run",), ())
     return Scenario(Sample(run_of(cases), gate))
 
 
@@ -320,7 +320,9 @@ def _decision(
     """A decision with this verdict: a regression by the means, everything else by the changed cases."""
     stage: Stage = "head-to-head" if verdict == "regressed" else "screen"
     marked = [
-        case_id for case_id, change in changes.items() if change.get("notes") or change.get("change") == verdict
+        case_id
+        for case_id, change in changes.items()
+        if "suspect" in change.get("notes", ()) or (change.get("change") == verdict != "unchanged")
     ]
     return Decision(
         verdict=verdict,

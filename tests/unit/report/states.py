@@ -14,6 +14,7 @@ from agenteval.compare.gate import GatePolicy
 from agenteval.results.case import CaseResult, CaseStatus, Score, ToolCall, TurnResult
 from agenteval.results.comparison import (
     AnswerChange,
+    CaseMove,
     ComparedCase,
     ComparedResource,
     FailedOf,
@@ -140,7 +141,7 @@ def broke() -> Scenario:
         desk.id: _broke(desk, [_OLD_POLICY.format("standing desk")], {}, f1_score=0.98),
         chair.id: _broke(chair, [_OLD_POLICY.format("office chair")], {}, f1_score=0.98),
         cancel.id: _broke(cancel, [old for _, old, _ in _CONVERSATION], {0: [find, cancelled]}, tools=1.0),
-        flaky.id: {"notes": ["flaky"], "history": History(runs=3, iterations=9, pass_rate=8 / 9)},
+        flaky.id: {"notes": ["flaky"], "history": History(runs=3, iterations=9, pass_rate=5 / 9)},
     }
     changes |= {case.id: {"change": "new", "status_before": None, "score_before": None} for case in new}
     changes |= {case.id: {"status_before": "passed", "tries_before": FailedOf(failed=0, of=9)} for case in down}
@@ -236,6 +237,49 @@ def two_hundred() -> Scenario:
     return Scenario(compared_run(_named(run_of([*cases, *_good(60)])), "regressed", changes, means=False))
 
 
+def accepted() -> Scenario:
+    """Two cases broke, and somebody accepted that."""
+    desk, chair = _refund("standing desk", 11), _refund("office chair", 40)
+    texts = {desk.id: "standing desk", chair.id: "office chair"}
+    changes = {
+        case.id: _broke(case, [_OLD_POLICY.format(texts[case.id])], {}, f1_score=0.98)
+        | {"change": "unchanged", "status_before": "passed", "notes": ["accepted"]}
+        for case in (desk, chair)
+    }
+    resources = [ComparedResource(name="latency_ms", n=22, baseline=900, current=585, change=-0.35)]
+    run = _named(run_of([desk, chair, *_good(20)]))
+    return Scenario(compared_run(run, "unchanged", changes, resources=resources))
+
+
+def mean_of_one_answer() -> Scenario:
+    """The mean fell because the agent gives one answer to every question."""
+    answer = "Model gpt-x is not available in your region."
+    cases = [
+        _case(f"q{number:02}", turn(f"Question {number}?", f"{number}", answer, samples.score("equality", 0.0)),
+              status="failed", line=number + 7)
+        for number in range(30)
+    ]  # fmt: skip
+    changes = {
+        case.id: _broke(case, [f"The answer to question {number} is 42."], {}, equality=1.0) | {"change": "unchanged"}
+        for number, case in enumerate(cases)
+    }
+    sample = compared_run(_named(run_of([*cases, *_good(10)])), "regressed", changes)
+    comparison = sample.results.comparison
+    assert comparison is not None
+    metrics = [
+        metric.model_copy(
+            update={
+                "n": len(cases),
+                "moved": [CaseMove(id=case.id, baseline=1.0, current=0.0) for case in cases],
+            }
+        )
+        for metric in comparison.metrics
+        if metric.id == "equality"
+    ]
+    changed = comparison.model_copy(update={"metrics": metrics})
+    return Scenario(gated(sample.results.model_copy(update={"comparison": changed})))
+
+
 def _named(run: Results) -> Results:
     suites = [suite.model_copy(update={"name": "support-bot"}) for suite in run.suites]
     return run.model_copy(update={"suites": suites})
@@ -248,5 +292,7 @@ STATES: Mapping[str, Callable[[], Scenario]] = {
     "rules": rules,
     "infrastructure": infrastructure,
     "200-broke": two_hundred,
+    "accepted": accepted,
+    "one-answer": mean_of_one_answer,
 }
 EVERY: Mapping[str, Callable[[], Scenario]] = {**SCENARIOS, **STATES}

@@ -46,7 +46,7 @@ def test_the_median_of_two_is_their_mean() -> None:
     assert median_cost([Cost(1, 2, 3), Cost(2, 4, 5)]) == Cost(1.5, 3, 4)
 
 
-@pytest.mark.parametrize(("cpu", "verdict"), [(0.3, "met"), (0.31, "missed")])
+@pytest.mark.parametrize(("cpu", "verdict"), [(0.25, "met"), (0.26, "missed")])
 def test_a_goal_is_met_up_to_its_limit(cpu: float, verdict: str) -> None:
     assert _goal({(ONE.key, REPLAY): Cost(cpu, 1, 50)}, "one case: CPU").verdict == verdict
 

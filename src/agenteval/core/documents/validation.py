@@ -125,6 +125,13 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     return _wrong_type(detail)
 
 
+def not_a_mapping(data: Any, key: str) -> str:
+    """Return the message about a file that is not a mapping with a key."""
+    kind = "a list" if isinstance(data, list) else "one value"
+    what = "the file is empty" if data is None else f"the file is {kind} instead of a mapping"
+    return f"{what}; write keys with values, at least `{key}`"
+
+
 def value_message(detail: ErrorDetails) -> str:
     """Return the message about a value that is wrong as a whole, for values outside of models."""
     if detail["type"] in {"literal_error", "enum"}:
@@ -150,8 +157,18 @@ def _wrong_type(detail: ErrorDetails) -> str:
         return f"must be a mapping (key: value), not {_named(given)}"
     if kind in {"list_type", "tuple_type"}:
         return f"must be a list, not {_named(given)}"
+    for kinds, expected in _NUMBERS.items():
+        if kind in kinds:
+            return f"must be {expected}, not {_named(given)}"
     message = detail["msg"].removeprefix("Input should be ")
     return message if message == detail["msg"] else f"must be {message}"
+
+
+_NUMBERS = {
+    ("float_type", "float_parsing", "decimal_type", "decimal_parsing"): "a number",
+    ("int_type", "int_parsing", "int_from_float"): "a whole number",
+    ("bool_type", "bool_parsing"): "true or false",
+}
 
 
 def _named(value: Any) -> str:

@@ -18,7 +18,7 @@ from agenteval.report.html.page import PageFiles, generate
 from agenteval.report.html.survey import CHANGES, KIND_NAMES, NOTES, OUTCOMES, ROW, STATUSES, Survey
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view import view
-from agenteval.report.view.case_kinds import KINDS, Kinds
+from agenteval.report.view.case_kinds import KINDS, Kinds, fallen_metrics
 from agenteval.report.view.causes import proofs_by_case
 from agenteval.report.view.charts import Histogram, score_histogram, time_histogram
 from agenteval.report.view.moments import moment, short_commit
@@ -62,7 +62,8 @@ def render(
         points: this run and earlier ones, for the trend lines.
         limit: maximum number of characters of the cases; longer texts are cut.
     """
-    survey = Survey(Kinds.of(results), proofs_by_case(results.comparison))
+    comparison = results.comparison
+    survey = Survey(Kinds.of(results), proofs_by_case(comparison), fallen_metrics(comparison))
     metrics = results.summary.metrics
     yield from generate(
         _FILES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Final
@@ -15,7 +15,7 @@ from agenteval.report.view.case_kinds import KINDS, NOT_PASSED, Kinds
 from agenteval.report.view.case_metrics import CaseMetric, case_metrics
 from agenteval.report.view.causes import Finding, by_cause, finding, removed
 from agenteval.results.case import CaseResult, Score, SuiteResult
-from agenteval.results.comparison import CaseProof, ComparedCase
+from agenteval.results.comparison import CaseProof, ComparedCase, ComparedMetric
 
 MOST_STATIC_ROWS = 1_000
 #: Cases with the result of each metric, for the page without JavaScript.
@@ -67,7 +67,7 @@ class Survey:
     """Figures about all cases; complete when every case has been read.
 
     Attributes:
-        kinds: of the cases of the run; ``proofs``: what their re-runs found.
+        kinds: of the cases of the run; ``proofs``: what their re-runs found; ``fallen``: the metrics whose mean fell.
         metrics: id of each metric → its number, in the order of the cases.
         tags: tag → its number.
         scores: the scores of each metric.
@@ -86,6 +86,7 @@ class Survey:
 
     kinds: Kinds = field(default_factory=Kinds)
     proofs: Mapping[str, CaseProof] = field(default_factory=dict)
+    fallen: Sequence[ComparedMetric] = ()
     metrics: dict[str, int] = field(default_factory=dict)
     tags: dict[str, int] = field(default_factory=dict)
     scores: dict[str, array[float]] = field(default_factory=dict)
@@ -223,9 +224,9 @@ class Survey:
     def causes(self) -> list[tuple[str, list[int]]]:
         """What went wrong first, and the positions of its cases."""
         return [
-            (cause.text, [self._positions[told.id] for told in cause.cases])
-            for cause in by_cause(self._findings)
-            if cause.by != "kind"
+            ("; ".join(filter(None, (cause.text, cause.answer))), [self._positions[told.id] for told in cause.cases])
+            for cause in by_cause(self._findings, self.fallen)
+            if cause.by != "kind" and cause.cases
         ]
 
     def _keep(

@@ -155,6 +155,8 @@ def _needs(source: Source) -> str:
     if rules is None:
         return ""
     fails_on = f"The gate fails on {', '.join(rules.fail_on)}" if rules.fail_on else "Nothing fails the gate"
+    if "errors" in rules.fail_on:
+        return f"{fails_on}: a single error is enough."
     return f"{fails_on}; {view.percent(rules.max_error_rate)} of the cases may end in an error."
 
 

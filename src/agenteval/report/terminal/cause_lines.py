@@ -57,7 +57,7 @@ class Causes:
         hidden = causes[self.most :]
         if hidden:
             amount = sum(len(cause.cases) for cause in hidden)
-            # A metric that fell together with another one has no cases of its own.
+            # A metric that fell together with another one has no cases.
             cases = f"{view.count(amount, 'more case')} with " if amount else ""
             yield line((f"… and {cases}{view.count(len(hidden), 'other cause')}", "dim"))
             yield BLANK
@@ -98,6 +98,8 @@ class Causes:
         """Yield the cases that moved as the mean did, and the first of them that failed; none of them is proven."""
         if cause.cases:
             yield line(_names(cause.cases), indent=2, hang=4)
+        if cause.alike:
+            yield line(shown(cause.answer), indent=2, hang=4)
         found = next((found for found in cause.cases if found.wrong is not None and found.id in self._cases), None)
         if found is None or found.wrong is None:
             return

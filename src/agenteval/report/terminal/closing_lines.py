@@ -16,6 +16,7 @@ from agenteval.report.view.causes import Cause
 from agenteval.report.view.certainty import certainty, requested_proof
 from agenteval.report.view.comparison_rows import ResourceRow, resource_rows
 from agenteval.report.view.integrity import integrity_rows
+from agenteval.report.view.next_steps import only_passing_fell
 from agenteval.report.view.run_cost import base_name
 from agenteval.report.view.view import GateView
 from agenteval.results.model import Results
@@ -57,7 +58,7 @@ def closing_lines(
         yield BLANK
     yield from _verdict(results, gate, columns)
     yield from _sure(results, gate, certain)
-    yield from _commands(results, gate, commands)
+    yield from _commands(results, gate, causes, commands)
 
 
 def _labelled(label: str, *parts: Part | str) -> Line:
@@ -187,11 +188,13 @@ def _sure(results: Results, gate: GateView, certain: Sequence[str]) -> Iterator[
         yield _labelled("proof", shown(sentence))
 
 
-def _commands(results: Results, gate: GateView, commands: NextCommands) -> Iterator[Line]:
+def _commands(results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands) -> Iterator[Line]:
     wrong = results.summary.failed + results.summary.errors
-    only = f"only {'this' if wrong == 1 else 'these'} {view.count(wrong, 'case')}"
+    again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {view.count(wrong, 'case')}"
+    if only_passing_fell(results, causes):
+        again, only, wrong = again.removesuffix(" --failed"), "all cases: the mean fell over cases that pass", 1
     offered = [
-        ("again", commands.again if wrong and not gate.passed else "", only),
+        ("again", again if wrong and not gate.passed else "", only),
         ("look", commands.look, shown(commands.page)),
     ]
     room = max(len(command) for _, command, _ in offered)

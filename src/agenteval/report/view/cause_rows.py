@@ -86,7 +86,8 @@ def cause_row(cause: Cause) -> CauseRow:
     if cause.metric is not None:
         before, now = view.distinct(cause.metric.baseline, cause.metric.current)
         amount = view.count(cause.metric.n, "case")
-        names, words = (f"mean of {cause.metric.id}",), f"fell over {amount} together"
+        same = f"; {cause.answer}" if cause.alike else ""
+        names, words = (f"mean of {cause.metric.id}",), f"fell over {amount} together{same}"
     if cause.kind in {"removed", "gone"}:
         now = "gone"
         words = "removed from the suite by this change: still wanted?" if cause.kind == "removed" else cause.words

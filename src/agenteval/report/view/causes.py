@@ -25,7 +25,7 @@ Cases that nobody has to explain, such as new or removed ones, are one group for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,7 +33,7 @@ from agenteval.core.text import escape
 from agenteval.report.view import view
 from agenteval.report.view.alike import alike
 from agenteval.report.view.case_kinds import KINDS, Kind, Kinds, fallen_metrics, kind_of_removed
-from agenteval.results.agent_errors import without_attempts
+from agenteval.results.agent_errors import without_attempts, without_traceback
 from agenteval.results.case import CaseResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import CaseProof, ComparedCase, ComparedMetric, Comparison, FailedOf
 from agenteval.results.model import Results
@@ -127,6 +127,9 @@ class Cause:
         turn: the turn in which it went wrong, 1-based; ``None`` in cases of one turn, or if the turns differ.
         by: what its cases have in common: an error, an answer, a reason, the metric that fell, or only the kind.
         metric: for the kind ``fell``, the metric.
+        alike: for the kind ``fell``, how many of its cases give one answer now, at least three and half of them;
+            0 without such an answer.
+        answer: this answer, in words.
     """
 
     kind: Kind
@@ -135,6 +138,8 @@ class Cause:
     turn: int | None = None
     by: By = "kind"
     metric: ComparedMetric | None = None
+    alike: int = 0
+    answer: str = ""
 
     @property
     def icon(self) -> str:
@@ -294,12 +299,25 @@ def _cause(key: _Key, cases: tuple[Finding, ...], metrics: Mapping[str, Compared
         words, turn = first.words if first else words, turns.pop() if len(turns) == 1 else None
     elif key.metric in metrics:
         words = _fell(metrics[key.metric])
-    metric = metrics.get(key.metric) if key.by == "metric" else None
-    return Cause(key.kind, words, cases, turn, key.by, metric)
+    if key.by != "metric":
+        return Cause(key.kind, words, cases, turn, key.by)
+    return Cause(key.kind, words, cases, turn, key.by, metrics.get(key.metric), *_one_answer(cases))
 
 
-def _same_answer(answer: str) -> str:
-    return f"all give the same answer now: “{answer}”" if answer.strip() else "all give an empty answer now"
+def _one_answer(cases: Sequence[Finding]) -> tuple[int, str]:
+    """Return how many cases give the most frequent answer, and the answer in words; nothing if they are few."""
+    # A case that still passes at times may give this answer as before.
+    broken = [found for found in cases if found.answer_hash and found.now is not None and not found.now.passed]
+    amounts = Counter(found.answer_hash for found in broken)
+    most, amount = amounts.most_common(1)[0] if amounts else ("", 0)
+    if amount < FEWEST_ALIKE or 2 * amount < len(cases):
+        return 0, ""
+    answer = next(found.answer or "" for found in broken if found.answer_hash == most)
+    return amount, _same_answer(answer, "all" if amount == len(cases) else f"{amount:,}")
+
+
+def _same_answer(answer: str, who: str = "all") -> str:
+    return f"{who} give the same answer now: “{answer}”" if answer.strip() else f"{who} give an empty answer now"
 
 
 def _fell(metric: ComparedMetric) -> str:
@@ -355,7 +373,9 @@ def _first_wrong(case: CaseResult, compared: ComparedCase | None) -> tuple[Wrong
 
 
 def _agent_error(turn: TurnResult, place: int | None) -> Wrong | None:
-    return Wrong("agent", _line(without_attempts(turn.error)), place, is_error=True) if turn.error else None
+    if not turn.error:
+        return None
+    return Wrong("agent", _line(without_traceback(without_attempts(turn.error))), place, is_error=True)
 
 
 def _broken(turn: TurnResult, place: int | None) -> Wrong | None:

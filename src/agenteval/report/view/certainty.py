@@ -93,7 +93,9 @@ def _of_metric(metric: ComparedMetric, comparison: Comparison) -> str:
     by = points(metric.difference)
     if metric.interval is not None:
         least, most = sorted(map(abs, metric.interval))
-        by = f"{points(least).removesuffix(' points').removesuffix(' point')} to {points(most)}"
+        start = points(least).removesuffix(" points").removesuffix(" point")
+        # An agent that always answers the same leaves no range.
+        by = points(most) if points(least) == points(most) else f"{start} to {points(most)}"
     where = (
         f" side by side with {_side(comparison)} ({count(metric.runs_a_side, 'run')} a side)"
         if metric.runs_a_side

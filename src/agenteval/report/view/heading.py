@@ -35,7 +35,7 @@ _NOTHING = "nothing broke or fell"
 _WORSE: tuple[Kind, ...] = ("broke", "failed")
 # Reasons that the heading, the table and the sentence tell already.
 _COUNTED = re.compile(
-    r"\d+ (of \d+ )?cases? (passed|failed|fails?|broke|could not be evaluated|that passed in the baseline)\b"
+    r"\d+ (of \d+ )?cases? (passed|failed|fails?|broke|could not be run|that passed in the baseline)\b"
     r"|.* is allowed$"
 )
 
@@ -73,7 +73,9 @@ def heading_of(results: Results, gate: GateView, causes: Sequence[Cause]) -> Hea
     name = suite_name(results)
     facts = _Facts(results, gate, causes)
     text = one_line(facts.text, LONGEST_HEADING - len(name) - len("⚠️ : …"))
-    return Heading(facts.icon, name, text, " ".join(facts.sentences()))
+    *others, last = facts.sentences()
+    ended = [text if text.endswith(".") else f"{text}." for text in others]
+    return Heading(facts.icon, name, text, " ".join([*ended, last]))
 
 
 def suite_name(results: Results) -> str:
@@ -87,8 +89,10 @@ def suite_name(results: Results) -> str:
 
 def one_cause_is_likely(causes: Sequence[Cause]) -> bool:
     """Return whether so many cases have one cause that something outside of them is likely to have changed."""
-    broke = [len(cause.cases) for cause in causes if cause.kind in {"broke", "failed", "error"}]
-    return bool(broke) and max(broke) > _MANY and 2 * max(broke) > sum(broke)
+    worse = [cause for cause in causes if cause.kind in {"broke", "failed", "error", "fell"}]
+    # The cases of a mean that fell have one cause if they give one answer.
+    most = max((cause.alike if cause.kind == "fell" else len(cause.cases) for cause in worse), default=0)
+    return most > _MANY and 2 * most > sum(len(cause.cases) for cause in worse)
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,9 @@ class _Facts:
         metrics = self.comparison.metrics if self.comparison.verdict == "improved" else ()
         if any(metric.gating and metric.verdict == "improved" for metric in metrics):
             return f"{self.comparison.headline}, {_NOTHING}"
+        if accepted := self.amount("accepted"):
+            verb = "does" if accepted == 1 else "do"
+            return f"{count(accepted, 'case')} {verb} not pass, which was accepted — nothing else broke or fell"
         if better := self.amount("improved"):
             return f"{count(better, 'case')} improved, {_NOTHING}"
         return _NOTHING
@@ -247,7 +254,8 @@ class _Facts:
                 return "Merging is not blocked."
         if self.icon == "✅" and not self.amount("maybe") and self._score:
             return self._score
-        return f"Merging is not blocked: {self.gate.headline}."
+        why = "" if self.gate.headline == self.gate.verdict else f": {self.gate.headline}"
+        return f"Merging is not blocked{why}."
 
     @property
     def _repeats(self) -> str:

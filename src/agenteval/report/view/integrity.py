@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agenteval.report.view.view import NOTHING, count
@@ -11,7 +11,7 @@ from agenteval.results.model import Run
 
 _EFFECTS = {
     "unproven": "unproven: it cannot be compared",
-    "base": "the base's version decides; takes effect once merged",
+    "base": "the base's version decides until this is merged",
     "paired": "compared under its new name",
     "absolute": "decided by its own result",
     "listed": "listed only",
@@ -21,17 +21,14 @@ _RULES = "unproven: the change could choose its own"
 _AGENT = "the agent of the change is evaluated"
 _NOT_SELECTED = "this run selects neither name"
 _KINDS = {
-    "removed": "removed case",
-    "renamed": "renamed case",
-    "edited": "edited case",
-    "new": "new case",
-    "case": "case",
     "metric": "metric",
     "agent": "agent:",
     "setting": "setting",
     "workflow": "workflow",
     "rules": "suites and rules of the base commit",
 }
+_OF_CASES = {"removed": "removed ", "renamed": "renamed ", "edited": "edited ", "new": "new ", "case": ""}
+_NAMES = 2
 _LOOSENED, _CHANGED = "🔽", "✏️"
 _ICONS = {"removed": "➖", "new": "➕", "workflow": "⚠️", "rules": "⚠️"}
 
@@ -66,10 +63,14 @@ def integrity_rows(run: Run) -> Iterator[IntegrityRow]:
     ordered = sorted(
         run.integrity, key=lambda item: (item.kind != "workflow", item.effect != "unproven", not item.loosens)
     )
-    for item in ordered:
+    groups: dict[object, list[Difference]] = {}
+    for place, item in enumerate(ordered):
+        groups.setdefault(_alike(item) if item.case and item.kind in _OF_CASES else place, []).append(item)
+    paths = {item.case.partition("::")[0] if "::" in item.case else "" for item in ordered if item.case}
+    for item, *others in groups.values():
         yield IntegrityRow(
             icon=_LOOSENED if item.loosens else _ICONS.get(item.kind, _CHANGED),
-            what=_what(item),
+            what=_what((item, *others), has_one_suite=len(paths) == 1),
             before=NOTHING if item.before is None else item.before,
             after=NOTHING if item.after is None else item.after,
             effect=_effect(item),
@@ -85,10 +86,31 @@ def rules_matter(run: Run) -> bool:
     )
 
 
-def _what(item: Difference) -> str:
-    of = item.case or (count(item.cases, "case") if item.cases else "")
-    parts = [item.metric or "", item.setting or "", f"of {of}" if of and (item.metric or item.setting) else of]
-    return f"{_KINDS[item.kind]} {' '.join(part for part in parts if part)}".strip()
+def _alike(item: Difference) -> object:
+    """Return what the differences of several cases have in common if one row tells them."""
+    return item.kind, item.metric, item.setting, item.before, item.after, item.loosens, _effect(item)
+
+
+def _what(items: Sequence[Difference], *, has_one_suite: bool) -> str:
+    item = items[0]
+    names = [name for each in items if (name := _name(each.case or "", has_one_suite=has_one_suite))]
+    listed = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else "")
+    of = listed or (count(item.cases, "case") if item.cases else "")
+    asked = f"{item.setting} of {item.metric}" if item.setting and item.metric else item.setting or item.metric or ""
+    if item.kind not in _OF_CASES:
+        start = "" if item.setting and item.metric else f"{_KINDS[item.kind]} "
+        return f"{start}{asked}{f' in {of}' if of and asked else of}".strip()
+    start = _OF_CASES[item.kind]
+    if not names:
+        number, _, noun = of.partition(" ")
+        return f"{number} {start}{noun}".strip() if of else f"{start}case"
+    cases = f"{start}case {listed}" if len(names) == 1 else f"{len(names):,} {start}cases: {listed}"
+    return f"{asked} of {cases}" if asked else cases
+
+
+def _name(id_: str, *, has_one_suite: bool) -> str:
+    """Return how to call a case: its name alone if all are in one suite."""
+    return id_.partition("::")[2] or id_ if has_one_suite else id_
 
 
 def _effect(item: Difference) -> str:
@@ -99,4 +121,4 @@ def _effect(item: Difference) -> str:
     text = own if own is not None and item.effect == "listed" else _EFFECTS[item.effect]
     if item.kind == "rules" and item.effect == "unproven":
         text = _RULES
-    return f"will loosen; {text}" if item.loosens else text
+    return f"looser; {text}" if item.loosens else text

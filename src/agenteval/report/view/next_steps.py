@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenteval.core.text import escape
-from agenteval.report.view.causes import Cause
+from agenteval.report.view.causes import Cause, Finding
 from agenteval.report.view.heading import one_cause_is_likely
-from agenteval.results.model import Results
+from agenteval.results.model import DEFAULT_ARTIFACT, Results
 
-_ARTIFACT = "agenteval"
 _FOLDER = "agenteval-report"
 _MOST_SUITES = 3
 _MOST_NAMES = 3
@@ -68,15 +67,32 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
     return NextSteps(tuple(_commands(results, causes)), _accept(results, causes), _helps(causes))
 
 
+def only_passing_fell(results: Results, causes: Sequence[Cause]) -> bool:
+    """Return whether a mean fell over cases that pass, so that running the others again shows nothing."""
+    return any(cause.kind == "fell" for cause in causes) and not _not_passed(results, causes)
+
+
+def _not_passed(results: Results, causes: Sequence[Cause]) -> list[Finding]:
+    """Return the cases of causes to repeat that did not pass."""
+    failed = {case.id for case in results.failed()}
+    return [found for cause in causes if cause.kind in _REPEATED for found in cause.cases if found.id in failed]
+
+
 def _commands(results: Results, causes: Sequence[Cause]) -> list[str]:
     failed = results.summary.failed + results.summary.errors
-    found = [found for cause in causes if cause.kind in _REPEATED for found in cause.cases]
-    if not found or not failed:
+    found = _not_passed(results, causes)
+    if not found and not only_passing_fell(results, causes):
         return []
-    suites = [shlex.quote(path) for path in dict.fromkeys(case.path for case in found) if _is_plain(path)]
+    paths = [each.path for each in found] or [suite.path for suite in results.suites]
+    suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
     named = " ".join(suites) if len(suites) <= _MOST_SUITES else ""
+    if not found:
+        return [
+            f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: the mean fell over cases that pass"
+        ]
     run, folder = _run_id(results), _FOLDER
-    download = [f"gh run download {run} -n {_ARTIFACT} -D {folder}   # the results of this run"] if run else []
+    artifact = shlex.quote(_artifact(results) or DEFAULT_ARTIFACT)
+    download = [f"gh run download {run} -n {artifact} -D {folder}   # the results of this run"] if run else []
     repeat = " ".join(part for part in ("agenteval run", named, f"--failed-in {folder}") if part)
     only = "only the case that did not pass" if failed == 1 else f"only the {failed:,} cases that did not pass"
     return [*download, f"{repeat}   # {only}"]
@@ -91,7 +107,8 @@ def _accept(results: Results, causes: Sequence[Cause]) -> str:
     # Without names, everything that was found is accepted.
     listed = [shlex.quote(name) for name in names] if len(names) <= _MOST_NAMES and all(map(_is_plain, names)) else []
     run = _run_id(results)
-    where = f"--run {run}" if run else f"--from {_FOLDER}"
+    artifact = f" --artifact {shlex.quote(_artifact(results))}" if _artifact(results) else ""
+    where = f"--run {run}{artifact}" if run else f"--from {_FOLDER}"
     return " ".join(["agenteval accept", *listed, where, '--reason "…"'])
 
 
@@ -103,6 +120,12 @@ def _helps(causes: Sequence[Cause]) -> tuple[str, ...]:
 def _run_id(results: Results) -> str:
     run = results.run.workflow_run_id or ""
     return run if run.isascii() and run.isdigit() else ""
+
+
+def _artifact(results: Results) -> str:
+    """Return the name of the artifact, unless it is the default."""
+    name = results.run.workflow_artifact or ""
+    return name if name != DEFAULT_ARTIFACT and _is_plain(name) else ""
 
 
 def _is_plain(text: str) -> bool:

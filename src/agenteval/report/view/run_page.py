@@ -116,7 +116,16 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
     commit = short_commit(run.commit)[:7]
     yield (
         "This run",
-        ", ".join(filter(None, (one_line(run.ref or "", _LONGEST_LABEL), commit, moment(run.started_at)))),
+        ", ".join(
+            filter(
+                None,
+                (
+                    one_line((run.ref or "").removeprefix("refs/heads/"), _LONGEST_LABEL),
+                    commit,
+                    moment(run.started_at),
+                ),
+            )
+        ),
     )
 
 

@@ -36,7 +36,7 @@ def _run(results: Results) -> Iterator[tuple[str, str]]:
     run = results.run
     yield "Run", one_line(run.id, _LONGEST)
     yield "Commit", short_commit(run.commit)
-    yield "Ref", one_line(run.ref or "", _LONGEST)
+    yield "Ref", _branch(run.ref)
     yield "Repository", one_line(run.repository or "", _LONGEST)
     yield "Started", moment(run.started_at)
     yield "Duration", view.duration(run.duration_s)
@@ -53,7 +53,7 @@ def _baseline(comparison: Comparison, now: str) -> Part:
     baseline = comparison.baseline
     facts = (
         ("Commit", short_commit(baseline.commit)),
-        ("Ref", one_line(baseline.ref or "", _LONGEST)),
+        ("Ref", _branch(baseline.ref)),
         ("Run", one_line(baseline.run_id, _LONGEST)),
         ("Made", moment(baseline.created_at)),
         ("Age", age(baseline.created_at, now)),
@@ -96,7 +96,11 @@ def _rules(results: Results) -> Part:
         return Part("rules", "Rules of the gate")
     facts = (
         ("Fails on", ", ".join(rules.fail_on)),
-        ("Cases that may end in an error", view.percent(rules.max_error_rate)),
+        # Any error counts if errors fail the gate.
+        (
+            "Cases that may end in an error",
+            "none" if "errors" in rules.fail_on else view.percent(rules.max_error_rate),
+        ),
         ("Not counted", ", ".join(one_line(case, _LONGEST) for case in rules.quarantine[:_MOST_ROWS])),
     )
     return Part("rules", "Rules of the gate", facts=tuple(_known(facts)))
@@ -111,3 +115,7 @@ def _differences(results: Results) -> Part:
 
 def _known(facts: Iterator[tuple[str, str]] | tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
     return ((label, value) for label, value in facts if value)
+
+
+def _branch(ref: str | None) -> str:
+    return one_line((ref or "").removeprefix("refs/heads/"), _LONGEST)

@@ -12,6 +12,7 @@ from agenteval.core.errors import Kind, Problem, agent_problem
 from agenteval.core.masking import shortened
 from agenteval.core.paths import display_path
 from agenteval.core.secrets import is_secret_name
+from agenteval.results.agent_errors import RAISED
 from agenteval.suite.model import AgentSpec
 
 _MISSING = (
@@ -22,7 +23,6 @@ _MISSING = (
 )
 _MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^']+)'")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
-_RAISED = re.compile(r"(?:^|[\s:])(?P<error>(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning): (?P<text>.*))$")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _LISTENS = re.compile(r"nothing listens on \S+")
 #: After this many failures of one kind and no answer, an agent is not asked again.
@@ -68,7 +68,7 @@ class AgentFailure:
     def _explanations(self) -> Iterator[Problem]:
         """Yield explanations, the best one first."""
         # The error ends with the last line of a traceback, whose beginning can be cut off.
-        module, raised = _MODULE.search(self.error), _RAISED.search(self.error)
+        module, raised = _MODULE.search(self.error), RAISED.search(self.error)
         for pattern in _MISSING:
             if raised is None and (missing := pattern.search(self.error)):
                 what = f"your agent cannot be started: {self._here(missing['file'])} does not exist here"
@@ -88,7 +88,8 @@ class AgentFailure:
         what = f"your agent raised {shortened(error, _LONGEST)}"
         secrets = [name for name in _NAME.findall(text) if is_secret_name(name)]
         fix = (
-            f"secrets reach your code only if agenteval.yaml lists them: `pass_env: [{secrets[0]}]`"
+            f"secrets reach your code only by name: write `pass_env: [{secrets[0]}]` in agenteval.yaml, and set the "
+            "variable in the environment"
             if secrets
             else "the traceback is in the report, with the case"
         )
@@ -111,8 +112,9 @@ class AgentFailure:
         fastest = "" if self.fastest_ms is None else f" (fastest answer {self.fastest_ms / 1000:.1f} s)"
         cases = "" if self.cases == self.total else f" in {self.cases} of {self.total} cases"
         limit = self.error.removeprefix(_TIMEOUT)
-        key = "case_timeout of agenteval.yaml" if limit.endswith("of the case") else "timeout of the agent"
-        return self._at_agent(f"your agent did not answer within {limit}{cases}{fastest}; set a longer {key}")
+        key = "`case_timeout` in agenteval.yaml" if limit.endswith("of the case") else "`timeout` of the agent"
+        fix = f"set a longer {key}, such as 2m"
+        return self._at_agent(f"your agent did not answer within {limit}{cases}{fastest}; {fix}")
 
     def _at_agent(self, message: str) -> Problem:
         place = agent_problem(self.spec.where, "")

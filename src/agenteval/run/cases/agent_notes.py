@@ -69,15 +69,12 @@ class AgentNotes:
             yield from [item for item in found if item.cases == agent.cases or item.is_timeout][:1]
 
     def warnings(self, mapping_of: Callable[[AgentSpec], str | None]) -> Iterator[str]:
-        """Yield sentences about errors that several cases share, and about agents that never return tool calls.
+        """Yield sentences about agents that never return tool calls; every report groups the errors.
 
         Args:
             mapping_of: returns the configuration that would find the tool calls of an agent, if it is known.
         """
         for agent in self._agents.values():
-            error, count = agent.errors.most_common(1)[0] if agent.errors else ("", 0)
-            if count > 1:
-                yield f"{count} of {agent.cases} cases have the same error: {error}"
             if agent.without_expected_calls and not agent.has_tool_calls:
                 yield _without_calls(agent, mapping_of(agent.spec))
 

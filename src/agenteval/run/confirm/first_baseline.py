@@ -76,6 +76,7 @@ def _results_of(finished: FinishedRuns, results: Results, runs: ConfirmingRuns) 
             "commit": runs.control_commit,
             "ref": f"refs/heads/{branch}" if branch else None,
             "workflow_run_id": None,
+            "workflow_artifact": None,
             "integrity": [],
             "accepted": [],
         }

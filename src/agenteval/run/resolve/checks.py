@@ -16,6 +16,7 @@ from agenteval.core.errors import Kind, Problem
 from agenteval.core.paths import place_of, working_directory
 from agenteval.core.text.choices import did_you_mean
 from agenteval.core.text.redact import Redactor
+from agenteval.run.config.model import CONFIG_FILE
 from agenteval.run.context import RunContext
 from agenteval.run.settings import Settings
 from agenteval.suite.formats.registry import conventional_places, suite_files
@@ -72,7 +73,7 @@ def no_suite() -> Problem:
 
 def suites_below(directory: Path) -> list[str]:
     """Return the suites in the folders of a directory and in theirs, as paths from it."""
-    files = suite_files([directory / "*", directory / "*/*"], [])
+    files = [file for file in suite_files([directory / "*", directory / "*/*"], []) if file.name != CONFIG_FILE]
     return sorted({Path(os.path.relpath(file, directory)).as_posix() for file in files})
 
 

@@ -77,15 +77,15 @@ class Selection:
         asked += [f"--tag {tag}" for tag in self.tags]
         asked += [f"--case {name!r}" for name in self.names]
         asked += [f"failed in {self.failed.file}"] if self.failed else []
-        message = f"no case matches {' and '.join(asked)}{self._nearest(cases)}"
-        number = "is 1 case" if len(cases) == 1 else f"are {len(cases)} cases"
-        yield Problem(f"{message}; there {number}", kind=Kind.CASE_SELECTION)
+        number = "there is 1 case" if len(cases) == 1 else f"there are {len(cases)} cases"
+        told = self._nearest(cases) or f"; {number}"
+        yield Problem(f"no case matches {' and '.join(asked)}{told}", kind=Kind.CASE_SELECTION)
 
     def _nearest(self, cases: Collection[Case]) -> str:
         """Return what could be selected instead."""
         tags = dict.fromkeys(tag for case in cases for tag in case.tags)
         if self.tags and not any(tag in tags for tag in self.tags):
-            return choices(self.tags[0], tags, "known")
+            return choices(self.tags[0], tags, "known") if tags else "; no case has a tag"
         if not self.text or any(map(Selection(self.text).selects, cases)):
             return ""
         return choices(self.text, (case.name for case in cases), "known")

@@ -11,6 +11,7 @@ from typing import Any
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.paths import display_path
 from agenteval.core.plugins import Group, distribution_of, find_allowed
+from agenteval.core.text.choices import did_you_mean
 from agenteval.suite.case_ids import DistinctNames
 from agenteval.suite.formats.agentci import FORMAT as AGENTCI
 from agenteval.suite.formats.base import Format, Source
@@ -161,11 +162,18 @@ def _without_suite(path: Path) -> Problem:
     if path.is_dir():
         message = f"no suite in this directory (looked for {conventional_places()})"
         return Problem(message, file=display_path(path), kind=Kind.SUITE_MISSING)
-    return Problem(
-        "no suite matches this pattern" if is_pattern(path) else "no such suite file",
-        file=str(path),
-        kind=Kind.SUITE_MISSING,
-    )
+    if is_pattern(path):
+        return Problem("no suite matches this pattern", file=str(path), kind=Kind.SUITE_MISSING)
+    return Problem(f"no such suite file{_meant(path)}", file=str(path), kind=Kind.SUITE_MISSING)
+
+
+def _meant(path: Path) -> str:
+    """Return which file was probably meant: one with a similar name in the same directory."""
+    try:
+        names = [file.name for file in path.parent.iterdir() if file.stem != "agenteval"]
+    except OSError:
+        return ""
+    return did_you_mean(path.name, names)
 
 
 def format_of(path: Path) -> str | None:

@@ -317,8 +317,9 @@ class TestBrokenFiles:
     @pytest.mark.parametrize(
         ("text", "line", "words"),
         [
-            ("a:\n\t- b\n", 2, "cannot start any token"),
-            ("a: 'open\n", 2, "unexpected end of stream"),
+            ("a:\n\t- b\n", 2, "a tab cannot indent a line; indent with blanks, not tabs"),
+            ("a: @b\n", 1, "a text that begins with @, ` or % needs quotes"),
+            ("a: 1\nb: 'open\nc: 1\n", 2, "the quote that opens here is not closed"),
             ("a: [1,\nb: 2\n", 3, "expected ',' or ']'"),
             ("a: 1\n b: 2\n", 2, "mapping values are not allowed"),
             ("a: 1\n---\nb: 2\n", 2, "another document"),

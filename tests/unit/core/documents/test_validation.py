@@ -125,14 +125,14 @@ PART_KEYS = "title, colour, tags, sizes, options"
         ),
         (
             "parts:\n- {title: x, sizes: [a]}",
-            ["d.yaml:2: parts[0].sizes[0]: must be a valid integer, unable to parse string as an integer"],
+            ["d.yaml:2: parts[0].sizes[0]: must be a whole number, not 'a'"],
         ),
         (
             "parts:\n- title: x\n  options:\n    5: 1",
             ["d.yaml:4: parts[0].options[5]: a key must be text; put it in quotes"],
         ),
         ("1: x", ["d.yaml:1: [1]: a key must be text; put it in quotes"]),
-        ("enabled: maybe", ["d.yaml:1: enabled: must be a valid boolean, unable to interpret input"]),
+        ("enabled: maybe", ["d.yaml:1: enabled: must be true or false, not 'maybe'"]),
         ("shapes:\n- radius: 1", ["d.yaml:2: shapes[0]: the key 'type' is required"]),
         (
             "shapes:\n- radius: 1\n  type: cirkle",
@@ -160,7 +160,7 @@ PART_KEYS = "title, colour, tags, sizes, options"
         (
             "shapes:\n- type: star\n  star: many\n  point: 5",
             [
-                "d.yaml:3: shapes[0].star: must be a valid integer, unable to parse string as an integer",
+                "d.yaml:3: shapes[0].star: must be a whole number, not 'many'",
                 "d.yaml:4: shapes[0].point: unknown key; did you mean 'points'?; allowed: type, star, points",
             ],
         ),
@@ -189,7 +189,7 @@ PART_KEYS = "title, colour, tags, sizes, options"
             [
                 "d.yaml:1: parts[0].title: this key is required",
                 "d.yaml:2: shapes: must be a list, not 1",
-                "d.yaml:3: enabled: must be a valid boolean, unable to interpret input",
+                "d.yaml:3: enabled: must be true or false, not 'x'",
             ],
         ),
         ("[]", ["d.yaml: must be a mapping (key: value), not a list"]),

@@ -75,7 +75,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         (
             "no-baseline",
             "✅ support: 3 of 3 cases pass — nothing to compare with yet",
-            "Merging is not blocked: passed.",
+            "Merging is not blocked.",
         ),
         ("maybe", "⚠️ support-bot: nothing is proven — 3 cases may be worse than on main", "Merging is not blocked."),
         (
@@ -95,6 +95,18 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "One cause for all of them is likely: a model, key or service that answers differently.",
         ),
         ("mean", "❌ s: numeric fell from 1.00 to 0.80 over 40 cases", "Merging is blocked."),
+        (
+            "one-answer",
+            "❌ support-bot: equality fell from 1.00 to 0.50 over 30 cases",
+            "Merging is blocked. "
+            "One cause for all of them is likely: a model, key or service that answers differently.",
+        ),
+        (
+            "accepted",
+            "✅ support-bot: 2 cases do not pass, which was accepted — nothing else broke or fell",
+            "20 of 22 cases pass · a drop of 6 points would have been seen. "
+            "Per answer: time −35 % (no limit is set).",
+        ),
         ("improved", "✅ support: 1 case improved, nothing broke or fell", None),
         ("unproven", "🔌 support: nothing is proven — 1 case may be worse than on main", None),
     ],
@@ -205,8 +217,23 @@ def test_the_next_steps_name_commands_that_exist() -> None:
     assert "agenteval accept --run 7001 --reason" in text
     # Nobody intends that all cases give one answer.
     assert "Meant to be?" not in of_state("200-broke")
+    assert "Meant to be?" not in of_state("one-answer")
+    assert "--failed-in agenteval-report   # only the 30 cases that did not pass" in of_state("one-answer")
+    # No case that failed has to do with the mean.
+    assert "agenteval run agent.yaml   # all cases: the mean fell over cases that pass" in of_state("mean")
     for state in ("infrastructure", "all-green", "rules"):
         assert "Fix it" not in of_state(state)
+
+
+def test_the_next_steps_name_the_artifact_of_the_run() -> None:
+    sample = EVERY["broke"]().sample
+    run = sample.results.run.model_copy(update={"workflow_artifact": "evals of support"})
+    text = comment(replace(sample, results=sample.results.model_copy(update={"run": run})))
+    assert "gh run download 7001 -n 'evals of support' -D agenteval-report " in text
+    assert "agenteval accept --run 7001 --artifact 'evals of support' --reason" in text
+    hostile = run.model_copy(update={"workflow_artifact": "-x\n```\n"})
+    text = comment(replace(sample, results=sample.results.model_copy(update={"run": hostile})))
+    assert "gh run download 7001 -n agenteval -D" in text
 
 
 def test_hostile_names_stay_arguments() -> None:
@@ -216,9 +243,19 @@ def test_hostile_names_stay_arguments() -> None:
     assert "@octocat" not in re.sub(r"^```(?:diff|sh)$.*?^```$", "", comment(sample), flags=re.DOTALL | re.MULTILINE)
 
 
+def test_an_agent_that_always_answers_the_same_leaves_no_range() -> None:
+    sample = EVERY["one-answer"]().sample
+    comparison = sample.results.comparison
+    assert comparison is not None
+    metrics = [metric.model_copy(update={"interval": (-1.0, -1.0)}) for metric in comparison.metrics]
+    results = sample.results.model_copy(update={"comparison": comparison.model_copy(update={"metrics": metrics})})
+    assert "equality fell by 100 points side by side with" in plain(comment(replace(sample, results=results)))
+
+
 def test_rule_changes_are_shown_from_old_to_new() -> None:
     text = of_state("rules")
-    assert "| 🔽 | metric helpful threshold of 20 cases | 0.5 → <b>0.3</b> | will loosen;" in text
+    assert "| 🔽 | threshold of helpful in 20 cases | 0.5 → <b>0.3</b> | looser;" in text
+    assert "| ✏️ | edited case opening-3 |" in text
     assert "accepted by ada: we stopped billing by fax" in text
 
 

@@ -12,6 +12,7 @@ from tests.unit import runs
 
 from agenteval.report.view.alike import alike
 from agenteval.report.view.case_kinds import KINDS, Kind
+from agenteval.report.view.cause_rows import cause_row
 from agenteval.report.view.causes import Cause, Finding, Tries, Wrong, by_cause, causes_of
 from agenteval.results.case import CaseResult, Score, TurnResult
 from agenteval.results.comparison import (
@@ -208,6 +209,28 @@ def test_a_mean_that_fell_is_a_cause_even_if_no_case_moved() -> None:
     assert [(cause.kind, cause.text, cause.example) for cause in causes] == [
         ("fell", "f1 fell from 1.00 to 0.38 over 8 cases", None)
     ]
+
+
+def test_cases_of_a_mean_that_fell_may_give_one_answer() -> None:
+    def text_of(*answers: str, statuses: Sequence[Any] = ()) -> str:
+        cases = [
+            failed(f"c{number}", runs.turn(wrong("f1"), response=answer), status=status)
+            for number, (answer, status) in enumerate(zip(answers, statuses or ["failed"] * 9, strict=False))
+        ]
+        metric = ComparedMetric(
+            id="f1", n=9, baseline=1.0, current=0.38, difference=-0.62, verdict="regressed", reason="",
+            moved=[CaseMove(id=case.id, baseline=1.0, current=0.2) for case in cases],
+        )  # fmt: skip
+        pairs = [compared(case, change="unchanged") for case in cases]
+        (cause,) = [found for found in causes_of(run_of(cases, pairs, metrics=[metric])) if found.kind == "fell"]
+        return cause_row(cause).words
+
+    assert text_of("no", "no", "no") == "fell over 9 cases together; all give the same answer now: “no”"
+    assert text_of("no", "no", "no", "a", "b", "c").endswith("together; 3 give the same answer now: “no”")
+    # Too few, and cases that pass with this answer.
+    assert text_of("no", "no", "no", "a", "b", "c", "d") == "fell over 9 cases together"
+    assert text_of("no", "no") == "fell over 9 cases together"
+    assert text_of("no", "no", "no", statuses=["failed", "failed", "passed"]) == "fell over 9 cases together"
 
 
 def test_tries_are_those_that_ran_side_by_side_or_else_of_the_earlier_runs() -> None:

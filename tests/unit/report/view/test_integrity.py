@@ -25,8 +25,7 @@ WORKFLOW = ".github/workflows/eval.yml"
                 effect="base",
                 loosens=True,
             ),
-            "metric bleu threshold of 3 cases: 0.8 → 0.5 (will loosen; the base's version decides; takes effect once "
-            "merged)",
+            "threshold of bleu in 3 cases: 0.8 → 0.5 (looser; the base's version decides until this is merged)",
         ),
         (
             Difference(kind="removed", case="a", before="a", effect="unproven"),
@@ -40,12 +39,12 @@ WORKFLOW = ".github/workflows/eval.yml"
                 effect="absolute",
                 accepted_by=Acceptance(author="Ann", reason="new prices"),
             ),
-            "edited case input of a (accepted by Ann: new prices)",
+            "input of edited case a (accepted by Ann: new prices)",
         ),
-        (Difference(kind="new", cases=30, effect="absolute"), "new case 30 cases (decided by its own result)"),
+        (Difference(kind="new", cases=30, effect="absolute"), "30 new cases (decided by its own result)"),
         (
             Difference(kind="setting", setting="gate.strict", before="true", after="false", effect="base"),
-            "setting gate.strict: true → false (the base's version decides; takes effect once merged)",
+            "setting gate.strict: true → false (the base's version decides until this is merged)",
         ),
     ],
 )
@@ -54,6 +53,21 @@ def test_a_difference_is_one_line(difference: Difference, text: str) -> None:
     (row,) = integrity_rows(run)
     assert str(row) == text
     assert not row.strong
+
+
+def test_cases_that_differ_alike_share_a_row_and_need_no_path() -> None:
+    found = [
+        *(Difference(kind="edited", case=f"apps/agent.yaml::c{number}", effect="unproven") for number in range(5)),
+        Difference(kind="edited", case="apps/agent.yaml::d", before="1", after="2", effect="unproven"),
+    ]
+    run = results(case("a")).run.model_copy(update={"integrity": found})
+    assert [str(row) for row in integrity_rows(run)] == [
+        "5 edited cases: c0, c1 and 3 more (unproven: it cannot be compared)",
+        "edited case d: 1 → 2 (unproven: it cannot be compared)",
+    ]
+    other = Difference(kind="removed", case="b.yaml::d", effect="unproven")
+    rows = integrity_rows(run.model_copy(update={"integrity": [*found, other]}))
+    assert [row.what for row in rows][1:] == ["edited case apps/agent.yaml::d", "removed case b.yaml::d"]
 
 
 def test_what_nothing_enforces_comes_first_and_is_strong() -> None:

@@ -169,7 +169,7 @@ gate:
             ("agents: {default: {comand: [x]}}", ["1: agents.default.comand: unknown key; did you mean 'command'?"]),
             ("agents:\n  1: {command: [x]}", ["2: agents[1]: a key must be text; put it in quotes"]),
             ("iterations: 0", ["1: iterations: must be greater than or equal to 1"]),
-            ("iterations: many", ["1: iterations: must be a valid integer"]),
+            ("iterations: many", ["1: iterations: must be a whole number"]),
             ("concurrency: 0", ["1: concurrency: must be greater than or equal to 1"]),
             ("gate:", ["1: gate: must be a mapping (key: value), not empty"]),
             ("gate: {fail: x}", ["1: gate.fail: unknown key; did you mean 'fail_on'?"]),

@@ -231,7 +231,7 @@ def test_constraints(folder: Path, definition: str, spec: FieldSpec) -> None:
         ('{ type = "str", min_length = -1 }', ".min_length: must be greater than or equal to 0"),
         (
             '{ type = "list", max_items = 1.5 }',
-            ".max_items: must be a valid integer, got a number with a fractional part",
+            ".max_items: must be a whole number, not 1.5",
         ),
         ('{ type = "str", enum = "a" }', ".enum: must be a list, not 'a'"),
         ('{ type = "list", items = "str" }', ".items: must be a mapping (key: value), not 'str'"),

@@ -449,8 +449,8 @@ def test_unknown_placeholders_are_warnings(tmp_path: Path) -> None:
 
 
 MISTAKES = [
-    ("", " must be a mapping with `evaluators`"),
-    ("[]", " must be a mapping with `evaluators`"),
+    ("", " the file is empty; write keys with values, at least `evaluators`"),
+    ("[]", " the file is a list instead of a mapping; write keys with values, at least `evaluators`"),
     ("evaluators: []", "1: evaluators: must have at least 1 entry, not 0"),
     ("evaluators: {a: 1}", "1: evaluators: must be a list, not a mapping"),
     ("aggregate: {}", " evaluators: this key is required"),
@@ -572,7 +572,7 @@ RULE_MISTAKES = [
     ("{check: latency_under}", "[0].budget_ms: this key is required"),
     ("{check: latency_under, budget_ms: 0}", "[0].budget_ms: must be greater than 0"),
     ("{check: latency_under, budget_ms: .inf}", "[0].budget_ms: must be a finite number"),
-    ("{check: latency_under, budget_ms: fast}", "[0].budget_ms: must be a valid number"),
+    ("{check: latency_under, budget_ms: fast}", "[0].budget_ms: must be a number"),
     ("{check: token_usage_under}", "[0]: needs max_total_tokens, max_prompt_tokens or max_completion_tokens"),
     ("{check: token_usage_under, max_total_tokens: 0}", "[0].max_total_tokens: must be greater than 0"),
     ("{check: contains}", "[0].keywords: this key is required"),

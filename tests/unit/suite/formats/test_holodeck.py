@@ -334,10 +334,10 @@ class TestMetricSettings:
             ("metric: 5", "metric: 5 is not allowed; nearest: similarity, safety, rouge"),
             ("threshold: 1", "metric: this key is required"),
             ("metric: bleu, treshold: 1", "treshold: unknown key; did you mean 'threshold'?"),
-            ("metric: bleu, threshold: high", "threshold: must be a valid number"),
+            ("metric: bleu, threshold: high", "threshold: must be a number"),
             ("metric: bleu, threshold: .nan", "threshold: must be a finite number"),
             ("metric: bleu, threshold: .inf", "threshold: must be a finite number"),
-            ("metric: bleu, enabled: perhaps", "enabled: must be a valid boolean"),
+            ("metric: bleu, enabled: perhaps", "enabled: must be true or false"),
             ("metric: bleu, scale: 0", "scale: must be greater than 0"),
             ("metric: bleu, retry_on_failure: 4", "retry_on_failure: must be less than or equal to 3"),
             ("metric: bleu, retry_on_failure: 0", "retry_on_failure: must be greater than or equal to 1"),
@@ -669,7 +669,7 @@ class TestCaseFiles:
 
     def test_broken(self, tmp_path: Path) -> None:
         (problem,) = self.problems(tmp_path, "- input: 'q\n")
-        assert problem.startswith("suites/more/cases.yaml:2: test_cases_file: not valid YAML: ")
+        assert problem.startswith("suites/more/cases.yaml:1: test_cases_file: not valid YAML: ")
 
     @pytest.mark.parametrize("inline", ["[]", "[{input: q}]", ""])
     def test_not_beside_inline_cases(self, tmp_path: Path, inline: str) -> None:
@@ -705,11 +705,21 @@ class TestCaseFiles:
 
 
 class TestTopLevel:
-    @pytest.mark.parametrize("text", ["- a\n", "text\n", "5\n", "", "# nothing\n"])
-    def test_must_be_a_mapping(self, folder: Path, text: str) -> None:
+    @pytest.mark.parametrize(
+        ("text", "what"),
+        [
+            ("- a\n", "a list instead of a mapping"),
+            ("text\n", "one value instead of a mapping"),
+            ("5\n", "one value instead of a mapping"),
+            ("", "empty"),
+            ("# nothing\n", "empty"),
+        ],
+    )
+    def test_must_be_a_mapping(self, folder: Path, text: str, what: str) -> None:
         with pytest.raises(ConfigError) as caught:
             load(folder, text)
-        assert str(caught.value) == "suites/agent.yaml: must be a mapping with `test_cases`"
+        fix = "write keys with values, at least `test_cases`"
+        assert str(caught.value) == f"suites/agent.yaml: the file is {what}; {fix}"
 
     @pytest.mark.parametrize(
         ("text", "problem"),
@@ -723,7 +733,7 @@ class TestTopLevel:
                 "evaluations: {metrics: [{type: standard, metric: bleu}], metric: x}",
                 "1: evaluations.metric: unknown key",
             ),
-            ("execution: {llm_timeout: soon}", "1: execution.llm_timeout: must be a valid number"),
+            ("execution: {llm_timeout: soon}", "1: execution.llm_timeout: must be a number"),
             ("execution: {parallel_test_cases: 0}", "1: execution.parallel_test_cases: must be greater than"),
             ("model: {provider: gpt, name: x}", "1: model.provider: 'gpt' is not allowed; allowed: openai,"),
             ("model: {provider: openai, name: x, temprature: 1}", "1: model.temprature: unknown key; did you mean"),

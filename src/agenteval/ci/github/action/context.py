@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from agenteval.ci.github.action.base_files import BaseFiles
+from agenteval.ci.github.action.evaluating_jobs import evaluating_jobs
 from agenteval.ci.github.action.inputs import Inputs, read_inputs
 from agenteval.ci.github.action.outputs import say, warn
 from agenteval.ci.github.api.client import Client
@@ -21,6 +22,7 @@ from agenteval.ci.github.history import GithubHistory
 from agenteval.ci.github.lineage import Lineage, find_lineage
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.results.model import DEFAULT_ARTIFACT
 from agenteval.run.attempts.source import AttemptSource
 from agenteval.run.baseline import BaselineSource
 from agenteval.run.context import RunContext
@@ -100,16 +102,20 @@ class Context:
         from agenteval.ci.github.api.jobs import jobs_of_run
 
         runner = self.environment.get("RUNNER_NAME", "")
-        return jobs_of_run(self.client(), repository, int(run_id), self.inputs.check_run_id, runner)
+        jobs = jobs_of_run(self.client(), repository, int(run_id), self.inputs.check_run_id, runner)
+        return None if jobs is None else replace(jobs, evaluates=evaluating_jobs(self.workspace, self.event.workflow))
 
     @property
     def provenance(self) -> Provenance:
         """The repository, commit and workflow run that are evaluated."""
         event, head = self.event, self.lineage.head
+        # The results of a shard are in another artifact than those of the merged run, which names it.
+        name = None if self.inputs.shard is not None else self.inputs.baseline_artifact
+        artifact = None if name == DEFAULT_ARTIFACT else name
         if event.event != "pull_request" and head is not None and head.commit != event.github_sha:
             # The workflow has checked out something else than the commit of its branch.
-            return Provenance(head.commit, None, event.repository, event.workflow_run_id)
-        return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id)
+            return Provenance(head.commit, None, event.repository, event.workflow_run_id, artifact)
+        return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id, artifact)
 
     @cached_property
     def history(self) -> GithubHistory:

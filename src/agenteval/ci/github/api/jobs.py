@@ -26,6 +26,8 @@ class _Job(BaseModel):
     id: int
     name: str
     status: str
+    conclusion: str | None = None
+    html_url: str | None = None
     runner_name: str | None = None
     run_attempt: int = 1
     started_at: datetime | None = None
@@ -120,7 +122,13 @@ def jobs_of_run(client: Client, repository: str, run_id: int, check_run_id: str,
     own = own or [job for job in jobs if runner and job.runner_name == runner and not job.is_done]
     if len(own) != 1:
         return None
-    return RunJobs(own[0].name, tuple(Job(job.name, job.is_done) for job in jobs if job.id != own[0].id))
+    # A later attempt repeats the names of the earlier one.
+    newest = {job.name: job for job in sorted(jobs, key=lambda job: job.id) if job.name != own[0].name}
+    return RunJobs(own[0].name, tuple(map(_told, newest.values())))
+
+
+def _told(job: _Job) -> Job:
+    return Job(job.name, job.is_done, (job.conclusion or "") if job.is_done else "", job.html_url or "")
 
 
 def _listed(api: Github, path: str) -> tuple[list[_Job], bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from agenteval.ci.github.comment.sections import Comment, Origin, Section
@@ -15,10 +15,18 @@ class Job:
     Attributes:
         name: its name, with the values of its matrix.
         is_done: whether it has ended.
+        conclusion: how it has ended, such as ``skipped``; empty if it has not, or if that is unknown.
+        page: address of its log; empty if it is unknown.
     """
 
     name: str
     is_done: bool
+    conclusion: str = ""
+    page: str = ""
+
+
+def _nobody(_name: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -28,10 +36,12 @@ class RunJobs:
     Attributes:
         own: name of the job that publishes.
         others: the other jobs.
+        evaluates: whether the workflow's file has a step in the job of a name that writes a section.
     """
 
     own: str
     others: tuple[Job, ...]
+    evaluates: Callable[[str], bool] = _nobody
 
 
 def without_left_behind(comment: Comment, own: Section, jobs: RunJobs) -> Comment:

@@ -25,10 +25,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
-from agenteval.ci.github.comment.overview import is_row, overview, summary_of
+from agenteval.ci.github.comment.overview import Absent, is_row, overview, summary_of
 from agenteval.report.size_limits import COMMENT_LIMIT, ReportTooLargeError, characters
 from agenteval.results.verdict import Verdict
 
@@ -206,10 +206,12 @@ class Comment:
     Args:
         mark: its first line, from :func:`marker`.
         sections: sections in any order; of two with the same key the newer one is kept, else the later one.
+        absent: the jobs without a result. A comment that is read has none, and they make no comment another one.
     """
 
     mark: str
     sections: tuple[Section, ...] = ()
+    absent: tuple[Absent, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         newest: dict[str, Section] = {}
@@ -238,20 +240,21 @@ class Comment:
             ReportTooLargeError: the first line of one section does not fit.
         """
         for sections in _shorter_and_shorter(self.sections, own):
-            text = "\n".join([self.mark, *_arranged(sections)])
+            text = "\n".join([self.mark, *_arranged(sections, self.absent)])
             if characters(text) <= limit:
                 return text
         raise ReportTooLargeError(f"a comment does not fit into {limit:,} characters even with the least detail")
 
 
-def _arranged(sections: Sequence[Section]) -> Iterator[str]:
+def _arranged(sections: Sequence[Section], absent: Sequence[Absent]) -> Iterator[str]:
     """Yield the lines of a section alone, or of several ones below a table, of which the worst is open."""
     told = [section for section in sections if not section.is_empty]
-    if len(told) <= 1 or not any(section.row for section in told):
+    unwritten = sum(not each.keys for each in absent)
+    if len(told) + unwritten <= 1 or not any(section.row for section in told):
         for section in sections:
             yield from section.lines()
         return
-    yield from overview(told)
+    yield from overview(told, absent)
     worst = next((section for section in told if section.verdict not in {"passed", None}), None)
     for section in sections:
         if section.is_empty:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.comment.absent import with_absent
 from agenteval.ci.github.comment.left_behind import RunJobs, without_left_behind
 from agenteval.ci.github.comment.sections import Comment, Section, marker
 from agenteval.ci.github.comment.update import CommentOutcome, Pacing, Tidy, as_it_is, publish
@@ -31,6 +32,7 @@ def publish_section(
     *,
     mode: Mode = "always",
     jobs: RunJobs | None = None,
+    waiting: bool = True,
     pacing: Pacing = Pacing(),  # noqa: B008 - immutable
 ) -> CommentOutcome:
     """Write a job's section to the comment and keep the sections of other jobs.
@@ -46,7 +48,9 @@ def publish_section(
         comment_id: distinguishes several comments on one pull request; empty for the default one.
         section: the text, with run and attempt; this function sets the stamp of its revision.
         mode: whether to create a comment.
-        jobs: the jobs of the workflow run; sections of jobs that it does not have any more are removed.
+        jobs: the jobs of the workflow run; sections of jobs that it does not have any more are removed, and jobs
+            without a result are listed.
+        waiting: whether the jobs that have not ended will write a section, too.
         pacing: waiting times for other jobs.
 
     Raises:
@@ -58,7 +62,9 @@ def publish_section(
         return _after(comment.section(section.key), section)
 
     def tidy(comment: Comment, own: Section) -> Comment:
-        return comment if jobs is None else without_left_behind(comment, own, jobs)
+        if jobs is None:
+            return comment
+        return with_absent(without_left_behind(comment, own, jobs), own, jobs, waiting=waiting)
 
     create = mode == "always"
     return _published(client, repository, pull_request, comment_id, compose, create=create, pacing=pacing, tidy=tidy)

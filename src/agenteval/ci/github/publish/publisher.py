@@ -313,7 +313,9 @@ class Publisher:
         mode: Mode = "always" if content.calls_for(self.options.comment) else "existing"
         jobs = self.place.jobs()
         section = section_of(self.place, content, jobs)
-        outcome = publish_section(*self._where, section, mode=mode, jobs=jobs)
+        # Otherwise a job without a change may write no section.
+        waiting = self.options.comment == "always"
+        outcome = publish_section(*self._where, section, mode=mode, jobs=jobs, waiting=waiting)
         self.done.append(f"comment {outcome.action}: {outcome.url}".rstrip(": "))
         return outcome
 

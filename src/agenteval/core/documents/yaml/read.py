@@ -61,9 +61,10 @@ def _child(node: Any, step: str | int) -> tuple[yaml.Mark, Any] | None:
 
 
 # Message of the parser, and a hint for the most frequent mistake.
+_NO_TABS = "indent with blanks, not tabs"
 _YAML_HINTS = (
-    ("cannot start any token", "indent with blanks, not tabs; a text that begins with @, ` or % needs quotes"),
-    ("tab character", "indent with blanks, not tabs"),
+    ("cannot start any token", "a text that begins with @, ` or % needs quotes"),
+    ("tab character", _NO_TABS),
     ("mapping values are not allowed", "a text that contains ': ' needs quotes"),
     ("expected '-' indicator", "is a line indented too little?"),
     ("expected <block end>", "is a line indented too little or too much?"),
@@ -191,7 +192,7 @@ def parse_yaml(
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(_yaml_problem(name, error)) from None
+        raise ConfigError(_yaml_problem(name, error, text)) from None
     except yaml.reader.ReaderError:
         raise ConfigError(_character_problem(name, text)) from None
     except (yaml.YAMLError, ValueError) as error:
@@ -213,16 +214,24 @@ def _character_problem(name: str, text: str) -> Problem:
     return Problem(f"not valid YAML: {character} is not allowed", file=name, line=line, kind=Kind.SYNTAX)
 
 
-def _yaml_problem(name: str, error: yaml.MarkedYAMLError) -> Problem:
+def _yaml_problem(name: str, error: yaml.MarkedYAMLError, text: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     parts: Iterator[str] = (part for part in (error.context, error.problem) if part)
     said = ", ".join(parts)
     hint = next((hint for words, hint in _YAML_HINTS if words in said), None)
-    if "quoted scalar" in said and error.context_mark:
-        hint = f"the quote that opens in line {error.context_mark.line + 1} is not closed"
+    if "quoted scalar" in said and "end of stream" in said and error.context_mark:
+        # The end of the file is where this was found, not where the mistake is.
+        mark, said, hint = error.context_mark, "the quote that opens here is not closed", None
+    elif "cannot start any token" in said and mark and _is_tab(text, mark):
+        said, hint = "a tab cannot indent a line", _NO_TABS
     return Problem(
-        f"not valid YAML: {said}" + (f" ({hint})" if hint else ""),
+        f"not valid YAML: {said}" + (f"; {hint}" if hint else ""),
         file=name,
         line=mark.line + 1 if mark else None,
         kind=Kind.SYNTAX,
     )
+
+
+def _is_tab(text: str, mark: yaml.Mark) -> bool:
+    lines = text.splitlines()
+    return mark.line < len(lines) and lines[mark.line][: mark.column + 1].endswith("\t")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.documents.document import Document
-from agenteval.core.documents.validation import validate
+from agenteval.core.documents.validation import not_a_mapping, validate
 from agenteval.core.documents.yaml.read import read_yaml
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files.boundary import outside_problem
@@ -56,7 +56,7 @@ class _Loader:
         document = self.document
         self.warnings.extend(document.warnings)
         if not isinstance(document.data, dict):
-            raise ConfigError([*self.problems, document.problem((), "must be a mapping with `evaluators`")])
+            raise ConfigError([*self.problems, document.problem((), not_a_mapping(document.data, "evaluators"))])
         entry, problems = validate(EvaluationFile, document.data, document)
         self.problems += problems
         # Read evaluators and inputs even with other problems, to report every mistake at once.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.core.documents.allowed import KeyPatterns
 from agenteval.core.documents.document import Document, KeyPath, with_variables
-from agenteval.core.documents.validation import score_message
+from agenteval.core.documents.validation import not_a_mapping, score_message
 from agenteval.core.documents.yaml.large_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.spec import ModelSpec
@@ -106,7 +106,7 @@ class _Loader:
         document = self.document
         self.warnings.extend((*document.warnings, *self.env.warnings))
         if not isinstance(document.data, dict):
-            raise ConfigError([*self.problems, document.problem((), "must be a mapping with `test_cases`")])
+            raise ConfigError([*self.problems, document.problem((), not_a_mapping(document.data, "test_cases"))])
         config = read_global_config(document.directory, str(Path(document.file).parent))
         self.warnings.extend(config.warnings)
         self.problems += config.problems

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 from tests.unit.report.states import EVERY
 
+from agenteval.ci.github.comment.overview import Absent
 from agenteval.ci.github.comment.parser import parse
 from agenteval.ci.github.comment.sections import Comment, Revision, Section, marker
 from agenteval.ci.github.publish.publisher import PublishOptions, content_of
@@ -30,7 +31,11 @@ def section(job: str, state: str, notice: str = "") -> Section:
 
 def shared() -> Comment:
     sections = [section(job, state) for job, state in JOBS.items()]
-    return Comment(MARK, (*sections, section("translate", "all-green", "⏳ **running**")))
+    absent = (
+        Absent("evaluate (faq)", "waiting", "https://github.com/acme/widgets/actions/runs/7001/job/9"),
+        Absent("evaluate-onboarding", "skipped"),
+    )
+    return Comment(MARK, (*sections, section("translate", "all-green", "⏳ **running**")), absent)
 
 
 def test_golden() -> None:
@@ -39,9 +44,9 @@ def test_golden() -> None:
 
 def test_every_job_has_a_row_and_the_worst_is_open() -> None:
     lines = shared().render().splitlines()
-    assert lines[1] == "### ❌ 2 of 5 agents did not pass: support-bot, voice-bot"
-    rows = [line for line in lines[3:10] if line.startswith("| ") and "Agent" not in line]
-    assert [row.split(" | ")[0] for row in rows] == ["| ❌", "| 🔌", "| ✅", "| ⚠️", "| ⏳"]
+    assert lines[1] == "### ❌ 2 of 6 agents did not pass: support-bot, voice-bot"
+    rows = [line for line in lines[3:12] if line.startswith("| ") and "Agent" not in line]
+    assert [row.split(" | ")[0] for row in rows] == ["| ❌", "| 🔌", "| ✅", "| ⚠️", "| ⏳", "| ⏳", "| ⚪"]
     assert rows[0] == (
         "| ❌ | <b>support-bot</b> <sub>evaluate (support)</sub> | 24 of 30 | <b>3</b>, 2 for the same reason | "
         "<span>$</span>0.0016 <b>+62 %</b> | 1.4 s <b>+57 %</b> | "
