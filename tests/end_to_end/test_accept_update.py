@@ -81,7 +81,7 @@ def test_new_answers_are_expected_and_nothing_else_changes(repository: Repositor
     ]
     ended = repository.compared()
     assert ended.status == 0, ended.text
-    assert "c0 (edited) was accepted by a@b.c: the tariff changed" in ended.text
+    assert "(edited) were accepted by a@b.c: the tariff changed" in ended.text
 
 
 def test_a_dry_run_shows_the_change_and_writes_nothing(repository: Repository) -> None:

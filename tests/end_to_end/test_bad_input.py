@@ -225,14 +225,15 @@ SUITE = {
     ),
     # YAML
     "tab": Mistake(
-        ["agent.yaml:2: not valid YAML: ", "(indent with blanks, not tabs"], f"agent:\n\tcommand: [cat]\n{CASES}\n"
+        ["agent.yaml:2: not valid YAML: a tab cannot indent", "indent with blanks, not tabs"],
+        f"agent:\n\tcommand: [cat]\n{CASES}\n",
     ),
     "text-with-a-colon": Mistake(
-        ["agent.yaml:5: not valid YAML: mapping values are not allowed", "(a text that contains ': ' needs quotes)"],
+        ["agent.yaml:5: not valid YAML: mapping values are not allowed", "a text that contains ': ' needs quotes"],
         one_case("name: a\n    input: What is this: a question?\n    ground_truth: hi"),
     ),
     "quote-that-never-closes": Mistake(
-        ["agent.yaml:7: not valid YAML: ", "(the quote that opens in line 5 is not closed)"],
+        ["agent.yaml:5: not valid YAML: the quote that opens here is not closed"],
         one_case('name: a\n    input: "hi\n    ground_truth: hi'),
     ),
     "text-that-begins-with-an-at": Mistake(
@@ -243,9 +244,9 @@ SUITE = {
         ["agent.yaml:5: not valid YAML: ", "indented too little"], one_case("name: a\n   input: hi")
     ),
     "merge-conflict": Mistake(["agent.yaml:5: not valid YAML: "], f"{GOOD}<<<<<<< HEAD\nname: x\n=======\n"),
-    "empty-file": Mistake(["agent.yaml: must be a mapping with `test_cases`"], ""),
-    "list": Mistake(["agent.yaml", "must be a mapping with `test_cases`"], "- a\n- b\n"),
-    "text": Mistake(["agent.yaml", "must be a mapping with `test_cases`"], "just a text\n"),
+    "empty-file": Mistake(["agent.yaml: the file is empty", "write keys with values, at least `test_cases`"], ""),
+    "list": Mistake(["agent.yaml", "the file is a list instead of a mapping"], "- a\n- b\n"),
+    "text": Mistake(["agent.yaml", "the file is one value instead of a mapping"], "just a text\n"),
     "unset-variable": Mistake(
         ["agent.yaml:4: environment variable NO_SUCH_VARIABLE is not set; set it, or write ${NO_SUCH_VARIABLE:-"],
         one_case("{name: a, input: '${NO_SUCH_VARIABLE}', ground_truth: hi}"),

@@ -44,6 +44,7 @@ class Workflow:
         verdict: Verdict = "passed",
         step: str = "__self",
         file: str = "agenteval.yml",
+        row: str = "",
         **matrix: Any,
     ) -> None:
         """Publish a verdict as a step of a job does."""
@@ -73,7 +74,7 @@ class Workflow:
         publisher = context.publisher
         assert publisher is not None
         head_line = f"### agenteval · {context.step.title}: {verdict}\n\nnumbers of run {job.run_id}"
-        publisher.finish(Content(verdict, head_line, "", "success", verdict))
+        publisher.finish(Content(verdict, head_line, "", "success", verdict, row=row))
         assert publisher.problems == []
 
     @property
@@ -141,3 +142,18 @@ def test_a_token_that_may_not_list_the_jobs_removes_nothing(workflow: Workflow) 
     workflow.publish(workflow.jobs(2, "new")["new"])
 
     assert workflow.headings == ["new: passed", "old: passed"]
+
+
+def test_legs_without_a_result_have_a_row_until_they_publish(workflow: Workflow) -> None:
+    now = workflow.jobs(1, "evaluate (ubuntu)", "evaluate (windows)", "lint")
+    row = "| ✅ | <b>bot</b> | 1 of 1 | – | | | |"
+
+    workflow.publish(now["evaluate (ubuntu)"], row=row, os="ubuntu")
+    (first,) = [comment.body for comment in workflow.pull.get_issue_comments()]
+    workflow.publish(now["evaluate (windows)"], row=row, os="windows")
+    (second,) = [comment.body for comment in workflow.pull.get_issue_comments()]
+
+    assert "### ⏳ 1 of 2 agents have a result: none got worse so far" in first
+    assert "| ⏳ | <b>evaluate (windows)</b> | | no result yet |" in first
+    assert "### ✅ 2 agents: none got worse" in second
+    assert "no result yet" not in second
