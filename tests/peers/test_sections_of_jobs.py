@@ -153,7 +153,7 @@ def test_legs_without_a_result_have_a_row_until_they_publish(workflow: Workflow)
     workflow.publish(now["evaluate (windows)"], row=row, os="windows")
     (second,) = [comment.body for comment in workflow.pull.get_issue_comments()]
 
-    assert "### ⏳ 1 of 2 agents have a result: none got worse so far" in first
+    assert "### ⏳ 1 of 2 agents have a result: nothing broke or fell so far" in first
     assert "| ⏳ | <b>evaluate (windows)</b> | | no result yet |" in first
-    assert "### ✅ 2 agents: none got worse" in second
+    assert "### ✅ 2 agents: nothing broke or fell" in second
     assert "no result yet" not in second
