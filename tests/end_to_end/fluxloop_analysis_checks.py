@@ -93,12 +93,12 @@ def check_trends(done: Done, rows: Sequence[Row]) -> None:
         assert is_written_as(last, means[-1])
 
 
-def check_failures(found: Mapping[str, Any], rows: Sequence[Row]) -> None:
+def check_failures(found: Mapping[str, Any], rows: Sequence[Row], threshold: Fraction) -> None:
     """A failure has to do with every evaluator that took points, and with the agent where it did not succeed."""
     causes: Counter[str] = Counter()
     for row in rows:
         if row.passed is False:
-            lost = {name for name, score in row.scores.items() if score < 1}
+            lost = {name for name, score in row.scores.items() if score < threshold}
             about = {
                 "runtime_error": not row.was_successful,
                 "empty_output": "not_empty" in lost or ("response_quality" in lost and row.trace.is_blank),

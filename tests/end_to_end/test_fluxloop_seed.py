@@ -222,7 +222,7 @@ def test_the_production_example_as_a_whole(evaluate: Evaluate) -> None:
         ("decreasing", "decreasing"),
         ("stable", "increasing"),
     ]
-    check_failures(analysis["failures"], now)
+    check_failures(analysis["failures"], now, PLANS["production"].threshold)
     check_comparison(done, plan, now, before)
     check_statistics(analysis["statistics"], plan, now, before)
     rate = Fraction(100 * sum(not row.was_successful for row in now), COUNT)

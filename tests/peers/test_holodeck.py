@@ -185,7 +185,7 @@ def test_a_project_runs_unchanged(tmp_path: Path, models: ModelServer) -> None:
 
 
 # The documents of published projects, in their form; the originals are not needed to show what agenteval does.
-DOCUMENTS = {
+DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
     "ticket-routing": {
         "data/ticket_categories.json": [
             {

@@ -240,6 +240,19 @@ class TestUnsetVariables:
         with pytest.raises(ConfigError, match="environment variable UNSET is not set"):
             resolve_agent(None, Config(), "agent.yaml", suite.fallback_agent)
 
+    @pytest.mark.parametrize("key", ["context_model", "keyword_index", "database"])
+    def test_models_and_stores_of_tools(self, folder: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+        tool = SEARCH.replace("vectorstore", "hierarchical_document").replace(
+            "}]", f", {key}: {{api_key: '${{KEY}}'}}}}]"
+        )
+        suite = load(folder, AGENT + tool + CASES)
+        with pytest.raises(ConfigError, match="environment variable KEY is not set"):
+            resolve_agent(None, Config(), "agent.yaml", suite.fallback_agent)
+        monkeypatch.setenv("KEY", "sk-0123456789")
+        suite = load(folder, AGENT + tool + CASES)
+        assert resolve_agent(None, Config(), "agent.yaml", suite.fallback_agent) is suite.fallback_agent
+        assert suite.secrets == {"sk-0123456789"}
+
     @pytest.mark.parametrize(
         "text",
         [

@@ -29,7 +29,15 @@ _TURN_TIMEOUT_S = 300.0
 _OF_SUITE = frozenset({"evaluations", "test_cases", "test_cases_file", "agent", "name", "execution"})
 
 # Keys of the agent that only HoloDeck reads. Real files have credentials there.
-OF_HOLODECK = ("embedding_provider", "claude", "openai", "observability", "deployment", "tools.*.database")
+_OF_TOOLS = ("database", "context_model", "keyword_index")
+OF_HOLODECK = (
+    "embedding_provider",
+    "claude",
+    "openai",
+    "observability",
+    "deployment",
+    *(f"tools.*.{key}" for key in _OF_TOOLS),
+)
 
 #: Keys that take credentials.
 CREDENTIALS = (
@@ -102,7 +110,7 @@ def _needed_by(problem: Problem, data: Mapping[str, Any], file: str, config: Glo
         return ("suite",)
     if section == "model":
         return ("agent", "judge")
-    only_holodeck = section in OF_HOLODECK or (section == "tools" and "database" in problem.at)
+    only_holodeck = section in OF_HOLODECK or (section == "tools" and any(key in problem.at for key in _OF_TOOLS))
     return ("holodeck",) if only_holodeck else ("agent",)
 
 
