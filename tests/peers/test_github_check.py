@@ -122,10 +122,12 @@ def test_it_is_completed_with_every_annotation(job: Job, wire: Wire, number: int
     sent = bodies(wire, "PATCH")
     assert (kept.status, kept.conclusion) == ("completed", "failure")
     assert (kept.output.title, kept.output.summary, kept.output.text) == ("1 case got worse", "1 of 3", "Details")
-    assert sent == updates(annotations=listed(number), **RESULT)
+    assert sent == updates(annotations=listed(number), start=job.external_id, **RESULT)
     lines = [item["start_line"] for body in sent for item in body["output"].get("annotations", [])]
     assert lines == list(range(1, number + 1))
-    assert [request.method for request in wire.requests] == ["PATCH"] * len(sent)
+    *additions, completion = sent
+    assert [request.method for request in wire.requests] == [*["PATCH"] * len(additions), "GET", "PATCH", "GET"]
+    assert kept.external_id == completion["external_id"] == f"{job.external_id}/failure"
 
 
 def test_annotations_are_kept_as_they_are(job: Job, wire: Wire) -> None:

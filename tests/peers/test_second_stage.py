@@ -23,6 +23,7 @@ from tests.support import agenteval, case, write_suite
 from agenteval.ci.github.acceptances.source import RESULTS_LABEL
 from agenteval.ci.github.action.context import Context
 from agenteval.ci.github.action.fork_publish import Published, publish_first_stage
+from agenteval.ci.github.api.client import GithubError
 
 pytestmark = pytest.mark.peer
 
@@ -100,6 +101,14 @@ class Fork:
         [made] = self.github.proxy.called("POST", "/check-runs")
         assert json.loads(made.body)["name"] == "agent evaluation"
         return str(json.loads(self.github.proxy.called("PATCH", "/check-runs/")[-1].body)["conclusion"])
+
+    def conclusions(self, pull: PullRequest) -> list[str]:
+        """What the check runs of the name show on the head, the oldest first."""
+        runs = [json.loads(made.body) for made in self.github.proxy.called("POST", "/check-runs")]
+        assert {run["head_sha"] for run in runs} == {pull.head.sha}
+        repository = self.github.emulator.api().get_repo(REPOSITORY)
+        ids = {request.route.rpartition("/")[2] for request in self.github.proxy.called("PATCH", "/check-runs/")}
+        return [repository.get_check_run(int(number)).conclusion for number in sorted(ids, key=int)]
 
 
 @pytest.fixture
@@ -342,3 +351,89 @@ def test_a_run_names_only_pull_requests_with_its_head(fork: Fork) -> None:
     assert list(victim.get_issue_comments()) == []
     assert DECISIONS["failed"] in comment_of(pull)
     assert pull.head.repo.full_name == FORK
+
+
+FIRST, SECOND = ".github/workflows/support.yml", ".github/workflows/search.yml"
+
+
+def test_no_first_workflow_replaces_the_verdict_of_another(fork: Fork) -> None:
+    """Two first workflows, one second stage: a later green one hides no red one, until that is green too."""
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull), REPOSITORY, workflow=FIRST))
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY, workflow=SECOND))
+
+    assert fork.conclusions(pull) == ["failure", "failure"]
+    shown = json.loads(fork.github.proxy.called("PATCH", "/check-runs/")[-1].body)["output"]
+    assert shown["title"].endswith(" · another evaluation of this commit decides")
+    assert "and it decides: [failure](" in shown["summary"]
+    body = comment_of(pull)
+    assert body.count("<!-- agenteval:section") == 2
+    assert "publish · support.yml" in body
+    assert "publish · search.yml" in body
+    assert "1 of 2 agents did not pass" in body
+
+    # The first workflow ran again on the same commit.
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY, workflow=FIRST))
+
+    assert fork.conclusions(pull) == ["failure", "success", "success"]
+    shown = json.loads(fork.github.proxy.called("PATCH", "/check-runs/")[-1].body)["output"]
+    assert "another evaluation" not in f"{shown}".lower()
+    assert comment_of(pull).count("<!-- agenteval:section") == 2
+
+
+def test_a_late_publication_of_an_older_run_does_not_count(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    older = first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)
+    newer = first_stage(fork.github, pull, fork.artifact(pull), REPOSITORY)
+
+    fork.publish(newer)
+    fork.publish(older)
+
+    assert fork.conclusions(pull) == ["failure", "failure"]
+
+
+def test_a_fork_adds_a_workflow_of_the_same_name(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork_pull_request(fork.github)
+    added = ".github/workflows/@octocat <img src=x> `|`.yml"
+
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull)))
+    assert fork.conclusions(pull) == ["failure"]
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull, GREEN), workflow=added))
+
+    assert fork.conclusions(pull) == ["failure", "failure"]
+    body = comment_of(pull)
+    assert body.count("<!-- agenteval:section") == 2
+    assert "<img" not in body
+    assert "@octocat" not in body
+
+
+def test_a_fork_with_two_green_workflows_waits_for_the_label(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork_pull_request(fork.github)
+    events = [first_stage(fork.github, pull, fork.artifact(pull, GREEN), workflow=path) for path in (FIRST, SECOND)]
+    for event in events:
+        fork.publish(event)
+    assert fork.conclusions(pull) == ["action_required", "action_required"]
+
+    label(OWNER, LATER)(fork.github, pull.number)
+    fork.publish(events[0])
+    assert fork.conclusions(pull)[-1] == "action_required"
+    fork.publish(events[1])
+
+    assert fork.conclusions(pull) == ["action_required", "action_required", "success", "success"]
+
+
+def test_the_check_run_is_not_green_if_the_others_cannot_be_listed(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    event = first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)
+    fork.github.proxy.fail("GET", "/check-runs", times=10, status=403, body={"message": "Forbidden"})
+
+    with pytest.raises(GithubError, match="403"):
+        fork.publish(event)
+
+    assert fork.conclusion == "action_required"

@@ -7,7 +7,7 @@ trusts nothing: it validates the results, decides by the rules of the base branc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agenteval.ci.github.acceptances.source import RESULTS_LABEL, RemoteAcceptances
 from agenteval.ci.github.action.context import Context
@@ -17,7 +17,8 @@ from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.api.fork_run import FirstStage, OpenPullRequest, first_stage
 from agenteval.ci.github.api.jobs import end_of, is_repeated
 from agenteval.ci.github.api.workflow_runs import artifacts_named
-from agenteval.ci.github.checks.check_run import Conclusion
+from agenteval.ci.github.checks.shared import Conclusion
+from agenteval.ci.github.comment.step import StepName
 from agenteval.ci.github.downloaded_report import DownloadedReport
 from agenteval.ci.github.publish.base_copy import BaseCommitFiles
 from agenteval.ci.github.publish.publisher import Content, PublicationTarget, Publisher, revision_of
@@ -100,9 +101,14 @@ class _SecondStage:
     repository: str
     stage: FirstStage
 
+    @property
+    def step(self) -> StepName:
+        """The name of this step, which publishes for one of several first workflows."""
+        return replace(self.context.step, first=self.stage.workflow)
+
     def without_results(self, error: UnusableArtifactError) -> Content:
         reason, stage = shortened(error.reason, _REASON_LIMIT), self.stage
-        text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason), self.context.step.title)
+        text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason), self.step.title)
         return Content(f"no results: {reason}", text, text, "failure")
 
     def judged(self, results: Results, pull: OpenPullRequest) -> tuple[Content, str]:
@@ -113,7 +119,7 @@ class _SecondStage:
             inputs.settings_of_reports(),
             inputs.working_directory,
             context.environment,
-            context.step.title,
+            self.step.title,
         )
         content, decision = rules.judge(results, BaseCommitFiles(self.client, self.repository, pull.base))
         if self.stage.from_fork and inputs.fork_results == "label":
@@ -128,7 +134,7 @@ class _SecondStage:
             repository=self.repository,
             commit=stage.commit,
             run_url=stage.url,
-            step=context.step,
+            step=self.step,
             revision=revision_of(str(stage.run_id), str(stage.attempt)),
             pull_request=pull.number if comments else None,
             takes_checks=checks,
@@ -142,7 +148,7 @@ class _SecondStage:
         """Return the texts with who accepted them; without anybody, no rule is satisfied."""
         stage = self.stage
         given = RemoteAcceptances(
-            lambda: self.client, self.repository, stage.workflow, pull.number, stage.commit
+            lambda: self.client, self.repository, stage.workflow.rpartition("/")[2], pull.number, stage.commit
         ).results_accepted(end_of(stage.executions))
         for accepted in given.entries:
             return content.accepted(f"Results of a fork's job, accepted by {markdown_inline(accepted.author)}.")

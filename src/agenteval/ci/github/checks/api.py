@@ -9,7 +9,10 @@ from typing import Any, TypeVar
 
 from github import Github, GithubException
 from github.CheckRun import CheckRun
+from github.Repository import Repository
 from requests import RequestException
+
+from agenteval.ci.github.checks import shared
 
 T = TypeVar("T")
 
@@ -35,7 +38,9 @@ def create(api: Github, repository: str, body: dict[str, Any]) -> CheckRun:
     return _once(lambda: place.create_check_run(**body), arrived)
 
 
-def finish(api: Github, repository: str, check_id: int, bodies: Sequence[dict[str, Any]]) -> None:
+def finish(
+    api: Github, repository: str, check_id: int, bodies: Sequence[dict[str, Any]], name: shared.CheckName | None
+) -> None:
     """Send every body in order; the last one is sent even if others fail.
 
     Args:
@@ -43,12 +48,37 @@ def finish(api: Github, repository: str, check_id: int, bodies: Sequence[dict[st
         repository: ``owner/name``.
         check_id: id of the check run.
         bodies: bodies of the requests; all except the last one add annotations.
+        name: what it has in common with those of other jobs; ``None`` if it is alone.
     """
     *additions, completion = bodies
     try:
         _add(api, repository, check_id, additions)
     finally:
-        api.get_repo(repository).get_check_run(check_id).edit(**completion)
+        place = api.get_repo(repository)
+        if name is None:
+            place.get_check_run(check_id).edit(**completion)
+        else:
+            _complete(place, check_id, completion, name)
+
+
+def _complete(place: Repository, check_id: int, completion: dict[str, Any], name: shared.CheckName) -> None:
+    """Complete a check run, so that all of this name on the commit show the worst verdict."""
+    run = place.get_check_run(check_id)
+    own: shared.Conclusion = completion["conclusion"]
+    try:
+        found = _of_name(place, name)
+    except Exception:
+        run.edit(**shared.undecided(completion, own))
+        raise
+    run.edit(**shared.decided(completion, own, check_id, found))
+    # Another job can have completed its check run after the list was made.
+    for other_id, body in shared.corrections(_of_name(place, name), check_id):
+        place.get_check_run(other_id).edit(**body)
+
+
+def _of_name(place: Repository, name: shared.CheckName) -> list[shared.Shown]:
+    runs = place.get_commit(name.commit).get_check_runs(check_name=name.name, filter="all")
+    return [shown for run in runs if (shown := shared.read(run)) is not None]
 
 
 def abandon(api: Github, repository: str, check_id: int, body: dict[str, Any]) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.checks.check_run import TEXT_LIMIT, CheckRun, Conclusion
+from agenteval.ci.github.checks.check_run import CheckRun
+from agenteval.ci.github.checks.shared import TEXT_LIMIT, Conclusion
 from agenteval.ci.github.comment.left_behind import RunJobs
 from agenteval.ci.github.comment.sections import Origin, Revision, Section
 from agenteval.ci.github.comment.step import StepName
