@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+import subprocess
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +17,11 @@ from typing import Any
 import pytest
 import yaml
 from github.PullRequest import PullRequest
+from tests.peers.action_step import as_process, process_environment
 from tests.peers.forks import FORK, first_stage, fork_pull_request
 from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY, STRANGER, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
-from tests.support import agenteval, case, write_suite
+from tests.support import AGENTEVAL, PATIENCE_S, agenteval, case, eventually, write_suite
 
 from agenteval.ci.github.acceptances.source import RESULTS_LABEL
 from agenteval.ci.github.action.context import Context
@@ -437,3 +440,93 @@ def test_the_check_run_is_not_green_if_the_others_cannot_be_listed(fork: Fork) -
         fork.publish(event)
 
     assert fork.conclusion == "action_required"
+
+
+def test_a_locked_conversation_stops_no_other_comment(fork: Fork, workspace: Path) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    repository = fork.github.emulator.api().get_repo(REPOSITORY)
+    branch = f"stable-{pull.number}"
+    repository.create_git_ref(f"refs/heads/{branch}", pull.base.sha)
+    other = repository.create_pull(base=branch, head=pull.head.ref, title="backport", body="")
+    locked, event = min(pull, other, key=lambda each: each.number), fork.folder / "event.json"
+    message = {"message": "Unable to create comment because issue is locked."}
+    fork.github.proxy.fail("POST", f"/issues/{locked.number}/comments", times=10, status=403, body=message)
+    event.write_text(json.dumps(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)))
+
+    step = as_process(workspace, stage_environment(fork.github), event)
+
+    assert step.status == 3, step.log
+    assert "The conversation is locked" in step.log
+    assert "The conversation is locked" in step.summary
+    assert "Merging is not blocked" in step.summary
+    assert step.outputs["verdict"] == "passed"
+    comments = [len(list(each.get_issue_comments())) for each in (pull, other)]
+    assert sorted(comments) == [0, 1]
+    assert fork.conclusion == "success"
+
+
+@pytest.mark.parametrize("status", [403, 404, 422])
+@pytest.mark.parametrize(
+    ("refused", "left"),
+    [
+        # What remains: the conclusion of the check run, and the number of comments.
+        (("POST", "/comments"), ("success", 0)),
+        (("POST", "/check-runs"), (None, 1)),
+        (("PATCH", "/check-runs/"), (None, 1)),
+        (("GET", "/artifacts"), (None, 0)),
+    ],
+    ids=["comment", "start of the check run", "end of the check run", "artifacts"],
+)
+def test_what_github_refuses_is_said_and_the_rest_is_done(
+    fork: Fork, workspace: Path, status: int, refused: tuple[str, str], left: tuple[str | None, int]
+) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    event = fork.folder / "event.json"
+    event.write_text(json.dumps(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)))
+    fork.github.proxy.fail(*refused, times=100, status=status, body={"message": "Refused"})
+
+    step = as_process(workspace, stage_environment(fork.github), event)
+
+    assert step.status == 3, step.log
+    assert f"GitHub answered {status} (Refused)" in step.log
+    assert "Traceback" not in step.log
+    assert "Refused" in step.summary
+    conclusion, comments = left
+    assert len(list(pull.get_issue_comments())) == comments
+    repository = fork.github.emulator.api().get_repo(REPOSITORY)
+    found = repository.get_commit(pull.head.sha).get_check_runs(filter="all")
+    assert [run.conclusion for run in found if run.conclusion] == ([conclusion] if conclusion else [])
+
+
+def test_a_cancelled_publication_cancels_its_check_run(fork: Fork, workspace: Path) -> None:
+    pull = fork.github.emulator.pull_request()
+    event = fork.folder / "event.json"
+    event.write_text(json.dumps(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)))
+    variables = process_environment(workspace, stage_environment(fork.github), event)
+    fork.github.proxy.fail("GET", "/commits/.*/check-runs", delay_s=5, status=500)
+
+    with subprocess.Popen([str(AGENTEVAL), "action"], env=variables, cwd=workspace, stdout=subprocess.PIPE) as job:
+        assert eventually(lambda: bool(fork.github.proxy.called("GET", "/commits/.*/check-runs")))
+        job.send_signal(signal.SIGTERM)
+        job.communicate(timeout=PATIENCE_S)
+
+    assert job.returncode == 128 + signal.SIGTERM
+    [check] = list(fork.github.emulator.api().get_repo(REPOSITORY).get_commit(pull.head.sha).get_check_runs())
+    assert (check.status, check.conclusion) == ("completed", "cancelled")
+    assert list(pull.get_issue_comments()) == []
+
+
+def stage_environment(github: GithubService) -> dict[str, str]:
+    """The environment of the second stage's step."""
+    return {
+        "GITHUB_EVENT_NAME": "workflow_run",
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": github.url,
+        "GITHUB_WORKFLOW": "agenteval comment",
+        "GITHUB_JOB": "publish",
+        "INPUT_MODE": "publish",
+        "INPUT_CHECK-NAME": "agent evaluation",
+        "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+    }

@@ -22,7 +22,6 @@ from agenteval.ci.github.comment.step import StepName
 from agenteval.ci.github.downloaded_report import DownloadedReport
 from agenteval.ci.github.publish.base_copy import BaseCommitFiles
 from agenteval.ci.github.publish.publisher import Content, PublicationTarget, Publisher, revision_of
-from agenteval.ci.github.publish.saved_results import send
 from agenteval.ci.github.publish.second_stage import SecondStage
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import shortened
@@ -47,6 +46,7 @@ class Published:
         contradiction: why the verdict is worse than that of the job that evaluated; empty if it is not.
         comment_url: address of the comment; empty without one.
         done: the completed steps, as text.
+        problems: the failed steps, with reasons.
     """
 
     content: Content
@@ -54,6 +54,7 @@ class Published:
     contradiction: str
     comment_url: str
     done: tuple[str, ...]
+    problems: tuple[str, ...] = ()
 
 
 def publish_first_stage(context: Context) -> tuple[Published, ...]:
@@ -64,7 +65,7 @@ def publish_first_stage(context: Context) -> tuple[Published, ...]:
 
     Raises:
         ConfigError: the event has no workflow run of a pull request, or the configuration is invalid.
-        GithubError: a read or write failed.
+        GithubError: a read failed. A failed write prevents no other one.
     """
     event, inputs = context.event, context.inputs
     if event.first_stage is None or event.repository is None:
@@ -141,8 +142,10 @@ class _SecondStage:
             jobs=context.jobs,
         )
         publisher = Publisher(self.client, place, context.options)
-        url = send(publisher, content)
-        return Published(content, content.verdict, contradiction, url, tuple(publisher.done))
+        publisher.start_check()
+        url = publisher.finish(content)
+        done, problems = tuple(publisher.done), tuple(publisher.problems)
+        return Published(content, content.verdict, contradiction, url, done, problems)
 
     def _with_acceptance(self, content: Content, pull: OpenPullRequest) -> Content:
         """Return the texts with who accepted them; without anybody, no rule is satisfied."""

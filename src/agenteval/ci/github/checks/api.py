@@ -19,6 +19,7 @@ T = TypeVar("T")
 # Seconds to wait after a lost response, before checking for the effect and sending the request again.
 _PAUSES_S = (1.0, 2.0, 4.0)
 _INVALID = 422
+_REFUSED = "GitHub refused the texts of this check run. The job summary has the report, and the log says why."
 
 
 def create(api: Github, repository: str, body: dict[str, Any]) -> CheckRun:
@@ -56,7 +57,7 @@ def finish(
     finally:
         place = api.get_repo(repository)
         if name is None:
-            place.get_check_run(check_id).edit(**completion)
+            _edit(place.get_check_run(check_id), completion)
         else:
             _complete(place, check_id, completion, name)
 
@@ -68,12 +69,22 @@ def _complete(place: Repository, check_id: int, completion: dict[str, Any], name
     try:
         found = _of_name(place, name)
     except Exception:
-        run.edit(**shared.undecided(completion, own))
+        _edit(run, shared.undecided(completion, own))
         raise
-    run.edit(**shared.decided(completion, own, check_id, found))
+    _edit(run, shared.decided(completion, own, check_id, found))
     # Another job can have completed its check run after the list was made.
     for other_id, body in shared.corrections(_of_name(place, name), check_id):
         place.get_check_run(other_id).edit(**body)
+
+
+def _edit(run: CheckRun, body: dict[str, Any]) -> None:
+    """Complete a check run; if GitHub refuses the texts, with the verdict alone."""
+    try:
+        run.edit(**body)
+    except GithubException as error:
+        if error.status == _INVALID:
+            run.edit(**body | {"output": {"title": body["output"]["title"], "summary": _REFUSED}})
+        raise
 
 
 def _of_name(place: Repository, name: shared.CheckName) -> list[shared.Shown]:
