@@ -327,6 +327,54 @@ def test_the_workflow_of_a_subdirectory_is_at_the_root(tmp_path: Path, command: 
     assert paths("agenteval-bots-search.yml") == (f"agenteval {search}", search, f"{search}/agenteval-report/")
 
 
+def test_directories_whose_workflows_would_have_one_name(tmp_path: Path, command: Command) -> None:
+    (tmp_path / ".git").mkdir()
+    folder = (tmp_path / WORKFLOW).parent
+    for name in ("agents/a-b", "agents/a/b", "agents/a b", "+"):
+        ended = command("init", name)
+        assert ended.status == 0, ended.text
+        again = command("init", name)
+        assert (again.status, again.out) == (2, "")
+        [file] = [line for line in ended.out.splitlines() if line.startswith("wrote .github")]
+        assert file.removeprefix("wrote .github/workflows/") in ended.out.partition("next:")[2]
+
+    names = {file.name: yaml.safe_load(file.read_text(encoding="utf-8"))["name"] for file in folder.iterdir()}
+    assert sorted(names.values()) == [f"agenteval {name}" for name in ("+", "agents/a b", "agents/a-b", "agents/a/b")]
+    assert names["agenteval-agents-a-b.yml"] == "agenteval agents/a-b"
+    assert "agenteval.yml" not in names
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("agents/*", "agents/[*]/agenteval-report/"),
+        ("app/[slug]?", "app/[[]slug][?]/agenteval-report/"),
+        ("!x", "./!x/agenteval-report/"),
+        ("#x", "./#x/agenteval-report/"),
+        ("~x", "./~x/agenteval-report/"),
+    ],
+)
+def test_a_directory_with_characters_of_patterns(name: str, pattern: str, tmp_path: Path, command: Command) -> None:
+    (tmp_path / ".git").mkdir()
+    assert command("init", name).status == 0
+
+    [file] = (tmp_path / WORKFLOW).parent.iterdir()
+    *_, ours, upload = steps_of(yaml.safe_load(file.read_text(encoding="utf-8")))
+    assert (ours["with"]["working-directory"], upload["with"]["path"]) == (name, pattern)
+
+
+@pytest.mark.parametrize("name", ["agents/${{ x }}", "a\\b", "a\nb", "a/ b /c ", "a\u202eb"])
+def test_a_directory_that_no_workflow_can_name(name: str, tmp_path: Path, command: Command) -> None:
+    (tmp_path / ".git").mkdir()
+
+    ended = command("init", name)
+
+    assert (ended.status, ended.out) == (2, "")
+    [problem] = shown(ended.err)
+    assert problem.says("no workflow can name the directory")
+    assert files_in(tmp_path) == {}
+
+
 @pytest.mark.long
 def test_the_workflow_of_a_subdirectory_finds_its_suite(tmp_path: Path) -> None:
     with open_folder() as home:
@@ -347,7 +395,14 @@ def test_the_workflow_of_a_subdirectory_finds_its_suite(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("configured", "branch"),
-    [(None, "main"), ("trunk", "trunk"), ("release/1.x", "release/1.x"), ("a,b", "a,b"), ("1", "1")],
+    [
+        (None, "main"),
+        ("trunk", "trunk"),
+        ("release/1.x", "release/1.x"),
+        ("a,b", "a,b"),
+        ("1", "1"),
+        ("c++", r"c\+\+"),
+    ],
 )
 def test_the_workflow_runs_on_the_default_branch(
     configured: str | None, branch: str, tmp_path: Path, command: Command

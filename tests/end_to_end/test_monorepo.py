@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tests.end_to_end.conftest import Command
 from tests.end_to_end.test_action import Runner
 from tests.git_server import commit, git
 from tests.mistakes import shown
-from tests.support import PYTHON, ROOT, agenteval, open_folder, results_in
+from tests.support import PYTHON, ROOT, agenteval, environment, open_folder, results_in
 
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
@@ -126,6 +127,32 @@ def test_the_list_has_every_suite(tmp_path: Path, command: Command, monkeypatch:
     monkeypatch.chdir(tmp_path / "agents" / "shop")
     assert command("list").out == "agent.yaml (shop-assistant): holodeck, 6 cases\n"
     assert json.loads(command("list", "--json", "../desk").out)[0]["path"] == "../desk/.agentci/evals/answers.toml"
+
+
+def test_a_link_out_of_the_repository_is_not_followed(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "repository"
+    (home / ".git").mkdir(parents=True)
+    signed_monorepo(home)
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copy(home / "agents" / "shop" / "agent.yaml", tmp_path / "elsewhere" / "agent.yaml")
+    (home / "agents" / "far").symlink_to(tmp_path / "elsewhere")
+    (home / "agents" / "near").symlink_to(home / "agents" / "shop")
+    monkeypatch.chdir(home)
+
+    listed = command("list", "--json", "agents/*")
+
+    assert listed.status == 0
+    assert [suite["path"] for suite in json.loads(listed.out)] == [*SUITES.values()]
+    assert "warning: agents/far/agent.yaml: a link leads out of the repository" in listed.err
+    alone = command("list", "--json", "agents/far")
+    assert (alone.status, alone.out) == (2, "")
+    assert "a link leads out of the repository" in alone.err
+    variables = {"GITHUB_WORKSPACE": str(home), "INPUT_SUITE": "agents/far"}
+    action = agenteval("action", cwd=home, env=environment(**variables))
+    assert action.status == 2, action.text
+    assert "it is outside of the directories that may be read" in action.text
 
 
 def test_a_suite_with_mistakes_is_listed(tmp_path: Path, command: Command) -> None:

@@ -44,6 +44,7 @@ def test_a_dry_run_prints_every_call_with_its_body(report: Path, command: Comman
     assert calls == [
         "POST /repos/acme/widgets/check-runs",
         "PATCH /repos/acme/widgets/check-runs/{id}",
+        f"GET /repos/acme/widgets/commits/{COMMIT}/check-runs",
         "PATCH /repos/acme/widgets/check-runs/{id}",
         "GET /repos/acme/widgets/pulls/7",
         "GET /repos/acme/widgets/issues/7/comments?per_page=100",
@@ -55,7 +56,7 @@ def test_a_dry_run_prints_every_call_with_its_body(report: Path, command: Comman
     ]
     assert "<!-- agenteval:comment id=default -->" in ended.out
     assert "\n### ❌ lindensee-cycles-support: 11 of 19 cases failed — 3 for the same reason\n" in ended.out
-    bodies = re.findall(r"(?ms)^PATCH /repos/acme/widgets/check-runs/\{id\}\n(\{.*?^\})$", ended.out)
+    bodies = re.findall(r"(?ms)^PATCH /repos/acme/widgets/check-runs/\{id\}(?:   \(.*\))?\n(\{.*?^\})$", ended.out)
     annotated, completed = map(json.loads, bodies)
     titles = [annotation["title"] for annotation in annotated["output"]["annotations"]]
     alike = [re.search(r" and (\d+) like it$", title) for title in titles]

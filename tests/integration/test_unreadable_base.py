@@ -268,6 +268,33 @@ def test_results_of_another_commit_are_refused(proposal: Proposal, event: str) -
         merge_files([Path("../base")], Path("../decided"), Settings(), context)
 
 
+@pytest.mark.parametrize(
+    ("event", "ref", "is_refused"),
+    [
+        ("pull_request", "refs/pull/8/merge", True),
+        ("pull_request", "refs/pull/70/merge", True),
+        ("pull_request", "refs/pull/7/head", False),
+        # A program beside the job does not know that it is in a workflow.
+        ("pull_request", "refs/heads/feature", False),
+        ("merge_group", "refs/pull/7/merge", True),
+    ],
+)
+def test_results_of_another_pull_request_with_the_head_are_refused(
+    proposal: Proposal, event: str, ref: str, is_refused: bool
+) -> None:
+    proposal.event = event
+    proposal.change()
+    context = proposal.proposed()
+    assert context.provenance is not None
+    run(Settings(quiet=True, out=Path("../own")), RunContext(replace(context.provenance, ref=ref)))
+    given = ([Path("../own")], Path("../decided"), proposal.settings, context)
+    if is_refused:
+        with pytest.raises(ConfigError, match=f"these results are of {ref}, and this run is for refs/"):
+            merge_files(*given)
+    else:
+        assert merge_files(*given).results.run.ref == ref
+
+
 def test_results_of_another_repository_are_refused(proposal: Proposal) -> None:
     proposal.change()
     known = proposal.proposed()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from github.PullRequest import PullRequest
+from tests.peers.github_actions import WORKFLOW
 from tests.peers.github_emulator import REPOSITORY, STRANGER, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
 
@@ -44,10 +45,16 @@ def first_stage(
     head_repository: str = FORK,
     *,
     took: timedelta = timedelta(minutes=1),
+    workflow: str = WORKFLOW,
 ) -> dict[str, Any]:
     """The run of the first stage, and the event that tells the second one of it."""
     run = github.actions.run(
-        REPOSITORY, pull.head.sha, branch=pull.head.ref, event="pull_request", head_repository=head_repository
+        REPOSITORY,
+        pull.head.sha,
+        branch=pull.head.ref,
+        event="pull_request",
+        workflow=workflow,
+        head_repository=head_repository,
     )
     github.actions.ended_job(run.id, "evaluate", run.created_at, took)
     if data is not None:

@@ -8,6 +8,7 @@ from base64 import b64decode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from tests.peers.github_proxy import Answer, GithubProxy, Incoming
@@ -66,7 +67,7 @@ class Reviews:
 
 
 def served_by(proxy: GithubProxy, labels: Labels, reviews: Reviews) -> None:
-    """Adds ``viewerDidAuthor`` of GraphQL, pull requests of a commit, and events, reviews and commits of a number."""
+    """Adds ``viewerDidAuthor`` of GraphQL, and what belongs to a commit and to the number of a pull request."""
     gaps = _Gaps(proxy)
     pull = rf"{_REPO}/pulls/(?P<number>\d+)"
     proxy.serve("GET", f"{pull}/reviews", lambda request, found: _page(request, found, reviews.reviews))
@@ -74,6 +75,7 @@ def served_by(proxy: GithubProxy, labels: Labels, reviews: Reviews) -> None:
     proxy.serve("GET", rf"{_REPO}/issues/(?P<number>\d+)/events", labels.of)
     proxy.serve("POST", "/graphql", gaps.viewer_did_author)
     proxy.serve("GET", rf"{_REPO}/commits/(?P<sha>[0-9a-f]{{40}})/pulls", gaps.pulls_of_commit)
+    proxy.serve("GET", rf"{_REPO}/commits/(?P<sha>[0-9a-f]{{40}})/check-runs", gaps.check_runs_of_commit)
 
 
 def _page(request: Incoming, found: re.Match[str], kept: Iterable[tuple[int, dict[str, Any]]]) -> Answer:
@@ -119,6 +121,21 @@ class _Gaps:
             )
         ]
         return Answer.json(with_it)
+
+    def check_runs_of_commit(self, request: Incoming, found: re.Match[str]) -> Answer:
+        """All check runs of a name, the newest first; the emulator does not find commits of forks."""
+        runs, asked = [], request.query
+        for number in count(1):
+            path = f"/repos/{found['repository']}/check-runs/{number}"
+            answer = self._proxy.forward("GET", path, authorization=request.authorization)
+            if answer.status != 200:
+                break
+            run = json.loads(answer.body)
+            if (run["head_sha"], run["name"]) == (found["sha"], asked.get("check_name", run["name"])):
+                runs.append(run)
+        if answer.status != 404:
+            return answer
+        return Answer.json({"total_count": len(runs), "check_runs": runs[::-1]})
 
     def _viewer(self, request: Incoming) -> str | None:
         answer = self._proxy.forward("GET", "/user", authorization=request.authorization)

@@ -240,6 +240,30 @@ def test_what_cannot_be_published_is_in_log_and_summary(
     assert fix in step.summary.replace("\\", "")
 
 
+@pytest.mark.parametrize("status", [403, 404, 422])
+@pytest.mark.parametrize(
+    "refused",
+    [("POST", "/comments"), ("POST", "/check-runs"), ("PATCH", "/check-runs/"), ("GET", "/artifacts")],
+    ids=["comment", "start of the check run", "end of the check run", "artifacts"],
+)
+def test_what_github_refuses_is_said_and_the_gate_decides(
+    github: GithubService, workspace: Path, tmp_path: Path, status: int, refused: tuple[str, str]
+) -> None:
+    if refused == ("GET", "/artifacts"):
+        main_was_evaluated(github, as_process, workspace, tmp_path)
+    pull = github.emulator.pull_request()
+    github.proxy.fail(*refused, times=100, status=status, body={"message": "Refused"})
+
+    asked = environment(github, "pull_request", check_name="agent evaluation")
+    step = as_process(workspace, asked, of_pull_request(pull, tmp_path))
+
+    assert (step.status, step.outputs["verdict"]) == (0, "passed"), step.log
+    assert f"GitHub answered {status} (Refused)" in step.log
+    assert "Refused" in step.summary
+    assert "Traceback" not in step.log
+    assert len(list(pull.get_issue_comments())) == (refused != ("POST", "/comments"))
+
+
 def test_a_finished_run_needs_no_end(github: GithubService, workspace: Path, tmp_path: Path) -> None:
     pull = github.emulator.pull_request()
     event = of_pull_request(pull, tmp_path)

@@ -122,10 +122,12 @@ def test_it_is_completed_with_every_annotation(job: Job, wire: Wire, number: int
     sent = bodies(wire, "PATCH")
     assert (kept.status, kept.conclusion) == ("completed", "failure")
     assert (kept.output.title, kept.output.summary, kept.output.text) == ("1 case broke", "1 of 3", "Details")
-    assert sent == updates(annotations=listed(number), **RESULT)
+    assert sent == updates(annotations=listed(number), start=job.external_id, **RESULT)
     lines = [item["start_line"] for body in sent for item in body["output"].get("annotations", [])]
     assert lines == list(range(1, number + 1))
-    assert [request.method for request in wire.requests] == ["PATCH"] * len(sent)
+    *additions, completion = sent
+    assert [request.method for request in wire.requests] == [*["PATCH"] * len(additions), "GET", "PATCH", "GET"]
+    assert kept.external_id == completion["external_id"] == f"{job.external_id}/failure"
 
 
 def test_annotations_are_kept_as_they_are(job: Job, wire: Wire) -> None:
@@ -276,6 +278,44 @@ def test_annotations_that_github_refuses_cost_only_their_batch(job: Job, wire: W
     assert kept.lines == [*range(1, 51), *range(101, 121)]
     assert (job.kept(check).status, job.kept(check).conclusion) == ("completed", "failure")
     assert wire.writes() == ["PATCH"] * 4
+
+
+def test_texts_that_github_refuses_cost_only_themselves(job: Job, wire: Wire) -> None:
+    check = job.start()
+
+    def refuse(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
+        is_text = request.method == "PATCH" and "Details" in (text_of(request) or "")
+        return answer(request, 422, '{"message": "Invalid request"}') if is_text else go_on()
+
+    wire.interceptors.append(refuse)
+    with pytest.raises(GithubError, match="422"):
+        job.finish(check, [])
+
+    kept = job.kept(check)
+    assert (kept.status, kept.conclusion) == ("completed", "failure")
+    assert (kept.output.title, kept.external_id) == ("1 case broke", f"{job.external_id}/failure")
+    assert "GitHub refused the texts" in kept.output.summary
+
+
+def test_the_worst_of_two_that_finish_at_once(job: Job, wire: Wire) -> None:
+    """The red one is completed while the green one has listed the others and completes itself."""
+    first_id, second_id = job.external_id, f"{next(_ids)}/1/other"
+    green = job.start()
+    job.external_id = second_id
+    red = job.start()
+    done: list[CheckRun] = []
+
+    def meanwhile(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
+        if request.method == "PATCH" and f"/check-runs/{green.id}" in str(request.url) and not done:
+            done.append(red)
+            job.finish(red, [])
+        return go_on()
+
+    wire.interceptors.append(meanwhile)
+    finish_check(job.client(), REPOSITORY, green, annotations=[], **RESULT | {"conclusion": "success"})
+
+    assert [job.kept(check).conclusion for check in (green, red)] == ["failure", "failure"]
+    assert job.kept(green).external_id == f"{first_id}/success"
 
 
 def test_after_another_failure_it_is_completed_at_once(job: Job, wire: Wire) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+import subprocess
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,14 +17,16 @@ from typing import Any
 import pytest
 import yaml
 from github.PullRequest import PullRequest
+from tests.peers.action_step import as_process, process_environment
 from tests.peers.forks import FORK, first_stage, fork_pull_request
 from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY, STRANGER, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
-from tests.support import agenteval, case, write_suite
+from tests.support import AGENTEVAL, PATIENCE_S, agenteval, case, eventually, write_suite
 
 from agenteval.ci.github.acceptances.source import RESULTS_LABEL
 from agenteval.ci.github.action.context import Context
 from agenteval.ci.github.action.fork_publish import Published, publish_first_stage
+from agenteval.ci.github.api.client import GithubError
 
 pytestmark = pytest.mark.peer
 
@@ -100,6 +104,14 @@ class Fork:
         [made] = self.github.proxy.called("POST", "/check-runs")
         assert json.loads(made.body)["name"] == "agent evaluation"
         return str(json.loads(self.github.proxy.called("PATCH", "/check-runs/")[-1].body)["conclusion"])
+
+    def conclusions(self, pull: PullRequest) -> list[str]:
+        """What the check runs of the name show on the head, the oldest first."""
+        runs = [json.loads(made.body) for made in self.github.proxy.called("POST", "/check-runs")]
+        assert {run["head_sha"] for run in runs} == {pull.head.sha}
+        repository = self.github.emulator.api().get_repo(REPOSITORY)
+        ids = {request.route.rpartition("/")[2] for request in self.github.proxy.called("PATCH", "/check-runs/")}
+        return [repository.get_check_run(int(number)).conclusion for number in sorted(ids, key=int)]
 
 
 @pytest.fixture
@@ -342,3 +354,179 @@ def test_a_run_names_only_pull_requests_with_its_head(fork: Fork) -> None:
     assert list(victim.get_issue_comments()) == []
     assert DECISIONS["failed"] in comment_of(pull)
     assert pull.head.repo.full_name == FORK
+
+
+FIRST, SECOND = ".github/workflows/support.yml", ".github/workflows/search.yml"
+
+
+def test_no_first_workflow_replaces_the_verdict_of_another(fork: Fork) -> None:
+    """Two first workflows, one second stage: a later green one hides no red one, until that is green too."""
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull), REPOSITORY, workflow=FIRST))
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY, workflow=SECOND))
+
+    assert fork.conclusions(pull) == ["failure", "failure"]
+    shown = json.loads(fork.github.proxy.called("PATCH", "/check-runs/")[-1].body)["output"]
+    assert shown["title"].endswith(" · another evaluation of this commit decides")
+    assert "and it decides: [failure](" in shown["summary"]
+    body = comment_of(pull)
+    assert body.count("<!-- agenteval:section") == 2
+    assert "publish · support.yml" in body
+    assert "publish · search.yml" in body
+    assert "1 of 2 agents did not pass" in body
+
+    # The first workflow ran again on the same commit.
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY, workflow=FIRST))
+
+    assert fork.conclusions(pull) == ["failure", "success", "success"]
+    shown = json.loads(fork.github.proxy.called("PATCH", "/check-runs/")[-1].body)["output"]
+    assert "another evaluation" not in f"{shown}".lower()
+    assert comment_of(pull).count("<!-- agenteval:section") == 2
+
+
+def test_a_late_publication_of_an_older_run_does_not_count(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    older = first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)
+    newer = first_stage(fork.github, pull, fork.artifact(pull), REPOSITORY)
+
+    fork.publish(newer)
+    fork.publish(older)
+
+    assert fork.conclusions(pull) == ["failure", "failure"]
+
+
+def test_a_fork_adds_a_workflow_of_the_same_name(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork_pull_request(fork.github)
+    added = ".github/workflows/@octocat <img src=x> `|`.yml"
+
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull)))
+    assert fork.conclusions(pull) == ["failure"]
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull, GREEN), workflow=added))
+
+    assert fork.conclusions(pull) == ["failure", "failure"]
+    body = comment_of(pull)
+    assert body.count("<!-- agenteval:section") == 2
+    assert "<img" not in body
+    assert "@octocat" not in body
+
+
+def test_a_fork_with_two_green_workflows_waits_for_the_label(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork_pull_request(fork.github)
+    events = [first_stage(fork.github, pull, fork.artifact(pull, GREEN), workflow=path) for path in (FIRST, SECOND)]
+    for event in events:
+        fork.publish(event)
+    assert fork.conclusions(pull) == ["action_required", "action_required"]
+
+    label(OWNER, LATER)(fork.github, pull.number)
+    fork.publish(events[0])
+    assert fork.conclusions(pull)[-1] == "action_required"
+    fork.publish(events[1])
+
+    assert fork.conclusions(pull) == ["action_required", "action_required", "success", "success"]
+
+
+def test_the_check_run_is_not_green_if_the_others_cannot_be_listed(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    event = first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)
+    fork.github.proxy.fail("GET", "/check-runs", times=10, status=403, body={"message": "Forbidden"})
+
+    with pytest.raises(GithubError, match="403"):
+        fork.publish(event)
+
+    assert fork.conclusion == "action_required"
+
+
+def test_a_locked_conversation_stops_no_other_comment(fork: Fork, workspace: Path) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    repository = fork.github.emulator.api().get_repo(REPOSITORY)
+    branch = f"stable-{pull.number}"
+    repository.create_git_ref(f"refs/heads/{branch}", pull.base.sha)
+    other = repository.create_pull(base=branch, head=pull.head.ref, title="backport", body="")
+    locked, event = min(pull, other, key=lambda each: each.number), fork.folder / "event.json"
+    message = {"message": "Unable to create comment because issue is locked."}
+    fork.github.proxy.fail("POST", f"/issues/{locked.number}/comments", times=10, status=403, body=message)
+    event.write_text(json.dumps(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)))
+
+    step = as_process(workspace, stage_environment(fork.github), event)
+
+    assert step.status == 3, step.log
+    assert "The conversation is locked" in step.log
+    assert "The conversation is locked" in step.summary
+    assert "Merging is not blocked" in step.summary
+    assert step.outputs["verdict"] == "passed"
+    comments = [len(list(each.get_issue_comments())) for each in (pull, other)]
+    assert sorted(comments) == [0, 1]
+    assert fork.conclusion == "success"
+
+
+@pytest.mark.parametrize("status", [403, 404, 422])
+@pytest.mark.parametrize(
+    ("refused", "left"),
+    [
+        # What remains: the conclusion of the check run, and the number of comments.
+        (("POST", "/comments"), ("success", 0)),
+        (("POST", "/check-runs"), (None, 1)),
+        (("PATCH", "/check-runs/"), (None, 1)),
+        (("GET", "/artifacts"), (None, 0)),
+    ],
+    ids=["comment", "start of the check run", "end of the check run", "artifacts"],
+)
+def test_what_github_refuses_is_said_and_the_rest_is_done(
+    fork: Fork, workspace: Path, status: int, refused: tuple[str, str], left: tuple[str | None, int]
+) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    event = fork.folder / "event.json"
+    event.write_text(json.dumps(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)))
+    fork.github.proxy.fail(*refused, times=100, status=status, body={"message": "Refused"})
+
+    step = as_process(workspace, stage_environment(fork.github), event)
+
+    assert step.status == 3, step.log
+    assert f"GitHub answered {status} (Refused)" in step.log
+    assert "Traceback" not in step.log
+    assert "Refused" in step.summary
+    conclusion, comments = left
+    assert len(list(pull.get_issue_comments())) == comments
+    repository = fork.github.emulator.api().get_repo(REPOSITORY)
+    found = repository.get_commit(pull.head.sha).get_check_runs(filter="all")
+    assert [run.conclusion for run in found if run.conclusion] == ([conclusion] if conclusion else [])
+
+
+def test_a_cancelled_publication_cancels_its_check_run(fork: Fork, workspace: Path) -> None:
+    pull = fork.github.emulator.pull_request()
+    event = fork.folder / "event.json"
+    event.write_text(json.dumps(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)))
+    variables = process_environment(workspace, stage_environment(fork.github), event)
+    fork.github.proxy.fail("GET", "/commits/.*/check-runs", delay_s=5, status=500)
+
+    with subprocess.Popen([str(AGENTEVAL), "action"], env=variables, cwd=workspace, stdout=subprocess.PIPE) as job:
+        assert eventually(lambda: bool(fork.github.proxy.called("GET", "/commits/.*/check-runs")))
+        job.send_signal(signal.SIGTERM)
+        job.communicate(timeout=PATIENCE_S)
+
+    assert job.returncode == 128 + signal.SIGTERM
+    [check] = list(fork.github.emulator.api().get_repo(REPOSITORY).get_commit(pull.head.sha).get_check_runs())
+    assert (check.status, check.conclusion) == ("completed", "cancelled")
+    assert list(pull.get_issue_comments()) == []
+
+
+def stage_environment(github: GithubService) -> dict[str, str]:
+    """The environment of the second stage's step."""
+    return {
+        "GITHUB_EVENT_NAME": "workflow_run",
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": github.url,
+        "GITHUB_WORKFLOW": "agenteval comment",
+        "GITHUB_JOB": "publish",
+        "INPUT_MODE": "publish",
+        "INPUT_CHECK-NAME": "agent evaluation",
+        "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+    }

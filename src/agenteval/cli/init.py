@@ -72,7 +72,7 @@ def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequen
         A line for each written file.
 
     Raises:
-        ConfigError: a file already exists; nothing was written.
+        ConfigError: a file already exists, or no workflow can name the directory; nothing was written.
         InfrastructureError: a file cannot be written; files written before were removed.
     """
     files = starter_files(directory, suite_format, agent_kind)
@@ -101,6 +101,9 @@ def starter_files(directory: Path, suite_format: str, agent_kind: str) -> Sequen
         directory: directory of the starter.
         suite_format: one of ``starter_formats``.
         agent_kind: one of ``starter_agents``.
+
+    Raises:
+        ConfigError: no workflow can name the directory.
     """
     suite = starter_formats()[suite_format]
     kind = starter_agents()[agent_kind]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -46,6 +47,7 @@ from agenteval.suite.model import Suite
 
 # Characters.
 _LONGEST_NAME = 100
+_PULL_REQUEST = re.compile(r"refs/pull/\d+/")
 
 
 def merge_files(
@@ -146,18 +148,24 @@ def _check_evaluated_here(part: Part, context: RunContext) -> None:
 
 
 def _check_commit(part: Part, context: RunContext) -> None:
-    """Check that results are of the commit that a pull request or a merge group proposes.
+    """Check that results are of the commit that a pull request or a merge group proposes, and of no other one.
+
+    Two pull requests can have the same head, with other base branches.
 
     Raises:
         ConfigError: they are of another one, for instance because a step has left an old file.
     """
-    rule, commit = context.control.rule, part.run.commit
-    if context.provenance is None or commit is None:
+    rule, commit, ref = context.control.rule, part.run.commit, part.run.ref
+    if context.provenance is None:
         return
     if rule.kind != "pull-request" and not is_judged_by_base_alone(rule, context.provenance.ref):
         return
-    head = context.provenance.commit
-    if commit not in {head, rule.merge}:
+    head, here = context.provenance.commit, context.provenance.ref
+    there = _PULL_REQUEST.match(ref or "")
+    if here is not None and there is not None and not here.startswith(there[0]):
+        message = f"these results are of {shortened(ref or '', _LONGEST_NAME)}, and this run is for {here}"
+        raise ConfigError(Problem(f"{message}; evaluate it first", file=part.file, kind=Kind.MERGE))
+    if commit is not None and commit not in {head, rule.merge}:
         message = (
             f"these results are of commit {commit[:12]}, and this run is for {str(head)[:12]}; evaluate it first"
         )

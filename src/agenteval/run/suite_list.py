@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import redactor
-from agenteval.core.paths import display_path, working_directory
+from agenteval.core.paths import display_path, repository_of, working_directory
 from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.suites import load_suites
 from agenteval.suite.formats.registry import conventional_places, format_of, project_directory, suite_files
@@ -59,7 +59,7 @@ def list_suites(paths: Sequence[Path]) -> SuiteList:
         The suites in the order of their paths. A suite with mistakes is listed too.
 
     Raises:
-        ConfigError: no suite was found, or a path has none.
+        ConfigError: no suite was found in the repository, or a path has none.
     """
     here = working_directory()
     problems: list[Problem] = []
@@ -73,7 +73,12 @@ def list_suites(paths: Sequence[Path]) -> SuiteList:
                 kind=Kind.SUITE_MISSING,
             )
         )
-    files = sorted(file.resolve() for file in files)
+    root = repository_of(here) or here
+    outside = [file for file in files if _leads_out(file, root)]
+    problems += [_outside(file) for file in outside]
+    files = sorted(file.resolve() for file in files if file not in outside)
+    if not files:
+        raise ConfigError(problems)
     loaded = load_suites(Sources(here, tuple(files)), problems)
     by_path = {suite.path: suite for suite in loaded.suites}
     redact = redactor(frozenset[str]().union(*(suite.secrets for suite in loaded.suites)))
@@ -92,6 +97,16 @@ def list_suites(paths: Sequence[Path]) -> SuiteList:
         )
         found.append(listed)
     return SuiteList(found, problems)
+
+
+def _leads_out(file: Path, root: Path) -> bool:
+    """Return whether a link in a repository leads out of it: the action refuses such a file."""
+    return Path(os.path.abspath(file)).is_relative_to(root) and not file.resolve().is_relative_to(root)  # noqa: PTH100
+
+
+def _outside(file: Path) -> Problem:
+    message = "a link leads out of the repository, where the action reads nothing"
+    return Problem(message, file=str(file), kind=Kind.SUITE_MISSING)
 
 
 def _ids(paths: Sequence[str]) -> dict[str, str]:

@@ -219,8 +219,12 @@ class _Facts:
         return _NOTHING
 
     def sentences(self) -> Iterator[str]:
-        """Yield the sentences below the heading."""
-        yield self._decision
+        """Yield the sentences below the heading. Numbers without a sentence after them have no full stop."""
+        more = tuple(self._more_sentences())
+        yield f"{self._decision}." if more and self._decision == self._score else self._decision
+        yield from more
+
+    def _more_sentences(self) -> Iterator[str]:
         if repeats := self._repeats:
             yield repeats
         if self.gate.verdict in {"failed", "error"} and one_cause_is_likely(self.causes):

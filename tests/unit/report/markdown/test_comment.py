@@ -19,7 +19,7 @@ from agenteval.report.presentation import Presentation
 from agenteval.report.size_limits import COMMENT_LIMIT, characters
 from agenteval.report.view.heading import LONGEST_HEADING
 from agenteval.results.case import CaseResult
-from agenteval.results.comparison import AnswerChange, RunVerdict
+from agenteval.results.comparison import AnswerChange, ComparedResource, RunVerdict
 from agenteval.results.integrity import Difference
 from agenteval.results.memory import Memory
 from agenteval.results.model import Results
@@ -116,6 +116,19 @@ def test_heading_and_sentence(state: str, heading: str, sentence: str | None) ->
     assert lines[0] == f"### {heading}"
     assert lines[1] == lines[3] == ""
     assert lines[2] == (sentence or lines[2])
+
+
+def test_numbers_have_a_full_stop_before_another_sentence() -> None:
+    results = EVERY["all-green"]().sample.results
+    assert results.comparison is not None
+    slower = ComparedResource(name="latency_ms", n=3, baseline=400.0, current=900.0, change=1.25)
+    policy = {**results.comparison.policy, "resources": [slower.model_dump()]}
+    compared = results.comparison.model_copy(update={"policy": policy})
+    lines = comment(gated(results.model_copy(update={"comparison": compared}))).splitlines()
+
+    assert plain(lines[2]) == (
+        "3 of 3 cases pass · a drop of 6 points would have been seen. Per answer: time +125 % (no limit is set)."
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ trusts nothing: it validates the results, decides by the rules of the base branc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agenteval.ci.github.acceptances.source import RESULTS_LABEL, RemoteAcceptances
 from agenteval.ci.github.action.context import Context
@@ -17,11 +17,11 @@ from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.api.fork_run import FirstStage, OpenPullRequest, first_stage
 from agenteval.ci.github.api.jobs import end_of, is_repeated
 from agenteval.ci.github.api.workflow_runs import artifacts_named
-from agenteval.ci.github.checks.check_run import Conclusion
+from agenteval.ci.github.checks.shared import Conclusion
+from agenteval.ci.github.comment.step import StepName
 from agenteval.ci.github.downloaded_report import DownloadedReport
 from agenteval.ci.github.publish.base_copy import BaseCommitFiles
 from agenteval.ci.github.publish.publisher import Content, PublicationTarget, Publisher, revision_of
-from agenteval.ci.github.publish.saved_results import send
 from agenteval.ci.github.publish.second_stage import SecondStage
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import shortened
@@ -46,6 +46,7 @@ class Published:
         contradiction: why the verdict is worse than that of the job that evaluated; empty if it is not.
         comment_url: address of the comment; empty without one.
         done: the completed steps, as text.
+        problems: the failed steps, with reasons.
     """
 
     content: Content
@@ -53,6 +54,7 @@ class Published:
     contradiction: str
     comment_url: str
     done: tuple[str, ...]
+    problems: tuple[str, ...] = ()
 
 
 def publish_first_stage(context: Context) -> tuple[Published, ...]:
@@ -63,7 +65,7 @@ def publish_first_stage(context: Context) -> tuple[Published, ...]:
 
     Raises:
         ConfigError: the event has no workflow run of a pull request, or the configuration is invalid.
-        GithubError: a read or write failed.
+        GithubError: a read failed. A failed write prevents no other one.
     """
     event, inputs = context.event, context.inputs
     if event.first_stage is None or event.repository is None:
@@ -100,9 +102,14 @@ class _SecondStage:
     repository: str
     stage: FirstStage
 
+    @property
+    def step(self) -> StepName:
+        """The name of this step, which publishes for one of several first workflows."""
+        return replace(self.context.step, first=self.stage.workflow)
+
     def without_results(self, error: UnusableArtifactError) -> Content:
         reason, stage = shortened(error.reason, _REASON_LIMIT), self.stage
-        text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason), self.context.step.title)
+        text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason), self.step.title)
         return Content(f"no results: {reason}", text, text, "failure")
 
     def judged(self, results: Results, pull: OpenPullRequest) -> tuple[Content, str]:
@@ -113,7 +120,7 @@ class _SecondStage:
             inputs.settings_of_reports(),
             inputs.working_directory,
             context.environment,
-            context.step.title,
+            self.step.title,
         )
         content, decision = rules.judge(results, BaseCommitFiles(self.client, self.repository, pull.base))
         if self.stage.from_fork and inputs.fork_results == "label":
@@ -128,21 +135,23 @@ class _SecondStage:
             repository=self.repository,
             commit=stage.commit,
             run_url=stage.url,
-            step=context.step,
+            step=self.step,
             revision=revision_of(str(stage.run_id), str(stage.attempt)),
             pull_request=pull.number if comments else None,
             takes_checks=checks,
             jobs=context.jobs,
         )
         publisher = Publisher(self.client, place, context.options)
-        url = send(publisher, content)
-        return Published(content, content.verdict, contradiction, url, tuple(publisher.done))
+        publisher.start_check()
+        url = publisher.finish(content)
+        done, problems = tuple(publisher.done), tuple(publisher.problems)
+        return Published(content, content.verdict, contradiction, url, done, problems)
 
     def _with_acceptance(self, content: Content, pull: OpenPullRequest) -> Content:
         """Return the texts with who accepted them; without anybody, no rule is satisfied."""
         stage = self.stage
         given = RemoteAcceptances(
-            lambda: self.client, self.repository, stage.workflow, pull.number, stage.commit
+            lambda: self.client, self.repository, stage.workflow.rpartition("/")[2], pull.number, stage.commit
         ).results_accepted(end_of(stage.executions))
         for accepted in given.entries:
             return content.accepted(f"Results of a fork's job, accepted by {markdown_inline(accepted.author)}.")

@@ -19,6 +19,7 @@ from agenteval.ci.github.action.report_directory import (
 )
 from agenteval.ci.github.action.runner_files import restore_files, reverted_files
 from agenteval.ci.github.action.workspace import give_back, workspace_of_user
+from agenteval.ci.github.api.client import GithubError
 from agenteval.ci.github.checks.check_run import CheckRun, as_commands
 from agenteval.ci.github.event import run_page
 from agenteval.ci.github.publish.publisher import Content, Publisher, content_of
@@ -286,8 +287,12 @@ def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
     for worst in every[:1]:
         files.outputs({"comment-url": worst.comment_url, "verdict": worst.verdict})
     contradictions = dict.fromkeys(published.contradiction for published in every if published.contradiction)
-    for contradiction in contradictions:
-        say(annotation("error", contradiction, title="agenteval"))
+    problems = dict.fromkeys(map(redactor(), (problem for published in every for problem in published.problems)))
+    for text in (*problems, *contradictions):
+        say(annotation("error", text, title="agenteval"))
+    if problems:
+        files.summary(render_unpublished(list(problems)))
+        return GithubError.exit_status
     return 1 if contradictions else 0
 
 

@@ -40,7 +40,7 @@ class FirstStage:
         url: its address.
         commit: the head commit it ran for.
         from_fork: whether the commit is in another repository.
-        workflow: file name of its workflow.
+        workflow: path of its workflow file; of several ones with the same name, each has another path.
         pull_requests: the open pull requests with this head commit.
         executions: its jobs, in all attempts; empty if they are unknown.
     """
@@ -84,7 +84,7 @@ def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
             url=run.html_url,
             commit=run.head_sha,
             from_fork=head is None or head.casefold() != repository.casefold(),
-            workflow=(run.path or "").partition("@")[0].rpartition("/")[2],
+            workflow=(run.path or "").partition("@")[0],
             pull_requests=pulls,
             executions=executions_of(api, repository, run_id) if pulls else (),
         )

@@ -9,13 +9,17 @@ from typing import Any, TypeVar
 
 from github import Github, GithubException
 from github.CheckRun import CheckRun
+from github.Repository import Repository
 from requests import RequestException
+
+from agenteval.ci.github.checks import shared
 
 T = TypeVar("T")
 
 # Seconds to wait after a lost response, before checking for the effect and sending the request again.
 _PAUSES_S = (1.0, 2.0, 4.0)
 _INVALID = 422
+_REFUSED = "GitHub refused the texts of this check run. The job summary has the report, and the log says why."
 
 
 def create(api: Github, repository: str, body: dict[str, Any]) -> CheckRun:
@@ -35,7 +39,9 @@ def create(api: Github, repository: str, body: dict[str, Any]) -> CheckRun:
     return _once(lambda: place.create_check_run(**body), arrived)
 
 
-def finish(api: Github, repository: str, check_id: int, bodies: Sequence[dict[str, Any]]) -> None:
+def finish(
+    api: Github, repository: str, check_id: int, bodies: Sequence[dict[str, Any]], name: shared.CheckName | None
+) -> None:
     """Send every body in order; the last one is sent even if others fail.
 
     Args:
@@ -43,12 +49,47 @@ def finish(api: Github, repository: str, check_id: int, bodies: Sequence[dict[st
         repository: ``owner/name``.
         check_id: id of the check run.
         bodies: bodies of the requests; all except the last one add annotations.
+        name: what it has in common with those of other jobs; ``None`` if it is alone.
     """
     *additions, completion = bodies
     try:
         _add(api, repository, check_id, additions)
     finally:
-        api.get_repo(repository).get_check_run(check_id).edit(**completion)
+        place = api.get_repo(repository)
+        if name is None:
+            _edit(place.get_check_run(check_id), completion)
+        else:
+            _complete(place, check_id, completion, name)
+
+
+def _complete(place: Repository, check_id: int, completion: dict[str, Any], name: shared.CheckName) -> None:
+    """Complete a check run, so that all of this name on the commit show the worst verdict."""
+    run = place.get_check_run(check_id)
+    own: shared.Conclusion = completion["conclusion"]
+    try:
+        found = _of_name(place, name)
+    except Exception:
+        _edit(run, shared.undecided(completion, own))
+        raise
+    _edit(run, shared.decided(completion, own, check_id, found))
+    # Another job can have completed its check run after the list was made.
+    for other_id, body in shared.corrections(_of_name(place, name), check_id):
+        place.get_check_run(other_id).edit(**body)
+
+
+def _edit(run: CheckRun, body: dict[str, Any]) -> None:
+    """Complete a check run; if GitHub refuses the texts, with the verdict alone."""
+    try:
+        run.edit(**body)
+    except GithubException as error:
+        if error.status == _INVALID:
+            run.edit(**body | {"output": {"title": body["output"]["title"], "summary": _REFUSED}})
+        raise
+
+
+def _of_name(place: Repository, name: shared.CheckName) -> list[shared.Shown]:
+    runs = place.get_commit(name.commit).get_check_runs(check_name=name.name, filter="all")
+    return [shown for run in runs if (shown := shared.read(run)) is not None]
 
 
 def abandon(api: Github, repository: str, check_id: int, body: dict[str, Any]) -> bool:

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.checks.shared import TEXT_LIMIT, CheckName, Conclusion, completed_id
 from agenteval.ci.github.runner import annotation as command
 from agenteval.report.view.annotations import Annotation, Level
 
 PERMISSIONS = ("contents: read", "checks: write")
-#: Limit of a summary and of a text, in bytes. GitHub's documentation gives characters, but GitHub counts bytes.
-TEXT_LIMIT = 65_535
 #: Limit of annotations per request.
 BATCH = 50
 
-Conclusion = Literal["success", "failure", "neutral", "cancelled", "skipped", "timed_out", "action_required"]
 Body = dict[str, Any]
 
 _LEVELS: dict[Level, Literal["error", "warning", "notice"]] = {
@@ -32,10 +30,19 @@ _LEVELS: dict[Level, Literal["error", "warning", "notice"]] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """A check run on GitHub; ``url`` is its page."""
+    """A check run on GitHub.
+
+    Attributes:
+        id: its id.
+        url: its page.
+        external_id: identifies the attempt of the job that made it; empty if it is unknown.
+        name: what it has in common with those of other jobs; ``None`` if it is unknown.
+    """
 
     id: int
     url: str = ""
+    external_id: str = ""
+    name: CheckName | None = None
 
 
 def start_check(
@@ -61,7 +68,7 @@ def start_check(
     body = creation(commit, name, details_url, external_id, summary)
     with client.open(f"create a check run on {commit} of {repository}", PERMISSIONS) as api:
         run = check_run.create(api, repository, body)
-        return CheckRun(run.id, run.html_url)
+        return CheckRun(run.id, run.html_url, external_id, CheckName(commit, name))
 
 
 def finish_check(
@@ -76,6 +83,8 @@ def finish_check(
     annotations: Sequence[Annotation],
 ) -> None:
     """Add the annotations and complete the check run, even if annotations are rejected.
+
+    Of all check runs of this name on the commit, each shows the worst verdict then: see :mod:`.shared`.
 
     Args:
         client: connection to GitHub.
@@ -93,9 +102,9 @@ def finish_check(
     """
     from agenteval.ci.github.checks import api as check_run
 
-    bodies = updates(conclusion, title, summary, text, annotations)
+    bodies = updates(conclusion, title, summary, text, annotations, start=check.external_id)
     with client.open(f"complete check run {check.id} of {repository}", PERMISSIONS) as api:
-        check_run.finish(api, repository, check.id, bodies)
+        check_run.finish(api, repository, check.id, bodies, check.name)
 
 
 def abandon_check(client: Client, repository: str, check: CheckRun, summary: str) -> bool:
@@ -137,9 +146,11 @@ def creation(commit: str, name: str, details_url: str, external_id: str, summary
 
 
 def updates(
-    conclusion: Conclusion, title: str, summary: str, text: str, annotations: Sequence[Annotation]
+    conclusion: Conclusion, title: str, summary: str, text: str, annotations: Sequence[Annotation], *, start: str = ""
 ) -> list[Body]:
     """Return the bodies of the requests of :func:`finish_check`: batches of annotations, then the completion.
+
+    ``start`` is the external id of :func:`start_check`.
 
     Raises:
         ValueError: a text is too long.
@@ -147,8 +158,8 @@ def updates(
     output = _output(title, summary)
     described = [_described(annotation) for annotation in annotations]
     additions = [
-        {"output": output | {"annotations": described[start : start + BATCH]}}
-        for start in range(0, len(described), BATCH)
+        {"output": output | {"annotations": described[first : first + BATCH]}}
+        for first in range(0, len(described), BATCH)
     ]
     # Rejected annotations must not prevent the completion of the check run.
     completion = {
@@ -156,7 +167,7 @@ def updates(
         "conclusion": conclusion,
         "output": output | ({"text": _fitting("text", text)} if text else {}),
     }
-    return [*additions, completion]
+    return [*additions, completion | ({"external_id": completed_id(start, conclusion)} if start else {})]
 
 
 def abandonment(summary: str) -> Body:

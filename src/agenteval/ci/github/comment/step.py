@@ -47,6 +47,7 @@ class StepName:
         leg: the values of the matrix; empty without a matrix.
         step: ``GITHUB_ACTION``: the id of the step, or a name that the runner makes.
         file: file of the workflow, because several workflows can have the same name; empty if it is unknown.
+        first: path of the workflow whose run the step publishes; empty if it publishes its own one.
     """
 
     workflow: str = ""
@@ -54,24 +55,30 @@ class StepName:
     leg: tuple[MatrixValue, ...] = ()
     step: str = ""
     file: str = ""
+    first: str = ""
 
     @property
     def origin(self) -> str:
         """Return what tells the workflow from others."""
-        return f"{self.workflow}\0{self.file}" if self.file else self.workflow
+        return "\0".join((self.workflow, *self._files))
 
     @property
     def key(self) -> str:
         """Return the key of the section."""
-        file = (self.file,) if self.file else ()
-        return section_key(self.workflow, self.job, *(value.key for value in self.leg), self.step, *file)
+        return section_key(self.workflow, self.job, *(value.key for value in self.leg), self.step, *self._files)
 
     @property
     def title(self) -> str:
         """Return the name for headings: ``evaluate (ubuntu, 3.12)``; empty if the job is unknown."""
         leg = f" ({', '.join(map(str, self.leg))})" if self.leg else ""
-        step = f" · {self._step}" if self._step else ""
-        return shortened(f"{self.job}{leg}{step}".strip(), _LONGEST_TITLE)
+        more = "".join(f" · {part}" for part in (self._step, self.first.rpartition("/")[2]) if part)
+        return shortened(f"{self.job}{leg}{more}".strip(), _LONGEST_TITLE)
+
+    @property
+    def _files(self) -> tuple[str, ...]:
+        if self.first:
+            return (self.file, self.first)
+        return (self.file,) if self.file else ()
 
     @property
     def _step(self) -> str:

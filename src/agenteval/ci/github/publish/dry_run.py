@@ -45,8 +45,13 @@ def _check_calls(root: str, target: PublicationTarget, options: PublishOptions, 
     note = render_running(target.commit, target.run_url)
     start = creation(target.commit, options.check_name, target.run_url, target.external_id, note)
     yield Call(f"POST {root}/check-runs", body=_json(start))
-    for body in updates(content.conclusion, content.title, content.summary, content.details, content.annotations):
+    texts = (content.title, content.summary, content.details)
+    *additions, completion = updates(content.conclusion, *texts, content.annotations, start=target.external_id)
+    for body in additions:
         yield Call(f"PATCH {root}/check-runs/{{id}}", body=_json(body))
+    of_name = f"GET {root}/commits/{target.commit}/check-runs"
+    yield Call(of_name, "those of this name; again after the completion, to correct the others")
+    yield Call(f"PATCH {root}/check-runs/{{id}}", "with the conclusion of the worst one", _json(completion))
 
 
 def _comment_calls(root: str, target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:

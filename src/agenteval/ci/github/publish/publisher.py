@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.checks.check_run import TEXT_LIMIT, CheckRun, Conclusion
+from agenteval.ci.github.checks.check_run import CheckRun
+from agenteval.ci.github.checks.shared import TEXT_LIMIT, Conclusion
 from agenteval.ci.github.comment.left_behind import RunJobs
 from agenteval.ci.github.comment.sections import Origin, Revision, Section
 from agenteval.ci.github.comment.step import StepName
@@ -286,19 +287,26 @@ class Publisher:
 
     def abandon(self) -> None:
         """Replace "in progress" notes by a note that the evaluation did not finish."""
-        text = render_unfinished(self.place.commit, self.place.run_url, self.place.step.title)
-        if self.check is not None:
-            with self._going_on():
-                from agenteval.ci.github.checks.check_run import abandon_check
-
-                if abandon_check(self.client, self.place.repository, self.check, text):
-                    self.done.append("check run closed")
+        with self._going_on():
+            self._abandon_check()
         if self.comments:
             with self._going_on():
                 from agenteval.ci.github.comment.sticky import mark_running
 
-                outcome = mark_running(*self._where, self._note(text))
+                outcome = mark_running(*self._where, self._note(self._unfinished))
                 self.done.append(f"comment {outcome.action}: {outcome.url}".rstrip(": "))
+
+    def _abandon_check(self) -> None:
+        if self.check is None:
+            return
+        from agenteval.ci.github.checks.check_run import abandon_check
+
+        if abandon_check(self.client, self.place.repository, self.check, self._unfinished):
+            self.done.append("check run closed")
+
+    @property
+    def _unfinished(self) -> str:
+        return render_unfinished(self.place.commit, self.place.run_url, self.place.step.title)
 
     @property
     def _where(self) -> tuple[Client, str, int, str]:
@@ -324,16 +332,22 @@ class Publisher:
             return
         from agenteval.ci.github.checks.check_run import finish_check
 
-        finish_check(
-            self.client,
-            self.place.repository,
-            self.check,
-            conclusion=content.conclusion,
-            title=content.title,
-            summary=content.summary,
-            text=content.details,
-            annotations=content.annotations,
-        )
+        try:
+            finish_check(
+                self.client,
+                self.place.repository,
+                self.check,
+                conclusion=content.conclusion,
+                title=content.title,
+                summary=content.summary,
+                text=content.details,
+                annotations=content.annotations,
+            )
+        except BaseException:
+            # Also if the job is cancelled now: nobody else would complete it.
+            with suppress(Exception):
+                self._abandon_check()
+            raise
         self.done.append(f"check run {content.conclusion}: {self.check.url}")
 
     @contextmanager

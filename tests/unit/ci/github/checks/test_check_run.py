@@ -19,7 +19,6 @@ from agenteval.ci.github.api.client import Client, GithubError
 from agenteval.ci.github.checks import api as check_run
 from agenteval.ci.github.checks.check_run import (
     BATCH,
-    TEXT_LIMIT,
     Body,
     CheckRun,
     abandonment,
@@ -28,6 +27,7 @@ from agenteval.ci.github.checks.check_run import (
     finish_check,
     updates,
 )
+from agenteval.ci.github.checks.shared import TEXT_LIMIT
 from agenteval.report.view.annotations import Annotation
 
 COMMIT = "c" * 40
