@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,41 @@ def test_a_failed_gate_fails_the_step_and_a_machine_without_python_is_told(wheel
             succeeded, log, outputs = runner.run({}, variables(runner) | changed)
             assert (succeeded, outputs["verdict"], list(runner.steps)) == (False, "error", ["prepare"]), log
             assert message in log
+
+
+ECHO_AGENT = """
+const key = process.env.SHOP_KEY
+console.error(key)
+console.log(key + " " + Buffer.from(key).toString("base64"))
+"""
+KEY = "sk-native-0123456789abcdef"
+
+
+def test_no_secret_is_in_outputs_summary_or_log(wheel: Path) -> None:
+    with open_folder() as folder:
+        runner = machine(folder, wheel, root=False, programs=["node", "uv"])
+        (runner.workspace / "agent.js").write_text(ECHO_AGENT, encoding="utf-8")
+        write_suite(runner.workspace, [case("a", KEY)], agent={"command": ["node", "agent.js"]})
+        with (runner.workspace / "agenteval.yaml").open("a", encoding="utf-8") as config:
+            config.write("pass_env: [SHOP_KEY]\n")
+        # A person has put the key into inputs, where no secret belongs.
+        inputs = {
+            "baseline": "none",
+            "github-token": TOKEN,
+            "check-name": KEY,
+            "report-dir": "out",
+            "matrix": f'"{KEY}"',
+        }
+
+        succeeded, log, outputs = runner.run(inputs, variables(runner) | {"SHOP_KEY": KEY})
+
+        assert (succeeded, outputs["verdict"]) == (False, "failed"), log
+        forms = (KEY, b64encode(KEY.encode()).decode(), TOKEN)
+        files = [*(runner.workspace / "out").iterdir(), runner.home / "files" / "GITHUB_STEP_SUMMARY"]
+        written = {"log": log, "outputs": f"{outputs}", "steps": f"{runner.steps}"}
+        written |= {file.name: file.read_text(encoding="utf-8") for file in files}
+        assert "***" in written["GITHUB_STEP_SUMMARY"]
+        assert [(name, form) for name, text in written.items() for form in forms if form in text] == []
 
 
 def test_it_is_the_action_but_for_how_it_runs() -> None:
