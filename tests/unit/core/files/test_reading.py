@@ -36,6 +36,7 @@ ALLOWED = {
     "run/runner/recorded.py": "a pipe that the user of the command names",
     "metrics/text/meteor.py": "data of the package",
     "testing.py": "examples of a test",
+    "ci/github/base_run.py": "opens connections",
     "ci/github/api": "opens connections and members of archives in memory",
     "ci/github/checks": "opens connections",
     "ci/github/history.py": "opens connections",
