@@ -199,6 +199,18 @@ def test_a_selection_is_by_text_and_tags(selection: Selection, selected: list[st
     assert [name for name in tags if selection.includes(f"s.yaml::{name}", name, tags[name])] == selected
 
 
+@pytest.mark.parametrize(
+    ("tag", "selected"), [("billing", ["refund fee", "invoice"]), ("all", ["refund fee", "invoice", "hours"])]
+)
+def test_patterns_of_the_configuration_give_cases_tags(folder: Path, tag: str, selected: list[str]) -> None:
+    """HoloDeck's format has no tags."""
+    suite(folder, "refund fee", "invoice", "hours")
+    configure(folder, tags={"billing": ["refund *", "agent.yaml::invoice"], "all": ["agent.yaml::*"]})
+    spec = resolve_run(Settings(tags=(tag,)))
+    assert names(spec) == selected
+    assert all(tag in item.case.tags for item in spec.cases)
+
+
 def test_cases_that_are_not_selected_are_still_known(folder: Path) -> None:
     suite(folder, "one", "two")
     spec = resolve_run(Settings(filter="ONE"))
