@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,12 +57,17 @@ class Sides:
     @cached_property
     def scores(self) -> Scores:
         """The scores of the current run, of all metrics."""
-        return run_scores(self.cases.values(), self._asked)
+        return run_scores(self.cases.values(), self._asked, self._pool.always_applied)
 
     @cached_property
     def earlier(self) -> EarlierRuns:
         """The scores of the pool."""
         return comparable_runs(self.current, self.scores, self._pool)
+
+    def scored_before(self, case_id: str) -> frozenset[str]:
+        """Return the ids of the metrics that have a comparable score of a case in any earlier run."""
+        runs = (run.get(case_id, {}) for run in self.earlier.scores)
+        return frozenset(name for run in runs for name, scores in run.items() if any(score is not None for score in scores))
 
     @cached_property
     def runs(self) -> tuple[Scores, ...]:
@@ -201,17 +206,25 @@ class Grade:
     judged: bool
 
 
-def run_scores(cases: Iterable[tuple[SuiteResult, CaseResult]], asked: Mapping[str, Iterable[str]]) -> Scores:
+def run_scores(
+    cases: Iterable[tuple[SuiteResult, CaseResult]],
+    asked: Mapping[str, Iterable[str]],
+    always: Mapping[str, Collection[str]] | None = None,
+) -> Scores:
     """Return the scores of cases.
 
     Args:
         cases: the cases of a run.
         asked: case id → ids of its metrics; they are needed where the agent failed in every iteration.
+        always: case id → ids of the metrics that apply to every answer.
     """
+    applied = always or {}
     return {
         case.id: {
             name: tuple(map(valid, scores))
-            for name, scores in case_scores(suite, case, tuple(asked.get(case.id, ()))).items()
+            for name, scores in case_scores(
+                suite, case, tuple(asked.get(case.id, ())), applied.get(case.id, ())
+            ).items()
         }
         for suite, case in cases
     }
