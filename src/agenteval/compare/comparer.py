@@ -278,8 +278,9 @@ class Comparer:
         rules = list(unproven_changes(self.integrity.differences))
         ungraded = self._ungraded()
         unproven = [*rules, *withdrawn, *concluded.unproven, *ungraded]
+        further = (*rules, *ungraded)
         is_unproven = bool(unproven) and concluded.verdict != "regressed"
-        reasons = [*(item.text for item in withdrawn), concluded.details["reason"], *(item.text for item in (*rules, *ungraded))]
+        reasons = [*(item.text for item in withdrawn), concluded.details["reason"], *(item.text for item in further)]
         headline = unproven[0].text if is_unproven else concluded.details.get("headline", concluded.details["reason"])
         begins = self._begins
         begun = [f"earlier runs do not count from now on: {begins.text}"] if begins else []

@@ -66,8 +66,8 @@ class Sides:
 
     def scored_before(self, case_id: str) -> frozenset[str]:
         """Return the ids of the metrics that have a comparable score of a case in any earlier run."""
-        runs = (run.get(case_id, {}) for run in self.earlier.scores)
-        return frozenset(name for run in runs for name, scores in run.items() if any(score is not None for score in scores))
+        scored = (item for run in self.earlier.scores for item in run.get(case_id, {}).items())
+        return frozenset(name for name, scores in scored if any(score is not None for score in scores))
 
     @cached_property
     def runs(self) -> tuple[Scores, ...]:

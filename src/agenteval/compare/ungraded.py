@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from agenteval.compare.gate_counts import some
 from agenteval.compare.pairing import status_by
+from agenteval.compare.phrases import count
 from agenteval.compare.sides import Sides
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import ComparedCase
@@ -14,7 +15,7 @@ from agenteval.suite.model import OVERALL
 
 
 def ungraded(sides: Sides, cases: Iterable[ComparedCase]) -> list[Unproven]:
-    """Return the point that some failing cases were compared with nothing; empty if there are none.
+    """Return the point that some failing cases were compared with nothing; empty without such cases.
 
     The base branch may have added or changed a metric since its last run, or a judge may have failed there. Then no
     earlier score tells whether the case is worse now, so it raises no suspicion and is not run again.
@@ -32,14 +33,10 @@ def ungraded(sides: Sides, cases: Iterable[ComparedCase]) -> list[Unproven]:
                 found[case.name] = names
     if not found:
         return []
-    metrics = some([f"'{name}'" for name in dict.fromkeys(name for names in found.values() for name in sorted(names))])
-    cases_fail = "1 case that passed in the baseline fails" if len(found) == 1 else _fail(len(found))
-    text = f"{cases_fail} by {metrics}, which no earlier run has scored in the same way: {some(list(found))}"
+    metrics = some([f"'{name}'" for name in sorted(set[str]().union(*found.values()))])
+    those = f"{count(len(found), 'case')} that passed in the baseline {'fails' if len(found) == 1 else 'fail'}"
+    text = f"{those} by {metrics}, which no earlier run has scored in the same way: {some(list(found))}"
     return [Unproven(what="metric", text=text, mended_by="change")]
-
-
-def _fail(count: int) -> str:
-    return f"{count} cases that passed in the baseline fail"
 
 
 def _failing(suite: SuiteResult, case: CaseResult) -> set[str]:

@@ -243,7 +243,7 @@ def test_what_the_agent_fails_scores_0_and_what_is_lost_stays_missing(
 @pytest.mark.parametrize(
     ("earlier", "expected"),
     [
-        # A metric that applied to every answer does not stop to apply without a reason: a change may hide failures so.
+        # A change that has a metric skipped may hide failures.
         ([scored("a", 1, 1)], (1, None)),
         ([scored("a", 1, 1), made_of("a", answered(score()), BUSY)], (1, None)),
         # These earlier runs have answers to which it did not apply.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
 
 import pytest
@@ -22,15 +21,17 @@ def scores(name: str, m: float, f1: float = 1.0, status: CaseStatus = "passed") 
     return case(name, status, [{"m": m, "f1": f1}] * 3)
 
 
-def run(*cases: CaseResult, rules: str = "old", of: str = "b000000", **prints: Mapping[str, str]) -> Results:
-    """A run of five further cases that always pass, on a branch of its own."""
+def run(*cases: CaseResult, rules: str = "old") -> Results:
+    """A run of five further cases that always pass, on another branch than the baseline."""
     others = [scores(name, 1.0) for name in "vwxyz"]
     own = {item.name: PRINTS[rules] for item in cases}
-    made = results(*cases, *others, metrics={name: PRINTS["old"] for name in "vwxyz"} | own | prints)
-    return made.model_copy(update={"run": made.run.model_copy(update={"commit": of, "ref": "refs/heads/change"})})
+    made = results(*cases, *others, metrics=dict.fromkeys("vwxyz", PRINTS["old"]) | own)
+    return made.model_copy(
+        update={"run": made.run.model_copy(update={"commit": "b" * 40, "ref": "refs/heads/change"})}
+    )
 
 
-THEN = past(3, [scores(name, 1.0) for name in "avwxyz"], metrics={name: PRINTS["old"] for name in "avwxyz"})
+THEN = past(3, [scores(name, 1.0) for name in "avwxyz"], metrics=dict.fromkeys("avwxyz", PRINTS["old"]))
 
 
 def points(now: Results, then: Results = THEN, chosen: ComparePolicy | None = None) -> list[str]:
@@ -58,7 +59,7 @@ def test_a_case_that_fails_by_a_metric_whose_judge_failed_before_is_not_green() 
             case("a").model_copy(update={"iterations": [iteration("passed", turn(score("f1"), broken("m")))] * 3}),
             *(scores(name, 1.0) for name in "vwxyz"),
         ],
-        metrics={name: PRINTS["old"] for name in "avwxyz"},
+        metrics=dict.fromkeys("avwxyz", PRINTS["old"]),
     )
     assert points(run(scores("a", 0.0, status="failed")), then) == [SAID]
 
@@ -82,7 +83,7 @@ def test_what_was_compared_is_no_such_point(now: Results) -> None:
 
 def test_a_case_that_failed_before_is_none() -> None:
     before = [scores("a", 0.0, status="failed"), *(scores(name, 1.0) for name in "vwxyz")]
-    then = past(3, before, metrics={name: PRINTS["old"] for name in "avwxyz"})
+    then = past(3, before, metrics=dict.fromkeys("avwxyz", PRINTS["old"]))
     assert points(run(scores("a", 0.0, status="failed"), rules="new"), then) == []
 
 
