@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from agenteval.compare.pairing import Match, own_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import Pool, baseline_pool
 from agenteval.compare.regression.model import Evidence, GatingMetric, Scores
-from agenteval.compare.run_scores import case_scores
+from agenteval.compare.run_scores import ScoredTurns, case_scores, is_whole, scored_turns
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.model import SCHEMA_VERSION, Results, Run
@@ -57,12 +57,24 @@ class Sides:
     @cached_property
     def scores(self) -> Scores:
         """The scores of the current run, of all metrics."""
-        return run_scores(self.cases.values(), self._asked, self._pool.always_applied)
+        return run_scores(self.cases.values(), self._asked, self.turns)
 
     @cached_property
     def earlier(self) -> EarlierRuns:
         """The scores of the pool."""
         return comparable_runs(self.current, self.scores, self._pool)
+
+    @cached_property
+    def turns(self) -> Mapping[str, ScoredTurns]:
+        """Case id → metrics that applied in all earlier iterations → the number of turns that they scored at least.
+
+        The pool does not tell of turns, so the baseline's run alone shows how many.
+        """
+        known = {case.id: case for _, case in self.baseline.cases()}
+        return {
+            case_id: {name: _least_turns(known.get(case_id), name) for name in names}
+            for case_id, names in self._pool.always_applied.items()
+        }
 
     def scored_before(self, case_id: str) -> frozenset[str]:
         """Return the ids of the metrics that have a comparable score of a case in any earlier run."""
@@ -209,25 +221,31 @@ class Grade:
 def run_scores(
     cases: Iterable[tuple[SuiteResult, CaseResult]],
     asked: Mapping[str, Iterable[str]],
-    always: Mapping[str, Collection[str]] | None = None,
+    turns: Mapping[str, ScoredTurns] | None = None,
 ) -> Scores:
     """Return the scores of cases.
 
     Args:
         cases: the cases of a run.
         asked: case id → ids of its metrics; they are needed where the agent failed in every iteration.
-        always: case id → ids of the metrics that apply to every answer.
+        turns: case id → how many turns of every earlier iteration each metric scored.
     """
-    applied = always or {}
+    known = turns or {}
     return {
         case.id: {
             name: tuple(map(valid, scores))
             for name, scores in case_scores(
-                suite, case, tuple(asked.get(case.id, ())), applied.get(case.id, ())
+                suite, case, tuple(asked.get(case.id, ())), known.get(case.id, {})
             ).items()
         }
         for suite, case in cases
     }
+
+
+def _least_turns(case: CaseResult | None, metric: str) -> int:
+    """Return how many turns of every iteration a metric scored; at least 1."""
+    whole = [iteration for iteration in case.iterations if is_whole(iteration)] if case is not None else []
+    return max(1, min((scored_turns(iteration).get(metric, 0) for iteration in whole), default=1))
 
 
 def restricted(scores: Scores, asked: Mapping[str, frozenset[str]]) -> Scores:

@@ -260,6 +260,27 @@ def test_a_skipped_score_is_lost_where_the_metric_has_always_applied(
     assert evidence(now, then).first[A]["numeric"] == expected
 
 
+def conversation(*scores: Score) -> IterationResult:
+    return iteration("passed", *(turn(item, index=index) for index, item in enumerate(scores)))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "expected"),
+    [
+        # Its mean would be 1 without the turn that was skipped.
+        ((score(), score()), None),
+        # The second turn has no score in the baseline's run, so its configuration may be the reason.
+        ((score(), skipped()), 1),
+    ],
+)
+def test_a_conversation_is_lost_if_a_turn_is_skipped_that_was_always_scored(
+    earlier: tuple[Score, Score], expected: float | None
+) -> None:
+    then = past(1, [made_of("a", conversation(*earlier), conversation(*earlier))])
+    now = results(made_of("a", conversation(score(), skipped()), conversation(score(), score(value=0.0))))
+    assert evidence(now, then).first[A]["numeric"] == (expected, 0.5)
+
+
 def test_a_score_that_a_limit_left_out_is_not_lost() -> None:
     now = results(made_of("a", answered(score()), answered(not_asked("numeric"))))
     assert evidence(now, past(1, [scored("a", 1, 1)])).first[A]["numeric"] == (1,)
