@@ -222,6 +222,14 @@ class Comparer:
             )
         )
 
+    def _ungraded(self) -> list[Unproven]:
+        """Return the failing cases that were compared with nothing; a merge has accepted those of the base branch."""
+        if not self._is_statistical or self.is_of_branch:
+            return []
+        from agenteval.compare.ungraded import ungraded
+
+        return ungraded(self.sides, [case for case in self._pairing.compared if case.id not in self._quarantined])
+
     @property
     def _not_gating(self) -> set[str]:
         return {name for name, gates in self.policy.gating.items() if not gates}
@@ -272,9 +280,11 @@ class Comparer:
         lost = [*_without_scores(self.current, self.baseline, self._not_gating)]
         withdrawn = self._withdrawn
         rules = list(unproven_changes(self.integrity.differences))
-        unproven = [*rules, *withdrawn, *concluded.unproven]
+        ungraded = self._ungraded()
+        unproven = [*rules, *withdrawn, *concluded.unproven, *ungraded]
+        further = (*rules, *ungraded)
         is_unproven = bool(unproven) and concluded.verdict != "regressed"
-        reasons = [*(item.text for item in withdrawn), concluded.details["reason"], *(item.text for item in rules)]
+        reasons = [*(item.text for item in withdrawn), concluded.details["reason"], *(item.text for item in further)]
         headline = unproven[0].text if is_unproven else concluded.details.get("headline", concluded.details["reason"])
         begins = self._begins
         begun = [f"earlier runs do not count from now on: {begins.text}"] if begins else []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
+from agenteval.compare.baseline_runs import is_score
 from agenteval.compare.pairing import Match
 from agenteval.compare.regression.cusum import REFERENCE_RUNS, is_due, may_become_due, next_sum
 from agenteval.results.comparison import Comparison, PoolCase, PoolEntry
@@ -131,20 +132,25 @@ def _means(cases: Mapping[str, PoolCase]) -> Mapping[str, list[float]]:
     """Return the mean of each case, by metric."""
     found: dict[str, list[float]] = {}
     for case in cases.values():
-        for name, scores in case.scores.items():
-            if scores:
+        for name in case.scores:
+            if scores := _valid(case, name):
                 found.setdefault(name, []).append(fmean(scores))
     return found
+
+
+def _valid(case: PoolCase, metric: str) -> list[float]:
+    """Return the scores of a metric, without those that are no scores."""
+    return [score for score in case.scores.get(metric, ()) if is_score(score)]
 
 
 def _step(metric: str, now: Mapping[str, PoolCase], then: Mapping[str, PoolCase]) -> float:
     """Return the mean difference of a metric over the cases that two runs asked in the same way."""
     differences = [
-        fmean(case.scores[metric]) - fmean(before.scores[metric])
+        fmean(_valid(case, metric)) - fmean(_valid(before, metric))
         for case_id, case in now.items()
         if (before := then.get(case_id)) is not None
-        and case.scores.get(metric)
-        and before.scores.get(metric)
+        and _valid(case, metric)
+        and _valid(before, metric)
         and Match.of(case, before).allows(metric)
     ]
     return fmean(differences) if differences else 0.0

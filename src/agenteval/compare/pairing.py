@@ -156,7 +156,7 @@ def _change(after: CaseResult, before: CaseResult | None, match: Match, threshol
     then, now = before.status, after.status
     if match.kept is not None and (match.changed or match.unmatched):
         # Added, removed and changed metrics must not affect the change of a case.
-        then, now = (_status_by(case, match.kept, threshold) for case in (before, after))
+        then, now = (status_by(case, match.kept, threshold) for case in (before, after))
     if then == "passed" and now == "failed":
         return "regressed"
     if then == "failed" and now == "passed":
@@ -164,7 +164,7 @@ def _change(after: CaseResult, before: CaseResult | None, match: Match, threshol
     return "unchanged"
 
 
-def _status_by(case: CaseResult, metrics: Collection[str], threshold: float | None) -> CaseStatus:
+def status_by(case: CaseResult, metrics: Collection[str], threshold: float | None) -> CaseStatus:
     """Return the status of a case by a selection of its metrics.
 
     Args:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from agenteval.compare.run_scores import pool_entry
-from agenteval.results.comparison import Comparison, PoolEntry
+from agenteval.results.comparison import Comparison, PoolCase, PoolEntry
 from agenteval.results.model import Results
 
 
@@ -16,6 +16,28 @@ class Pool:
 
     runs: tuple[PoolEntry, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def always_applied(self) -> Mapping[str, frozenset[str]]:
+        """Case id → ids of the metrics that were skipped in no iteration of any run."""
+        always: dict[str, dict[str, bool]] = {}
+        longest: dict[str, int] = {}
+        for entry in self.runs:
+            for case_id, case in entry.cases.items():
+                longest[case_id] = max([longest.get(case_id, 0), *_asked(case).values()])
+        for entry in self.runs:
+            usual = entry.made_with.iterations if entry.made_with is not None else None
+            for case_id, case in entry.cases.items():
+                known = always.setdefault(case_id, {})
+                whole = longest[case_id] if usual is None else min(usual, longest[case_id])
+                for name, count in _asked(case).items():
+                    known[name] = known.get(name, True) and count >= whole
+        return {case_id: frozenset(name for name, yes in known.items() if yes) for case_id, known in always.items()}
+
+
+def _asked(case: PoolCase) -> Mapping[str, int]:
+    """Return the number of iterations, lost ones included, to which each metric applied."""
+    return {name: len(case.scores.get(name, ())) + case.lost.get(name, 0) for name in {**case.scores, **case.lost}}
 
 
 def baseline_pool(baseline: Results, current_run_id: str, window: int, unrelated: Collection[str] = ()) -> Pool:

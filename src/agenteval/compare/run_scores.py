@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +17,11 @@ from agenteval.suite.model import OVERALL, Fingerprints
 # Metric id → score of each iteration, 0..1; `None` if it was lost.
 CaseScores = Mapping[str, Sequence[float | None]]
 
+# Metric id → number of turns that it scored.
+ScoredTurns = Mapping[str, int]
+
 _UNKNOWN = Fingerprints()
+_NONE: ScoredTurns = {}
 
 
 def pool_entry(results: Results, fingerprints: Mapping[str, Fingerprints]) -> PoolEntry:
@@ -56,30 +61,35 @@ def entry_without_cases(results: Results) -> PoolEntry:
     )
 
 
-def case_scores(suite: SuiteResult, case: CaseResult, asked: Collection[str] = ()) -> dict[str, list[float | None]]:
+def case_scores(
+    suite: SuiteResult, case: CaseResult, asked: Collection[str] = (), turns: ScoredTurns = _NONE
+) -> dict[str, list[float | None]]:
     """Return the scores of a case as `scores_of` does; with the aggregated score if the suite aggregates scores."""
-    return scores_of(case, suite.threshold, asked)
+    return scores_of(case, suite.threshold, asked, turns)
 
 
 def scores_of(
-    case: CaseResult, threshold: float | None, asked: Collection[str] = ()
+    case: CaseResult, threshold: float | None, asked: Collection[str] = (), turns: ScoredTurns = _NONE
 ) -> dict[str, list[float | None]]:
     """Return for each metric the score of each iteration, which is the mean over its turns.
 
     If the agent failed in an iteration, the score is 0 in every metric. If the agent or a judge could not be reached,
-    it is `None`. Metrics that were skipped and iterations that a limit of the run ended have no entry.
+    it is `None`. Metrics that were skipped and iterations that a limit of the run ended have no entry; but an
+    iteration is lost if a metric was skipped in a turn, and scores fewer turns than always before.
 
     Args:
         case: the case.
         threshold: the suite's threshold of the aggregated score; ``None`` without aggregation.
         asked: ids of the metrics of the case, which are needed if no iteration was scored.
+        turns: how many turns of every earlier iteration each metric scored.
     """
     iterations = [_Iteration.of(iteration, threshold) for iteration in case.iterations]
     scored = dict.fromkeys(name for iteration in iterations for name in iteration.scores)
     names = scored or dict.fromkeys(asked)
     found: dict[str, list[float | None]] = {}
     for name in names:
-        values = [iteration.score(name) for iteration in iterations if iteration.has(name)]
+        least = turns.get(name, 0)
+        values = [iteration.score(name, least) for iteration in iterations if iteration.has(name, least)]
         if values:
             found[name] = values
     if threshold is not None and not case.iterations and case.score is not None:
@@ -100,10 +110,14 @@ class _Iteration:
     Attributes:
         end: ``failed``: the agent failed; ``lost``: it could not be reached; ``limited``: a limit ended it.
         scores: score of each metric; ``None`` if the metric failed.
+        turns: how many turns each metric scored.
+        skipped: ids of the metrics that did not apply to the answer of a turn.
     """
 
     end: Literal["answered", "failed", "lost", "limited"]
     scores: Mapping[str, float | None] = field(default_factory=dict)
+    turns: ScoredTurns = field(default_factory=dict)
+    skipped: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, iteration: IterationResult, threshold: float | None) -> _Iteration:
@@ -115,13 +129,32 @@ class _Iteration:
         scores |= turn_means(iteration.turns)
         if threshold is not None and (iteration.score is not None or iteration.status == "error"):
             scores[OVERALL] = iteration.score
-        return cls("answered", scores)
+        return cls("answered", scores, scored_turns(iteration), frozenset(_skipped(iteration)))
 
-    def has(self, metric: str) -> bool:
-        return metric in self.scores if self.end == "answered" else self.end != "limited"
+    def has(self, metric: str, least: int) -> bool:
+        if self.end == "answered":
+            return metric in self.scores or self._lacks(metric, least)
+        return self.end != "limited"
 
-    def score(self, metric: str) -> float | None:
-        return 0.0 if self.end == "failed" else self.scores.get(metric)
+    def score(self, metric: str, least: int) -> float | None:
+        if self.end == "failed":
+            return 0.0
+        return None if self._lacks(metric, least) else self.scores.get(metric)
+
+    def _lacks(self, metric: str, least: int) -> bool:
+        """Return whether a metric was skipped in a turn, and scored fewer turns than always before."""
+        return metric in self.skipped and self.turns.get(metric, 0) < least
+
+
+def scored_turns(iteration: IterationResult) -> ScoredTurns:
+    """Return how many turns of an iteration each metric scored."""
+    return Counter(score.id for turn in iteration.turns for score in turn.scores if score.score is not None)
+
+
+def _skipped(iteration: IterationResult) -> Iterator[str]:
+    """Yield the metrics that did not apply to the answer of a turn."""
+    for turn in iteration.turns:
+        yield from (score.id for score in turn.scores if score.status == "skipped" and score.not_asked is None)
 
 
 def _broken(iteration: IterationResult) -> list[str]:

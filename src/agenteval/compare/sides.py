@@ -13,7 +13,7 @@ from agenteval.compare.pairing import Match, own_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import Pool, baseline_pool
 from agenteval.compare.regression.model import Evidence, GatingMetric, Scores
-from agenteval.compare.run_scores import case_scores
+from agenteval.compare.run_scores import ScoredTurns, case_scores, is_whole, scored_turns
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.model import SCHEMA_VERSION, Results, Run
@@ -57,12 +57,29 @@ class Sides:
     @cached_property
     def scores(self) -> Scores:
         """The scores of the current run, of all metrics."""
-        return run_scores(self.cases.values(), self._asked)
+        return run_scores(self.cases.values(), self._asked, self.turns)
 
     @cached_property
     def earlier(self) -> EarlierRuns:
         """The scores of the pool."""
         return comparable_runs(self.current, self.scores, self._pool)
+
+    @cached_property
+    def turns(self) -> Mapping[str, ScoredTurns]:
+        """Case id → metrics that applied in all earlier iterations → the number of turns that they scored at least.
+
+        The pool does not tell of turns, so the baseline's run alone shows how many.
+        """
+        known = {case.id: case for _, case in self.baseline.cases()}
+        return {
+            case_id: {name: _least_turns(known.get(case_id), name) for name in names}
+            for case_id, names in self._pool.always_applied.items()
+        }
+
+    def scored_before(self, case_id: str) -> frozenset[str]:
+        """Return the ids of the metrics that have a comparable score of a case in any earlier run."""
+        scored = (item for run in self.earlier.scores for item in run.get(case_id, {}).items())
+        return frozenset(name for name, scores in scored if any(score is not None for score in scores))
 
     @cached_property
     def runs(self) -> tuple[Scores, ...]:
@@ -201,20 +218,34 @@ class Grade:
     judged: bool
 
 
-def run_scores(cases: Iterable[tuple[SuiteResult, CaseResult]], asked: Mapping[str, Iterable[str]]) -> Scores:
+def run_scores(
+    cases: Iterable[tuple[SuiteResult, CaseResult]],
+    asked: Mapping[str, Iterable[str]],
+    turns: Mapping[str, ScoredTurns] | None = None,
+) -> Scores:
     """Return the scores of cases.
 
     Args:
         cases: the cases of a run.
         asked: case id → ids of its metrics; they are needed where the agent failed in every iteration.
+        turns: case id → how many turns of every earlier iteration each metric scored.
     """
+    known = turns or {}
     return {
         case.id: {
             name: tuple(map(valid, scores))
-            for name, scores in case_scores(suite, case, tuple(asked.get(case.id, ()))).items()
+            for name, scores in case_scores(
+                suite, case, tuple(asked.get(case.id, ())), known.get(case.id, {})
+            ).items()
         }
         for suite, case in cases
     }
+
+
+def _least_turns(case: CaseResult | None, metric: str) -> int:
+    """Return how many turns of every iteration a metric scored; at least 1."""
+    whole = [iteration for iteration in case.iterations if is_whole(iteration)] if case is not None else []
+    return max(1, min((scored_turns(iteration).get(metric, 0) for iteration in whole), default=1))
 
 
 def restricted(scores: Scores, asked: Mapping[str, frozenset[str]]) -> Scores:

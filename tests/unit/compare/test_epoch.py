@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -236,6 +237,16 @@ def test_no_rule_other_than_the_statistics_begins_an_epoch() -> None:
         assert not comparison("regressed", stage, metrics=[mean("regressed")]).begins_epoch
     assert comparison("regressed", "head-to-head", metrics=[mean("regressed")]).begins_epoch
     assert comparison("regressed", "repeats", metrics=[mean("regressed")]).begins_epoch
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e308, 1e308, 1.5])
+def test_scores_that_are_none_do_not_count_in_the_levels(value: float) -> None:
+    newest = run(1, cases_of([3, 3, 0, 3]))
+    for case in (newest.pool[0].cases[f"{SUITE}::c00"], newest.pool[0].cases[f"{SUITE}::c01"]):
+        case.scores["numeric"] = [value] * 3
+    assert epoch_of(newest).runs[0].levels == {"numeric": 0.5}
+    following = handed_on(run(2, cases_of([0, 0, 0, 3])), newest)
+    assert epoch_of(following).runs[1].levels == {"numeric": 0.5}
 
 
 def test_an_epoch_without_runs_is_rebuilt() -> None:

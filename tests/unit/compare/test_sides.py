@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.unit.compare.gate_runs import base_run, history, past, policy, scored, steady
-from tests.unit.runs import SUITE, broken, case, iteration, results, score, skipped, turn
+from tests.unit.runs import SUITE, broken, case, iteration, not_asked, results, score, skipped, turn
 
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.model import Evidence, GatingMetric
@@ -221,7 +221,6 @@ def test_where_most_have_another_number_all_are_kept() -> None:
         ([answered(score()), BUSY], (1, None)),
         ([answered(score()), LIMITED], (1,)),
         ([answered(score()), answered(broken())], (1, None)),
-        ([answered(score()), answered(skipped())], (1,)),
         ([CRASH, CRASH], (0, 0)),
         ([BUSY, CRASH], (None, 0)),
         # A conversation counts as a whole.
@@ -239,6 +238,52 @@ def test_what_the_agent_fails_scores_0_and_what_is_lost_stays_missing(
     now = results(scored("a", 1), scored("b", 1), metrics={"a": {"numeric": "1"}})
     pooled = evidence(now, earlier).pool[0][A]["numeric"]
     assert sorted(map(str, pooled)) == sorted(map(str, (s if s is None else float(s) for s in expected)))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "expected"),
+    [
+        # A change that has a metric skipped may hide failures.
+        ([scored("a", 1, 1)], (1, None)),
+        ([scored("a", 1, 1), made_of("a", answered(score()), BUSY)], (1, None)),
+        # These earlier runs have answers to which it did not apply.
+        ([scored("a", 1, 1), made_of("a", answered(score()), answered(skipped()))], (1,)),
+        ([made_of("a", answered(score(), score("f1")), answered(skipped(), score("f1")))], (1,)),
+        ([scored("a", 0, metric="f1"), scored("a", 1, 1)], (1, None)),
+    ],
+)
+def test_a_skipped_score_is_lost_where_the_metric_has_always_applied(
+    earlier: Sequence[CaseResult], expected: tuple[float | None, ...]
+) -> None:
+    then = history(*(base_run(day, [made, scored("b", 1, 1)]) for day, made in enumerate(earlier, start=1)))
+    now = results(made_of("a", answered(score()), answered(skipped())), scored("b", 1, 1))
+    assert evidence(now, then).first[A]["numeric"] == expected
+
+
+def conversation(*scores: Score) -> IterationResult:
+    return iteration("passed", *(turn(item, index=index) for index, item in enumerate(scores)))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "expected"),
+    [
+        # Its mean would be 1 without the turn that was skipped.
+        ((score(), score()), None),
+        # The second turn has no score in the baseline's run, so its configuration may be the reason.
+        ((score(), skipped()), 1),
+    ],
+)
+def test_a_conversation_is_lost_if_a_turn_is_skipped_that_was_always_scored(
+    earlier: tuple[Score, Score], expected: float | None
+) -> None:
+    then = past(1, [made_of("a", conversation(*earlier), conversation(*earlier))])
+    now = results(made_of("a", conversation(score(), skipped()), conversation(score(), score(value=0.0))))
+    assert evidence(now, then).first[A]["numeric"] == (expected, 0.5)
+
+
+def test_a_score_that_a_limit_left_out_is_not_lost() -> None:
+    now = results(made_of("a", answered(score()), answered(not_asked("numeric"))))
+    assert evidence(now, past(1, [scored("a", 1, 1)])).first[A]["numeric"] == (1,)
 
 
 def test_each_metric_has_its_own_losses() -> None:

@@ -177,6 +177,27 @@ def test_a_failed_iteration_scores_0_and_a_lost_one_keeps_its_place() -> None:
     assert scores_of(lost, "control") == {"s::a": {"exact": (1.0, None)}}
 
 
+def test_a_conversation_with_a_skipped_turn_is_lost_on_both_sides() -> None:
+    turns = [
+        TurnResult(
+            index=index,
+            input="q",
+            ground_truth=None,
+            response="r",
+            scores=[Score(id="exact", kind="standard", score=score, passed=None, status=status)],
+        )
+        for index, (score, status) in enumerate([(1.0, "scored"), (None, "skipped")])
+    ]
+    partly = [IterationResult(index=0, status="passed", score=1.0, turns=turns)]
+    case = result("a", 1.0).model_copy(update={"iterations": partly})
+    finished = FinishedRuns({"current": (("s", case),), "control": (("s", case),)})
+    suites = {"s": SuiteResult(path="s", name="s", format="holodeck", fingerprint="f", cases=[])}
+    for side in finished.cases:
+        found = finished.scores(side, suites, {"s::a": ("exact",)}, {"s::a": {"exact": 2}})
+        assert found == {"s::a": {"exact": (None,)}}
+        assert finished.scores(side, suites, {}, {"s::a": {"exact": 1}}) == {"s::a": {"exact": (1.0,)}}
+
+
 def test_equal_requests_have_equal_keys() -> None:
     requests = [
         whole({"a": 1}),

@@ -41,7 +41,9 @@ class Proving:
             return finished.unavailable
         asked = {case_id: frozenset(metrics) for case_id, metrics in self.evidence.first.items()}
         suites = {suite.path: suite for suite in self.sides.current.suites}
-        made: Answer = {side: restricted(finished.scores(side, suites, asked), asked) for side in request.sides}
+        made: Answer = {
+            side: restricted(finished.scores(side, suites, asked, self.sides.turns), asked) for side in request.sides
+        }
         if request.is_whole and "current" in request.sides:
             self._whole.append((request, made["current"]))
         return made

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agenteval.compare.regression.model import Request, Scores, Side, Unavailable
+from agenteval.compare.run_scores import ScoredTurns
 from agenteval.compare.sides import run_scores
 from agenteval.core.masking import shortened
 from agenteval.results.case import CaseResult, SuiteResult
@@ -29,15 +30,22 @@ class FinishedRuns:
         """Return the finished cases of a side; empty if it did not run."""
         return self.cases.get(side, ())
 
-    def scores(self, side: Side, suites: Mapping[str, SuiteResult], asked: Mapping[str, Iterable[str]]) -> Scores:
+    def scores(
+        self,
+        side: Side,
+        suites: Mapping[str, SuiteResult],
+        asked: Mapping[str, Iterable[str]],
+        turns: Mapping[str, ScoredTurns] | None = None,
+    ) -> Scores:
         """Return the scores of a side.
 
         Args:
             side: the side.
             suites: the suites of the first run by path.
             asked: case id → ids of its metrics; they are needed where the agent failed in every iteration.
+            turns: case id → how many turns of every earlier iteration each metric scored.
         """
-        return run_scores(((suites[path], case) for path, case in self.side(side)), asked)
+        return run_scores(((suites[path], case) for path, case in self.side(side)), asked, turns)
 
 
 def needs_control(request: Request) -> bool:
