@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from agenteval.compare.gate_conditions import Unmet
 from agenteval.compare.gate_counts import Counts, of_cases
 from agenteval.compare.gate_failures import Failures, Required, failures_of
 from agenteval.compare.gate_findings import (
@@ -18,7 +19,6 @@ from agenteval.compare.gate_findings import (
     unjudged_cases,
     unproven_points,
 )
-from agenteval.compare.gate_conditions import Unmet
 from agenteval.compare.gate_words import broken, listed, passed_headline, with_coverage
 from agenteval.compare.policy import BaseNames, Quarantine
 from agenteval.core.renamed import RENAMED

@@ -9,7 +9,7 @@ from typing import Literal
 from agenteval.compare.gate_findings import Finding
 from agenteval.results.verdict import Condition, PointKind, Unproven
 
-# What fails the gate whatever `fail-on` contains; the rule that says so.
+# What fails the gate whatever `fail-on` contains; the rule for it.
 _ALWAYS: dict[PointKind, str] = {"baseline": "on-missing-baseline: fail", "nothing": ""}
 
 

@@ -96,9 +96,8 @@ def _worse(comparison: Comparison, counts: Counts) -> Iterator[Condition]:
     for metric in means:
         if metric.difference < 0:
             moved = f"from {metric.baseline:.2f} to {metric.current:.2f}"
-            yield Condition(
-                found=f"the mean of {metric.id} fell {moved}", rule=_limit(metric, comparison), about="metrics"
-            )
+            text = f"the mean of {metric.id} fell {moved}"
+            yield Condition(found=text, rule=_limit(metric, comparison), about="metrics")
     if not means and not (broke and by_cases):
         yield Condition(found=comparison.headline, about="cases")
 

@@ -6,8 +6,8 @@ Every filter returns a :class:`markupsafe.Markup`, so that its text is not escap
 from __future__ import annotations
 
 import functools
-import re
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any

@@ -106,8 +106,12 @@ def summary_page(source: Source, detail: Detail) -> SummaryPage:
     fell = any(metric.verdict == "regressed" for metric in means)
     spent = spending(results) if detail.max_rows else ()
     criteria = any(suite.criteria for suite in results.suites) and detail.max_rows
-    there = {"cases": attention and detail.max_rows, "metrics": means and detail.max_asides}
-    there |= {"resources": spent, "criteria": criteria}
+    there = {
+        "cases": bool(attention and detail.max_rows),
+        "metrics": bool(means and detail.max_asides),
+        "resources": bool(spent),
+        "criteria": bool(criteria),
+    }
     return SummaryPage(
         **{field.name: getattr(page, field.name) for field in fields(Page)},
         counts=tuple(_counts(source, causes)),

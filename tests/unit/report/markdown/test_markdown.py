@@ -107,9 +107,8 @@ class TestSummary:
         assert "1 of 40 cases fails as it does on main" in fold
 
     def test_anchors_of_several_jobs_differ(self) -> None:
-        one, other = (
-            re.findall(r'<a id="(.+?)">', _summary(SCENARIOS[name]().sample)) for name in ("mean", "statistics")
-        )
+        summaries = (_summary(SCENARIOS[name]().sample) for name in ("mean", "statistics"))
+        one, other = (re.findall(r'<a id="(.+?)">', summary) for summary in summaries)
         assert one
         assert set(one).isdisjoint(other)
 
