@@ -243,7 +243,7 @@ def _nothing_checked(results: Results, counts: Counts, mended_by: MendedBy) -> t
     if counts.passed + counts.failed:
         return ()
     if counts.cases:
-        why = "no case could be evaluated" if counts.errors else "every case was skipped"
+        why = "no case could be run" if counts.errors else "every case was skipped"
     else:
         why = "every case is in quarantine" if results.summary.cases else "there is no case"
     return (Unproven(what="nothing", text=f"nothing was checked: {why}", mended_by=mended_by),)

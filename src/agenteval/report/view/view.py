@@ -53,7 +53,7 @@ _REASON_IN_A_LINE = 500
 
 _LONGEST_REASON = 10_000
 
-_ITERATION_VERBS: dict[CaseStatus, str] = {"failed": "failed", "error": "broke in", "skipped": "skipped"}
+_ITERATION_VERBS: dict[CaseStatus, str] = {"failed": "failed", "error": "could not be run in", "skipped": "skipped"}
 
 _MINUTE, _HOUR = 60, 3600
 

@@ -285,7 +285,7 @@ class TestNumbers:
         broken = samples.iteration(samples.turn("?", "1", None, error="down"), status="error", index=2)
         assert view.why(samples.case("a", good, good, bad)) == "passed 2 of 3 iterations"
         case = samples.case("a", good, bad, broken, status="failed")
-        assert view.why(case) == "failed 1, broke in 1 of 3 iterations: numeric 0.00 < 1.00"
+        assert view.why(case) == "failed 1, could not be run in 1 of 3 iterations: numeric 0.00 < 1.00"
         assert view.why(samples.case("a", status="skipped")) == "nothing was checked"
 
 
