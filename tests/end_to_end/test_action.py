@@ -422,7 +422,7 @@ def test_a_mistake_in_the_suite_is_shown_at_its_line(runner: Runner) -> None:
             2,
             "report-dir: ../elsewhere is outside of the directories that may be written",
         ),
-        ({"report-dir": "agent.yaml/reports"}, 3, "it is a file, not a directory; remove it"),
+        ({"report-dir": "agent.yaml/reports"}, 2, "agent.yaml is a file, not a directory"),
     ],
 )
 def test_a_run_that_cannot_start(runner: Runner, inputs: dict[str, str], status: int, said: str) -> None:

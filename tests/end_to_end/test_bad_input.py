@@ -475,7 +475,8 @@ def check(mistake: Mistake, folder: Path, command: Command) -> None:
     assert [part for part in further if not (part in ended.err or any(item.says(part) for item in said))] == []
     assert ended.status == 2
     assert len(said) + sum(item.more for item in said) == mistake.problems, ended.err
-    last = "nothing was run (exit status 2)"
+    undone = {"compare": "compared", "report": "written"}.get(mistake.arguments[0], "run")
+    last = f"nothing was {undone} (exit status 2)"
     assert ended.err.splitlines()[-1].endswith(f"; {last}" if others or first.more else last)
     assert "Traceback" not in ended.err
     # A run that could not start has no results; the reports of an earlier one are left alone.
@@ -539,7 +540,7 @@ def test_no_suite_at_all(folder: Path, command: Command) -> None:
     assert (ended.status, ended.out) == (2, "")
     places = "agent.yaml, .agentci/evals/*.toml, configs/evaluation.yaml"
     assert f"no suite given, and none in this directory (looked for {places})" in ended.err
-    assert "agenteval run path/to/agent.yaml" in ended.err
+    assert "= help: write one: agenteval init\n" in ended.err
 
 
 def test_nothing_to_validate(folder: Path, command: Command) -> None:
@@ -642,12 +643,31 @@ def test_reports_that_cannot_be_written(out: str, folder: Path, command: Command
     (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
     (folder / "taken").write_text("a file", encoding="utf-8")
     ended = command("run", "--out", out)
-    # Not a mistake in the suite, so not 2; and nothing was paid for.
-    assert (ended.status, ended.out) == (3, "")
-    why = "it is a file, not a directory; remove it, or name another directory"
+    assert (ended.status, ended.out) == (2, "")
     (mistake,) = shown(ended.err)
-    assert mistake.says(f"{folder / 'taken'}: {why}")
-    assert "nothing was run" not in ended.err
+    assert mistake.says("taken is a file, not a directory; name another directory for the reports")
+    assert ended.err.endswith("nothing was run (exit status 2)\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        (("accept", "--from", "gone", "--reason", "x"), "nothing was accepted (exit status 2)"),
+        (("compare", "gone", "gone"), "nothing was compared (exit status 2)"),
+        (("merge", "gone"), "nothing was merged (exit status 2)"),
+        (("open", "gone"), ""),
+        (("explain", "f1_scor"), ""),
+        (("explain-gate", "gone"), ""),
+        (("rnu",), "nothing was run (exit status 2)"),
+    ],
+)
+def test_the_end_says_what_the_command_did_not_do(
+    words: tuple[str, ...], last: str, folder: Path, command: Command
+) -> None:
+    ended = command(*words)
+    assert ended.status == 2
+    assert ("exit status" in ended.err) == bool(last)
+    assert ended.err.splitlines()[-1] == last
 
 
 def test_hostile_text_in_a_message_commands_nobody(folder: Path, command: Command) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from typing import ClassVar
 
 _WIDTH = 76
 _HIDDEN = re.compile("[\u200b\u2060]|&#8203;|<!--.*?-->", re.DOTALL)
@@ -21,11 +22,16 @@ def comment_view(markdown: str) -> list[str]:
     from rich.console import Console
     from rich.markdown import Markdown
 
+    from agenteval.cli.whole_words import TableOfWholeWords
+
+    class Comment(Markdown):
+        elements: ClassVar = {**Markdown.elements, "table_open": TableOfWholeWords}
+
     text = _HIDDEN.sub("", markdown)
     text = _FOLDED.sub(r"▸ \1", text)
     text = _SUMMARY.sub(r"▾ \1\n", text)
     text = _TAG.sub("", _BREAK.sub(" · ", text))
     console = Console(file=io.StringIO(), width=_WIDTH, color_system=None, force_terminal=False)
     with console.capture() as captured:
-        console.print(Markdown(text))
+        console.print(Comment(text))
     return _GAPS.sub("\n\n", _ENDS.sub("", captured.get())).strip("\n").splitlines()

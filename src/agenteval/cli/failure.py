@@ -28,11 +28,12 @@ _STYLES: Mapping[Style, str] = {
 }
 
 
-def fail(error: AgentEvalError, stream: TextIO | None = None) -> int:
+def fail(error: AgentEvalError, stream: TextIO | None = None, undone: str = "nothing was run") -> int:
     """Print every mistake of an error, each once, and return the exit status.
 
     Args:
         error: the error.
+        undone: what the command did not do; empty for one that changes nothing.
         stream: default: standard error.
     """
     out = sys.stderr if stream is None else stream
@@ -40,8 +41,10 @@ def fail(error: AgentEvalError, stream: TextIO | None = None) -> int:
     print_mistakes(found, out)
     # Only these are raised before anything runs.
     if isinstance(error, ConfigError | UserCodeError):
-        several = f"{counted(found)}; " if len(found) > 1 or found[0].others else ""
-        _print([f"{several}nothing was run (exit status {error.exit_status})"], out)
+        several = counted(found) if len(found) > 1 or found[0].others else ""
+        ended = "; ".join(filter(None, (several, undone)))
+        if ended:
+            _print([f"{ended} (exit status {error.exit_status})"], out)
     if isinstance(error, ConfigError) and error.fine:
         _print([terminal(mask(f"without problems: {', '.join(error.fine)}"))], out)
     return error.exit_status

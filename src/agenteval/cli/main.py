@@ -28,6 +28,24 @@ _EPILOG = """exit status:
   130, 143  interrupted by SIGINT or SIGTERM; reports contain the finished cases"""
 
 
+# What a command did not do after a mistake; empty for those that only show something.
+_UNDONE = {
+    "accept": "nothing was accepted",
+    "compare": "nothing was compared",
+    "explain": "",
+    "explain-gate": "",
+    "init": "nothing was written",
+    "list": "",
+    "merge": "nothing was merged",
+    "open": "",
+    "plugins": "",
+    "publish": "nothing was published",
+    "report": "nothing was written",
+    "schema": "",
+}
+_NOTHING_RAN = "nothing was run"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -53,7 +71,7 @@ def _status(argv: Sequence[str] | None) -> int:
     try:
         arguments = _arguments(argv)
     except AgentEvalError as error:
-        return _failed(error)
+        return _failed(error, words=sys.argv[1:] if argv is None else argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     # Imported here: `agenteval --version` and help need none of it.
     from agenteval.core.masking import masking
@@ -67,21 +85,26 @@ def _done(command: Callable[[argparse.Namespace], int], arguments: argparse.Name
     try:
         return command(arguments)
     except AgentEvalError as error:
-        return _failed(error)
+        return _failed(error, words=arguments.words)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except Exception as error:
         if os.environ.get("RUNNER_DEBUG") == "1":
             raise
-        return _failed(unexpected_error(error))
+        return _failed(unexpected_error(error), words=arguments.words)
 
 
-def _failed(error: AgentEvalError) -> int:
-    """Print an error, and return its exit status."""
+def _failed(error: AgentEvalError, words: Sequence[str]) -> int:
+    """Print an error, and return its exit status.
+
+    Args:
+        error: the error.
+        words: the arguments of the program; the first one names the command.
+    """
     # Imported here: most commands do not fail.
     from agenteval.cli.failure import fail
 
-    return fail(error)
+    return fail(error, undone=_UNDONE.get(words[0], _NOTHING_RAN) if words else _NOTHING_RAN)
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from agenteval.compare.gate_conditions import Unmet
 from agenteval.compare.gate_counts import Counts, of_cases
 from agenteval.compare.gate_failures import Failures, Required, failures_of
 from agenteval.compare.gate_findings import (
@@ -25,7 +26,7 @@ from agenteval.core.text.choices import choices
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results, RunShard
 from agenteval.results.partial import is_interrupted
-from agenteval.results.verdict import Gate, Rules, Unproven, Verdict
+from agenteval.results.verdict import Condition, Gate, Rules, Unproven, Verdict
 
 FailOn = Literal["failures", "regressions", "unproven", "errors"]
 FAIL_ON: tuple[FailOn, ...] = ("failures", "regressions", "unproven", "errors")
@@ -112,7 +113,8 @@ def _decided(
         *unchecked(results, fails=policy.on_unchecked == "fail" and not is_cut_off),
         *(unjudged_cases(results, counts) if policy.on_unjudged == "fail" else ()),
     ]
-    failures = [text for found in findings if found.kind in policy.fail_on for text in (found.text, *found.details)]
+    failing_findings = [found for found in findings if found.kind in policy.fail_on]
+    failures = [text for found in failing_findings for text in (found.text, *found.details)]
     warnings = [finding.text for finding in findings if finding.kind == "warning"]
     aside = listed(results, counts, failing)
     errors = broken(counts)
@@ -120,30 +122,35 @@ def _decided(
     further = [*missing, *(warnings if is_cut_off else ()), *aside]
     too_many = bool(errors) and counts.errors / (counts.cases - counts.skipped) > policy.max_error_rate
     errors_count = bool(errors) and "errors" in policy.fail_on
+    unmet = Unmet(failing_findings, errors, points, policy.max_error_rate)
     if too_many and not errors_count:
         errors = [f"{errors[0]}, and max_error_rate allows {policy.max_error_rate * 100:g}%"]
     if too_many and is_limited:
-        return _gate("unproven", BROKEN, [*further, *failures, *errors, counts.score])
+        conditions = [*unmet.points(), *unmet.failures(), *unmet.errors(counts=errors_count)]
+        return _gate("unproven", BROKEN, [*further, *failures, *errors, counts.score], conditions)
     if too_many:
-        return _gate("error", BROKEN, [*errors, *failures, *further, counts.score])
+        conditions = [*unmet.errors(counts=errors_count), *unmet.failures()]
+        return _gate("error", BROKEN, [*errors, *failures, *further, counts.score], conditions)
     if failures:
-        return _gate("failed", FAILED, [*failures, *errors, *further])
+        conditions = [*unmet.failures(), *(unmet.errors(counts=True) if errors_count else ())]
+        return _gate("failed", FAILED, [*failures, *errors, *further], conditions)
     if errors_count and not is_limited:
-        return _gate("error", BROKEN, [*errors, *further, counts.score])
+        return _gate("error", BROKEN, [*errors, *further, counts.score], unmet.errors(counts=True))
     if points:
         fails = errors_count or "unproven" in policy.fail_on
         # A run that checked nothing, or not what was asked for, fails, unless nothing fails the job.
         fails |= bool(policy.fail_on) and any(point.what in {"nothing", "baseline"} for point in points)
-        return _gate("unproven", _status(points) if fails else PASSED, [*further, *errors, counts.score])
+        conditions = [*unmet.points(), *(unmet.errors(counts=True) if errors_count else ())]
+        return _gate("unproven", _status(points) if fails else PASSED, [*further, *errors, counts.score], conditions)
     tolerated = [finding.text for finding in findings if finding.kind != "warning"]
     words = [word for word in FAIL_ON if word in policy.fail_on]
     headline = passed_headline(counts, failing, tolerated, [*aside, *warnings], words)
     return Gate(verdict="passed", exit_status=PASSED, headline=headline)
 
 
-def _gate(verdict: Verdict, status: int, reasons: Iterable[str]) -> Gate:
-    found = tuple(dict.fromkeys(reasons))
-    return Gate(verdict=verdict, exit_status=status, headline=found[0], reasons=found)
+def _gate(verdict: Verdict, status: int, reasons: Iterable[str], conditions: Iterable[Condition]) -> Gate:
+    found, unmet = tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(conditions))
+    return Gate(verdict=verdict, exit_status=status, headline=found[0], reasons=found, conditions=unmet)
 
 
 def _status(points: Iterable[Unproven]) -> int:
@@ -164,7 +171,8 @@ def _interrupted(results: Results, counts: Counts) -> Gate:
     covered = results.run.coverage
     headline = f"{of_cases(counts.cases, covered.selected if covered else counts.cases)} had finished"
     reasons = (*broken(counts), *([counts.score] if counts.cases else []))
-    return Gate(verdict="error", exit_status=BROKEN, headline=headline, reasons=reasons)
+    conditions = (Condition(found=f"the run was interrupted: {headline}"),)
+    return Gate(verdict="error", exit_status=BROKEN, headline=headline, reasons=reasons, conditions=conditions)
 
 
 def quarantined(results: Results, policy: GatePolicy, today: date | None = None) -> frozenset[str]:

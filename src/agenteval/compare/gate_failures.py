@@ -42,6 +42,7 @@ class Failures:
 
     Attributes:
         counting: these fail the gate.
+        broke: those of them that the comparison finds broken.
         known: these fail in the baseline too.
         accepted: somebody accepted the change of these.
         not_repeated: these passed in the baseline and failed in this run, and were not run again.
@@ -49,6 +50,7 @@ class Failures:
     """
 
     counting: tuple[str, ...] = ()
+    broke: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
     not_repeated: tuple[str, ...] = ()
@@ -70,7 +72,11 @@ def failures_of(results: Results, required: Required, out: Collection[str]) -> F
     found: dict[str, list[str]] = {}
     for _, case in results.cases():
         if case.status == "failed" and case.id not in out:
-            found.setdefault(_kind(case, compared.get(case.id), comparison, required), []).append(case.name)
+            other = compared.get(case.id)
+            kind = _kind(case, other, comparison, required)
+            found.setdefault(kind, []).append(case.name)
+            if kind == "counting" and other is not None and other.change == "regressed":
+                found.setdefault("broke", []).append(case.name)
     return Failures(**{kind: tuple(names) for kind, names in found.items()})
 
 

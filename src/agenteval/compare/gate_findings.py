@@ -8,12 +8,12 @@ from typing import Final, Literal
 
 from agenteval.compare.gate_counts import Counts, of_cases, some
 from agenteval.compare.gate_failures import Failures
-from agenteval.compare.gate_words import failed
+from agenteval.compare.gate_words import cases, failed
 from agenteval.results.analysis.unmeasured import unmeasured
-from agenteval.results.comparison import ComparedResource, Comparison
+from agenteval.results.comparison import ComparedMetric, ComparedResource, Comparison
 from agenteval.results.metric_use import is_undecided
 from agenteval.results.model import Results
-from agenteval.results.verdict import MendedBy, Unproven
+from agenteval.results.verdict import Condition, MendedBy, Unproven
 
 #: The point of a run that needs a baseline and has none. The reason is a warning of the run.
 UNCOMPARED: Final = Unproven(
@@ -21,16 +21,22 @@ UNCOMPARED: Final = Unproven(
     text="there is no baseline to compare with, and on-missing-baseline is fail",
     mended_by="outside",
 )
+# Smaller probabilities are not told apart.
+_SMALLEST = 0.0001
 _RESOURCES = {"latency_ms": "the latency", "tokens": "the tokens of an answer", "cost_usd": "the cost of an answer"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A reason to fail, of a kind that ``fail_on`` may contain, or a warning; ``details`` are further sentences."""
+    """A reason to fail, of a kind that ``fail_on`` may contain, or a warning; ``details`` are further sentences.
+
+    ``conditions`` are what the gate does not meet, without the words of the rule that they all have in common.
+    """
 
     kind: Literal["failures", "regressions", "warning"]
     text: str
     details: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 def failures_and_regressions(results: Results, counts: Counts, failing: Failures | None) -> list[Finding]:
@@ -44,10 +50,11 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
     comparison = results.comparison
     found = list(_regressions(comparison, counts)) if comparison else []
     if text := failed(counts, failing):
-        found.append(Finding("failures", text))
+        found.append(Finding("failures", text, conditions=tuple(_failures(counts, failing, broke=bool(found)))))
     unmet = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is False]
     if unmet:
-        found.append(Finding("failures", f"criterion not met: {', '.join(unmet)}"))
+        text = f"criterion not met: {', '.join(unmet)}"
+        found.append(Finding("failures", text, conditions=(Condition(found=text, about="criteria"),)))
     return found
 
 
@@ -56,7 +63,7 @@ def _regressions(comparison: Comparison, counts: Counts) -> Iterator[Finding]:
         worse = sum(case.change == "regressed" for case in comparison.cases)
         by_cases = worse and comparison.policy.get("name") == "any-flip"
         text = f"{of_cases(worse, counts.cases)} broke" if by_cases else comparison.headline
-        yield Finding("regressions", text, tuple(comparison.findings))
+        yield Finding("regressions", text, tuple(comparison.findings), tuple(_worse(comparison, counts)))
         # The findings of the statistics name the metrics.
         for metric in comparison.metrics if comparison.stage is None else ():
             if metric.verdict == "regressed" and metric.gating and metric.difference < 0:
@@ -64,7 +71,53 @@ def _regressions(comparison: Comparison, counts: Counts) -> Iterator[Finding]:
                 yield Finding("regressions", f"the mean of {metric.id} dropped {moved}")
     for resource in comparison.resources:
         if resource.exceeded:
-            yield Finding("regressions", _exceeded(resource))
+            text = _exceeded(resource)
+            yield Finding("regressions", text, conditions=(_of_resource(resource),))
+
+
+def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Iterator[Condition]:
+    """Yield the failing cases as a condition; those that broke are told by the regressions already."""
+    if failing is None:
+        yield Condition(found=failed(counts, None), about="cases")
+        return
+    also = len(failing.counting) - (len(failing.broke) if broke else 0)
+    if also:
+        more = "more " if broke and failing.broke else ""
+        yield Condition(found=f"{also} {more}of {cases(counts.cases)} failed", about="cases")
+
+
+def _worse(comparison: Comparison, counts: Counts) -> Iterator[Condition]:
+    """Yield the cases that broke and the means that fell, each with the limit that decided."""
+    broke = sum(case.change == "regressed" and "quarantined" not in case.notes for case in comparison.cases)
+    by_cases = comparison.stage is not None or comparison.policy.get("name") not in {"mean-drop", "threshold"}
+    means = [metric for metric in comparison.metrics if metric.gating and metric.verdict == "regressed"]
+    if broke and by_cases:
+        yield Condition(found=f"{of_cases(broke, counts.cases)} broke", about="cases")
+    for metric in means:
+        if metric.difference < 0:
+            moved = f"from {metric.baseline:.2f} to {metric.current:.2f}"
+            text = f"the mean of {metric.id} fell {moved}"
+            yield Condition(found=text, rule=_limit(metric, comparison), about="metrics")
+    if not means and not (broke and by_cases):
+        yield Condition(found=comparison.headline, about="cases")
+
+
+def _limit(metric: ComparedMetric, comparison: Comparison) -> str:
+    """Return the condition that a mean does not meet; empty for an agent of which each difference is a proof."""
+    if metric.p is not None and metric.limit is not None:
+        return f"probability without a change: {_percent(metric.p)}, proven from {_percent(metric.limit)} down"
+    tolerance = comparison.policy.get("tolerance")
+    return f"at most {tolerance:g} lower" if comparison.stage is None and isinstance(tolerance, float) else ""
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share >= _SMALLEST else f"less than {100 * _SMALLEST:g} %"
+
+
+def _of_resource(resource: ComparedResource) -> Condition:
+    rise = "from nothing" if resource.change is None else f"by {resource.change:.0%}"
+    allowed = f"at most {resource.allowed or 0:.0%}"
+    return Condition(found=f"{_RESOURCES[resource.name]} rose {rise}", rule=allowed, about="resources")
 
 
 def _exceeded(resource: ComparedResource) -> str:
@@ -81,7 +134,9 @@ def unchecked(results: Results, *, fails: bool) -> Iterator[Finding]:
     """
     unknown = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is None]
     if unknown:
-        yield Finding("failures" if fails else "warning", f"criterion unchecked: {', '.join(unknown)}")
+        text = f"criterion unchecked: {', '.join(unknown)}"
+        conditions = (Condition(found=text, about="criteria"),)
+        yield Finding("failures" if fails else "warning", text, conditions=conditions)
     if not (results.summary.passed or results.summary.failed):
         # Nothing was checked at all, which is a separate point.
         return
@@ -90,7 +145,8 @@ def unchecked(results: Results, *, fails: bool) -> Iterator[Finding]:
     everywhere, in_suites = _unmeasured_metrics(results)
     if everywhere:
         text = f"metric unchecked: {', '.join(everywhere)} (unmeasured in every reply)"
-        yield Finding("failures" if fails and not is_selection else "warning", text)
+        conditions = (Condition(found=text, about="metrics"),)
+        yield Finding("failures" if fails and not is_selection else "warning", text, conditions=conditions)
     if in_suites:
         yield Finding("warning", f"metric unchecked: {', '.join(in_suites)} (unmeasured in every reply of the suite)")
 
@@ -111,7 +167,8 @@ def unjudged_cases(results: Results, counts: Counts) -> Iterator[Finding]:
     judging = results.summary.judging
     unjudged = sum(item.cases for item in judging.not_judged if item.cause != "budget") if judging else 0
     if unjudged:
-        yield Finding("failures", f"{of_cases(unjudged, counts.cases)} unjudged")
+        text = f"{of_cases(unjudged, counts.cases)} unjudged"
+        yield Finding("failures", text, conditions=(Condition(found=text, rule="on_unjudged: fail", about="cases"),))
 
 
 def unproven_points(
@@ -186,7 +243,7 @@ def _nothing_checked(results: Results, counts: Counts, mended_by: MendedBy) -> t
     if counts.passed + counts.failed:
         return ()
     if counts.cases:
-        why = "no case could be evaluated" if counts.errors else "every case was skipped"
+        why = "no case could be run" if counts.errors else "every case was skipped"
     else:
         why = "every case is in quarantine" if results.summary.cases else "there is no case"
     return (Unproven(what="nothing", text=f"nothing was checked: {why}", mended_by=mended_by),)

@@ -47,7 +47,7 @@ def listed(results: Results, counts: Counts, found: Failures | None) -> list[str
 
 
 def broken(counts: Counts) -> list[str]:
-    """Return the number of cases that could not be evaluated, if there are any."""
+    """Return the number of cases that could not be run, if there are any."""
     return [f"{of_cases(counts.errors, counts.cases)} could not be run"] if counts.errors else []
 
 

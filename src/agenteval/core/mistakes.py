@@ -34,8 +34,8 @@ _QUOTED = re.compile(r"'([^']+)'")
 _INDEX = re.compile(r"\[\d+\]")
 # A semicolon between clauses, but not inside of a quoted text.
 _CLAUSE = re.compile(r"""((?:'[^'\n]*'|"[^"\n]*"|`[^`\n]*`|[^;]|;(?! ))*)(?:;\ |$)""", re.VERBOSE)
-_WORDS = re.compile(r"(?P<word>allowed|commands|defined|installed|known|nearest): ")
-# A traceback names files that the agent chose.
+_WORDS = re.compile(r"(?P<word>allowed|commands|defined|found|installed|known|nearest): ")
+# A traceback names files that the agent chose; only a definition has a mark.
 _UNQUOTED = {Kind.AGENT_FAILS}
 
 
@@ -108,7 +108,8 @@ def shown(mistake: Mistake, level: Literal["error", "warning"] = "error") -> Ite
     if rest and rest[0].startswith("did you mean"):
         what = f"{what}; {rest.pop(0)}"
     yield [Span(level, level), Span(f": {_safe(_titled(what, problem))}", "title")]
-    quoted = source_line(problem.file, problem.line, _marks(problem)) if problem.kind not in _UNQUOTED else None
+    is_quoted = problem.kind not in _UNQUOTED or problem.mark
+    quoted = source_line(problem.file, problem.line, _marks(problem)) if is_quoted else None
     margin = " " * (len(str(problem.line)) if quoted else 1)
     if problem.place:
         path = f" ({_path(problem)})" if quoted is None and "." in problem.path else ""

@@ -30,7 +30,7 @@ WORDS = (
     Word(
         "error",
         "verdict",
-        "cases could not be evaluated (more than `max_error_rate`, or any with `errors` in `fail_on`), or the run "
+        "cases could not be run (more than `max_error_rate`, or any with `errors` in `fail_on`), or the run "
         "was interrupted",
     ),
     Word("regressed", "comparison", "a mean or a case is proven worse"),

@@ -16,6 +16,7 @@ from agenteval.results.coverage import Coverage
 from agenteval.results.epoch import Epoch
 from agenteval.results.integrity import Difference
 from agenteval.results.memory import Memory
+from agenteval.results.outlook import Outlook
 from agenteval.results.summary import Summary
 from agenteval.results.values import ResultsModel
 from agenteval.results.verdict import Gate
@@ -96,6 +97,8 @@ class Results(ResultsModel):
     # The runs of the base branch in the long run; omitted in its first run.
     epoch: Epoch | None = Field(default=None, exclude_if=lambda value: value is None)
     comparison: Comparison | None = Field(default=None)
+    # What the gate will find with runs of the base branch; only first runs have it.
+    outlook: list[Outlook] = Field(default=[], exclude_if=lambda value: not value)
     # Only runs for pull requests have it.
     memory: Memory | None = Field(default=None, exclude_if=lambda value: value is None)
 
@@ -104,5 +107,5 @@ class Results(ResultsModel):
         return [(suite, case) for suite in self.suites for case in suite.cases]
 
     def failed(self) -> list[CaseResult]:
-        """Yield every case that failed or could not be evaluated, in suite order."""
+        """Yield every case that failed or could not be run, in suite order."""
         return [case for _, case in self.cases() if case.status in {"failed", "error"}]

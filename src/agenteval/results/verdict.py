@@ -48,6 +48,23 @@ class Rules(ResultsModel):
     quarantine: tuple[Text, ...] = ()
 
 
+class Condition(ResultsModel):
+    """A condition of the gate that a run does not meet.
+
+    Attributes:
+        found: what was found: ``2 of 5 cases broke``.
+        rule: the condition, as the configuration writes it: ``fail-on: regressions``; may be empty.
+        about: the part of the reports that tells more.
+    """
+
+    found: Text
+    rule: Text = Field(default="", exclude_if=lambda value: not value)
+    about: Literal["cases", "metrics", "resources", "criteria", "run"] = "run"
+
+    def __str__(self) -> str:
+        return f"{self.found} ({self.rule})" if self.rule else self.found
+
+
 class Gate(ResultsModel):
     """The gate's decision on a run.
 
@@ -55,7 +72,8 @@ class Gate(ResultsModel):
         verdict: the decision in one word.
         exit_status: the command's: 0, 1 or 3; 2 if no metric applies to any case; above 128 for a signal.
         headline: the decision in one phrase.
-        reasons: every reason, the most important first; empty for a passed gate.
+        reasons: every reason, the most important first, also of what does not fail it; empty for a passed gate.
+        conditions: the conditions that are not met, and so only what fails the gate.
         rules: the rules that it followed.
     """
 
@@ -63,6 +81,8 @@ class Gate(ResultsModel):
     exit_status: int
     headline: Text
     reasons: tuple[Text, ...] = ()
+    # Omitted if empty.
+    conditions: tuple[Condition, ...] = Field(default=(), exclude_if=lambda value: not value)
     rules: Rules | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @property

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agenteval.compare.gate import decide_gate, quarantined, rules_of
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.lock import locked
 from agenteval.core.files.writing import make_directory
+from agenteval.core.paths import display_path
 from agenteval.report.presentation import Presentation
 from agenteval.report.report import Report
 from agenteval.report.view.view import GateView
@@ -21,6 +22,7 @@ from agenteval.results.verdict import Gate
 from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import ComparedRun
 from agenteval.run.journal.journal import remove_confirmations
+from agenteval.run.outlook import outlook_of
 from agenteval.run.resolve.spec import GateSpec
 from agenteval.run.runner.execution import RunExecution
 
@@ -38,6 +40,7 @@ class RunOutcome:
         quarantined: ids of the cases that do not affect the gate.
         presentation: templates and links of comment and summary.
         agent_problems: why agents failed in all of their cases, or were too slow.
+        agent_errors: the errors of cases that these explain.
     """
 
     results: Results
@@ -48,6 +51,7 @@ class RunOutcome:
     quarantined: frozenset[str] = frozenset()
     presentation: Presentation = field(default_factory=Presentation)
     agent_problems: tuple[Problem, ...] = ()
+    agent_errors: tuple[str, ...] = ()
 
     @property
     def is_cancelled(self) -> bool:
@@ -80,7 +84,7 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
         gate = _uncheckable(gate)
     out = quarantined(results, spec.gate)
     gate = gate.model_copy(update={"rules": rules_of(spec.gate, out)})
-    results = results.model_copy(update={"gate": gate})
+    results = results.model_copy(update={"gate": gate, "outlook": outlook_of(results, spec.compare)})
     warnings = (*spec.warnings, *execution.warnings, *further, *compared.warnings)
     view = GateView.of(gate, tuple(spec.redact(text) for text in warnings))
     return RunOutcome(
@@ -92,6 +96,7 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
         quarantined=out,
         presentation=spec.presentation,
         agent_problems=execution.agent_problems,
+        agent_errors=execution.agent_errors,
     )
 
 
@@ -125,8 +130,13 @@ def report_directory(path: Path) -> Iterator[None]:
     """Create a report directory and lock it inside the block.
 
     Raises:
+        ConfigError: the path, or a part of it, is a file.
         InfrastructureError: it cannot be created, is not writable, or another program writes to it.
     """
+    file = next((part for part in (path, *path.parents) if part.is_file()), None)
+    if file is not None:
+        message = f"{display_path(file)} is a file, not a directory; name another directory for the reports"
+        raise ConfigError(Problem(message, kind=Kind.OPTION))
     make_directory(path)
     with locked(path):
         yield

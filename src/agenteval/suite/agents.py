@@ -109,9 +109,19 @@ def read_agent(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec |
     entry, problems = validate(AgentEntry, written, document, at)
     if entry is None:
         return None, problems
-    line = document.line(at)
+    line = document.line((*at, *_target_path(entry, value)))
     where = f"{document.file}:{line}" if line else document.file
     return _spec(entry, document.directory, where), []
+
+
+def _target_path(entry: AgentEntry, written: Any) -> KeyPath:
+    """Return the path of the program, address or function in an entry, so that messages quote its line."""
+    if isinstance(written, list):
+        return (0,)
+    key = next((key for key in entry.agent_kind.target_keys if getattr(entry, key) is not None), None)
+    if key is None or not isinstance(written, dict):
+        return ()
+    return (key, 0) if isinstance(written.get(key), list) else (key,)
 
 
 def read_tool(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec | None, list[Problem]]:

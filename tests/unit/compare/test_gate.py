@@ -158,7 +158,7 @@ class TestExitStatus:
         gate = decide_gate(run("es"), policy("failures", max_error_rate=1.0))
         assert (gate.verdict, gate.exit_status) == ("unproven", 3)
         assert gate.reasons == (
-            "nothing was checked: no case could be evaluated",
+            "nothing was checked: no case could be run",
             "1 of 2 cases could not be run",
             "0 of 2 cases passed",
         )

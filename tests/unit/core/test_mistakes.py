@@ -181,6 +181,14 @@ def test_the_end_of_the_output(error: ConfigError, status: int, last: str) -> No
     assert out.getvalue().rstrip("\n").split("\n\n")[-1].splitlines()[-1] == (last or out.getvalue().splitlines()[-2])
 
 
+def test_the_end_of_a_command_that_runs_nothing() -> None:
+    one, two = io.StringIO(), io.StringIO()
+    fail(ConfigError(Problem("a")), one, undone="")
+    fail(ConfigError([Problem("a"), Problem("b")]), two, undone="")
+    assert "exit status" not in one.getvalue()
+    assert two.getvalue().endswith("2 mistakes (exit status 2)\n")
+
+
 class _Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

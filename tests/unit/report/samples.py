@@ -34,6 +34,7 @@ from agenteval.results.comparison import (
 )
 from agenteval.results.model import Results, Run, Tool
 from agenteval.results.summary import MetricSummary, RunUsage, Summary
+from agenteval.results.verdict import Condition, Verdict
 
 GOLDEN = ROOT / "tests" / "data" / "golden"
 
@@ -245,6 +246,11 @@ def failed_case(name: str, expected: str, answer: str, *scores: Score, line: int
     )
 
 
+def closed(verdict: Verdict, headline: str, reasons: tuple[str, ...], warnings: tuple[str, ...] = ()) -> GateView:
+    """A gate that does not pass, for these reasons alone."""
+    return GateView(verdict, headline, reasons, warnings, conditions=tuple(Condition(found=text) for text in reasons))
+
+
 def green() -> Sample:
     """Everything passed; there is no baseline."""
     cases = [passed_case(f"Order {number}", line=10 + number) for number in range(3)]
@@ -269,6 +275,14 @@ def regressed() -> Sample:
             "2 cases broke",
             ("2 cases broke: Refund total, Return label", "1 case failed"),
             ("the baseline is 3 commits old",),
+            conditions=(
+                Condition(found="2 of 6 cases broke", rule="fail-on: regressions", about="cases"),
+                Condition(
+                    found="the mean of numeric fell from 1.00 to 0.75",
+                    rule="at most 0.05 lower; fail-on: regressions",
+                    about="metrics",
+                ),
+            ),
         ),
     )
 
@@ -475,7 +489,7 @@ def hostile() -> Sample:
             ),
             comparison=comparison,
         ),
-        GateView("failed", everything, HOSTILE_TEXTS, HOSTILE_TEXTS),
+        closed("failed", everything, HOSTILE_TEXTS, HOSTILE_TEXTS),
     )
 
 
@@ -516,7 +530,7 @@ def broken() -> Sample:
     met = Criterion(name="overall_success_rate", met=False, value=0.4, threshold=0.8)
     return Sample(
         results(suite(*cases, criteria=[met]), complete=False),
-        GateView("error", "2 errors", ("2 cases could not be run",), ()),
+        closed("error", "2 errors", ("2 cases could not be run",)),
     )
 
 
@@ -567,7 +581,7 @@ def many_regressions(amount: int, answer: str) -> Sample:
             "summary": sample.results.summary.model_copy(update={"metrics": metrics}),
         }
     )
-    return Sample(changed, GateView("failed", answer, (answer,) * 1000, (answer,) * 1000))
+    return Sample(changed, closed("failed", answer, (answer,) * 1000, (answer,) * 1000))
 
 
 def write_page(sample: Sample, directory: Path) -> Path:

@@ -138,7 +138,7 @@ def all_errors() -> Scenario:
         )
         for number in range(1, 13)
     ]
-    gate = GateView("failed", "12 errors", ("12 of 12 cases could not be run",), ())
+    gate = samples.closed("failed", "12 errors", ("12 of 12 cases could not be run",))
     return Scenario(Sample(run_of(cases), gate))
 
 
@@ -190,7 +190,7 @@ def multi_turn() -> Scenario:
         status="failed",
         line=31,
     )
-    gate = GateView("failed", "1 case failed", ("1 case failed: Return label",), ())
+    gate = samples.closed("failed", "1 case failed", ("1 case failed: Return label",))
     return Scenario(Sample(run_of([case]), gate))
 
 

@@ -23,6 +23,7 @@ from agenteval.results.comparison import (
 )
 from agenteval.results.integrity import Acceptance, Difference
 from agenteval.results.model import Results
+from agenteval.results.outlook import Outlook
 from agenteval.results.summary import RunUsage
 
 _OLD_POLICY = "You can return a {} in 30 days of delivery, free of charge, and we refund the full price."
@@ -30,6 +31,10 @@ _NEW_POLICY = "You can return a {} within 14 days of delivery; the return postag
 _REASON = "contradicts the policy: returns are free for 30 days, the answer says 14 days at the customer's cost"
 _DOWN = "503 Service Unavailable: upstream model overloaded (after 5 attempts)"
 _UNREACHABLE = "cannot connect to http://127.0.0.1:8000/chat: connection refused"
+_OUTLOOK = [
+    Outlook(runs=runs, metric="helpful", drop=drop, case_calls=12)
+    for runs, drop in ((1, 0.09), (3, 0.075), (5, 0.072))
+]
 _PAST = History(runs=3, iterations=9, pass_rate=1.0)
 
 
@@ -193,7 +198,7 @@ def first() -> Scenario:
     third = bad.model_copy(update={"index": 2})
     flaky = mixed.model_copy(update={"iterations": [bad, good, third], "status": "failed"})
     run = _named(run_of([_refund("standing desk", 11), _refund("office chair", 40), flaky, _cancel(), *_good(20)]))
-    sample = gated(run)
+    sample = gated(run.model_copy(update={"outlook": _OUTLOOK}))
     warning = "no results of main yet: looked at 12 runs of this workflow on 50 commits"
     return Scenario(replace(sample, gate=replace(sample.gate, warnings=(warning,))))
 

@@ -52,7 +52,14 @@ class TestForms:
         spec = agent(tmp_path, text)
         assert (spec.kind, spec.target) == (kind, target)
         assert (spec.limit_s, spec.directory) == (60.0, str(tmp_path))
-        assert spec.where == "agents.yaml:2"
+        lines = (tmp_path / "agents.yaml").read_text(encoding="utf-8").splitlines()
+        line = int(spec.where.partition(":")[2])
+        # A short form begins below the name.
+        assert str(target if isinstance(target, str) else target[0]) in "".join(lines[line - 1 : line + 1])
+
+    def test_where_is_the_line_of_the_program(self, tmp_path: Path) -> None:
+        spec = agent(tmp_path, "    timeout: 5\n    command:\n    - python\n    - agent.py")
+        assert spec.where == "agents.yaml:5"
 
     @pytest.mark.parametrize(
         ("more", "concurrency", "retries"),

@@ -231,8 +231,13 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         from agenteval.core.mistakes import mistakes
 
         print_mistakes(mistakes(outcome.agent_problems), sys.stderr)
+        sys.stderr.flush()
     commands = next_commands(out, arguments.words)
-    print_result(outcome.results, outcome.view, sys.stdout, Detail(arguments.verbosity, outcome.archive, commands))
+    # Only if both go to the same place, the message stands above the result.
+    is_one_place = sys.stdout.isatty() == sys.stderr.isatty()
+    explained = outcome.agent_errors if is_one_place else ()
+    detail = Detail(arguments.verbosity, outcome.archive, commands, explained)
+    print_result(outcome.results, outcome.view, sys.stdout, detail)
     return outcome.exit_status
 
 

@@ -100,9 +100,35 @@ class Document:
         return value if text is None else text
 
     def problem(self, path: KeyPath, message: str, kind: Kind | None = None, mark: str = "") -> Problem:
-        """Return a problem at a key of this document; its kind follows from the beginning of the message."""
+        """Return a problem at a key of this document; its kind follows from the beginning of the message.
+
+        Args:
+            path: of the key.
+            message: ``problem; fix``.
+            kind: where the documentation explains it.
+            mark: the wrong text in the line; default: a text that the problem quotes, or else the value.
+        """
         kind = kind or next((kind for start, kind in _KINDS.items() if start.match(message)), Kind.VALUE)
+        if not mark and kind in _OF_VALUES and "'" not in message.partition(";")[0]:
+            mark = self._written(path)
         return Problem(message, file=self.file, line=self.line(path), path=dotted(path), kind=kind, mark=mark)
+
+    def _written(self, path: KeyPath) -> str:
+        """Return a value of one line as the file writes it; empty for other values, and without the key."""
+        value = self.data
+        for step in path:
+            try:
+                value = value[step]
+            except (LookupError, TypeError):
+                return ""
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            text = self.source_text(path) or str(value)
+            return text if len(text.splitlines()) == 1 else ""
+        return (self.source_text(path) or str(value).lower()) if isinstance(value, bool) else ""
+
+
+# Problems of a value, not of its key.
+_OF_VALUES = frozenset({Kind.VALUE, Kind.THRESHOLD, Kind.UNKNOWN_NAME})
 
 
 def dotted(path: KeyPath) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -96,6 +97,7 @@ def _truncate(text: str, length: int = 80) -> str:
     return text if len(text) <= length else f"{text[:length].rstrip()}…"
 
 
+_NO_ANCHOR = re.compile("[^a-z0-9-]")
 _WRITTEN: Mapping[str, Callable[..., str]] = {
     "inline": lambda value, limit=None: escape.markdown_inline(_text(value), limit),
     "lines": lambda value, limit=None: escape.markdown_lines(_text(value), limit),
@@ -104,6 +106,7 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "commands": lambda lines: escape.markdown_block("\n".join(map(_text, lines)), language="sh"),
     "data": _data,
     "address": lambda value: escape.address(_text(value)),
+    "anchor": lambda value: _NO_ANCHOR.sub("", _text(value)),
     "removed": _removed,
     "added": _added,
     "number": view.number,

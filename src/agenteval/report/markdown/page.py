@@ -14,6 +14,7 @@ from agenteval.report.view.heading import Heading
 from agenteval.report.view.integrity import IntegrityRow
 from agenteval.report.view.moved_cases import MovedCases
 from agenteval.report.view.next_steps import NextSteps
+from agenteval.report.view.outlook import OutlookRow
 from agenteval.report.view.parts import Section
 from agenteval.report.view.view import MetricRow
 from agenteval.results.case import Criterion
@@ -63,6 +64,7 @@ class Page:
         resources: latency, tokens and cost; ``resource_changes`` lists their changes in one line.
         criteria: conditions on whole suites, with the suite's name.
         goals: what the suites are evaluated for.
+        outlook: what the gate will find once the base branch has runs, for a first run.
         baseline_age: ``3 days old``.
         repetitions: ``3 iterations, 5 baseline runs``.
         smallest_drops: the drops that the suite can detect.
@@ -116,6 +118,7 @@ class Page:
     cases: Section[Row]
     criteria: Section[tuple[str, Criterion]]
     goals: tuple[Goal, ...]
+    outlook: tuple[OutlookRow, ...]
     baseline_age: str
     repetitions: str
     smallest_drops: str

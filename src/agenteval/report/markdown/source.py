@@ -22,6 +22,7 @@ from agenteval.report.view.heading import heading_of
 from agenteval.report.view.integrity import integrity_rows, rules_matter
 from agenteval.report.view.moved_cases import moved_cases
 from agenteval.report.view.next_steps import next_steps
+from agenteval.report.view.outlook import outlook_rows
 from agenteval.report.view.parts import Section
 from agenteval.report.view.run_cost import base_name
 from agenteval.report.view.view import GateView, MetricRow
@@ -138,6 +139,7 @@ class Source:
             cases=_with_unread(_rows(self.entries, detail.max_rows), results.summary.cases - len(self.entries)),
             criteria=Section.of(criteria, detail.max_rows),
             goals=goals(results),
+            outlook=outlook_rows(results),
             baseline_age=self._baseline_age(),
             repetitions=baseline_notes.repetitions(results),
             smallest_drops=baseline_notes.smallest_drops(comparison) if comparison else "",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from agenteval.report.markdown.page import Page
@@ -23,6 +24,7 @@ from agenteval.report.view.spending import Spent, spending
 from agenteval.report.view.timeline import DiffLine, timeline
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.comparison import ComparedCase
+from agenteval.results.verdict import Condition
 
 # Cases with the same cause that are shown in full.
 _MOST_ALIKE = 3
@@ -66,7 +68,8 @@ class SummaryPage(Page):
 
     Attributes:
         counts: labels and amounts for the first table.
-        closed: why the gate did not pass: each condition with what was found.
+        closed: each condition of the gate that is not met, with what was found.
+        anchors: part of the summary → the anchor of its heading, if it is there. Several jobs share a page.
         needs: the rules of the gate.
         steady: the means that did not fall.
         by_cause: everything that needs eyes, by cause.
@@ -78,7 +81,8 @@ class SummaryPage(Page):
     """
 
     counts: tuple[tuple[str, str], ...]
-    closed: tuple[str, ...]
+    closed: tuple[Condition, ...]
+    anchors: Mapping[str, str]
     needs: str
     steady: tuple[Metric, ...]
     by_cause: Section[CauseRow]
@@ -100,19 +104,34 @@ def summary_page(source: Source, detail: Detail) -> SummaryPage:
     causes, means = causes_of(results), run_metrics(results)
     attention = [cause for cause in causes if cause.attention]
     fell = any(metric.verdict == "regressed" for metric in means)
+    spent = spending(results) if detail.max_rows else ()
+    criteria = any(suite.criteria for suite in results.suites) and detail.max_rows
+    there = {
+        "cases": bool(attention and detail.max_rows),
+        "metrics": bool(means and detail.max_asides),
+        "resources": bool(spent),
+        "criteria": bool(criteria),
+    }
     return SummaryPage(
         **{field.name: getattr(page, field.name) for field in fields(Page)},
         counts=tuple(_counts(source, causes)),
-        closed=() if source.gate.passed else source.gate.reasons[: max(5, min(20, detail.max_rows))],
+        closed=source.gate.conditions[: max(5, min(20, detail.max_rows))],
+        anchors={part: _anchor(source, part) for part, shown in there.items() if shown},
         needs=_needs(source),
         steady=() if fell else tuple(metric for metric in means if metric.baseline is not None)[: detail.max_rows],
         by_cause=Section.of(map(cause_row, attention), detail.max_rows),
         full=_full(source, attention, detail),
         means=Section.of(means, detail.max_asides),
-        spent=spending(results) if detail.max_rows else (),
+        spent=spent,
         checked=_checked(source, detail.max_rows),
         made=run_setup(results) if detail.max_asides else (),
     )
+
+
+def _anchor(source: Source, part: str) -> str:
+    """Return an anchor. GitHub puts `user-content-` before every other id, but not into links to it."""
+    own = "\n".join([source.job, *(f"{suite.path} {suite.name}" for suite in source.results.suites)])
+    return f"user-content-{hashlib.sha256(own.encode(errors='replace')).hexdigest()[:8]}-{part}"
 
 
 def _counts(source: Source, causes: Sequence[Cause]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from agenteval.report.terminal.lines import BLANK, LONGEST_NAME, Line, Part, Sty
 from agenteval.report.terminal.turn_lines import turn_lines
 from agenteval.report.view import view
 from agenteval.report.view.case_kinds import KINDS, Kind
-from agenteval.report.view.causes import Cause, Finding, Tries
+from agenteval.report.view.causes import Cause, Finding, Tries, is_about
 from agenteval.report.view.run_cost import base_name
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.comparison import ComparedCase
@@ -36,11 +36,13 @@ class Causes:
 
     Attributes:
         most: maximum number of causes of a kind; the cases of the others are counted.
+        explained: errors of agents that a message above explains.
     """
 
     results: Results
     causes: Sequence[Cause]
     most: int
+    explained: tuple[str, ...] = ()
 
     def lines(self, columns: int) -> Iterator[Line]:
         """Yield the lines of all kinds that need eyes."""
@@ -79,6 +81,10 @@ class Causes:
                 yield line(*tries, indent=2)
         else:
             yield line(*names)
+        if any(is_about(cause, error) for error in self.explained):
+            tries_failed = _failed_tries(cause.now)
+            yield line((f"for the reason above{f' ({tries_failed})' if tries_failed else ''}", "dim"), indent=2)
+            return
         example = cause.example
         case = self._cases.get(example.id) if example else None
         yield line(*_what(cause, case, self._compared.get(example.id) if example else None), indent=2, hang=4)

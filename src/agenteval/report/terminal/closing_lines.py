@@ -51,7 +51,7 @@ def closing_lines(
     before = [
         *_also(results, counted),
         *_cost(results),
-        *_notes(results, gate, are_told=bool(certain) and gate.verdict == "failed"),
+        *_notes(results, gate),
     ]
     yield from before
     if before:
@@ -140,16 +140,11 @@ def _amount(row: ResourceRow) -> str:
     return f"time {row.after} "
 
 
-def _notes(results: Results, gate: GateView, *, are_told: bool) -> Iterator[Line]:
-    """Yield what differs from the base, warnings, and reasons that nothing else states.
-
-    Args:
-        are_told: whether it is told how sure the findings of the comparison are.
-    """
+def _notes(results: Results, gate: GateView) -> Iterator[Line]:
+    """Yield what differs from the base, warnings, and what closes the gate unless the verdict states it."""
     yield from _listed("differs from the base: ", [str(row) for row in integrity_rows(results.run)], "yellow")
     yield from _listed("warning: ", [*gate.warnings, *view.metric_errors(results)], "yellow")
-    found = set(results.comparison.findings) if results.comparison and are_told else set()
-    yield from _listed("why".ljust(_LABEL), [reason for reason in gate.further_reasons if reason not in found], "")
+    yield from _listed("why".ljust(_LABEL), [str(condition) for condition in gate.unmet], "")
 
 
 def _listed(label: str, texts: Sequence[str], style: Style) -> Iterator[Line]:

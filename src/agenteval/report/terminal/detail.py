@@ -16,8 +16,10 @@ class Detail:
         verbosity: 0; 1 adds all cases with their metrics, and the means; 2 adds the statistics.
         archive: access to the full cases.
         commands: how to go on.
+        explained: errors of agents that a message above explains; they are not repeated.
     """
 
     verbosity: int = 0
     archive: Archive = field(default_factory=InMemory)
     commands: NextCommands = field(default_factory=NextCommands)
+    explained: tuple[str, ...] = ()

@@ -61,7 +61,7 @@ def _lines(results: Results, gate: GateView, detail: Detail, columns: int) -> It
     if detail.verbosity >= 2:
         yield from statistics_lines(results)
     most = _MOST_CAUSES_VERBOSE if detail.verbosity else _MOST_CAUSES
-    yield from Causes(results, causes, most).lines(columns)
+    yield from Causes(results, causes, most, detail.explained).lines(columns)
     if one_cause_is_likely(causes):
         text = "One cause for all of them is likely: a model, key or service that answers differently."
         yield line((text, "yellow"))

@@ -96,7 +96,7 @@ def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text
 
 
 def failure(group: Sequence[Failure], link: Link) -> CaseDetails:
-    """Return a failed case, or one that could not be evaluated, for a group of cases with the same error."""
+    """Return a failed case, or one that could not be run, for a group of cases with the same error."""
     suite, case, compared = group[0]
     notes = (view.iterations_note(case), failure_note(compared))
     return CaseDetails(

@@ -375,7 +375,17 @@ def _first_wrong(case: CaseResult, compared: ComparedCase | None) -> tuple[Wrong
 def _agent_error(turn: TurnResult, place: int | None) -> Wrong | None:
     if not turn.error:
         return None
-    return Wrong("agent", _line(without_traceback(without_attempts(turn.error))), place, is_error=True)
+    return Wrong("agent", _words_of_agent(turn.error), place, is_error=True)
+
+
+def _words_of_agent(error: str) -> str:
+    return _line(without_traceback(without_attempts(error)))
+
+
+def is_about(cause: Cause, error: str) -> bool:
+    """Return whether a cause is an error of the agent, as a case has it."""
+    example = cause.example
+    return example is not None and example.error == ("agent", alike(_words_of_agent(error)))
 
 
 def _broken(turn: TurnResult, place: int | None) -> Wrong | None:

@@ -175,7 +175,7 @@ class _Facts:
         why = "the agent was not reachable" if self.is_outside and all(_of_agent(cause) for cause in kinds) else ""
         if errors and errors == cases:
             reason = why or ("all for the same reason" if len(kinds) == 1 else "")
-            return f"could not be evaluated{f' — {reason}' if reason else ''}"
+            return f"could not be run{f' — {reason}' if reason else ''}"
         return f"{self._of(errors)} could not be run{f' — {why}' if why else ''}" if errors else self.gate.headline
 
     @property

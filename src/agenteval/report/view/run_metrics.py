@@ -15,6 +15,7 @@ from agenteval.results.comparison import ComparedMetric
 from agenteval.results.model import Results
 
 _STATES: Mapping[str, State] = {"regressed": "bad", "improved": "good"}
+_WORDS = {"regressed": "fell", "improved": "rose"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,13 @@ class Metric:
     catches: str = ""
     hint: str = ""
     broke: int = 0
+
+    @property
+    def word(self) -> str:
+        """What happened in one word: the mean ``fell``, ``rose`` or is ``unchanged``, or only cases ``broke``."""
+        verdict, comma, note = self.verdict.partition(",")
+        is_still = verdict not in _WORDS
+        return "broke" if self.broke and is_still else f"{_WORDS.get(verdict, verdict)}{comma}{note}"
 
     @property
     def finding(self) -> str:
@@ -113,7 +121,7 @@ def _compared(row: MetricRow, other: ComparedMetric, proof: EvidenceRow | None, 
         interval=interval,
         p=proof.p if proof else "",
         verdict=other.verdict if other.gating else f"{other.verdict}, only reported",
-        state=_STATES.get(other.verdict, "neutral"),
+        state="bad" if broke and other.verdict != "improved" else _STATES.get(other.verdict, "neutral"),
         reason=other.reason.rstrip("."),
         basis=proof.basis if proof else count(other.n, "case"),
         catches=proof.catches if other.detectable_drop is not None and proof else "",

@@ -16,7 +16,7 @@ from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Scor
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
 from agenteval.results.summary import RunUsage
-from agenteval.results.verdict import Gate, Verdict
+from agenteval.results.verdict import Condition, Gate, Verdict
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ _REASON_IN_A_LINE = 500
 
 _LONGEST_REASON = 10_000
 
-_ITERATION_VERBS: dict[CaseStatus, str] = {"failed": "failed", "error": "broke in", "skipped": "skipped"}
+_ITERATION_VERBS: dict[CaseStatus, str] = {"failed": "failed", "error": "could not be run in", "skipped": "skipped"}
 
 _MINUTE, _HOUR = 60, 3600
 
@@ -68,6 +68,7 @@ class GateView:
         reasons: the reasons, one sentence each.
         warnings: warnings that do not fail the gate.
         fails_job: whether an unproven run fails the job.
+        conditions: the conditions of the gate that are not met.
     """
 
     verdict: Verdict
@@ -75,16 +76,26 @@ class GateView:
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
     fails_job: bool = True
+    conditions: tuple[Condition, ...] = ()
 
     @classmethod
     def of(cls, gate: Gate, warnings: tuple[str, ...]) -> Self:
         """Return a decision with warnings."""
-        return cls(gate.verdict, gate.headline, gate.reasons, warnings, fails_job=gate.exit_status != 0)
+        # Results of earlier versions have no conditions.
+        reasons = () if gate.passed else gate.reasons
+        conditions = gate.conditions or tuple(Condition(found=reason) for reason in reasons)
+        fails_job = gate.exit_status != 0
+        return cls(gate.verdict, gate.headline, gate.reasons, warnings, fails_job=fails_job, conditions=conditions)
 
     @property
     def passed(self) -> bool:
         """Whether the gate passes."""
         return self.verdict == "passed"
+
+    @property
+    def unmet(self) -> tuple[Condition, ...]:
+        """The conditions that tell more than the headline; with one, its rule alone is worth no line."""
+        return () if [item.found for item in self.conditions] == [self.headline] else self.conditions
 
     @property
     def further_reasons(self) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ class AgentFailure:
         for pattern in _MISSING:
             if raised is None and (missing := pattern.search(self.error)):
                 what = f"your agent cannot be started: {self._here(missing['file'])} does not exist here"
-                yield self._at_agent(f"{what}; the command runs in {self._directory()}")
+                fix = f"the command runs in {self._directory()}"
+                yield self._at_agent(f"{what}; {fix}", mark=self._here(missing["file"]))
         if module is not None:
             what = f"your agent cannot be started: it imports {module['module']}, which is not installed"
             yield self._at_agent(f"{what}; install it with `setup` of the action, or name another `interpreter`")
@@ -116,9 +117,16 @@ class AgentFailure:
         fix = f"set a longer {key}, such as 2m"
         return self._at_agent(f"your agent did not answer within {limit}{cases}{fastest}; {fix}")
 
-    def _at_agent(self, message: str) -> Problem:
-        place = agent_problem(self.spec.where, "")
-        return Problem(shortened(message, 2 * _LONGEST), place.file, place.line, kind=Kind.AGENT_FAILS)
+    def _at_agent(self, message: str, mark: str = "") -> Problem:
+        """Return a problem at the definition of the agent.
+
+        Args:
+            message: the problem.
+            mark: the wrong text in the definition; default: the program, address or function.
+        """
+        place, target = agent_problem(self.spec.where, ""), self.spec.target
+        shown = mark or (target if isinstance(target, str) else next(iter(target), "")) or self.spec.kind
+        return Problem(shortened(message, 2 * _LONGEST), place.file, place.line, kind=Kind.AGENT_FAILS, mark=shown)
 
     def _here(self, file: str) -> str:
         path = Path(self.spec.directory, file)

@@ -183,7 +183,8 @@ def read_config_file(path: Path) -> Config:
     """
     problems: list[Problem] = []
     with allowing(read_allowed(path)):
-        document = read_yaml(path, shown_as=display_path(path), unset=problems, credentials=_CREDENTIALS)
+        name = display_path(path)
+        document = read_yaml(path, shown_as=name, unset=problems, credentials=_CREDENTIALS, unique=True)
     # Messages about the file can contain them, so an invalid file lists them too.
     name_secrets(_secret_names(document))
     entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)

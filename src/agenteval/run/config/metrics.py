@@ -79,7 +79,7 @@ class _Entry:
             requested_by="config",
             gating=entry.gating,
             only=CaseFilter(tuple(entry.cases), tuple(entry.tags)) if entry.cases or entry.tags else None,
-            where=Place(str(self.document.directory), self.document.file, self.document.line(self.at)),
+            where=Place(str(self.document.directory), self.document.file, self.document.line((*self.at, "python"))),
         )
 
 

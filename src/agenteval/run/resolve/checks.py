@@ -64,11 +64,10 @@ def no_suite() -> Problem:
     message = f"no suite given, and none in this directory (looked for {conventional_places()})"
     below = suites_below(working_directory())
     if not below:
-        fix = "name one: agenteval run path/to/agent.yaml; or write one: agenteval init"
-        return Problem(f"{message}; {fix}", kind=Kind.SUITE_MISSING)
+        return Problem(f"{message}; write one: agenteval init", kind=Kind.SUITE_MISSING)
     more = f" and {len(below) - _MOST_LISTED} more" if len(below) > _MOST_LISTED else ""
     found = ", ".join(below[:_MOST_LISTED]) + more
-    return Problem(f"{message}; name one: agenteval run {below[0]}; found: {found}", kind=Kind.SUITE_MISSING)
+    return Problem(f"{message}; found: {found}; run one: agenteval run {below[0]}", kind=Kind.SUITE_MISSING)
 
 
 def suites_below(directory: Path) -> list[str]:

@@ -41,9 +41,7 @@ def resolve_agent(
     if asked is None:
         message = (
             f"no agent to run: add one to {config.name or CONFIG_FILE}, for instance\n"
-            "    agents:\n      default:\n        command: [python, agent.py]\n"
-            f"  {'' if config.name else 'in the directory of the suite or above; '}or name an agent with --agent, "
-            "or another configuration with --config, or add `model` and `instructions` to the suite"
+            "    agents:\n      default:\n        command: [python, agent.py]"
         )
     else:
         hint = "" if config.agents else "; write a program as a list, such as [python, agent.py]"

@@ -54,6 +54,7 @@ def execute(plan: Plan) -> RunExecution:
         *runner.agent_notes(),
         *plan.warnings,
     )
+    failures = tuple(runner.store.agents.failures())
     return replace(
         execution,
         earlier_s=earlier_s,
@@ -61,7 +62,8 @@ def execute(plan: Plan) -> RunExecution:
         unfinished=runner.unfinished,
         refused_calls=plan.resources.gateway.budget.refused,
         warnings=warnings,
-        agent_problems=tuple(failure.problem() for failure in runner.store.agents.failures()),
+        agent_problems=tuple(failure.problem() for failure in failures),
+        agent_errors=tuple(failure.error for failure in failures),
     )
 
 

@@ -36,6 +36,7 @@ class RunExecution:
         refused_calls: number of calls to models that the budget did not allow.
         plugins: installed packages whose metrics scored the answers.
         agent_problems: why agents failed in all of their cases, or were too slow.
+        agent_errors: the errors of cases that these explain.
         nothing_to_check: whether no metric applies to any case, so that no agent was called.
     """
 
@@ -58,6 +59,7 @@ class RunExecution:
     warnings: tuple[str, ...] = ()
     plugins: tuple[UsedPlugin, ...] = ()
     agent_problems: tuple[Problem, ...] = ()
+    agent_errors: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

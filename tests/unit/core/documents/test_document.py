@@ -297,10 +297,10 @@ class TestAnchors:
         ("text", "warnings"),
         [
             ("a: 1\nb: 2\n", []),
-            ("a: 1\na: 2\n", ["suite.yaml:2: key 'a' is given twice; the last one counts"]),
+            ("a: 1\na: 2\n", ["suite.yaml:2: the key 'a' is given twice, first in line 1; the last one counts"]),
             (
                 "x:\n- {a: 1, b: 2}\n- {a: 1,\n   a: 2}\n",
-                ["suite.yaml:4: key 'a' is given twice; the last one counts"],
+                ["suite.yaml:4: the key 'a' is given twice, first in line 3; the last one counts"],
             ),
             ("d: &d {a: 1}\ne: &e {b: 1}\nx:\n  <<: *d\n  <<: *e\n", []),
         ],

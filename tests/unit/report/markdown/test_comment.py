@@ -85,7 +85,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         ),
         (
             "infrastructure",
-            "🔌 support-bot: could not be evaluated — the agent was not reachable",
+            "🔌 support-bot: could not be run — the agent was not reachable",
             "This says nothing about the changes in this pull request.",
         ),
         (

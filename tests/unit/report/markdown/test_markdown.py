@@ -85,10 +85,32 @@ class TestSummary:
     def test_says_why_the_gate_is_closed_with_what_was_found(self) -> None:
         text = _summary(SCENARIOS["statistics"]().sample)
         closed = text[text.index("#### Why the gate fails") : text.index("#### By cause")].replace("&#8203;", "")
-        assert "p = 0.002, needed ≤ 0.009" in closed
-        assert "fails 9 of 9 re-runs, 0 of 9 on 89abcde" in closed
-        assert "the latency rose by 100%, 50% is allowed" in closed
+        rows = re.findall(r'^1\. <a href="#(.+?)">(.+?)</a> \((.+)\)$', closed, re.MULTILINE)
+        assert [(found, rule) for _, found, rule in rows] == [
+            ("1 of 2 cases broke", "fail-on: regressions"),
+            (
+                "the mean of numeric fell from 1.00 to 0.50",
+                "probability without a change: 0.2 %, proven from 0.9 % down; fail-on: regressions",
+            ),
+            ("the latency rose by 100%", "at most 50%; fail-on: regressions"),
+        ]
+        parts = ("By cause", "Metrics", "Where the money and the time went")
+        for (anchor, _, _), part in zip(rows, parts, strict=True):
+            assert f'#### {part}<a id="{anchor}"></a>' in text
         assert "The gate fails on " not in _summary(samples.green())
+
+    def test_says_the_verdict_once_and_known_failures_elsewhere(self) -> None:
+        text = _summary(SCENARIOS["mean"]().sample)
+        told, fold = text[: text.index("#### By cause")], text[text.index("<b>How it is judged</b>") :]
+        assert text.count("failed\n") == 1
+        assert "as it does on main" not in told
+        assert "1 of 40 cases fails as it does on main" in fold
+
+    def test_anchors_of_several_jobs_differ(self) -> None:
+        summaries = (_summary(SCENARIOS[name]().sample) for name in ("mean", "statistics"))
+        one, other = (re.findall(r'<a id="(.+?)">', summary) for summary in summaries)
+        assert one
+        assert set(one).isdisjoint(other)
 
     def test_is_not_the_comment_again(self) -> None:
         sample = SCENARIOS["statistics"]().sample
@@ -263,7 +285,7 @@ class TestNumbers:
         broken = samples.iteration(samples.turn("?", "1", None, error="down"), status="error", index=2)
         assert view.why(samples.case("a", good, good, bad)) == "passed 2 of 3 iterations"
         case = samples.case("a", good, bad, broken, status="failed")
-        assert view.why(case) == "failed 1, broke in 1 of 3 iterations: numeric 0.00 < 1.00"
+        assert view.why(case) == "failed 1, could not be run in 1 of 3 iterations: numeric 0.00 < 1.00"
         assert view.why(samples.case("a", status="skipped")) == "nothing was checked"
 
 

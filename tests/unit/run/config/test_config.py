@@ -139,10 +139,14 @@ gate:
         assert found[0] == found[1]
         assert found[0].confirm == new
 
-    def test_repeated_keys_are_a_warning(self, tmp_path: Path) -> None:
-        assert read(tmp_path, "iterations: 1\niterations: 2\n").warnings == (
-            f"{tmp_path / CONFIG_FILE}:2: key 'iterations' is given twice; the last one counts",
-        )
+    def test_repeated_keys_are_errors(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError) as caught:
+            read(tmp_path, "iterations: 1\ngate: {tolerance: 0.1,\n  tolerance: 0.2}\niterations: 2\n")
+        message = "the key {!r} is given twice, first in line {}; remove one of them"
+        assert [(problem.message, problem.line) for problem in caught.value.problems] == [
+            (message.format("iterations", 1), 4),
+            (message.format("tolerance", 2), 3),
+        ]
 
     @pytest.mark.parametrize(
         ("written", "fail_on"),

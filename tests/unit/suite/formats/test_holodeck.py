@@ -686,7 +686,9 @@ class TestCaseFiles:
             suite = self.load(tmp_path, "- input: ${SHOP_TOKEN}\n  name: a\n  name: b\n")
         assert suite.cases[0].turns[0].input == "s3cr3t-s3cr3t"
         assert suite.secrets == {"s3cr3t-s3cr3t"}
-        assert suite.warnings == ("suites/more/cases.yaml:3: key 'name' is given twice; the last one counts",)
+        assert suite.warnings == (
+            "suites/more/cases.yaml:3: the key 'name' is given twice, first in line 2; the last one counts",
+        )
 
     def test_unset_variables_are_named_beside_other_mistakes(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -132,7 +132,7 @@ class TestResolution:
         assert resolve_agent(other, Config(), "agent.yaml", found) is other
 
     def test_without_any_agent_the_message_has_the_fix(self) -> None:
-        with pytest.raises(ConfigError, match="or add `model` and `instructions` to the suite"):
+        with pytest.raises(ConfigError, match=r"no agent to run: add one to agenteval\.yaml"):
             resolve_agent(None, Config(), "agent.yaml")
 
 

@@ -123,6 +123,7 @@ def read_yaml(
     environment: Mapping[str, str] | None = None,
     unset: list[Problem] | None = None,
     credentials: Iterable[str] = (),
+    unique: bool = False,
 ) -> Document:
     """Read one YAML file.
 
@@ -132,6 +133,7 @@ def read_yaml(
         environment: the variables for ``${VAR}``; default: the process environment.
         unset: receives problems with variables, so that they are reported together with other problems.
         credentials: patterns of the keys that take credentials.
+        unique: whether a key that is given twice is an error; otherwise the last one counts, with a warning.
 
     Raises:
         ConfigError: the file is unreadable, not YAML, or uses unset variables (all are reported).
@@ -139,7 +141,8 @@ def read_yaml(
     name = shown_as or str(path)
     text = sealed_text(path, name)
     keys = KeyPatterns.of(credentials)
-    return parse_yaml(text, name, path.resolve().parent, environment=environment, unset=unset, credentials=keys)
+    folder = path.resolve().parent
+    return parse_yaml(text, name, folder, environment=environment, unset=unset, credentials=keys, unique=unique)
 
 
 def sealed_text(path: Path, name: str) -> str:
@@ -162,6 +165,7 @@ def parse_yaml(
     credentials: KeyPatterns = _NO_KEYS,
     at: KeyPath = (),
     first_item: int = 0,
+    unique: bool = False,
 ) -> Document:
     """Parse a ``sealed_text``, or a part of it, like ``read_yaml``.
 
@@ -175,6 +179,7 @@ def parse_yaml(
         credentials: patterns of the keys of the file that take credentials.
         at: path of the part in the file.
         first_item: index of the part's first item in the list of the file.
+        unique: whether a key that is given twice is an error.
     """
     try:
         check_shape(name, text, _LOADER)
@@ -197,12 +202,26 @@ def parse_yaml(
         raise ConfigError(_character_problem(name, text)) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(Problem(f"not valid YAML: {error}", file=name, kind=Kind.SYNTAX)) from None
+    if unique and values.duplicates:
+        raise ConfigError(
+            Problem(
+                f"the key {key!r} is given twice, first in line {first}; remove one of them",
+                file=name,
+                line=line,
+                kind=Kind.NOT_UNIQUE,
+                mark=key,
+            )
+            for key, first, line in values.duplicates
+        )
     return Document(
         file=name,
         directory=directory,
         data=data,
         secrets=frozenset(variables.secrets),
-        warnings=tuple(f"{name}{warning}" for warning in values.duplicates),
+        warnings=tuple(
+            f"{name}:{line}: the key {key!r} is given twice, first in line {first}; the last one counts"
+            for key, first, line in values.duplicates
+        ),
         positions=NodePositions(root, first_line),
     )
 

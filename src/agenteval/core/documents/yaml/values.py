@@ -47,7 +47,7 @@ class Values:
         places: the place of every scalar with variables, by the id of its node.
 
     Attributes:
-        duplicates: warnings about keys that are given twice.
+        duplicates: keys that are given again, with the lines of the first time and of this one.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Values:
         self._places = places or {}
         # Aliases share nodes and therefore values.
         self._made: dict[int, Any] = {}
-        self.duplicates: list[str] = []
+        self.duplicates: list[tuple[str, int, int]] = []
 
     def of(self, node: yaml.Node) -> Any:
         """Return the value of a node. The parser has limited the nesting, so the recursion is safe."""
@@ -115,13 +115,13 @@ class Values:
             self._name_duplicates(node)
 
     def _name_duplicates(self, node: yaml.MappingNode) -> None:
-        seen: set[str] = set()
+        first: dict[str, int] = {}
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
-                if key.value in seen and key.value != "<<":
-                    line = self._line(key.start_mark)
-                    self.duplicates.append(f":{line}: key {key.value!r} is given twice; the last one counts")
-                seen.add(key.value)
+                line = self._line(key.start_mark)
+                if key.value in first and key.value != "<<":
+                    self.duplicates.append((key.value, first[key.value], line))
+                first.setdefault(key.value, line)
 
 
 def _is_text(entry: tuple[yaml.Node, yaml.Node]) -> bool:

@@ -240,7 +240,7 @@ class MetricReader:
             "prompt": case.prompt,
             "context": case.context,
         }
-        return (self._config("custom", "custom", options, ("eval", "custom")),)
+        return (self._config("custom", "custom", options, ("eval", "custom", "module")),)
 
     def _config(
         self,

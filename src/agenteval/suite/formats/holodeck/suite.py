@@ -257,7 +257,7 @@ class _Loader:
             name = metric_name(entry)
             used[name] = used.get(name, 0) + 1
             unique = name if used[name] == 1 else f"{name}#{used[name]}"
-            line = document.line(where)
+            line = document.line((*where, "grader"))
             place = Place(str(self.document.directory), document.file, line, self.env.variables)
             configs.append(metric_config(entry, unique, scope, self.judge, place))
         return tuple(configs)
