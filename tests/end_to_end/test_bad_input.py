@@ -704,3 +704,13 @@ def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
         "",
         "nothing was run (exit status 2)",
     ]
+
+
+def test_carets_mark_the_wrong_value_in_definitions_of_several_lines(folder: Path, command: Command) -> None:
+    (folder / "agenteval.yaml").write_text(
+        "agents:\n  default:\n    timeout: 5\n    command:\n    - no-such-program\n"
+    )
+    (folder / "agent.yaml").write_text(f"{METRICS}\n{CASES}\n", encoding="utf-8")
+    text = command("run").err
+    assert " --> agenteval.yaml:5\n" in text
+    assert "  |     ^^^^^^^^^^^^^^^\n" in text

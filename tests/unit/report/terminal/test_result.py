@@ -222,3 +222,11 @@ def test_a_missing_tool_call_is_shown_in_its_turn() -> None:
         "    - ⚙ cancel_order(order: 4711)",
         "      Order 4711 is cancelled.",
     ]
+
+
+def test_an_error_that_a_message_explains_is_not_repeated() -> None:
+    sample, out = SCENARIOS["all-errors"]().sample, io.StringIO()
+    error = "cannot reach http://localhost:8000/answer: connection refused (after 3 attempts)"
+    print_results(sample.results, sample.gate, out, False, Detail(explained=(error,)))
+    assert "for the reason above (12 of 12 tries)" in out.getvalue()
+    assert "connection refused" not in out.getvalue()
