@@ -26,7 +26,6 @@ from tests.support import AGENTEVAL, PATIENCE_S, agenteval, case, eventually, wr
 from agenteval.ci.github.acceptances.source import RESULTS_LABEL
 from agenteval.ci.github.action.context import Context
 from agenteval.ci.github.action.fork_publish import Published, publish_first_stage
-from agenteval.ci.github.api.client import GithubError
 
 pytestmark = pytest.mark.peer
 
@@ -171,7 +170,7 @@ def test_a_label_accepts_no_results_that_came_later(fork: Fork) -> None:
     event = first_stage(fork.github, pull, fork.artifact(pull, GREEN), took=timedelta(days=3))
     fork.publish(event)
     assert fork.conclusion == "action_required"
-    assert "is older than the results and does not count; set it again" in comment_of(pull)
+    assert " published this. The label, which octocat set, is older than the results" in comment_of(pull)
 
     label(OWNER, LATER + timedelta(days=3))(fork.github, pull.number)
     fork.github.proxy.forget()
@@ -189,7 +188,7 @@ def test_no_label_counts_if_the_end_of_the_run_is_unknown(fork: Fork) -> None:
     fork.publish(event)
 
     assert fork.conclusion == "action_required"
-    assert "it is unknown when the run ended" in comment_of(pull)
+    assert "It is unknown when the run ended" in comment_of(pull)
 
 
 @pytest.mark.parametrize(
@@ -272,17 +271,24 @@ def test_both_stages_agree(fork: Fork, rules: Json, claim: Json, verdict: str, c
     assert contradiction in comment_of(pull).replace("\\", "")
 
 
-def test_templates_are_those_of_the_base_branch(fork: Fork) -> None:
+def test_templates_are_those_of_the_base_branch(fork: Fork, workspace: Path) -> None:
     fork.rules(
-        agenteval__yaml={"templates": {"comment": "own.md.j2"}},
+        agenteval__yaml={"templates": {"comment": "own.md.j2", "summary": "summary.md.j2"}},
         own__md__j2='{% extends "comment.md.j2" %}{% block footer %}{% include "part.md.j2" %}{% endblock %}',
         part__md__j2="A part of our own.\n",
+        summary__md__j2="### {{ report.heading.text }} in our own words\n",
     )
     pull = fork_pull_request(fork.github)
+    event = fork.folder / "event.json"
+    event.write_text(json.dumps(first_stage(fork.github, pull, fork.artifact(pull))), encoding="utf-8")
 
-    fork.publish(first_stage(fork.github, pull, fork.artifact(pull)))
+    step = as_process(workspace, stage_environment(fork.github), event)
 
+    assert step.status == 0, step.log
     assert "A part of our own." in comment_of(pull)
+    heading, _, rest = step.summary.partition("\n")
+    assert heading.endswith(" in our own words")
+    assert rest.strip().startswith("⚠️ A job of a fork has made these results")
 
 
 def test_paths_in_results_lead_to_no_other_file(fork: Fork) -> None:
@@ -436,9 +442,9 @@ def test_the_check_run_is_not_green_if_the_others_cannot_be_listed(fork: Fork) -
     event = first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)
     fork.github.proxy.fail("GET", "/check-runs", times=10, status=403, body={"message": "Forbidden"})
 
-    with pytest.raises(GithubError, match="403"):
-        fork.publish(event)
+    [published] = fork.publish(event)
 
+    assert "GitHub answered 403 (Forbidden)" in "".join(published.problems)
     assert fork.conclusion == "action_required"
 
 

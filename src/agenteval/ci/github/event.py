@@ -65,6 +65,7 @@ class Plan:
         workflow: file name of the workflow, for instance ``agenteval.yml``.
         workflow_run_id: id of this workflow run.
         baseline_branch: branch whose runs can be the baseline; ``None`` if the event does not name it.
+        default_branch: default branch of the repository.
         first_stage: id of the workflow run to publish.
         pull_request: number of the pull request.
         request: the comment that asks for this run.
@@ -88,6 +89,7 @@ class Plan:
     workflow: str | None = None
     workflow_run_id: str | None = None
     baseline_branch: str | None = None
+    default_branch: str | None = None
     first_stage: int | None = None
     pull_request: int | None = None
     request: Request | None = None
@@ -120,6 +122,7 @@ def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
         base_commit=_sha(_at(event, "pull_request", "base", "sha")),
         base_ref=_branch(environment.get("GITHUB_BASE_REF")) or base,
         baseline_branch=base or _default_branch(environment, event),
+        default_branch=_text(_at(event, "repository", "default_branch")),
         workflow=workflow_file(environment.get("GITHUB_WORKFLOW_REF")),
         workflow_run_id=_text(environment.get("GITHUB_RUN_ID")),
         reason=f"{name} events have no pull request" if name else "this is not a GitHub Actions run",

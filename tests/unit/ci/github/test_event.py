@@ -103,6 +103,7 @@ def of_pull_request(**changes: Any) -> Plan:
         "workflow": "agenteval.yml",
         "workflow_run_id": "1658821493",
         "baseline_branch": "main",
+        "default_branch": "main",
         "pull_request": 7,
         "may_comment": False,
     }

@@ -300,6 +300,7 @@ class Context:
             event.baseline_branch or "",
             start,
             event.workflow_run_id,
+            event.default_branch,
         )
         absence = Absence(inputs.on_missing_baseline, lambda line: say(f"agenteval: {line}"))
         return RemoteBaseline(self.client, search, absence, self.lineage.clone)

@@ -158,7 +158,7 @@ class _SecondStage:
         why = "; ".join(given.warnings) or f"the label {RESULTS_LABEL} is not set"
         say(f"agenteval: nobody has accepted the results of pull request #{pull.number}: {why}")
         set_label = f"sets the label `{RESULTS_LABEL}` and runs the job again that published this"
-        reasons = "".join(f" {markdown_inline(warning)}." for warning in given.warnings)
+        reasons = "".join(f" {markdown_inline(warning[:1].upper() + warning[1:])}." for warning in given.warnings)
         return content.awaiting_acceptance(
             "⚠️ A job of a fork has made these results, and its author can have written them. After a review, a "
             f"person with write access {set_label}.{reasons}"

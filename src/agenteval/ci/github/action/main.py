@@ -281,7 +281,7 @@ def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
 
     every = publish_first_stage(context)
     for published in every:
-        files.summary("\n\n".join(published.content.parts))
+        files.summary(published.content.job_summary)
         for line in published.done:
             say(f"agenteval: {line}")
     for worst in every[:1]:

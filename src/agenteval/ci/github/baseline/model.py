@@ -46,6 +46,7 @@ class Search:
         base_branch: branch whose runs count.
         start: start of the search; its ancestors follow.
         own_run: id of the workflow run that searches: an earlier attempt of it is never its baseline.
+        default_branch: default branch of the repository, if it is known.
     """
 
     repository: str
@@ -54,6 +55,7 @@ class Search:
     base_branch: str
     start: Start | Unknown | GivenRun
     own_run: str | None = None
+    default_branch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class _Hunt:
                 )
             except _SpentError as spent:
                 self.notes.append(f"{spent}; name a run with the input baseline")
-        return Missing(self._reason(start), tuple(self.notes))
+        return Missing(self._reason(start) + self._other_branch(), tuple(self.notes))
 
     def _runs(self, workflow: Workflow, line: Line) -> Iterator[tuple[Run, int]]:
         """Yield the trusted runs of the start and its ancestors, with their distances: the nearest one first."""
@@ -239,6 +239,14 @@ class _Hunt:
                 yield api
         except ValidationError:
             raise GithubError(f"cannot {purpose}: GitHub's response is invalid") from None
+
+    def _other_branch(self) -> str:
+        """Return what to do if the base branch is that of another pull request, which no push evaluates."""
+        branch, default = self.search.base_branch, self.search.default_branch
+        if default in {None, branch}:
+            return ""
+        advice = f"set the input baseline-branch, for instance to {default}"
+        return f"; if {branch} belongs to another pull request, {advice}"
 
     def _reason(self, start: Start) -> str:
         workflow, branch, name = self.search.workflow, self.search.base_branch, self.search.artifact

@@ -105,6 +105,7 @@ class Content:
         annotations: annotations of the suite files.
         note: what the texts say below the numbers, as Markdown.
         row: its row in the table of all jobs; empty without results.
+        own_summary: the job summary that a user's template makes; empty without one.
     """
 
     title: str
@@ -116,6 +117,7 @@ class Content:
     annotations: tuple[Annotation, ...] = ()
     note: str = ""
     row: str = ""
+    own_summary: str = ""
 
     @property
     def summary(self) -> str:
@@ -131,6 +133,13 @@ class Content:
         verdict, _, rest = self.markdown.strip().partition("\n\n")
         numbers, _, detail = rest.partition("\n\n")
         return "\n\n".join(filter(None, (verdict, numbers, self.note))).strip(), detail.strip()
+
+    @property
+    def job_summary(self) -> str:
+        """Return what the job that publishes the run shows: the comment, if the user has no template for it."""
+        if self.own_summary:
+            return "\n\n".join(filter(None, (self.own_summary.strip(), self.note)))
+        return "\n\n".join(self.parts)
 
     def accepted(self, note: str) -> Self:
         """Return the content with who accepted it."""

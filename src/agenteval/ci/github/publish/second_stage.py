@@ -10,6 +10,7 @@ from agenteval.ci.github.publish.publisher import Content, PublishOptions, conte
 from agenteval.ci.github.publish.stages import Agreed, agreed
 from agenteval.compare.gate import decide_gate, quarantined, rules_of
 from agenteval.compare.policy import BaseNames
+from agenteval.report.markdown.render import render_summary
 from agenteval.report.view.view import view_of
 from agenteval.results.model import Results
 from agenteval.run.resolve.saved import resolve_saved
@@ -60,6 +61,8 @@ class SecondStage:
             rules = {"rules": rules_of(policy, out)}
             judged = results.model_copy(update={"gate": found.gate.model_copy(update=rules)})
             content = content_of(judged, view, self.options, name=self.name, presentation=look)
+            if look.summary_template is not None:
+                content = replace(content, own_summary=render_summary(judged, view, presentation=look))
         return content, found
 
 
