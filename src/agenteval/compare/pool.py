@@ -17,20 +17,19 @@ class Pool:
     runs: tuple[PoolEntry, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def always_applied(self) -> Mapping[str, frozenset[str]]:
-        """Case id → ids of the metrics that were skipped in no iteration of any run."""
+    def always_applied(self, planned: Mapping[str, int]) -> Mapping[str, frozenset[str]]:
+        """Return for each case the ids of the metrics that were skipped in no iteration of any run.
+
+        Args:
+            planned: case id → iterations of the case today; earlier runs may have made fewer of all cases.
+        """
         always: dict[str, dict[str, bool]] = {}
-        longest: dict[str, int] = {}
-        for entry in self.runs:
-            for case_id, case in entry.cases.items():
-                longest[case_id] = max([longest.get(case_id, 0), *_asked(case).values()])
         for entry in self.runs:
             usual = entry.made_with.iterations if entry.made_with is not None else None
             for case_id, case in entry.cases.items():
-                known = always.setdefault(case_id, {})
-                whole = longest[case_id] if usual is None else min(usual, longest[case_id])
-                for name, count in _asked(case).items():
+                asked, known = _asked(case), always.setdefault(case_id, {})
+                whole = max(asked.values(), default=0) if usual is None else min(usual, planned.get(case_id, usual))
+                for name, count in asked.items():
                     known[name] = known.get(name, True) and count >= whole
         return {case_id: frozenset(name for name, yes in known.items() if yes) for case_id, known in always.items()}
 

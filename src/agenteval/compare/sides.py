@@ -71,9 +71,10 @@ class Sides:
         The pool does not tell of turns, so the baseline's run alone shows how many.
         """
         known = {case.id: case for _, case in self.baseline.cases()}
+        planned = {case_id: case.planned for case_id, (_, case) in self.cases.items()}
         return {
             case_id: {name: _least_turns(known.get(case_id), name) for name in names}
-            for case_id, names in self._pool.always_applied.items()
+            for case_id, names in self._pool.always_applied(planned).items()
         }
 
     def scored_before(self, case_id: str) -> frozenset[str]:
@@ -92,8 +93,30 @@ class Sides:
         entries = [entry for entry in self.current.pool if entry.run_id not in known]
         entries = sorted([*entries, *self.parts], key=lambda entry: entry.created_at)
         runs = comparable_runs(self.current, self.scores, Pool(tuple(entries[-self.policy.settings.window :])))
-        found = tuple(restricted(run, self._metrics_of_cases) for run in runs.scores)
+        asked = {entry.run_id: entry.made_with.iterations or 0 for entry in entries if entry.made_with is not None}
+        found = tuple(
+            restricted(self._with_skipped(run, asked.get(run_id, 0)), self._metrics_of_cases)
+            for run_id, run in zip(runs.run_ids, runs.scores, strict=True)
+        )
         return found if self.parts and found else (*found, self.evidence.first)
+
+    def _with_skipped(self, run: Scores, iterations: int) -> Scores:
+        """Return a run of a pool with lost scores where a metric was skipped that never was before.
+
+        Args:
+            run: its scores.
+            iterations: its usual number of iterations; a case that the suite asks less often has fewer.
+        """
+
+        def whole(case_id: str, name: str, scores: tuple[float | None, ...]) -> tuple[float | None, ...]:
+            most = min(iterations, self.cases[case_id][1].planned) if name in self.turns.get(case_id, {}) else 0
+            return (*scores, *[None] * (most - len(scores)))
+
+        return {
+            case_id: {name: whole(case_id, name, scores) for name, scores in metrics.items()}
+            for case_id, metrics in run.items()
+            if case_id in self.cases
+        }
 
     @cached_property
     def grades(self) -> Mapping[tuple[str, str], Grade]:

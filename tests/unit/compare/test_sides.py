@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.compare.gate_runs import base_run, history, past, policy, scored, steady
+from tests.unit.compare.gate_runs import base_run, dated, history, past, policy, scored, steady
 from tests.unit.runs import SUITE, broken, case, iteration, not_asked, results, score, skipped, turn
 
 from agenteval.compare.policy import ComparePolicy
@@ -258,6 +258,21 @@ def test_a_skipped_score_is_lost_where_the_metric_has_always_applied(
     then = history(*(base_run(day, [made, scored("b", 1, 1)]) for day, made in enumerate(earlier, start=1)))
     now = results(made_of("a", answered(score()), answered(skipped())), scored("b", 1, 1))
     assert evidence(now, then).first[A]["numeric"] == expected
+
+
+@pytest.mark.parametrize(
+    ("earlier", "expected"),
+    [(scored("a", 1, 1), (1, None)), (made_of("a", answered(score()), answered(skipped())), (1,))],
+)
+def test_a_skipped_score_is_lost_in_further_runs_of_the_change_too(
+    earlier: CaseResult, expected: tuple[float | None, ...]
+) -> None:
+    then = past(1, [earlier, scored("b", 1, 1)])
+    leaving_out = [made_of("a", answered(score()), answered(skipped())), scored("b", 1, 1)]
+    before = dated(results(*leaving_out, run_id="change-1"), 2)
+    now = dated(results(*leaving_out), 3)
+    now = now.model_copy(update={"pool": [*before.pool, *now.pool]})
+    assert [run[A]["numeric"] for run in sides(now, then).runs] == [expected, expected]
 
 
 def conversation(*scores: Score) -> IterationResult:
