@@ -283,7 +283,7 @@ class TestExitStatus:
         done = command("run")
         assert done.status == 3
         assert "2 of 2 cases could not be run" in done.out
-        assert "the agent at http://127.0.0.1:1/ cannot be reached" in done.out
+        assert "nothing listens on 127.0.0.1:1" in done.err
 
 
 class TestWhichSuiteAndAgent:

@@ -30,7 +30,7 @@ CONTRACT = {
     "run.coverage": (
         "cases selected finished iterations filter tags max_llm_calls max_cost_usd time_limit_s ended_by"
     ),
-    "gate": "verdict exit_status headline reasons rules",
+    "gate": "verdict exit_status headline reasons conditions rules",
     "summary": "cases passed failed errors skipped pass_rate score metrics usage",
     "summary.metrics{}": "n mean pass_rate",
     "summary.usage": "input_tokens output_tokens llm_calls cost_usd",

@@ -21,7 +21,8 @@ from tests.support import open_folder
 _DESCRIPTION = Description.load()
 
 
-@pytest.fixture(scope="session")
+# The emulator answers a token's requests up to 5,000 an hour, so each module has its own.
+@pytest.fixture(scope="module")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GithubEmulator]:
     with github_emulator.running(tmp_path_factory.mktemp("emulate")) as emulator:
         yield emulator
@@ -60,7 +61,7 @@ def page() -> Iterator[Page]:
         yield page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def github_behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GithubService]:
     with github_service.running(tmp_path_factory.mktemp("github")) as service:
         yield service

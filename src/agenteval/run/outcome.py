@@ -125,6 +125,18 @@ def _uncheckable(gate: Gate) -> Gate:
     return gate.model_copy(update={"verdict": "error", "exit_status": ConfigError.exit_status})
 
 
+def refuse_files(path: Path) -> None:
+    """Check that no part of the path of a report directory is a file.
+
+    Raises:
+        ConfigError: one is.
+    """
+    file = next((part for part in (path, *path.parents) if part.is_file()), None)
+    if file is not None:
+        message = f"{display_path(file)} is a file, not a directory; name another directory for the reports"
+        raise ConfigError(Problem(message, kind=Kind.OPTION))
+
+
 @contextmanager
 def report_directory(path: Path) -> Iterator[None]:
     """Create a report directory and lock it inside the block.
@@ -133,10 +145,7 @@ def report_directory(path: Path) -> Iterator[None]:
         ConfigError: the path, or a part of it, is a file.
         InfrastructureError: it cannot be created, is not writable, or another program writes to it.
     """
-    file = next((part for part in (path, *path.parents) if part.is_file()), None)
-    if file is not None:
-        message = f"{display_path(file)} is a file, not a directory; name another directory for the reports"
-        raise ConfigError(Problem(message, kind=Kind.OPTION))
+    refuse_files(path)
     make_directory(path)
     with locked(path):
         yield

@@ -18,6 +18,7 @@ from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
 from agenteval.core.files.safe_directory import safe_directory
 from agenteval.core.files.writing import give_to_owner, make_directory, write_file
 from agenteval.run.journal.journal import remove_confirmations
+from agenteval.run.outcome import refuse_files
 
 _PIECE = 1 << 20
 
@@ -40,13 +41,14 @@ def within_workspace(environment: Mapping[str, str]) -> Iterator[None]:
 
 
 def check_report_directory(directory: Path) -> None:
-    """Check that a report directory is inside the workspace.
+    """Check that a report directory is inside the workspace, and that no part of its path is a file.
 
     Raises:
-        ConfigError: it is outside.
+        ConfigError: it is outside, or a file.
     """
     if problem := outside_problem(directory):
         raise ConfigError(Problem(problem, path="report-dir", kind=Kind.GITHUB))
+    refuse_files(directory)
 
 
 @contextmanager
