@@ -653,7 +653,8 @@ def test_a_tool_that_is_not_there(repository: Repository, tool: dict[str, Any], 
     ended = repository.call("run")
 
     assert ended.status == 2
-    assert shown(ended.err)[0].place == "agenteval.yaml:2"
+    # The line of what is not there; a program is an item of its command.
+    assert shown(ended.err)[0].place == f"agenteval.yaml:{4 if 'command' in tool else 3}"
     assert said in ended.err
 
 
@@ -1028,7 +1029,7 @@ def test_a_function_that_is_not_there(repository: Repository, function: str, sai
         repository.file("checks/own.py", CHECKS)
         repository.file("checks/words.py", "LENGTH = 3\n")
     repository.suite("a", "custom", CUSTOM.format(function))
-    problem = f".agentci/evals/a.toml:12: function: the function 'checks.own:{function}' cannot be used: "
+    problem = f".agentci/evals/a.toml:13: function: the function 'checks.own:{function}' cannot be used: "
     ended = repository.call("run")
     assert ended.status == 2
     assert shown(ended.err)[0].says(problem)

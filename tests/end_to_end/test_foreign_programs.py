@@ -191,7 +191,7 @@ def test_a_broken_grader_is_not_a_wrong_setting(tmp_path: Path, code: str, statu
         ended = agenteval(command, cwd=tmp_path)
         assert (ended.status, said in ended.text) == (status, True), ended.text
         (mistake,) = shown(ended.err)
-        assert re.fullmatch(r"(?:.*/)?agent\.yaml:3", mistake.place), mistake
+        assert re.fullmatch(r"(?:.*/)?agent\.yaml:4", mistake.place), mistake
         assert mistake.title.startswith("the grader 'grade:check' cannot be used")
         assert "^ grader\n" in mistake.text
 

@@ -156,7 +156,7 @@ def test_an_http_agent_is_reached_once_its_address_is_there(
     configuration.write_text(text.replace(PLACEHOLDER, "http://127.0.0.1:1/reply"), encoding="utf-8")
     ended = command("run", "--quiet")
     assert ended.status == 3
-    assert "the agent at http://127.0.0.1:1/reply cannot be reached" in ended.out
+    assert "nothing listens on 127.0.0.1:1" in ended.err
     with serving(lambda body: Answer({"response": "No idea."})) as service:
         configuration.write_text(text.replace(PLACEHOLDER, service.url), encoding="utf-8")
         assert command("run", "--quiet").status == 1

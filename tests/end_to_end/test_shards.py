@@ -84,7 +84,10 @@ def test_the_shards_of_the_quickstart_make_the_whole_run(tmp_path: Path) -> None
     assert done.status == 0, done.text
     assert verdict_of(done.out) == verdict_of(whole.out) == "passed: 19 of 19 cases passed"
     merged = read_results(tmp_path / "merged")
-    assert said(merged) == said(read_results(tmp_path / "whole"))
+    # Merged runs cannot run again, so the gate finds something else with them.
+    expected = said(read_results(tmp_path / "whole"))
+    del expected["outlook"]
+    assert said(merged) == expected
     assert merged.run.shard is None
     assert [entry.run_id for entry in merged.pool] == [merged.run.id]
     text = (tmp_path / "merged" / "results.json").read_text(encoding="utf-8")
@@ -326,7 +329,7 @@ FILES: Mapping[str, str] = {
                 "foreign.json: not the results of a run; understood are: results.json of agenteval",
                 "broken.json:1: not valid JSON",
                 "newer.json: written by a newer agenteval",
-                "3 mistakes; nothing was run",
+                "3 mistakes; nothing was merged",
             ],
         ),
         (

@@ -629,7 +629,7 @@ def test_a_control_that_is_not_defined_is_a_problem_of_the_agent(project: Projec
     ended = project.run()
     assert ended.status == 2
     (mistake,) = shown(ended.err)
-    assert mistake.says("agenteval.yaml:2: control: no agent is called 'nobody'")
+    assert mistake.says("agenteval.yaml:4: control: no agent is called 'nobody'")
 
 
 def test_a_base_agent_that_is_not_defined_is_told_before_anything_runs(project: Project) -> None:
