@@ -41,7 +41,7 @@ _LINK = re.compile(
     # The help of a mistake.
     rf"|{re.escape(DOCUMENTATION)}/troubleshooting\.md#[a-z-]+"
     # A part of the summary.
-    r"|#[0-9a-f]{8}-[a-z]+"
+    r"|#user-content-[0-9a-f]{8}-[a-z]+"
 )
 _PLACE = re.compile(r"user-content-[0-9a-f]{8}-[a-z]+")
 # GitHub looks for references in the text of the rendered page, but not inside code.
@@ -71,7 +71,9 @@ def assert_only_ours(page: Any) -> None:
     assert elements <= OURS
     for element in page.iter():
         assert set(element.attrib) <= _ATTRIBUTES.get(element.tag, set())
-        assert element.tag != "a" or _LINK.fullmatch(element.get("href", "")) or _PLACE.fullmatch(element.get("id"))
+        assert (
+            element.tag != "a" or _LINK.fullmatch(element.get("href", "")) or _PLACE.fullmatch(element.get("id", ""))
+        )
         assert element.get("id") is None or element.get("href") is None
     assert not list(page.iter(html.etree.Comment))
     assert [text for text in texts_outside_code(page) if REFERENCE.search(text)] == []

@@ -70,6 +70,7 @@ class SummaryPage(Page):
         counts: labels and amounts for the first table.
         closed: each condition of the gate that is not met, with what was found.
         anchors: part of the summary → the anchor of its heading, if it is there. Several jobs share a page.
+        repeated: whether the verdict is that of an earlier attempt; then the headline tells of which one.
         needs: the rules of the gate.
         steady: the means that did not fall.
         by_cause: everything that needs eyes, by cause.
@@ -83,6 +84,7 @@ class SummaryPage(Page):
     counts: tuple[tuple[str, str], ...]
     closed: tuple[Condition, ...]
     anchors: Mapping[str, str]
+    repeated: bool
     needs: str
     steady: tuple[Metric, ...]
     by_cause: Section[CauseRow]
@@ -117,6 +119,7 @@ def summary_page(source: Source, detail: Detail) -> SummaryPage:
         counts=tuple(_counts(source, causes)),
         closed=source.gate.conditions[: max(5, min(20, detail.max_rows))],
         anchors={part: _anchor(source, part) for part, shown in there.items() if shown},
+        repeated=results.memory is not None and results.memory.repeats,
         needs=_needs(source),
         steady=() if fell else tuple(metric for metric in means if metric.baseline is not None)[: detail.max_rows],
         by_cause=Section.of(map(cause_row, attention), detail.max_rows),
