@@ -533,8 +533,8 @@ def test_hostile_text_commands_nobody(runner: Runner) -> None:
     assert verdict == "::error title=agenteval::2 of 3 cases failed"
     # The text is data of our own commands, in which nothing is a command.
     assert [line.partition(",")[0] for line in annotations] == ["::error file=agent.yaml"] * len(annotations)
-    # One for each cause.
-    assert annotations
+    # One for the cause that both cases share.
+    assert len(annotations) == 1
     assert not [line for line in step.ended.err.splitlines() if line.startswith("::") or "##[" in line]
     assert "\x1b" not in step.ended.text
     assert (step.outputs["verdict"], step.outputs.keys()) == ("failed", OUTPUTS.keys())
