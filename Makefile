@@ -130,7 +130,8 @@ $(VENV)-fuzz/.done: requirements/build.lock requirements/dev.lock requirements/f
 	$(VENV)-fuzz/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
-# Change the gate, the rollup and the escaping in small ways, and print what no test notices. ARGS: gate, rollup, escape.
+# Change the gate, the rollup and the escaping in small ways, and print what no test notices: a quarter of an hour. ARGS:
+# gate, rollup, escape.
 mutation: $(VENV)-mutation/.done
 	$(VENV)-mutation/bin/python -m scripts.mutation $(ARGS)
 

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Tests replace an agent within a second. If its size stays the same too, Python takes the bytecode of the old one.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -18,6 +18,8 @@ settings.register_profile("long", settings.get_profile("agenteval"), max_example
 settings.register_profile("explore", settings.get_profile("agenteval"), max_examples=400, derandomize=False)
 # `make test FAST=1` tries the first of these examples.
 settings.register_profile("fast", settings.get_profile("agenteval"), max_examples=10)
+# `make mutation` wants to know only whether an example fails.
+settings.register_profile("mutation", settings.get_profile("agenteval"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("agenteval")
 
 

@@ -124,7 +124,7 @@ def _decided(
     errors_count = bool(errors) and "errors" in policy.fail_on
     unmet = Unmet(failing_findings, errors, points, policy.max_error_rate)
     if too_many and not errors_count:
-        errors = [f"{errors[0]}, and max_error_rate allows {policy.max_error_rate * 100:g}%"]
+        errors = [f"{text}, and max_error_rate allows {policy.max_error_rate * 100:g}%" for text in errors]
     if too_many and is_limited:
         conditions = [*unmet.points(), *unmet.failures(), *unmet.errors(counts=errors_count)]
         return _gate("unproven", BROKEN, [*further, *failures, *errors, counts.score], conditions)

@@ -45,7 +45,7 @@ def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, s
         return "error"
     if not applied:
         return "skipped"
-    if len(broken) == len(applied):
+    if all(score.status == "error" for score in applied):
         return "error"
     verdicts = {score.passed for score in applied} - {None}
     if not verdicts and any(score.gating for _, score in broken):
@@ -91,7 +91,7 @@ def strict_case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
     """Return the status of a case that passes only if every iteration passes; one failed iteration fails it."""
     if "failed" in iterations:
         return "failed"
-    return "passed" if iterations and set(iterations) == {"passed"} else _unevaluated(iterations)
+    return "passed" if set(iterations) == {"passed"} else _unevaluated(iterations)
 
 
 def _unevaluated(iterations: Sequence[CaseStatus]) -> CaseStatus:

@@ -8,11 +8,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 from tests.unit.runs import case, results
 
 from agenteval.ci.github.publish.publisher import PublishOptions, content_of
 from agenteval.compare.comparer import Comparer
-from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, decide_gate, parse_fail_on
+from agenteval.compare.gate import (
+    DEFAULT_FAIL_ON,
+    FAIL_ON,
+    FailOn,
+    GatePolicy,
+    OnMissing,
+    decide_gate,
+    parse_fail_on,
+)
 from agenteval.compare.policy import ComparePolicy, Quarantine
 from agenteval.report.markdown.render import render_comment
 from agenteval.report.view.view import GateView
@@ -20,7 +29,7 @@ from agenteval.results.case import CaseStatus, Criterion, NotAskedCause
 from agenteval.results.coverage import Coverage, EndedBy
 from agenteval.results.model import Results, RunShard
 from agenteval.results.summary import Judging, NotJudged
-from agenteval.results.verdict import MendedBy, Unproven
+from agenteval.results.verdict import MendedBy, PointKind, Unproven
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
 NAMES: dict[str, CaseStatus] = {name[0]: name for name in STATUSES}
@@ -228,11 +237,88 @@ class TestReasons:
         said = "1 of 3 cases unjudged" if status else "2 of 3 cases passed; 1 case skipped"
         assert (gate.exit_status, gate.headline) == (status, f"{said}; judged 2 of 3 cases (limit of 2 calls)")
 
+    @pytest.mark.parametrize(
+        ("what", "mended_by", "on_unchecked", "decision", "is_told"),
+        [
+            # What ended outside of the change left the criterion without data.
+            ("metric", "outside", "fail", ("unproven", 3), True),
+            ("metric", "change", "fail", ("failed", 1), True),
+            ("scores", "outside", "fail", ("failed", 1), True),
+            ("scores", "outside", "warn", ("unproven", 3), False),
+        ],
+    )
+    def test_a_criterion_that_lacks_what_broke_outside_does_not_fail(
+        self,
+        what: PointKind,
+        mended_by: MendedBy,
+        on_unchecked: OnMissing,
+        decision: tuple[str, int],
+        is_told: bool,
+    ) -> None:
+        now = run("pp", "pp")
+        assert now.comparison is not None
+        point = Unproven(what=what, text="not measured", mended_by=mended_by)
+        comparison = now.comparison.model_copy(update={"unproven": [point], "verdict": "unproven"})
+        suite = now.suites[0].model_copy(update={"criteria": [Criterion(name="latency", met=None)]})
+        gate = decide_gate(
+            now.model_copy(update={"suites": [suite], "comparison": comparison}),
+            GatePolicy(on_unchecked=on_unchecked),
+        )
+        assert (gate.verdict, gate.exit_status) == decision
+        assert "not measured" in gate.reasons
+        assert ("criterion unchecked: latency" in gate.reasons) is is_told
+
     def test_a_fallen_mean_alone_is_a_regression(self) -> None:
         now, then = results(case("a", scores=[{"rouge": 0.7}])), results(case("a", scores=[{"rouge": 0.9}]))
         gate = decide_gate(compared(now, then), GatePolicy())
         assert gate.exit_status == 1
         assert gate.headline == "the mean of rouge dropped"
+
+
+class TestConditions:
+    @pytest.mark.parametrize(
+        ("now", "before", "fail_on", "conditions"),
+        [
+            ("pppf", None, ["failures"], ["1 of 4 cases failed (fail-on: failures)"]),
+            (
+                "p" * 18 + "fe",
+                None,
+                ["failures", "errors"],
+                ["1 of 20 cases failed (fail-on: failures)", "1 of 20 cases could not be run (fail-on: errors)"],
+            ),
+            ("p" * 18 + "fe", None, ["failures"], ["1 of 20 cases failed (fail-on: failures)"]),
+            ("p" * 19 + "e", None, ["errors"], ["1 of 20 cases could not be run (fail-on: errors)"]),
+            ("ppe", None, ["failures"], ["1 of 3 cases could not be run (max_error_rate: 0.1)"]),
+            (
+                "pfe",
+                None,
+                ["failures", "errors"],
+                ["1 of 3 cases could not be run (fail-on: errors)", "1 of 3 cases failed (fail-on: failures)"],
+            ),
+            (
+                "",
+                None,
+                ["failures", "unproven"],
+                ["nothing was checked: there is no case"],
+            ),
+            ("pp", "pp", ["failures"], []),
+        ],
+    )
+    def test_each_names_its_rule(
+        self, now: str, before: str | None, fail_on: list[FailOn], conditions: list[str]
+    ) -> None:
+        gate = decide_gate(run(now, before), policy(*fail_on))
+        assert [str(condition) for condition in gate.conditions] == conditions
+
+    @pytest.mark.parametrize(
+        ("fail_on", "further"),
+        [(["unproven"], []), (["unproven", "errors"], ["1 of 20 cases could not be run (fail-on: errors)"])],
+    )
+    def test_what_is_unproven_comes_before_errors(self, fail_on: list[FailOn], further: list[str]) -> None:
+        coverage = Coverage(cases=20, selected=20, finished=19, ended_by="time")
+        gate = decide_gate(covered(run("p" * 19 + "e"), coverage, complete=False), policy(*fail_on))
+        limit = "the time limit was reached: 1 of 20 cases did not finish (fail-on: unproven)"
+        assert [str(condition) for condition in gate.conditions] == [limit, *further]
 
 
 class TestMonotony:
@@ -287,6 +373,7 @@ class TestParsing:
         ("text", "named"),
         [
             ("failure", "'failure' is not allowed; did you mean 'failures'?"),
+            ("regression,errors,failure", "'regression' is not allowed; did you mean 'regressions'?"),
             ("failures none", "'failures none' is not allowed; did you mean 'failures'?"),
             ("none,failures", "'none' is not allowed"),
             ("Failures", "'Failures' is not allowed; did you mean 'failures'?"),
@@ -299,6 +386,15 @@ class TestParsing:
             parse_fail_on(text)
         allowed = "allowed: failures, regressions, unproven, errors, or none alone"
         assert str(caught.value) == f"{named}; {allowed}"
+
+    @pytest.mark.parametrize(("rate", "is_allowed"), [(-0.01, False), (0, True), (1, True), (1.01, False)])
+    def test_the_error_rate_is_a_share(self, rate: float, is_allowed: bool) -> None:
+        try:
+            TypeAdapter(GatePolicy).validate_python({"max_error_rate": rate})
+        except ValidationError:
+            assert not is_allowed
+        else:
+            assert is_allowed
 
     def test_the_default(self) -> None:
         assert GatePolicy().fail_on == DEFAULT_FAIL_ON == parse_fail_on("failures,regressions,unproven,errors")
@@ -463,6 +559,22 @@ class TestVerdict:
         gate = decide_gate(covered(run(statuses), coverage, complete=False), GatePolicy())
         assert (gate.verdict, gate.exit_status, gate.headline) == (verdict, status, headline)
         assert (f"1 of {count} cases failed" in gate.reasons) is ("f" in statuses)
+
+    @pytest.mark.parametrize(
+        ("statuses", "selected", "headline", "reasons"),
+        [
+            ("pe", 5, "2 of 5 cases had finished", ("1 of 2 cases could not be run", "1 of 2 cases passed")),
+            ("p", 1, "1 of 1 case had finished", ("1 of 1 case passed",)),
+            ("", 5, "0 of 5 cases had finished", ()),
+        ],
+    )
+    def test_an_interrupted_run_is_an_error(
+        self, statuses: str, selected: int, headline: str, reasons: tuple[str, ...]
+    ) -> None:
+        coverage = Coverage(cases=selected, selected=selected, finished=len(statuses), ended_by="signal")
+        gate = decide_gate(covered(run(statuses), coverage, complete=False), GatePolicy())
+        assert (gate.verdict, gate.exit_status, gate.headline, gate.reasons) == ("error", 3, headline, reasons)
+        assert [str(condition) for condition in gate.conditions] == [f"the run was interrupted: {headline}"]
 
     def test_a_shard_decides_nothing(self) -> None:
         shard = RunShard(index=1, count=3, cases=["a", "b", "c"])

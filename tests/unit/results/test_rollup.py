@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -12,14 +13,17 @@ from tests.unit.runs import broken, case, iteration, not_asked, score, skipped, 
 
 from agenteval.results.case import CaseResult, CaseStatus, Score, TurnResult, Usage
 from agenteval.results.rollup import (
+    aggregated_status,
     case_status,
     iteration_status,
     mean,
     mean_score,
     strict_case_status,
     summarise,
+    total,
+    turn_means,
 )
-from agenteval.results.summary import RunUsage
+from agenteval.results.summary import Judging, NotJudged, RunUsage
 
 PASSED, FAILED, INFORMATIONAL = score(passed=True), score(value=0.0, passed=False), score("bleu", passed=None)
 SCORES = st.sampled_from([PASSED, FAILED, INFORMATIONAL, skipped(), broken(), not_asked()])
@@ -100,6 +104,28 @@ class TestIteration:
     def test_a_pass_needs_something_that_was_scored(self, scores: list[Score]) -> None:
         if iteration_status([turn(*scores)]) == "passed":
             assert any(item.status == "scored" for item in scores)
+
+
+class TestAggregated:
+    @pytest.mark.parametrize(
+        ("turns", "final", "threshold", "status"),
+        [
+            ([turn(PASSED), turn(index=1, response=None, error="no answer within 1 s")], 1.0, 0.5, "error"),
+            ([turn(PASSED, broken("bleu"))], None, 0.5, "error"),
+            ([turn(PASSED), turn(skipped(), index=1)], None, 0.5, "skipped"),
+            ([turn(FAILED)], 0.1, None, "passed"),
+            ([turn(FAILED)], 1.0, 0.7, "passed"),
+            ([turn(FAILED)], 0.7, 0.7, "passed"),
+            ([turn(PASSED)], 0.69, 0.7, "failed"),
+            # Rounding of a sum
+            ([turn(PASSED)], 1.0 - 1e-9, 1.0, "passed"),
+            ([turn(PASSED)], 1.0 - 2e-9, 1.0, "failed"),
+        ],
+    )
+    def test_the_final_score_decides(
+        self, turns: list[TurnResult], final: float | None, threshold: float | None, status: CaseStatus
+    ) -> None:
+        assert aggregated_status(turns, final, threshold) == status
 
 
 class TestCase:
@@ -193,6 +219,23 @@ class TestMean:
         turns = [turn(score(value=1.0), skipped("bleu")), turn(score(value=0.0), broken("bleu"), index=1)]
         assert mean_score(turns) == 0.5
 
+    def test_of_each_metric_over_the_turns_that_it_scored(self) -> None:
+        turns = [turn(score(value=1.0), score("bleu", 0.25)), turn(score(value=0.5), broken("bleu"), index=1)]
+        assert turn_means([*turns, turn(skipped("rouge"), index=2)]) == {"numeric": 0.75, "bleu": 0.25}
+
+    @pytest.mark.parametrize(
+        ("numbers", "expected"),
+        [
+            ([], 0.0),
+            ([0.1] * 10, 1.0),
+            ([1e308, 1e308], math.inf),
+            ([math.inf, 1.0], math.inf),
+            ([math.inf, -math.inf], math.nan),
+        ],
+    )
+    def test_a_sum_may_be_infinite(self, numbers: list[float], expected: float) -> None:
+        assert total(numbers) == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
+
 
 class TestSummary:
     def test_counts_and_rates(self) -> None:
@@ -236,7 +279,8 @@ class TestSummary:
         turns = [
             turn(usage=Usage(input_tokens=10, output_tokens=1, cost_usd=0.5)),
             turn(usage=Usage(input_tokens=5), index=1),
-            turn(index=2),
+            turn(usage=Usage(), index=2),
+            turn(index=3),
         ]
         only = case("a").model_copy(update={"iterations": [iteration("passed", *turns)]})
         judges = RunUsage(input_tokens=100, output_tokens=20, llm_calls=3, cost_usd=0.25)
@@ -244,6 +288,39 @@ class TestSummary:
         assert summarise([only], judges).usage == RunUsage(
             input_tokens=115, output_tokens=21, llm_calls=3, cost_usd=0.75
         )
+
+    def test_only_a_metric_that_can_decide_is_gating(self) -> None:
+        scores = (score("a", gating=True), score("b", gating=False))
+        only = case("a").model_copy(update={"iterations": [iteration("passed", turn(*scores))]})
+        assert {name: metric.gating for name, metric in summarise([only]).metrics.items()} == {"a": True, "b": False}
+
+    @pytest.mark.parametrize(
+        ("scores", "not_fully"),
+        [
+            ((PASSED,), 0),
+            ((PASSED, broken("bleu")), 1),
+            ((PASSED, broken("bleu", gating=False)), 0),
+        ],
+    )
+    def test_cases_with_a_broken_metric_beside_others_are_counted(
+        self, scores: tuple[Score, ...], not_fully: int
+    ) -> None:
+        only = case("a").model_copy(update={"iterations": [iteration("passed", turn(*scores))]})
+        assert summarise([only]).not_fully_evaluated == not_fully
+
+    def test_cases_whose_judge_was_not_called_are_counted_by_reason(self) -> None:
+        judged, informational = score("quality", model="judge"), not_asked(gating=False)
+        scores = [not_asked(), not_asked(), not_asked(cause="budget"), judged, PASSED, informational]
+        cases = [case("a").model_copy(update={"iterations": [iteration("passed", turn(found))]}) for found in scores]
+        assert summarise(cases).judging == Judging(
+            cases=4,
+            judged=1,
+            not_judged=[
+                NotJudged(cause="budget", limit="budget of 5 calls", cases=1),
+                NotJudged(cause="limit", limit="limit of 5 calls", cases=2),
+            ],
+        )
+        assert summarise(cases[3:]).judging is None
 
     @given(statuses=st.lists(st.sampled_from(STATUSES)))
     def test_every_case_is_counted_once(self, statuses: list[CaseStatus]) -> None:

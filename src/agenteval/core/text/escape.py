@@ -124,7 +124,7 @@ def markdown_marked(pieces: Iterable[tuple[str, bool]], element: str) -> str:
         first, *others = _clean(text).expandtabs(4).split("\n")
         lines[-1] += _escape_piece(first, element if marked else "", begins=not lines[-1])
         lines += (_escape_piece(other, element if marked else "", begins=True) for other in others)
-    while len(lines) > 1 and not lines[-1]:
+    while lines and not lines[-1]:
         lines.pop()
     if len(lines) > _MAXIMUM_LINES:
         lines[_MAXIMUM_LINES:] = [f"… ({len(lines) - _MAXIMUM_LINES:,} more lines)"]
@@ -142,8 +142,7 @@ def markdown_block(text: str, limit: int | None = None, language: Literal["text"
     content = _LONG_RUN.sub("\\g<0>\u200b", cut.replace("<!--", "<\u200b!--"))
     if rest:
         content = f"{content}\n… ({rest:,} more characters)"
-    longest = max(map(len, _BACKTICKS.findall(content)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * (max([2, *map(len, _BACKTICKS.findall(content))]) + 1)
     return f"\n\n{fence}{language}\n{content}\n{fence}\n\n"
 
 
@@ -174,7 +173,8 @@ def xml(text: str) -> str:
     Control characters become visible symbols (``␛``); other characters that XML does not allow become ``�``.
     Characters that reorder or hide the surrounding text are removed.
     """
-    if text.isascii() and text.isprintable():
+    # What is printable contains none of the characters below.
+    if text.isprintable():
         return text
     return _NOT_XML.sub(_picture, _HIDDEN.sub("", text))
 
@@ -218,14 +218,15 @@ def _prepare(text: str, limit: int | None) -> tuple[str, int]:
 def _cut(text: str, limit: int | None) -> tuple[str, int]:
     """Return the cleaned text up to the limit, and the number of omitted characters."""
     cleaned, rest = _prepare(text, limit)
-    if limit is None or len(cleaned) <= limit:
+    if limit is None:
         return cleaned, rest
-    return cleaned[:limit], rest + len(cleaned) - limit
+    return cleaned[:limit], rest + max(0, len(cleaned) - limit)
 
 
 def _clean(text: str) -> str:
     """Remove invisible and harmful characters; keep tabs and line feeds."""
-    if text.isascii() and text.isprintable():
+    # What is printable contains none of the characters below.
+    if text.isprintable():
         return text
     text = TERMINAL_SEQUENCE.sub("", text)
     text = _LINE_BREAK.sub("\n", text)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import html as html_parser
 import re
+import sys
 import unicodedata
 from collections.abc import Callable
 
@@ -54,6 +55,12 @@ _OUTLETS: list[Callable[[str], str]] = [
 @given(text=TEXTS)
 def test_every_outlet_gives_text_that_encodes(outlet: Callable[[str], str], text: str) -> None:
     outlet(text).encode()
+
+
+@pytest.mark.parametrize("outlet", [escape.visible, escape.xml])
+def test_printable_characters_stay(outlet: Callable[[str], str]) -> None:
+    printable = "".join(filter(str.isprintable, map(chr, range(sys.maxunicode + 1))))
+    assert outlet(f"{printable}\n") == f"{printable}\n"
 
 
 class TestOneLine:
@@ -136,7 +143,52 @@ class TestMarkdownLines:
 
     def test_the_number_of_omitted_characters_is_shown(self) -> None:
         assert escape.markdown_lines("a" * 1500, 10) == "aaaaaaaaaa<br>… (1,490 more characters)"
-        assert escape.markdown_lines("a\n" * 62).endswith("a<br>… (2 more lines)")
+        assert escape.markdown_lines("abc", 10) == "abc"
+
+    def test_the_first_sixty_lines_are_shown(self) -> None:
+        assert escape.markdown_lines("a\n" * 60) == "<br>".join(60 * ["a"])
+        assert escape.markdown_lines("a\n" * 62) == "<br>".join([*60 * ["a"], "… (2 more lines)"])
+
+    def test_only_a_beginning_of_four_times_the_limit_and_256_characters_is_read(self) -> None:
+        assert escape.markdown_lines("\x07" * 263 + "ab", 2) == "a<br>… (1 more characters)"
+        assert escape.markdown_lines("\x07" * 264 + "ab", 2) == "<br>… (2 more characters)"
+
+
+class TestMarkdownMarked:
+    @given(TEXTS)
+    def test_shows_an_unmarked_text_as_lines_do(self, text: str) -> None:
+        clean = escape.visible(text).strip("\n")
+        assert escape.markdown_marked([(clean, False)], "del") == escape.markdown_lines(clean)
+
+    @given(st.lists(st.tuples(TEXTS.map(escape.visible), st.booleans())))
+    def test_has_no_markup_besides_the_element(self, pieces: list[tuple[str, bool]]) -> None:
+        marked = escape.markdown_marked(pieces, "ins")
+        assert len(marked.splitlines()) <= 1
+        without_own = re.sub("<span>\\$</span>|</?ins>|<br>", "", marked)
+        assert "<" not in without_own
+        assert marked.count("<ins>") == marked.count("</ins>")
+
+    @pytest.mark.parametrize(
+        ("pieces", "marked"),
+        [
+            ([], ""),
+            ([("<b>", True)], "<del>&#60;b&#62;</del>"),
+            ([("a ", False), ("b", True), (" c\n", False)], "a <del>b</del> c"),
+            ([("a", False), ("  b\n  c ", True), ("d", False)], "a  <del>b</del><br>&nbsp;&nbsp;<del>c</del> d"),
+            ([("  ", True), ("a", True)], "&nbsp;&nbsp;<del>a</del>"),
+            ([("a", False), ("  ", True), ("b", False)], "a  b"),
+            ([("a\n", False), (" b", True)], "a<br>&nbsp;<del>b</del>"),
+            ([("a\nb\nc", False), ("d", True)], "a<br>b<br>c<del>d</del>"),
+            ([("a\nb", True), ("c", False)], "<del>a</del><br><del>b</del>c"),
+            ([("a\tb\n\n\n", False)], "a   b"),
+            ([("\na", False), ("\n", True)], "<br>a"),
+            ([("\n\n", False)], ""),
+            ([("a\n" * 60, True)], "<br>".join(60 * ["<del>a</del>"])),
+            ([("a\n" * 62, True)], "<br>".join([*60 * ["<del>a</del>"], "… (2 more lines)"])),
+        ],
+    )
+    def test_spaces_stay_outside_of_the_element(self, pieces: list[tuple[str, bool]], marked: str) -> None:
+        assert escape.markdown_marked(pieces, "del") == marked
 
 
 class TestMarkdownBlock:
@@ -165,6 +217,10 @@ class TestMarkdownBlock:
         assert closing == "`" * max(3, longest["`"] + 1)
         assert "\n".join(content).translate(_GAPS) == escape.visible(text)
 
+    def test_the_gap_comes_after_a_hundred_backticks(self) -> None:
+        run = "`" * 100
+        assert escape.markdown_block(f"{run}`") == f"\n\n{run}`text\n{run}\u200b`\n{run}`\n\n"
+
     @pytest.mark.parametrize("before", ["", "a", "> ", "- ", "1. ", "    ", "<details>", "| a |\n|---|\n| "])
     def test_is_a_block_wherever_it_stands(self, before: str) -> None:
         text = "# not a heading\n\n@octocat"
@@ -185,6 +241,36 @@ class TestHtml:
     def test_has_no_markup(self, text: str) -> None:
         assert not re.search("[<>\"']", escape.html(text))
 
+    def test_shows_the_text_in_a_quoted_attribute_too(self) -> None:
+        assert escape.html("<a b=\"c\" d='e'>&") == "&lt;a b=&quot;c&quot; d=&#x27;e&#x27;&gt;&amp;"
+
+    @pytest.mark.parametrize(
+        ("text", "target"),
+        [
+            ("https://a.example/b?c=1&d=[2]#e", "https://a.example/b?c=1&amp;d=[2]#e"),
+            ("http://a.example", "http://a.example"),
+            ("javascript:alert(1)", "#"),
+            ("data:text/html,a", "#"),
+            (" https://a.example", "#"),
+            ("https://a.example/ onclick=b", "#"),
+            ('https://a.example/"', "#"),
+            ("https://", "#"),
+            (f"https://{'a' * 4000}", f"https://{'a' * 4000}"),
+            (f"https://{'a' * 4001}", "#"),
+        ],
+    )
+    def test_only_a_web_address_becomes_a_target(self, text: str, target: str) -> None:
+        assert escape.address(text) == target
+
+
+class TestJsonInHtml:
+    def test_keeps_the_values_without_markup(self) -> None:
+        text = '{"a": "</script><!-- & \u00e4"}'
+        assert escape.json_in_html(text) == '{"a": "\\u003c/script\\u003e\\u003c!-- \\u0026 \u00e4"}'
+
+    def test_has_no_hidden_and_no_impossible_characters(self) -> None:
+        assert escape.json_in_html('"a\u202eb\ud800\ufeff"') == '"ab\ufffd"'
+
 
 class TestXml:
     @given(TEXTS)
@@ -196,6 +282,7 @@ class TestXml:
 
     def test_control_characters_stay_visible(self) -> None:
         assert escape.xml("\x1b[31m\x00\x7f\ud800\ufffe\u202e\x85\tä\n") == "␛[31m␀␡\ufffd\ufffd\x85\tä\n"
+        assert escape.xml("\x1f \x80") == "␟ \ufffd"
 
 
 class TestTerminal:
@@ -231,6 +318,8 @@ class TestTerminal:
             ("progress 1\rprogress 2", "progress 1 progress 2"),
             ("abc\u202edef\u2066", "abcdef"),
             ("a\tb", "a b"),
+            ("a::b", "a::b"),
+            ("::a", ":\u200b:a"),
         ],
     )
     def test_strips_sequences(self, text: str, shown: str) -> None:
