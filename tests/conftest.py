@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -26,3 +27,10 @@ settings.load_profile("agenteval")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add an option to see each row of a parametrised unit test as a test."""
     parser.addoption("--each-row", action="store_true", help="run each row of parametrised unit tests as a test")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Let the workers write bytecode, or each of them compiles agenteval and all tests in every run."""
+    if not sys.dont_write_bytecode:
+        del os.environ["PYTHONDONTWRITEBYTECODE"]
