@@ -76,6 +76,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed $(ARGS)
 	$(BIN)/python -m benchmarks.traces
 	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.judges
 
 # Simulate error rates and power of the gate. ARGS="--quick" takes less than a minute.
 bench-gate: $(VENV)/.dev

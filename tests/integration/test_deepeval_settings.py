@@ -137,3 +137,18 @@ def test_every_import_of_it_comes_after_its_settings() -> None:
     }
     # The first imports the second, which imports the third, before any of their imports of deepeval.
     assert importing == {f"metrics/judges/deepeval{part}.py" for part in ("", "_model", "_settings")}
+
+
+class TestOptionalPackages:
+    """What deepeval imports only if it is there, and agenteval uses only for judges of that provider."""
+
+    @pytest.mark.parametrize("first", ["", "import anthropic; "])
+    def test_anthropic_is_imported_by_those_who_use_it(self, tmp_path: Path, first: str) -> None:
+        code = (
+            f"import sys; {first}from agenteval.metrics.judges import deepeval_model; import deepeval.metrics; "
+            "print('anthropic' in sys.modules); from anthropic import Anthropic; print(Anthropic.__name__)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+        assert done.stderr == ""
+        assert done.stdout.split() == [str(bool(first)), "Anthropic"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pydantic import ValidationError
 
@@ -20,6 +23,23 @@ SETTINGS = {
     "CONFIDENT_TRACE_FLUSH": "0",
 }
 
+# deepeval imports these 3,000 modules where they are installed, for judges that it asks itself. agenteval asks them.
+_OPTIONAL = "anthropic"
+
+
+@contextmanager
+def _without_optional() -> Iterator[None]:
+    """Make the optional package of deepeval look as if it were not installed, unless it is imported already."""
+    if _OPTIONAL in sys.modules:
+        yield
+        return
+    # As documented for `import`: None ends the search with ModuleNotFoundError.
+    sys.modules[_OPTIONAL] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[_OPTIONAL]
+
 
 def _rejected(error: ValidationError) -> ConfigError:
     names = ", ".join(sorted({str(item["loc"][0]) for item in error.errors(include_input=False) if item["loc"]}))
@@ -34,7 +54,8 @@ def _rejected(error: ValidationError) -> ConfigError:
 
 os.environ.update(SETTINGS)
 try:
-    import deepeval as deepeval  # noqa: PLC0414 - for its checks
+    with _without_optional():
+        import deepeval as deepeval  # noqa: PLC0414 - for its checks
 except ValidationError as error:
     # It reads about 200 variables, LOG_LEVEL and TEMPERATURE among them.
     raise _rejected(error) from None
