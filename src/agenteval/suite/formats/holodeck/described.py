@@ -15,7 +15,7 @@ from agenteval.core.secrets import is_secret_name
 from agenteval.suite.formats.holodeck.agent import model_agent, plain_json, validate_file, written_secrets
 from agenteval.suite.formats.holodeck.env_files import EnvFiles, read_env_files
 from agenteval.suite.formats.holodeck.global_config import GlobalConfig, read_global_config
-from agenteval.suite.formats.holodeck.schema import AgentFile
+from agenteval.suite.formats.holodeck.schema import INDEXED, AgentFile
 from agenteval.suite.holodeck_project import KIND as HOLODECK
 from agenteval.suite.holodeck_project import HolodeckProject
 from agenteval.suite.model import AgentSpec
@@ -151,8 +151,6 @@ class Described:
         """Return the agent; ``None`` if the file describes none. HoloDeck runs it if it searches documents."""
         if self.entry.model is None or self.entry.instructions is None:
             return None
-        from agenteval.suite.formats.holodeck.tools_schema import INDEXED
-
         indexed = [index for index, tool in enumerate(self.entry.tools or ()) if tool.type in INDEXED]
         if indexed:
             return self._spec(HOLODECK, self.document.file, self.project(), ("tools", indexed[0]))

@@ -19,6 +19,8 @@ MAX_FILES = 10
 
 _GRADER = re.compile(r"[\w.]+:\w+")
 MATCHERS = frozenset({"fuzzy", "regex"})
+#: Types of tools that search an index that HoloDeck makes, so that HoloDeck runs their agent.
+INDEXED = frozenset({"vectorstore", "hierarchical_document"})
 
 
 class _Strict(BaseModel):

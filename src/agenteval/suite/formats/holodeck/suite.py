@@ -29,7 +29,7 @@ from agenteval.suite.formats.holodeck.metrics import (
     metric_config,
     metric_name,
 )
-from agenteval.suite.formats.holodeck.schema import AgentFile, AnyMetric, StandardMetric
+from agenteval.suite.formats.holodeck.schema import INDEXED, AgentFile, AnyMetric, StandardMetric
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, Place, Scope, Suite
 
 if TYPE_CHECKING:
@@ -316,8 +316,6 @@ def _retrieval_tools(tools: Sequence[ToolEntry]) -> frozenset[str]:
     """
     if not tools:
         return frozenset()
-    from agenteval.suite.formats.holodeck.tools_schema import INDEXED
-
     searches = [tool.name for tool in tools if tool.type in INDEXED]
     marked = [tool.name for tool in tools if getattr(tool, "is_retrieval", False)]
     return frozenset((*searches, *(f"{name}_search" for name in searches), *marked))

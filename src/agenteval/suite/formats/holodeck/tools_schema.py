@@ -110,7 +110,7 @@ class PromptEntry(_Tool):
 
 
 class VectorstoreEntry(_Tool):
-    """``type: vectorstore``: HoloDeck's search; see ``INDEXED``."""
+    """``type: vectorstore``: HoloDeck's search; see ``schema.INDEXED``."""
 
     type: Literal["vectorstore"]
     source: str
@@ -132,7 +132,7 @@ class VectorstoreEntry(_Tool):
 
 
 class HierarchicalDocumentEntry(_Tool):
-    """``type: hierarchical_document``: HoloDeck's search; see ``INDEXED``."""
+    """``type: hierarchical_document``: HoloDeck's search; see ``schema.INDEXED``."""
 
     type: Literal["hierarchical_document"]
     source: str
@@ -171,10 +171,6 @@ class AgentFileWithTools(AgentFile):
     """A file with the agent's tools."""
 
     tools: list[ToolEntry] | None = Field(None, max_length=MAX_TOOLS)
-
-
-#: Types of tools that search an index that HoloDeck makes, so that HoloDeck runs their agent.
-INDEXED = frozenset({"vectorstore", "hierarchical_document"})
 
 
 def tools_as_written(data: dict[str, Any], document: Document) -> dict[str, Any]:
