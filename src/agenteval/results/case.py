@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -59,11 +60,11 @@ class Score(ResultsModel):
     passed: bool | None
     status: ScoreStatus
     # Omitted if true.
-    gating: bool = Field(default=True, exclude_if=lambda value: value)
+    gating: bool = Field(default=True, exclude_if=bool)
     reason: Text | None = None
     error: Text | None = None
     # Omitted if the judge was called, or if the metric does not apply.
-    not_asked: NotAsked | None = Field(default=None, exclude_if=lambda value: value is None)
+    not_asked: NotAsked | None = Field(default=None, exclude_if=not_)
     model: str | None = None
     duration_ms: float | None = None
     cost_usd: float | None = None
@@ -102,16 +103,16 @@ class TurnResult(ResultsModel):
     usage: Usage | None = None
     error: Text | None = None
     # The limit of the run that is the cause of the error; omitted if none is.
-    not_asked: NotAsked | None = Field(default=None, exclude_if=lambda value: value is None)
+    not_asked: NotAsked | None = Field(default=None, exclude_if=not_)
     # Number of retries; omitted if there were none.
-    retries: int = Field(default=0, exclude_if=lambda value: not value)
+    retries: int = Field(default=0, exclude_if=not_)
     # Whether the agent could not be reached or was overloaded: then ``error`` says nothing about its answers.
-    unavailable: bool = Field(default=False, exclude_if=lambda value: not value)
+    unavailable: bool = Field(default=False, exclude_if=not_)
     # Whether a cache answered a model call of the agent: then there is no latency and no cost. Omitted if false.
-    cached: bool = Field(default=False, exclude_if=lambda value: not value)
+    cached: bool = Field(default=False, exclude_if=not_)
     scores: list[Score] = Field(default=[])
     # Omitted if every value is whole.
-    shortened: dict[str, Shortened] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    shortened: dict[str, Shortened] = Field(default_factory=dict, exclude_if=not_)
 
 
 class IterationResult(ResultsModel):
@@ -137,12 +138,12 @@ class CaseResult(ResultsModel):
     cluster: str | None = None
     line: int | None = None
     # Omitted if false.
-    strict: bool = Field(default=False, exclude_if=lambda value: not value)
+    strict: bool = Field(default=False, exclude_if=not_)
     status: CaseStatus
     score: float | None
     iterations: list[IterationResult]
     # Omitted if all were made.
-    unneeded: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
+    unneeded: int = Field(default=0, ge=0, exclude_if=not_)
 
     @property
     def planned(self) -> int:
@@ -221,7 +222,7 @@ class SuiteResult(ResultsModel):
     criteria: list[Criterion] = Field(default=[])
     # Omitted if empty.
     threshold: float | None = Field(default=None, exclude_if=lambda value: value is None)
-    unmeasured: list[str] = Field(default=[], exclude_if=lambda value: not value)
-    undecided: int = Field(default=0, exclude_if=lambda value: not value)
+    unmeasured: list[str] = Field(default=[], exclude_if=not_)
+    undecided: int = Field(default=0, exclude_if=not_)
     goal: str | None = Field(default=None, exclude_if=lambda value: value is None)
     cases: list[CaseResult]

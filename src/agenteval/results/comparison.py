@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -40,12 +41,10 @@ class PoolCase(ResultsModel):
     """
 
     fingerprint: str
-    metrics: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
+    metrics: dict[str, str] = Field(default={}, exclude_if=not_)
     scores: dict[str, list[float]]
     # Omitted if nothing was lost.
-    lost: dict[str, Annotated[int, Field(ge=0, le=_MOST_ITERATIONS)]] = Field(
-        default={}, exclude_if=lambda value: not value
-    )
+    lost: dict[str, Annotated[int, Field(ge=0, le=_MOST_ITERATIONS)]] = Field(default={}, exclude_if=not_)
 
 
 class PoolEntry(ResultsModel):
@@ -81,7 +80,7 @@ class BaselineInfo(ResultsModel):
     run_id: str
     created_at: str
     distance: int | None = None
-    between: list[str] = Field(default=[], exclude_if=lambda value: not value)
+    between: list[str] = Field(default=[], exclude_if=not_)
 
 
 class FailedOf(ResultsModel):
@@ -162,7 +161,7 @@ class ComparedMetric(ResultsModel):
     iterations: int | None = None
     detectable_drop: float | None = None
     # Omitted if empty.
-    moved: list[CaseMove] = Field(default=[], exclude_if=lambda value: not value)
+    moved: list[CaseMove] = Field(default=[], exclude_if=not_)
 
 
 class ComparedLook(ResultsModel):
@@ -282,8 +281,8 @@ class AnswerChange(ResultsModel):
     before: str | None
     after: str | None
     # Omitted if empty or unknown.
-    calls_before: list[ToolCall] = Field(default=[], exclude_if=lambda value: not value)
-    scores_before: list[EarlierScore] = Field(default=[], exclude_if=lambda value: not value)
+    calls_before: list[ToolCall] = Field(default=[], exclude_if=not_)
+    scores_before: list[EarlierScore] = Field(default=[], exclude_if=not_)
     latency_before: float | None = Field(default=None, exclude_if=lambda value: value is None)
     shortened_before: Shortened | None = Field(default=None, exclude_if=lambda value: value is None)
     shortened_after: Shortened | None = Field(default=None, exclude_if=lambda value: value is None)
@@ -340,7 +339,7 @@ class LowControl(ResultsModel):
 
     p: float = Field(ge=0, le=1)
     epoch_began_at: str
-    dispatches: bool = Field(default=False, exclude_if=lambda value: not value)
+    dispatches: bool = Field(default=False, exclude_if=not_)
 
 
 class ProofRequest(ResultsModel):
@@ -379,20 +378,20 @@ class Comparison(ResultsModel):
     baseline: BaselineInfo
     verdict: RunVerdict
     # Omitted if empty.
-    unproven: list[Unproven] = Field(default=[], exclude_if=lambda value: not value)
+    unproven: list[Unproven] = Field(default=[], exclude_if=not_)
     metrics: list[ComparedMetric]
     cases: list[ComparedCase]
     # Omitted if empty.
     control: str | None = Field(default=None, exclude_if=lambda value: value is None)
     stage: Stage | None = Field(default=None, exclude_if=lambda value: value is None)
-    looks: list[ComparedLook] = Field(default=[], exclude_if=lambda value: not value)
-    proofs: list[CaseProof] = Field(default=[], exclude_if=lambda value: not value)
+    looks: list[ComparedLook] = Field(default=[], exclude_if=not_)
+    proofs: list[CaseProof] = Field(default=[], exclude_if=not_)
     cost: ConfirmationCost | None = Field(default=None, exclude_if=lambda value: value is None)
     begins: EpochBegin | None = Field(default=None, exclude_if=lambda value: value is None)
     long_look: LongLook | None = Field(default=None, exclude_if=lambda value: value is None)
     low_control: LowControl | None = Field(default=None, exclude_if=lambda value: value is None)
     requested: ProofRequest | None = Field(default=None, exclude_if=lambda value: value is None)
-    rescored: list[RescoredMetric] = Field(default=[], exclude_if=lambda value: not value)
+    rescored: list[RescoredMetric] = Field(default=[], exclude_if=not_)
     policy: Annotated[dict[str, Any], AfterValidator(clean_json)]
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Literal
 
 from pydantic import Field
@@ -39,7 +40,7 @@ class Coverage(ResultsModel):
     filter: Text | None = None
     tags: list[Text] = Field(default=[])
     # Both are omitted if they were not given.
-    names: list[Text] = Field(default=[], exclude_if=lambda value: not value)
+    names: list[Text] = Field(default=[], exclude_if=not_)
     failed_in: Text | None = Field(default=None, exclude_if=lambda value: value is None)
     max_llm_calls: int | None = None
     max_cost_usd: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -71,7 +72,7 @@ class Epoch(ResultsModel):
     sums: dict[str, _Finite] = Field(default={})
     merges: int = Field(default=0, ge=0)
     # Omitted if empty.
-    changed: list[str] = Field(default=[], exclude_if=lambda value: not value)
+    changed: list[str] = Field(default=[], exclude_if=not_)
     anchor: str | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
@@ -114,6 +115,6 @@ class LongLook(ResultsModel):
     merges: int
     verdict: LongLookVerdict
     reason: Text
-    is_issue: bool = Field(default=False, exclude_if=lambda value: not value)
+    is_issue: bool = Field(default=False, exclude_if=not_)
     metrics: list[LookedMetric] = Field(default=[])
     runs: list[EpochRun] = Field(default=[])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Literal
 
 from pydantic import Field
@@ -51,12 +52,12 @@ class Difference(ResultsModel):
 
     kind: DifferenceKind
     case: Text | None = None
-    cases: int = Field(default=0, exclude_if=lambda value: not value)
+    cases: int = Field(default=0, exclude_if=not_)
     metric: Text | None = None
     setting: Text | None = None
     before: Text | None = None
     after: Text | None = None
     effect: Effect
-    loosens: bool = Field(default=False, exclude_if=lambda value: not value)
-    fingerprint: str = Field(default="", exclude_if=lambda value: not value)
+    loosens: bool = Field(default=False, exclude_if=not_)
+    fingerprint: str = Field(default="", exclude_if=not_)
     accepted_by: Acceptance | None = None

@@ -6,6 +6,7 @@ UTC.
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Final, Literal
 
 from pydantic import Field
@@ -77,11 +78,11 @@ class Run(ResultsModel):
     shard: RunShard | None = Field(default=None, exclude_if=lambda value: value is None)
     # The random seed; omitted if none was given.
     seed: int | None = Field(default=None, exclude_if=lambda value: value is None)
-    merged: list[str] = Field(default=[], exclude_if=lambda value: not value)
+    merged: list[str] = Field(default=[], exclude_if=not_)
     # How suites and rules differ from those of the base commit; omitted if they do not.
-    integrity: list[Difference] = Field(default=[], exclude_if=lambda value: not value)
+    integrity: list[Difference] = Field(default=[], exclude_if=not_)
     # Keys of the entries of .agenteval/accepted.yaml, by which later runs know that they are merged.
-    accepted: list[str] = Field(default=[], exclude_if=lambda value: not value)
+    accepted: list[str] = Field(default=[], exclude_if=not_)
 
 
 class Results(ResultsModel):
@@ -98,7 +99,7 @@ class Results(ResultsModel):
     epoch: Epoch | None = Field(default=None, exclude_if=lambda value: value is None)
     comparison: Comparison | None = Field(default=None)
     # What the gate will find with runs of the base branch; only first runs have it.
-    outlook: list[Outlook] = Field(default=[], exclude_if=lambda value: not value)
+    outlook: list[Outlook] = Field(default=[], exclude_if=not_)
     # Only runs for pull requests have it.
     memory: Memory | None = Field(default=None, exclude_if=lambda value: value is None)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import not_
+
 from pydantic import Field
 
 from agenteval.results.values import ResultsModel, Text
@@ -22,5 +24,5 @@ class Outlook(ResultsModel):
     runs: int
     metric: Text | None = None
     drop: float | None = Field(default=None, ge=0, le=1)
-    too_few: bool = Field(default=False, exclude_if=lambda value: not value)
+    too_few: bool = Field(default=False, exclude_if=not_)
     case_calls: int | None = None

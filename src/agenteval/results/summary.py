@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import not_
+
 from pydantic import Field
 
 from agenteval.results.case import NotAsked
@@ -20,8 +22,8 @@ class RunUsage(ResultsModel):
     llm_calls: int = 0
     cost_usd: float = 0.0
     # Omitted if there were none.
-    cached_calls: int = Field(default=0, exclude_if=lambda value: not value)
-    saved_usd: float = Field(default=0.0, exclude_if=lambda value: not value)
+    cached_calls: int = Field(default=0, exclude_if=not_)
+    saved_usd: float = Field(default=0.0, exclude_if=not_)
 
     def plus(self, other: RunUsage) -> RunUsage:
         """Return the sums of two parts of a run."""
@@ -46,8 +48,8 @@ class MetricSummary(ResultsModel):
     n: int
     mean: float | None
     pass_rate: float | None
-    errors: int = Field(default=0, exclude_if=lambda value: not value)
-    gating: bool = Field(default=True, exclude_if=lambda value: value)
+    errors: int = Field(default=0, exclude_if=not_)
+    gating: bool = Field(default=True, exclude_if=bool)
 
 
 class NotJudged(NotAsked):
@@ -87,5 +89,5 @@ class Summary(ResultsModel):
     score: float | None
     metrics: dict[str, MetricSummary]
     usage: RunUsage
-    not_fully_evaluated: int = Field(default=0, exclude_if=lambda value: not value)
+    not_fully_evaluated: int = Field(default=0, exclude_if=not_)
     judging: Judging | None = Field(default=None, exclude_if=lambda value: value is None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Literal
 
 from pydantic import Field
@@ -30,7 +31,7 @@ class Unproven(ResultsModel):
     what: PointKind
     text: Text
     # Omitted if empty.
-    details: tuple[Text, ...] = Field(default=(), exclude_if=lambda value: not value)
+    details: tuple[Text, ...] = Field(default=(), exclude_if=not_)
     mended_by: MendedBy
 
 
@@ -58,7 +59,7 @@ class Condition(ResultsModel):
     """
 
     found: Text
-    rule: Text = Field(default="", exclude_if=lambda value: not value)
+    rule: Text = Field(default="", exclude_if=not_)
     about: Literal["cases", "metrics", "resources", "criteria", "run"] = "run"
 
     def __str__(self) -> str:
@@ -82,7 +83,7 @@ class Gate(ResultsModel):
     headline: Text
     reasons: tuple[Text, ...] = ()
     # Omitted if empty.
-    conditions: tuple[Condition, ...] = Field(default=(), exclude_if=lambda value: not value)
+    conditions: tuple[Condition, ...] = Field(default=(), exclude_if=not_)
     rules: Rules | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @property
