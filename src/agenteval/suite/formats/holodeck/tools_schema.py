@@ -110,7 +110,7 @@ class PromptEntry(_Tool):
 
 
 class VectorstoreEntry(_Tool):
-    """``type: vectorstore``: HoloDeck's search; see ``schema.INDEXED``."""
+    """``type: vectorstore``: HoloDeck's search; see ``INDEXED``."""
 
     type: Literal["vectorstore"]
     source: str
@@ -132,7 +132,7 @@ class VectorstoreEntry(_Tool):
 
 
 class HierarchicalDocumentEntry(_Tool):
-    """``type: hierarchical_document``: HoloDeck's search; see ``schema.INDEXED``."""
+    """``type: hierarchical_document``: HoloDeck's search; see ``INDEXED``."""
 
     type: Literal["hierarchical_document"]
     source: str
