@@ -9,16 +9,19 @@ ARG SOURCE_DATE_EPOCH
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
 COPY requirements/build.lock requirements/runtime.lock requirements/
-# Wheels are built in a separate environment, so that the image contains no build tool. Omitted: tests of packages, and
-# what only a C compiler reads.
-RUN python -m venv /opt/build \
+# Wheels are built in a separate environment, so that the image contains no build tool. Omitted: tests of packages, what
+# only a C compiler reads, and what only a debugger reads of compiled modules.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends binutils \
+ && python -m venv /opt/build \
  && /opt/build/bin/python -m pip install --require-hashes --requirement requirements/build.lock \
  && /opt/build/bin/python -m pip wheel --no-build-isolation --no-deps --require-hashes --requirement requirements/runtime.lock --wheel-dir /wheels \
  && python -m venv --without-pip /opt/agenteval \
  && python -m pip --python /opt/agenteval/bin/python install --no-compile --no-index --no-deps /wheels/*.whl \
  && cd /opt/agenteval/lib/python*/site-packages \
- && find . -depth -type d \( -name tests -o -path ./nltk/test -o -path ./joblib/test \) -exec rm -r {} + \
+ && find . -depth -type d \( -name tests -o -path ./nltk/test \) -exec rm -r {} + \
  && find . -type f \( -name '*.py[ix]' -o -name '*.pxd' -o -name '*.h' -o -name '*.a' \) -delete \
+ && find . -type f -name '*.so' ! -path '*.libs/*' -exec strip --strip-unneeded {} + \
  && /opt/agenteval/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/agenteval/lib \
  && find /opt/agenteval -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import certifi
 import pytest
 from tests.support import FOREIGN_VARIABLES, Ended
 
 from agenteval.cli import main as cli
 
 Command = Callable[..., Ended]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that call a model read all certificate authorities, which takes 25 ms; no test needs more than one."""
+    end = "-----END CERTIFICATE-----\n"
+    first, _, _ = certifi.contents().partition(end)
+    file = tmp_path_factory.mktemp("authorities") / "one.pem"
+    file.write_text(first + end, encoding="ascii")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(file))
+        patch.setenv("REQUESTS_CA_BUNDLE", str(file))
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """Fixtures that integration tests share with those of whole commands."""
 
-from tests.end_to_end.conftest import command
+from tests.end_to_end.conftest import command, one_authority
 
-__all__ = ["command"]
+__all__ = ["command", "one_authority"]

@@ -16,7 +16,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 # What imports the libraries that require omitted packages.
 USERS = (
     *("agenteval.agents.model.agent", "agenteval.agents.model.mcp", "agenteval.metrics.judges.deepeval"),
-    *("pydantic_ai.models.anthropic", "pydantic_ai.models.openai", "github", "rich.console"),
+    *("pydantic_ai.models.anthropic", "pydantic_ai.models.openai", "github", "rich.console", "rich.table"),
+    *("nltk.translate.meteor_score", "nltk.corpus.reader.wordnet", "pptx", "sacrebleu", "rouge_score.rouge_scorer"),
 )
 
 
