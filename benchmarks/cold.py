@@ -3,8 +3,9 @@
     python -m benchmarks.cold [--image NAME]
 
 Each program gets an empty directory and an empty cache, one after the other. agenteval is installed as the native
-action does it; its first case is a run of the quickstart example. With podman and an image, the image's layers are
-measured too. Fails if the image is more than 5 % larger than ``requirements/sizes.toml`` says.
+action does it; its first case is a run of the quickstart example. With podman and an image, the sizes of the image's
+layers, the time to unpack them, and the time of the first case in a container are measured too; a download is not.
+Fails if the image is more than 5 % larger than ``requirements/sizes.toml`` says.
 """
 
 from __future__ import annotations
@@ -114,8 +115,17 @@ def megabytes(folder: Path) -> float:
     return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()) / 1e6
 
 
-def image_sizes(name: str) -> list[tuple[float, float]]:
-    """Return the MB of each layer of an image above its base: unpacked, and compressed by gzip."""
+@dataclass(frozen=True)
+class Layer:
+    """A layer of an image: its MB, the MB that gzip makes of them, and the seconds to unpack these."""
+
+    unpacked_mb: float
+    compressed_mb: float
+    unpack_s: float
+
+
+def layers_of(name: str) -> list[Layer]:
+    """Return the layers of an image above its base."""
     [base] = json.loads(_podman("image", "inspect", _BASE))
     with tempfile.TemporaryDirectory(prefix="agenteval-image-") as folder:
         _podman("save", "--quiet", "--format", "docker-archive", "--output", f"{folder}/image.tar", name)
@@ -126,13 +136,29 @@ def image_sizes(name: str) -> list[tuple[float, float]]:
             return [_layer(archive, layer, Path(folder)) for layer in layers]
 
 
-def _layer(archive: tarfile.TarFile, layer: str, folder: Path) -> tuple[float, float]:
+def _layer(archive: tarfile.TarFile, layer: str, folder: Path) -> Layer:
     member = archive.extractfile(layer)
     assert member
     packed = folder / "layer.gz"
     with gzip.open(packed, "wb", compresslevel=6) as target:
         shutil.copyfileobj(member, target, 2**20)
-    return archive.getmember(layer).size / 1e6, packed.stat().st_size / 1e6
+    unpacked = folder / Path(layer).name
+    unpacked.mkdir()
+    start = time.monotonic()
+    subprocess.run(("tar", "--extract", "--gzip", "--file", packed, "--directory", unpacked), check=True)
+    unpack_s = time.monotonic() - start
+    return Layer(archive.getmember(layer).size / 1e6, packed.stat().st_size / 1e6, unpack_s)
+
+
+def first_case_s(name: str) -> float:
+    """Return the seconds of a container's start and its first case: a run of the quickstart example."""
+    start = time.monotonic()
+    _podman(
+        *("run", "--rm", "--network=none", f"--volume={SUITE.parent}:/suite:ro", "--workdir=/suite"),
+        *("--entrypoint=/opt/agenteval/bin/python", name, "-I", "-m", "agenteval"),
+        *("run", SUITE.name, "--out", "/tmp/report", "--quiet"),
+    )
+    return time.monotonic() - start
 
 
 def _podman(*arguments: str) -> str:
@@ -158,12 +184,12 @@ def main() -> int:
             f"| {way.name} | {' | '.join(f'{value:.1f}' for value in found) if found else '– | – | –'} |", flush=True
         )
     if options.image:
-        layers = image_sizes(options.image)
-        for number, (unpacked, compressed) in enumerate(layers, 1):
-            print(f"layer {number}: {unpacked:.1f} MB, compressed {compressed:.1f} MB")
+        layers = layers_of(options.image)
+        unpack_s, first_s = sum(layer.unpack_s for layer in layers), first_case_s(options.image)
+        print(f"container: {unpack_s:.1f} s to unpack, {first_s:.1f} s to start and for the first case")
         for name, size in (
-            ("image_mb", sum(unpacked for unpacked, _ in layers)),
-            ("image_compressed_mb", sum(compressed for _, compressed in layers)),
+            ("image_mb", sum(layer.unpacked_mb for layer in layers)),
+            ("image_compressed_mb", sum(layer.compressed_mb for layer in layers)),
         ):
             print(f"{name}: {size:.1f}, recorded {recorded[name]}")
             grown += [name] if size > recorded[name] * TOLERANCE else []

@@ -928,7 +928,9 @@ class TestProcess:
         bench.write([GEVAL], OLLAMA)
         ended = self.run(bench, tmp_path, self.MODULES)
 
-        assert {"deepeval", "ollama"} <= set(ended.stderr.split())
+        loaded = set(ended.stderr.split())
+        assert {"deepeval", "ollama"} <= loaded
+        assert "anthropic" not in loaded
 
 
 def contents(directory: Path) -> dict[str, bytes]:

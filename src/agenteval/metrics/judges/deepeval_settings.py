@@ -28,7 +28,7 @@ _OPTIONAL = "anthropic"
 
 
 @contextmanager
-def _without_optional() -> Iterator[None]:
+def without_optional() -> Iterator[None]:
     """Make the optional package of deepeval look as if it were not installed, unless it is imported already."""
     if _OPTIONAL in sys.modules:
         yield
@@ -54,7 +54,7 @@ def _rejected(error: ValidationError) -> ConfigError:
 
 os.environ.update(SETTINGS)
 try:
-    with _without_optional():
+    with without_optional():
         import deepeval as deepeval  # noqa: PLC0414 - for its checks
 except ValidationError as error:
     # It reads about 200 variables, LOG_LEVEL and TEMPERATURE among them.
