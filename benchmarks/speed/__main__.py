@@ -20,7 +20,7 @@ from benchmarks.speed.measure import Cost, ProgramError, median_cost, run
 from benchmarks.speed.outcome import check_outcome, read_outcome
 from benchmarks.speed.peers import PEERS, Environment, install
 from benchmarks.speed.programs import BARE, LIMIT_S, Program, environment, programs
-from benchmarks.speed.tables import cost_table, goal_table, ratio_table
+from benchmarks.speed.tables import cost_table, goal_table, ratio_table, reasons
 from benchmarks.speed.workloads import USUAL, W1_HUGE, Workload, write_inputs
 
 _RESULTS = Path(__file__).parents[1] / "RESULTS.md"
@@ -61,6 +61,7 @@ def main() -> int:
             cost_table(names, workloads, medians, problems, missing),
             ratio_table(names, workloads, medians),
             goal_table(goals(medians)),
+            *([f"Given up:\n\n{given_up}"] if (given_up := reasons(goals(medians))) else []),
             *_notices(measured, medians, problems, time.monotonic() - started),
         ]
     )

@@ -9,6 +9,20 @@ from benchmarks.speed.measure import Cost
 from benchmarks.speed.programs import BARE, OURS, PROMPTFOO, PYDANTIC
 from benchmarks.speed.workloads import ONE, VERSION, W1_HUGE, W1_LARGE, W1_SMALL, W2, W3, Workload
 
+_START = (
+    "nearly all of it is start-up. Half of that creates classes: more than 300 modules of agenteval contain about 300 "
+    "data classes, of 0.35 ms each in Python 3.11, and 100 models. A second run in the same process takes 0.02 s. "
+    "Moving the 1,095 imports that only type checkers need saved two modules, and no time"
+)
+_PER_CASE = (
+    "about 0.25 ms per case beside the start-up, in some thirty steps of which none takes more than 3 %: reading, "
+    "fingerprints, scores, the search for secrets, the journal and the digests that protect it, counts for the "
+    "summary and the gate, and four reports. Less needs fewer checks, or code for special cases"
+)
+_MEMORY = "a planned case takes 1.2 kB until the end: its texts, its names and four objects"
+# Why limits were given up, by workload.
+_GIVEN_UP = {ONE.key: _START, W1_SMALL.key: _START, W1_LARGE.key: _PER_CASE, W2.key: _PER_CASE, W3.key: _START}
+
 # Medians by key of the workload and name of the program
 Medians = Mapping[tuple[str, str], Cost]
 _Figure = Callable[[Cost], float]
@@ -16,12 +30,18 @@ _Figure = Callable[[Cost], float]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A limit of a figure. ``values``: the measured values by kind of agent; empty for an incomplete comparison."""
+    """A limit of a figure.
+
+    Attributes:
+        values: the measured values by kind of agent; empty for an incomplete comparison.
+        why: why the limit was given up, if it was.
+    """
 
     text: str
     limit: float
     unit: str
     values: Mapping[str, float]
+    why: str = ""
 
     @property
     def verdict(self) -> str:
@@ -43,7 +63,8 @@ def above_ideal(workload: Workload, cost: Cost) -> float:
 
 def _goals(medians: Medians) -> Iterator[Goal]:
     def absolute(workload: Workload, text: str, limit: float, unit: str, figure: _Figure) -> Goal:
-        return Goal(f"{workload.title}: {text}", limit, unit, _ours(medians, workload, figure))
+        values = _ours(medians, workload, figure)
+        return Goal(f"{workload.title}: {text}", limit, unit, values, _GIVEN_UP.get(workload.key, ""))
 
     def share(workload: Workload, peer: str, limit: float) -> Goal:
         text = f"{workload.title}: CPU, as a share of {peer}"
@@ -60,7 +81,7 @@ def _goals(medians: Medians) -> Iterator[Goal]:
     yield share(W1_LARGE, PYDANTIC, 1)
     yield share(W2, BARE, 0.4)
     memory = _growth(medians, lambda cost, _: cost.peak_mib)
-    yield Goal(f"{W1_HUGE.title}: peak memory, as a ratio to 10,000", 2, "×", memory)
+    yield Goal(f"{W1_HUGE.title}: peak memory, as a ratio to 10,000", 2, "×", memory, _MEMORY)
 
 
 def cpu_growth(medians: Medians) -> Mapping[str, float]:

@@ -70,6 +70,15 @@ def goal_table(goals: Iterable[Goal]) -> str:
     return _markdown(["goal", "limit", "measured", ""], rows)
 
 
+def reasons(goals: Iterable[Goal]) -> str:
+    """Return why limits that are missed were given up, each reason once; empty if there is none."""
+    texts: dict[str, list[str]] = {}
+    for goal in goals:
+        if goal.verdict == "missed" and goal.why:
+            texts.setdefault(goal.why, []).append(goal.text)
+    return "\n".join(f"* {'; '.join(found)}: {why}." for why, found in texts.items())
+
+
 def _values(goal: Goal) -> str:
     kinds = {name: name.rpartition(" ")[2] for name in goal.values}
     if len(kinds) == 1:

@@ -12,7 +12,7 @@ from benchmarks.speed.measure import Cost, ProgramError, median_cost, run
 from benchmarks.speed.outcome import Outcome, check_outcome
 from benchmarks.speed.peers import install
 from benchmarks.speed.programs import BARE, HTTP, PROMPTFOO, PYDANTIC, PYTHON, REPLAY, programs
-from benchmarks.speed.tables import cost_table, goal_table, ratio_table
+from benchmarks.speed.tables import cost_table, goal_table, ratio_table, reasons
 from benchmarks.speed.workloads import (
     ONE,
     USUAL,
@@ -49,6 +49,16 @@ def test_the_median_of_two_is_their_mean() -> None:
 @pytest.mark.parametrize(("cpu", "verdict"), [(0.25, "met"), (0.26, "missed")])
 def test_a_goal_is_met_up_to_its_limit(cpu: float, verdict: str) -> None:
     assert _goal({(ONE.key, REPLAY): Cost(cpu, 1, 50)}, "one case: CPU").verdict == verdict
+
+
+def test_what_was_given_up_has_its_reason_once() -> None:
+    goals = [
+        Goal("a", 1, "s", {BARE: 2}, "slow"),
+        Goal("b", 1, "s", {BARE: 2}, "slow"),
+        Goal("c", 3, "s", {BARE: 2}, "x"),
+    ]
+    assert reasons(goals) == "* a; b: slow."
+    assert reasons(goals[2:]) == ""
 
 
 def test_a_goal_must_hold_for_every_kind_of_agent() -> None:
