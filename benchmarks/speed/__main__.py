@@ -61,7 +61,7 @@ def main() -> int:
             cost_table(names, workloads, medians, problems, missing),
             ratio_table(names, workloads, medians),
             goal_table(goals(medians)),
-            *([f"Given up:\n\n{given_up}"] if (given_up := reasons(goals(medians))) else []),
+            *([f"Not pursued any more:\n\n{given_up}"] if (given_up := reasons(goals(medians))) else []),
             *_notices(measured, medians, problems, time.monotonic() - started),
         ]
     )

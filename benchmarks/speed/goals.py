@@ -10,7 +10,7 @@ from benchmarks.speed.programs import BARE, OURS, PROMPTFOO, PYDANTIC
 from benchmarks.speed.workloads import ONE, VERSION, W1_HUGE, W1_LARGE, W1_SMALL, W2, W3, Workload
 
 _START = (
-    "nearly all of it is start-up. Half of that creates classes: more than 300 modules of agenteval contain about 300 "
+    "nearly all of it is start-up. Half of that creates classes: more than 300 modules of agenteval have about 300 "
     "data classes, of 0.35 ms each in Python 3.11, and 100 models. A second run in the same process takes 0.02 s. "
     "Moving the 1,095 imports that only type checkers need saved two modules, and no time"
 )
@@ -20,7 +20,7 @@ _PER_CASE = (
     "summary and the gate, and four reports. Less needs fewer checks, or code for special cases"
 )
 _MEMORY = "a planned case takes 1.2 kB until the end: its texts, its names and four objects"
-# Why limits were given up, by workload.
+# Why limits are not pursued any more, by workload.
 _GIVEN_UP = {ONE.key: _START, W1_SMALL.key: _START, W1_LARGE.key: _PER_CASE, W2.key: _PER_CASE, W3.key: _START}
 
 # Medians by key of the workload and name of the program
@@ -34,7 +34,7 @@ class Goal:
 
     Attributes:
         values: the measured values by kind of agent; empty for an incomplete comparison.
-        why: why the limit was given up, if it was.
+        why: why the limit is not pursued any more, if it is not.
     """
 
     text: str

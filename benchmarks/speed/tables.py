@@ -71,7 +71,7 @@ def goal_table(goals: Iterable[Goal]) -> str:
 
 
 def reasons(goals: Iterable[Goal]) -> str:
-    """Return why limits that are missed were given up, each reason once; empty if there is none."""
+    """Return the reasons of the goals that are missed, each once; empty without any."""
     texts: dict[str, list[str]] = {}
     for goal in goals:
         if goal.verdict == "missed" and goal.why:
