@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests start many processes, which would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
+# Tests wait for other processes for a quarter of their time, so there is one more worker than cores.
+export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation
 
 .PHONY: demo help test checks tests test-peers test-frameworks peers peers-holodeck bench bench-cold bench-gate bench-reliability schemas reference pictures actions prose docs changelog dist lock fuzz \
