@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -146,15 +148,18 @@ def test_every_import_of_it_comes_after_its_settings() -> None:
 class TestOptionalPackages:
     """deepeval imports anthropic wherever it is installed; agenteval imports it for judges of that provider alone."""
 
-    def test_a_package_is_hidden_for_a_while(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_is_hidden_for_a_while_and_from_one_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, "anthropic", raising=False)
-        with without_optional(), pytest.raises(ModuleNotFoundError):
-            import_module("anthropic")
-        assert "anthropic" not in sys.modules
+        before = list(sys.meta_path)
+        with without_optional(), ThreadPoolExecutor(1) as other:
+            with pytest.raises(ModuleNotFoundError):
+                import_module("anthropic")
+            assert other.submit(find_spec, "anthropic").result() is not None
+        assert sys.meta_path == before
+        assert find_spec("anthropic") is not None
 
     def test_one_that_is_used_already_stays(self, monkeypatch: pytest.MonkeyPatch) -> None:
         used = ModuleType("anthropic")
         monkeypatch.setitem(sys.modules, "anthropic", used)
         with without_optional():
             assert import_module("anthropic") is used
-        assert sys.modules["anthropic"] is used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,18 +28,27 @@ SETTINGS = {
 _OPTIONAL = "anthropic"
 
 
+class _Hidden:
+    """A finder of modules that denies the optional package of deepeval to one thread."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        if name == _OPTIONAL and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(f"{name} is not imported with deepeval", name=name)
+
+
 @contextmanager
 def without_optional() -> Iterator[None]:
     """Make the optional package of deepeval look as if it were not installed, unless it is imported already."""
-    if _OPTIONAL in sys.modules:
-        yield
-        return
-    # As documented for `import`: None ends the search with ModuleNotFoundError.
-    sys.modules[_OPTIONAL] = None  # type: ignore[assignment]
+    hidden = _Hidden()
+    # A new list each time: other threads may be searching in the old one.
+    sys.meta_path = [hidden, *sys.meta_path]
     try:
         yield
     finally:
-        del sys.modules[_OPTIONAL]
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not hidden]
 
 
 def _rejected(error: ValidationError) -> ConfigError:
