@@ -12,6 +12,7 @@ from scripts.pictures.ink import LINE_HEIGHT, MONO_WIDTH, Canvas, Span, cells, l
 
 from agenteval.report.view import view
 from agenteval.report.view.run_page import RunPage, make_run_page
+from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseResult, SuiteResult, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
 from agenteval.results.model import Results
@@ -26,7 +27,7 @@ def page_picture(results: Results, theme: str, title: str) -> str:
     """Return the picture of the page of a compared run in which a case needs attention."""
     if results.gate is None:
         raise ValueError("the run has no gate")
-    page = make_run_page(results, view.view_of(results.gate, results))
+    page = make_run_page(results, view.view_of(results.gate, results), InMemory())
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
     rows = [
         _Row(suite, case, compared.get(case.id))

@@ -172,6 +172,44 @@ def test_reports_are_the_same_in_whatever_order_cases_end(
     found = [KINDS[kind](f"{kind} {number}", SUITES[number >= split]) for number, kind in enumerate(kinds)]
     order = chance.sample(range(len(found)), chance.randint(0, len(found)))
     unfinished = {position for position in order if kinds[position] == "lost" and chance.random() < 0.5}
+    whole, held = both_reports(found, order, unfinished, most)
+    # What lists cases ends where no more of them are held.
+    listing = {"summary.md", "comment.md", "table.txt", "annotations"} if most <= len(found) else set()
+    assert {name: whole[name] for name in whole.keys() - listing} == {
+        name: held[name] for name in held.keys() - listing
+    }
+
+
+@pytest.mark.parametrize("kind", ["costly", "failed", "lost"])
+@pytest.mark.parametrize("suites", [SUITES[:1], SUITES])
+def test_reports_of_a_run_whose_cases_are_not_all_held(suites: Sequence[str], kind: str) -> None:
+    found = [KINDS[kind](f"{kind} {number}", suites[number % len(suites)]) for number in range(6)]
+    whole, held = both_reports(found, range(6), set(), most=2)
+    listing = {"summary.md", "comment.md", "table.txt"}
+    assert {name: whole[name] for name in whole.keys() - listing} == {
+        name: held[name] for name in held.keys() - listing
+    }
+    for name in listing:
+        assert whole[name].splitlines()[0] == held[name].splitlines()[0]
+
+
+def test_cases_that_tell_too_much_have_no_cause() -> None:
+    found = [
+        runs.case(f"case {number}", "failed", [{"numeric": 0.1}], f"answer {number}", SUITES[0])
+        for number in range(9)
+    ]
+    _, held = both_reports(found, range(9), set(), most=2)
+    assert "9 of 9 cases failed — 4 for the same reason\n" in held["comment.md"].decode()
+    assert (
+        "| ❌ | <b>case 4</b>, <b>case 5</b> and 3 more |  | failed: report.html tells why |"
+        in held["comment.md"].decode()
+    )
+
+
+def both_reports(
+    found: Sequence[CaseResult], order: Sequence[int], unfinished: set[int], most: int
+) -> list[dict[str, Any]]:
+    """The reports of a run whose cases are all held in memory, and of one that holds only so many in full."""
     policy = GatePolicy(quarantine=(Quarantine("*3", date(2027, 1, 1)),))
     with (
         tempfile.TemporaryDirectory() as place,
@@ -188,10 +226,8 @@ def test_reports_are_the_same_in_whatever_order_cases_end(
             directory.mkdir()
             kept_cases, results = run_of(directory, kept, found, order, unfinished)
             said.append(reports(directory, kept_cases, results, policy))
-        # What lists cases by name ends where no more of them are held.
-        same = said[0].keys() - (set() if most > len(found) else {"summary.md", "comment.md", "table.txt"})
-        assert {name: said[0][name] for name in same} == {name: said[1][name] for name in same}
         assert len(read_results(directory).pool[0].cases) == len(order)
+        return said
 
 
 def test_what_no_report_lists_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +238,7 @@ def test_what_no_report_lists_is_not_held(monkeypatch: pytest.MonkeyPatch) -> No
     for position in order:
         held.add(position, KINDS[kinds[position]](f"{kinds[position]} {position}", SUITES[0]))
     found = {item.name: item for item in held.cases(range(400))}
-    in_full = [name for name, item in found.items() if item.iterations and item.iterations[0].turns[0].response]
+    in_full = [name for name, item in found.items() if item.iterations and item.iterations[0].turns[0].input]
     assert in_full == ["passed 0", "passed 1", "passed 2", "failed 100", "failed 101", "failed 102"]
     failed = {f"failed {number}" for number in range(100, 200)}
     passed = {"passed 0", "passed 1", "passed 2", "partly 300", "partly 301", "passed 350"}

@@ -67,7 +67,7 @@ def render(
     metrics = results.summary.metrics
     yield from generate(
         _FILES,
-        page=make_run_page(results, gate),
+        page=make_run_page(results, gate, archive),
         # The cases precede the parts with their figures, because each case is read only once.
         chunks=chunks(results, archive, survey, limit),
         survey=survey,

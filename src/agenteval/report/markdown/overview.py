@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agenteval.core.text.escape import address, markdown_inline
 from agenteval.report.presentation import Links, Presentation
 from agenteval.report.view.cause_rows import cause_row
-from agenteval.report.view.causes import Cause, causes_of
+from agenteval.report.view.causes import Cause, causes_of, largest_cause
 from agenteval.report.view.heading import heading_of
 from agenteval.report.view.integrity import rules_matter
 from agenteval.report.view.view import GateView, money
@@ -60,12 +60,12 @@ def _broke(results: Results, causes: Sequence[Cause]) -> str:
 
 
 def _told(kind: str, causes: Sequence[Cause]) -> str:
-    amount, most = sum(len(cause.cases) for cause in causes), max(len(cause.cases) for cause in causes)
+    amount, largest = sum(len(cause.cases) for cause in causes), largest_cause(causes)
     if kind == "fell":
         row = cause_row(causes[0])
         return markdown_inline(f"{row.names[0]}: {row.before} → {row.now}")
     words = {"error": " could not be run", "maybe": " maybe chance"}.get(kind, "")
-    same = f", {most:,} for the same reason" if most > 1 and not words else ""
+    same = f", {len(largest.cases):,} for the same reason" if largest is not None and not words else ""
     return f"<b>{amount:,}</b>{words}{same}"
 
 

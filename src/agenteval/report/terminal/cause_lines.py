@@ -12,7 +12,7 @@ from agenteval.report.terminal.lines import BLANK, LONGEST_NAME, Line, Part, Sty
 from agenteval.report.terminal.turn_lines import turn_lines
 from agenteval.report.view import view
 from agenteval.report.view.case_kinds import KINDS, Kind
-from agenteval.report.view.causes import Cause, Finding, Tries, is_about
+from agenteval.report.view.causes import Cause, Finding, Tries, is_about, largest_cause
 from agenteval.report.view.run_cost import base_name
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.comparison import ComparedCase
@@ -145,12 +145,11 @@ def _title(kind: Kind, causes: Sequence[Cause]) -> str:
 
 def _together(causes: Sequence[Cause]) -> str:
     """Return how many of the cases have one cause."""
-    largest = max(causes, key=lambda cause: len(cause.cases))
-    amount = len(largest.cases)
-    if amount < 2:
+    largest = largest_cause(causes)
+    if largest is None:
         return ""
     what = "with the same answer" if largest.by == "answer" else "for the same reason"
-    return f", all {what}" if len(causes) == 1 else f", {amount:,} {what}"
+    return f", all {what}" if len(causes) == 1 else f", {len(largest.cases):,} {what}"
 
 
 def _names(found: Sequence[Finding]) -> str:

@@ -91,7 +91,7 @@ class Finding:
         path: the suite; with ``line``, the place of the case.
         wrong: what went wrong first, if anything did.
         before: passed tries of the base or the earlier runs; ``None`` if they are unknown.
-        now: passed tries of this run and of its re-runs; ``None`` for a removed case.
+        now: passed tries of this run and of its re-runs; ``None`` for a removed case, and if they are unknown.
         answer: the wrong answer, at most 200 characters; ``None`` without one.
         answer_hash: of the whole answer.
         fell_with: for the kind ``fell``, the metric whose mean fell.
@@ -152,6 +152,11 @@ class Cause:
         return KINDS[self.kind].attention
 
     @property
+    def is_common(self) -> bool:
+        """Whether its cases have more in common than their kind; of a large run, not every case tells its cause."""
+        return self.by != "kind" or self.kind not in _EXPLAINED
+
+    @property
     def text(self) -> str:
         """What went wrong first, with its turn: ``turn 1: cancel_order was not called``."""
         return f"turn {self.turn}: {self.words}" if self.turn else self.words
@@ -204,7 +209,13 @@ def by_cause(findings: Iterable[Finding], fallen: Iterable[ComparedMetric] = ())
         groups.setdefault(_key(found, answers), []).append(found)
     causes = [_cause(key, tuple(cases), metrics) for key, cases in groups.items()]
     order = list(KINDS)
-    return tuple(sorted(causes, key=lambda cause: (order.index(cause.kind), -len(cause.cases))))
+    return tuple(sorted(causes, key=lambda cause: (order.index(cause.kind), not cause.is_common, -len(cause.cases))))
+
+
+def largest_cause(causes: Iterable[Cause]) -> Cause | None:
+    """Return the cause that most cases have; ``None`` if no cause is common to several cases."""
+    common = [cause for cause in causes if cause.is_common and len(cause.cases) > 1]
+    return max(common, key=lambda cause: len(cause.cases)) if common else None
 
 
 def finding(
@@ -294,6 +305,9 @@ def _cause(key: _Key, cases: tuple[Finding, ...], metrics: Mapping[str, Compared
     words, turn = KINDS[key.kind].words, None
     if key.by == "answer":
         words = _same_answer(cases[0].answer or "")
+    elif key.by == "kind" and key.kind in _EXPLAINED and all(found.now is None for found in cases):
+        # The case was too much to be held in memory.
+        words = f"{words}: report.html tells why"
     elif key.by in {"error", "reason"}:
         first, turns = cases[0].wrong, {found.wrong.turn for found in cases if found.wrong}
         words, turn = first.words if first else words, turns.pop() if len(turns) == 1 else None
@@ -337,7 +351,8 @@ def _tries(
     if proof is not None and proof.current.of and proof.control.of:
         return _passed(proof.control), _passed(proof.current)
     statuses = [iteration.status for iteration in case.iterations]
-    return _earlier(compared) if compared else None, Tries(statuses.count("passed"), len(statuses))
+    now = Tries(statuses.count("passed"), len(statuses)) if statuses else None
+    return _earlier(compared) if compared else None, now
 
 
 def _passed(failures: FailedOf) -> Tries:

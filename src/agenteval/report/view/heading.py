@@ -11,7 +11,7 @@ from agenteval.core.text.escape import one_line
 from agenteval.report.view import view
 from agenteval.report.view.baseline_notes import smallest_drops
 from agenteval.report.view.case_kinds import KINDS, Kind
-from agenteval.report.view.causes import Cause
+from agenteval.report.view.causes import Cause, largest_cause
 from agenteval.report.view.run_cost import base_name
 from agenteval.report.view.view import GateView, count
 from agenteval.results.comparison import ComparedResource, Comparison
@@ -336,9 +336,8 @@ def _of_agent(cause: Cause) -> bool:
 
 def _shared(causes: Sequence[Cause]) -> str:
     """Return how many cases have the same cause."""
-    largest = max(causes, key=lambda cause: len(cause.cases))
-    most = len(largest.cases)
-    if most < 2:
+    largest = largest_cause(causes)
+    if largest is None:
         return ""
-    who = "all" if len(causes) == 1 else f"{most:,}"
+    who = "all" if len(causes) == 1 else f"{len(largest.cases):,}"
     return f" — {who} give the same answer now" if largest.by == "answer" else f" — {who} for the same reason"

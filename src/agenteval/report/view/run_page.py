@@ -19,6 +19,7 @@ from agenteval.report.view.run_cost import base_name, run_cost
 from agenteval.report.view.run_metrics import Metric, run_metrics
 from agenteval.report.view.run_setup import run_setup
 from agenteval.report.view.view import GateView
+from agenteval.results.archive import Archive
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
 from agenteval.results.verdict import Verdict
@@ -68,12 +69,13 @@ class RunPage:
         return any(metric.baseline is not None for metric in self.metrics)
 
 
-def make_run_page(results: Results, gate: GateView) -> RunPage:
+def make_run_page(results: Results, gate: GateView, archive: Archive) -> RunPage:
     """Return the content of the page without the cases.
 
     Args:
         results: the run.
         gate: the gate's decision.
+        archive: access to all cases of the run.
     """
     heading = heading_of(results, gate, causes_of(results))
     notices = (
@@ -94,7 +96,7 @@ def make_run_page(results: Results, gate: GateView) -> RunPage:
         criteria=_criteria(results),
         goals=goals(results),
         cost=run_cost(results),
-        setup=run_setup(results),
+        setup=run_setup(results, {suite.path: archive.counts(suite).total() for suite in results.suites}),
         version=results.tool.version,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agenteval.core.text.escape import one_line
 from agenteval.report.view import view
@@ -19,12 +19,17 @@ _MOST_ROWS = 200
 _LONGEST = 80
 
 
-def run_setup(results: Results) -> tuple[Part, ...]:
-    """Return the parts about the making of the run; empty ones are left out."""
+def run_setup(results: Results, sizes: Mapping[str, int]) -> tuple[Part, ...]:
+    """Return the parts about the making of the run; empty ones are left out.
+
+    Args:
+        results: the run.
+        sizes: number of cases by path of the suite, as far as it is known.
+    """
     parts = (
         Part("the-run", "The run", facts=tuple(_known(_run(results)))),
         _baseline(results.comparison, results.run.started_at) if results.comparison else Part("baseline", "Baseline"),
-        _suites(results),
+        _suites(results, sizes),
         Part("limits", "Selection and limits", facts=tuple(_known(_limits(results.run.coverage)))),
         _rules(results),
         _differences(results),
@@ -73,8 +78,9 @@ def _baseline(comparison: Comparison, now: str) -> Part:
     )
 
 
-def _suites(results: Results) -> Part:
-    rows = ((suite.name, suite.path, suite.format, f"{len(suite.cases):,}") for suite in results.suites)
+def _suites(results: Results, sizes: Mapping[str, int]) -> Part:
+    numbers = {path: f"{size:,}" for path, size in sizes.items()}
+    rows = ((suite.name, suite.path, suite.format, numbers.get(suite.path, "")) for suite in results.suites)
     return Part("suites", "Suites", tables=(table("", ("Suite", "File", "Format", "#Cases"), rows, _MOST_ROWS),))
 
 

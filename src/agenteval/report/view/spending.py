@@ -28,7 +28,9 @@ class Spent:
 
 def spending(results: Results) -> tuple[Spent, ...]:
     """Return the lines; those without a value are left out."""
-    return tuple(_compared(results)) + tuple(_totals(results)) + tuple(_cases([case for _, case in results.cases()]))
+    # Of a large run, not all cases are in memory: which were slow, and what they cost, is in the HTML report.
+    cases = [case for _, case in results.cases()] if view.has_all_cases(results) else []
+    return (*_compared(results), *_totals(results, cases), *_cases(cases))
 
 
 def _compared(results: Results) -> Iterator[Spent]:
@@ -43,14 +45,11 @@ def _compared(results: Results) -> Iterator[Spent]:
         )
 
 
-def _totals(results: Results) -> Iterator[Spent]:
+def _totals(results: Results, cases: Sequence[CaseResult]) -> Iterator[Spent]:
     usage = results.summary.usage
-    cases = [case for _, case in results.cases()]
     judges = sum(score.cost_usd or 0.0 for case in cases for score in case.scores)
-    # Of a large run, not all cases are in memory, and their costs are unknown.
-    is_whole = len(cases) == results.summary.cases
     if usage.cost_usd:
-        split = f"judges {view.money(judges)}" if judges and is_whole else ""
+        split = f"judges {view.money(judges)}" if judges else ""
         yield Spent("cost", view.money(usage.cost_usd), note=split)
     if usage.input_tokens or usage.output_tokens:
         yield Spent("tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out")

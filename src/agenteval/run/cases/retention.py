@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from agenteval.report.size_limits import SUMMARY_LEVELS
+from agenteval.report.view.alike import alike
 from agenteval.results.archive import outline, without_texts
-from agenteval.results.case import CaseResult, TurnResult
+from agenteval.results.case import CaseResult, IterationResult, Score, TurnResult
+from agenteval.results.shortening import whole_answer
 
 #: No report lists more cases.
 MOST_SHOWN = max(level.max_rows for level in SUMMARY_LEVELS)
@@ -50,8 +53,9 @@ class ShownOnly:
     """Keeps only what reports show, for runs without a baseline.
 
     Reports list the first cases that did not pass and the first that passed; the rule keeps as many of each as a
-    report can list. Of other cases that reports count it keeps outlines: cases that did not pass or that the
-    configuration names, cases with a failed metric, and one case for each number of iterations.
+    report can list. Of other cases that reports count it keeps parts: of cases that did not pass, what tells their
+    cause, as long as not too many tell something else; of cases with a failed metric and of one case for each number
+    of iterations, the scores; of further ones, and of those that the configuration names, name and result.
 
     Args:
         is_quarantined_by_name: returns whether the configuration names a case.
@@ -62,6 +66,8 @@ class ShownOnly:
         self._iterations: set[int] = set()
         self._passed, self._not_passed = _Lowest(MOST_SHOWN), _Lowest(MOST_SHOWN)
         self._cases: dict[int, CaseResult] = {}
+        # What went wrong in iterations, each once: in a run that fails as a whole, all cases tell the same.
+        self._wrong: dict[bytes, list[IterationResult]] = {}
 
     def add(self, position: int, case: CaseResult) -> None:
         """Add a finished case."""
@@ -81,10 +87,28 @@ class ShownOnly:
     def _outline(self, case: CaseResult) -> CaseResult | None:
         """Return the parts of a case that reports count; ``None`` if they count nothing of it."""
         number = len(case.iterations)
+        if case.status != "passed" and (told := self._told(case.iterations)) is not None:
+            self._iterations.add(number)
+            return case.model_copy(update={"iterations": told})
         if number not in self._iterations or _has_broken_score(case):
             self._iterations.add(number)
             return without_texts(case)
         return outline(case) if case.status != "passed" or self._is_quarantined_by_name(case) else None
+
+    def _told(self, iterations: Sequence[IterationResult]) -> list[IterationResult] | None:
+        """Return what reports need to find the cause of a case that did not pass: its answers, scores and errors.
+
+        Cases that tell the same share it. Returns ``None`` if too many cases tell something else.
+        """
+        told = [
+            iteration.model_copy(update={"turns": [_told_turn(turn) for turn in iteration.turns]})
+            for iteration in iterations
+        ]
+        text = b"".join(iteration.model_dump_json().encode("utf-8", "backslashreplace") for iteration in told)
+        key = hashlib.blake2b(text, digest_size=16).digest()
+        if key not in self._wrong and len(self._wrong) >= MOST_SHOWN:
+            return None
+        return self._wrong.setdefault(key, told)
 
 
 class _Lowest:
@@ -140,6 +164,27 @@ def _shortened_turn(turn: TurnResult) -> TurnResult:
             "scores": scores,
         }
     )
+
+
+def _told_turn(turn: TurnResult) -> TurnResult:
+    """Return a turn without what differs between cases with the same cause, and with shortened texts."""
+    whole, short = whole_answer(turn), _shortened_turn(turn)
+    return short.model_copy(
+        update={
+            "input": "",
+            "ground_truth": None,
+            "latency_ms": None,
+            "usage": None,
+            "tool_calls": [],
+            "scores": [_told_score(score) for score in short.scores],
+            "shortened": {"response": whole} if whole else {},
+        }
+    )
+
+
+def _told_score(score: Score) -> Score:
+    reason = None if score.reason is None else alike(score.reason)
+    return score.model_copy(update={"reason": reason, "duration_ms": None, "cost_usd": None})
 
 
 def _beginning(text: str | None) -> str | None:

@@ -186,7 +186,7 @@ def _name(node: Any) -> str:
 
 
 def test_the_head_has_the_facts_and_the_setup_the_baseline() -> None:
-    page = make_run_page(*_parts(samples.regressed()))
+    page = make_run_page(*_parts(samples.regressed()), InMemory())
     assert dict(page.facts) == {
         "Passed": "3 of 6 (50%)", "Mean score": "0.61", "Time": "3.2 s", "Compared with": "main 89abcde, 1 day old",
         "This run": "refs/pull/7/merge, 0123456, 2026-11-21 10:00 UTC",
@@ -213,7 +213,7 @@ def test_a_metric_shows_its_change_and_interval() -> None:
     ]
     compared = comparison.model_copy(update={"metrics": metrics})
     sample = replace(sample, results=sample.results.model_copy(update={"comparison": compared}))
-    drawn, plain = make_run_page(*_parts(sample)).metrics[:2]
+    drawn, plain = make_run_page(*_parts(sample), InMemory()).metrics[:2]
     assert (drawn.change, drawn.range, drawn.p) == ("-0.25", "-0.40 to -0.10", "< 0.001")
     assert drawn.interval is not None
     assert drawn.interval.title == "change -0.25 (-0.40 to -0.10)"
@@ -222,11 +222,11 @@ def test_a_metric_shows_its_change_and_interval() -> None:
 
 
 def test_a_metric_tells_what_its_numbers_mean_and_which_cases_broke() -> None:
-    metric = make_run_page(*_parts(samples.regressed())).metrics[0]
+    metric = make_run_page(*_parts(samples.regressed()), InMemory()).metrics[0]
     assert metric.finding == "1 case broke; fell"
     assert dict(metric.meanings)["1.00 → 0.75"] == "the means of the cases that both runs scored"
     assert "p " not in dict(metric.meanings)
-    assert make_run_page(*_parts(samples.green())).metrics[0].meanings == (
+    assert make_run_page(*_parts(samples.green()), InMemory()).metrics[0].meanings == (
         ("mean 1.00", "the mean of all 3 scores of this run"),
         ("passed 100%", "the share of scores at or above their threshold"),
     )
@@ -252,7 +252,7 @@ def test_the_page_explains_a_change_of_the_cost(cost: float, tokens: float, told
         for name, change in changes.items()
     ]
     compared = comparison.model_copy(update={"policy": {"resources": resources}})
-    page = make_run_page(sample.results.model_copy(update={"comparison": compared}), sample.gate)
+    page = make_run_page(sample.results.model_copy(update={"comparison": compared}), sample.gate, InMemory())
     assert "".join(page.cost.paragraphs).startswith(told)
     assert bool(page.cost.paragraphs) is bool(told)
     assert dict(page.facts)["Time"] == "3.2 s (+50% an answer)"
@@ -295,7 +295,7 @@ def _parts(sample: Sample) -> tuple[Results, GateView]:
 )
 def test_the_page_has_the_verdict_of_the_gate(verdict: Verdict, state: str) -> None:
     results, gate = _parts(samples.broken())
-    page = make_run_page(results, replace(gate, verdict=verdict))
+    page = make_run_page(results, replace(gate, verdict=verdict), InMemory())
     assert (page.verdict, page.state, page.headline) == (verdict, state, "interrupted: 2 errors")
 
 
