@@ -155,10 +155,11 @@ def findings(file: Path, text: str) -> list[Finding]:
 
 
 def files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the text files at some paths; directories are searched."""
+    """Yield the text files at some paths; directories are searched, except for hidden ones."""
     for path in paths:
         if path.is_dir():
-            yield from (file for file in sorted(path.rglob("*")) if file.is_file() and file.suffix in SUFFIXES)
+            found = (file for file in sorted(path.rglob("*")) if file.is_file() and file.suffix in SUFFIXES)
+            yield from (file for file in found if not any(part[0] == "." for part in file.relative_to(path).parts))
         else:
             yield path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts.prose import findings, main
+from scripts.prose import files, findings, main
 
 FILE = Path("file.md")
 
@@ -46,3 +46,11 @@ def test_paths_are_searched_and_the_status_tells(tmp_path: Path, capsys: pytest.
     assert main([str(tmp_path)]) == 1
     assert "page.md:1: 'nobody knows'" in capsys.readouterr().out
     assert main([str(tmp_path / "missing")]) == 2
+
+
+def test_installations_of_others_are_not_searched(tmp_path: Path) -> None:
+    own = tmp_path / "own.md"
+    for file in (own, tmp_path / ".peers" / "theirs.md"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"\xa4")
+    assert list(files([tmp_path])) == [own]
