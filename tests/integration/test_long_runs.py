@@ -193,17 +193,24 @@ def test_reports_of_a_run_whose_cases_are_not_all_held(suites: Sequence[str], ki
         assert whole[name].splitlines()[0] == held[name].splitlines()[0]
 
 
-def test_cases_that_tell_too_much_have_no_cause() -> None:
+def test_one_reason_for_many_answers_is_one_cause() -> None:
     found = [
         runs.case(f"case {number}", "failed", [{"numeric": 0.1}], f"answer {number}", SUITES[0])
-        for number in range(9)
+        for number in range(12)
     ]
-    _, held = both_reports(found, range(9), set(), most=2)
-    assert "9 of 9 cases failed — 4 for the same reason\n" in held["comment.md"].decode()
-    assert (
-        "| ❌ | <b>case 4</b>, <b>case 5</b> and 3 more |  | failed: report.html tells why |"
-        in held["comment.md"].decode()
-    )
+    whole, held = both_reports(found, range(12), set(), most=2)
+    assert whole["report.html"] == held["report.html"]
+    assert "12 of 12 cases failed — all for the same reason\n" in held["comment.md"].decode()
+
+
+def test_cases_that_tell_too_much_have_no_cause() -> None:
+    letters = "abcdefghijkl"
+    found = [KINDS["lost"](f"case {letter}", SUITES[0]) for letter in letters]
+    found = [_with_turn(case, error=f"no {letter}") for case, letter in zip(found, letters, strict=True)]
+    _, held = both_reports(found, range(12), set(), most=2)
+    comment = held["comment.md"].decode()
+    assert "for the same reason" not in comment
+    assert "| 🔌 | <b>case g</b>, <b>case h</b> and 4 more |  | could not be run: report.html tells why |" in comment
 
 
 def both_reports(

@@ -98,15 +98,19 @@ class ShownOnly:
     def _told(self, iterations: Sequence[IterationResult]) -> list[IterationResult] | None:
         """Return what reports need to find the cause of a case that did not pass: its answers, scores and errors.
 
-        Cases that tell the same share it. Returns ``None`` if too many cases tell something else.
+        Cases that tell the same share it. Without the answers if too many differ; ``None`` if too many still do.
         """
-        told = [
-            iteration.model_copy(update={"turns": [_told_turn(turn) for turn in iteration.turns]})
-            for iteration in iterations
-        ]
+        told = [_with_turns(iteration, _told_turn) for iteration in iterations]
+        found = self._shared(told, MOST_SHOWN)
+        if found is None:
+            found = self._shared([_with_turns(iteration, _without_answer) for iteration in told], 2 * MOST_SHOWN)
+        return found
+
+    def _shared(self, told: list[IterationResult], most: int) -> list[IterationResult] | None:
+        """Return what an earlier case has told alike, else this; ``None`` if so many have told something else."""
         text = b"".join(iteration.model_dump_json().encode("utf-8", "backslashreplace") for iteration in told)
         key = hashlib.blake2b(text, digest_size=16).digest()
-        if key not in self._wrong and len(self._wrong) >= MOST_SHOWN:
+        if key not in self._wrong and len(self._wrong) >= most:
             return None
         return self._wrong.setdefault(key, told)
 
@@ -180,6 +184,14 @@ def _told_turn(turn: TurnResult) -> TurnResult:
             "shortened": {"response": whole} if whole else {},
         }
     )
+
+
+def _with_turns(iteration: IterationResult, change: Callable[[TurnResult], TurnResult]) -> IterationResult:
+    return iteration.model_copy(update={"turns": [change(turn) for turn in iteration.turns]})
+
+
+def _without_answer(turn: TurnResult) -> TurnResult:
+    return turn.model_copy(update={"response": None, "shortened": {}})
 
 
 def _told_score(score: Score) -> Score:
