@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Tests start many processes, which would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for other processes for a quarter of their time, so there is one more worker than cores.
-export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation
 
 .PHONY: demo help test checks tests test-peers test-frameworks peers peers-holodeck bench bench-cold bench-gate bench-reliability schemas reference pictures actions prose docs changelog dist lock fuzz \
@@ -41,17 +41,17 @@ checks: $(VENV)/.dev
 	$(if $(FAST),,$(BIN)/python -m scripts.prose)
 
 tests: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=15 --durations-min=5 $(if $(FAST),$(FAST_TESTS),$(if $(LONG),--hypothesis-profile=long,-m "not long"))
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=15 --durations-min=5 $(if $(FAST),$(FAST_TESTS),$(if $(LONG),--hypothesis-profile=long,-m "not long"))
 
 # Run the tests against independent programs. Needs npm, and Debian's cmark-gfm and Chromium. With AGENTEVAL_IMAGE, tests the
 # built image too.
 test-peers: $(VENV)/.dev peers
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=30 --durations-min=3 tests/peers
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=30 --durations-min=3 tests/peers
 
 FRAMEWORKS := $(basename $(notdir $(wildcard requirements/frameworks/*.in)))
 # Run AgentCI suites on agents of the really installed frameworks, each in an environment below .venv-frameworks.
 test-frameworks: $(VENV)/.dev $(FRAMEWORKS:%=.venv-frameworks/%/.done)
-	$(BIN)/python -m pytest -n auto --durations=10 tests/frameworks
+	$(BIN)/python -m pytest -n $(WORKERS) --durations=10 tests/frameworks
 
 .venv-frameworks/%/.done: requirements/frameworks/%.txt $(VENV)/.dev
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)

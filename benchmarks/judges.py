@@ -10,24 +10,22 @@ takes more than 1.1 times as long, or if a judge was not asked.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-LATENCY_S = 0.2
+from benchmarks.speed.measure import run
+from benchmarks.speed.programs import LIMIT_S
+from benchmarks.speed.server import serving
+from benchmarks.speed.workloads import LATENCY_S
+
 MOST = 1.1
 _JUDGES = 3
-_ROOT = Path(__file__).parents[1]
 _SUITE = """\
 name: judges
-model: {{provider: openai, name: gpt-4o-mini, endpoint: "{url}"}}
+model: {{provider: openai, name: gpt-4o-mini, endpoint: "{url}v1"}}
 instructions: {{inline: none}}
 evaluations:
   metrics:
@@ -47,7 +45,7 @@ def main() -> int:
     options = parser.parse_args()
     print("| calls at the same time | shortest possible | taken | ratio | CPU |\n|--:|--:|--:|--:|--:|")
     ratios = []
-    with _model() as url:
+    with serving("judge") as url:
         for at_once in options.concurrency:
             taken_s, cpu_s = _run(url, options.cases, at_once)
             shortest_s = options.cases * _JUDGES / at_once * LATENCY_S
@@ -71,69 +69,22 @@ def _run(url: str, cases: int, at_once: int) -> tuple[float, float]:
         (folder / "cases.yaml").write_text("\n".join(lines), encoding="utf-8")
         answers = [json.dumps({"case": f"c{number}", "response": f"answer {number}"}) for number in range(cases)]
         (folder / "answers.jsonl").write_text("\n".join(answers), encoding="utf-8")
-        command = ["agenteval", "run", "agent.yaml", "--agent", "replay:answers.jsonl", "--quiet"]
+        command = [
+            sys.executable,
+            "-m",
+            "agenteval",
+            "run",
+            "agent.yaml",
+            "--agent",
+            "replay:answers.jsonl",
+            "--quiet",
+        ]
         variables = {**os.environ, "OPENAI_API_KEY": "key", "NO_PROXY": "127.0.0.1"}
-        process = subprocess.Popen(
-            [sys.executable, "-m", *command, "--concurrency", str(at_once)],
-            cwd=folder,
-            env=variables,
-            stdout=subprocess.DEVNULL,
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        cost = run([*command, "--concurrency", str(at_once)], folder=folder, environment=variables, limit_s=LIMIT_S)
         results = json.loads((folder / "agenteval-report" / "results.json").read_text(encoding="utf-8"))
-        if results["summary"]["usage"]["llm_calls"] != cases * _JUDGES or process.returncode:
-            raise SystemExit(f"status {process.returncode}, {results['summary']['usage']}")
-        return results["run"]["duration_s"], usage.ru_utime + usage.ru_stime
-
-
-@contextmanager
-def _model() -> Iterator[str]:
-    """Start the model in a separate process; yield its address."""
-    command = [sys.executable, "-c", "from benchmarks.judges import serve; serve()"]
-    with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            yield f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
-        finally:
-            server.terminate()
-
-
-def serve() -> None:
-    """Print a free port, and answer every chat with the best score after 200 ms."""
-    asyncio.run(_serve())
-
-
-async def _serve() -> None:
-    server = await asyncio.start_server(_converse, "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    async with server:
-        await server.serve_forever()
-
-
-async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    message = {"role": "assistant", "content": json.dumps({"score": 10, "reason": "It is right."})}
-    answer = {
-        "id": "chat",
-        "object": "chat.completion",
-        "created": int(time.time()),
-        "model": "gpt-4o-mini",
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
-    }
-    body = json.dumps(answer).encode()
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
-    try:
-        while True:
-            request = await reader.readuntil(b"\r\n\r\n")
-            lines = request.lower().split(b"\r\n")
-            length = next(int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length:"))
-            await reader.readexactly(length)
-            await asyncio.sleep(LATENCY_S)
-            writer.write(head + body)
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
+        if results["summary"]["usage"]["llm_calls"] != cases * _JUDGES:
+            raise SystemExit(f"not every judge was asked: {results['summary']['usage']}")
+        return results["run"]["duration_s"], cost.cpu_s
 
 
 if __name__ == "__main__":

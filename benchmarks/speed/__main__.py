@@ -20,6 +20,7 @@ from benchmarks.speed.measure import Cost, ProgramError, median_cost, run
 from benchmarks.speed.outcome import check_outcome, read_outcome
 from benchmarks.speed.peers import PEERS, Environment, install
 from benchmarks.speed.programs import BARE, LIMIT_S, Program, environment, programs
+from benchmarks.speed.server import serving
 from benchmarks.speed.tables import cost_table, goal_table, ratio_table, reasons
 from benchmarks.speed.workloads import USUAL, W1_HUGE, Workload, write_inputs
 
@@ -45,7 +46,7 @@ def main() -> int:
     problems: dict[_Key, str] = {}
     # An interrupted run prints its results so far, also in the background, where shells ignore the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with _http_agent() as url, contextlib.suppress(KeyboardInterrupt):
+    with serving("agent") as url, contextlib.suppress(KeyboardInterrupt):
         for workload in workloads:
             for key, found in _measured(workload, measured, options.runs or workload.runs, url):
                 if isinstance(found, ProgramError):
@@ -114,18 +115,6 @@ def _once(
         outcome = read_outcome(folder, program.leaves, variables)
         check_outcome(outcome, workload, reference)
         return cost, outcome.means
-
-
-@contextlib.contextmanager
-def _http_agent() -> Iterator[str]:
-    """Start the agent that takes 200 ms in a separate process; yield its address."""
-    command = [sys.executable, "-m", "benchmarks.speed.server"]
-    with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            yield f"http://127.0.0.1:{server.stdout.readline().strip()}/"
-        finally:
-            server.terminate()
 
 
 def _installed(peer: str) -> Environment:
