@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for other processes for a quarter of their time, so there is one more worker than cores.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
-PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation
+# Python compiles what is imported, which is less than a third of the modules.
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-compile
 
 .PHONY: demo help test checks tests test-peers test-frameworks peers peers-holodeck bench bench-cold bench-gate bench-reliability schemas reference pictures actions prose docs changelog dist lock fuzz \
   mutation licences audit clean
@@ -119,7 +120,7 @@ docs: $(VENV)-docs/.done
 
 $(VENV)-docs/.done: requirements/docs.lock
 	$(PYTHON) -m venv $(VENV)-docs
-	$(VENV)-docs/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/docs.lock
+	$(VENV)-docs/bin/python -m pip install --disable-pip-version-check --quiet --no-compile --require-hashes -r requirements/docs.lock
 	@touch $@
 
 # Fuzz every parser, guided by coverage. ARGS="--seconds 60 --target NAME". Needs Linux and CPython 3.11 to 3.13.
