@@ -6,8 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests start many processes, which would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests wait for other processes for a quarter of their time, so there is one more worker than cores.
+# Tests wait for other processes for a quarter of their time, those against independent programs for half of it.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PEER_WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) * 2)')
 # Python compiles what is imported, which is less than a third of the modules.
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-compile
 
@@ -47,7 +48,7 @@ tests: $(VENV)/.dev
 # Run the tests against independent programs. Needs npm, and Debian's cmark-gfm and Chromium. With AGENTEVAL_IMAGE, tests the
 # built image too.
 test-peers: $(VENV)/.dev peers
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=30 --durations-min=3 tests/peers
+	$(BIN)/python -m pytest -n $(PEER_WORKERS) --dist worksteal --durations=30 --durations-min=3 tests/peers
 
 FRAMEWORKS := $(basename $(notdir $(wildcard requirements/frameworks/*.in)))
 # Run AgentCI suites on agents of the really installed frameworks, each in an environment below .venv-frameworks.
