@@ -203,6 +203,17 @@ def test_one_reason_for_many_answers_is_one_cause() -> None:
     assert "12 of 12 cases failed — all for the same reason\n" in held["comment.md"].decode()
 
 
+def test_the_first_case_of_a_later_cause_is_shown_in_full() -> None:
+    found = [
+        runs.case(f"case {number}", "failed", [{"numeric": 0.1}], "first" if number < 4 else "later", SUITES[0])
+        for number in range(8)
+    ]
+    for order in (range(8), range(7, -1, -1)):
+        whole, held = both_reports(found, order, set(), most=2)
+        assert whole["comment.md"] == held["comment.md"]
+        assert "<b>case 4</b>" in held["comment.md"].decode()
+
+
 def test_cases_that_tell_too_much_have_no_cause() -> None:
     letters = "abcdefghijkl"
     found = [KINDS["lost"](f"case {letter}", SUITES[0]) for letter in letters]
@@ -245,8 +256,10 @@ def test_what_no_report_lists_is_not_held(monkeypatch: pytest.MonkeyPatch) -> No
     for position in order:
         held.add(position, KINDS[kinds[position]](f"{kinds[position]} {position}", SUITES[0]))
     found = {item.name: item for item in held.cases(range(400))}
-    in_full = [name for name, item in found.items() if item.iterations and item.iterations[0].turns[0].input]
-    assert in_full == ["passed 0", "passed 1", "passed 2", "failed 100", "failed 101", "failed 102"]
+    in_full = [name for name, item in found.items() if item.iterations and item.iterations[0].turns[0].input != "…"]
+    assert in_full[:6] == ["passed 0", "passed 1", "passed 2", "failed 100", "failed 101", "failed 102"]
+    # Besides these, the first that tells something, of a limited number.
+    assert len(in_full) <= 6 + 2 * 3
     failed = {f"failed {number}" for number in range(100, 200)}
     passed = {"passed 0", "passed 1", "passed 2", "partly 300", "partly 301", "passed 350"}
     assert failed | passed <= found.keys()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from agenteval.report.size_limits import SUMMARY_LEVELS
@@ -53,9 +53,10 @@ class ShownOnly:
     """Keeps only what reports show, for runs without a baseline.
 
     Reports list the first cases that did not pass and the first that passed; the rule keeps as many of each as a
-    report can list. Of other cases that reports count it keeps parts: of cases that did not pass, what tells their
-    cause, as long as not too many tell something else; of cases with a failed metric and of one case for each number
-    of iterations, the scores; of further ones, and of those that the configuration names, name and result.
+    report can list. Of other cases that did not pass it keeps the first of all that tell the same, and of the rest
+    what tells their cause, as long as not too many tell something else. Of further cases that reports count it keeps
+    parts: the scores of cases with a failed metric and of one case for each number of iterations; of other ones, and
+    of those that the configuration names, name and result.
 
     Args:
         is_quarantined_by_name: returns whether the configuration names a case.
@@ -66,8 +67,10 @@ class ShownOnly:
         self._iterations: set[int] = set()
         self._passed, self._not_passed = _Lowest(MOST_SHOWN), _Lowest(MOST_SHOWN)
         self._cases: dict[int, CaseResult] = {}
-        # What went wrong in iterations, each once: in a run that fails as a whole, all cases tell the same.
+        # What went wrong in iterations, each once: in a run that fails as a whole, all cases tell the same. With the
+        # first position that tells it, whose case is whole. Both by the digest of what is told.
         self._wrong: dict[bytes, list[IterationResult]] = {}
+        self._first: dict[bytes, int] = {}
 
     def add(self, position: int, case: CaseResult) -> None:
         """Add a finished case."""
@@ -76,43 +79,51 @@ class ShownOnly:
         if dropped != position:
             self._cases[position] = case
         if dropped is not None:
-            rest = self._outline(self._cases.pop(dropped, case))
-            if rest is not None:
-                self._cases[dropped] = rest
+            rest = self._cases.pop(dropped, case)
+            if rest.status == "passed" or not self._keep_told(dropped, rest):
+                self._keep_part(dropped, rest)
 
     def cases(self, positions: Iterable[int]) -> list[CaseResult]:
         """Return the kept cases, or outlines, at these positions."""
         return [self._cases[position] for position in positions if position in self._cases]
 
-    def _outline(self, case: CaseResult) -> CaseResult | None:
-        """Return the parts of a case that reports count; ``None`` if they count nothing of it."""
-        number = len(case.iterations)
-        if case.status != "passed" and (told := self._told(case.iterations)) is not None:
-            self._iterations.add(number)
-            return case.model_copy(update={"iterations": told})
-        if number not in self._iterations or _has_broken_score(case):
-            self._iterations.add(number)
-            return without_texts(case)
-        return outline(case) if case.status != "passed" or self._is_quarantined_by_name(case) else None
+    def _keep_told(self, position: int, case: CaseResult) -> bool:
+        """Keep what reports need to find the cause of a case that did not pass: its answers, scores and errors.
 
-    def _told(self, iterations: Sequence[IterationResult]) -> list[IterationResult] | None:
-        """Return what reports need to find the cause of a case that did not pass: its answers, scores and errors.
-
-        Cases that tell the same share it. Without the answers if too many differ; ``None`` if too many still do.
+        The first case that tells something stays whole, as the example of those that tell the same. Without the
+        answers if too many differ; return whether not too many still do.
         """
-        told = [_with_turns(iteration, _told_turn) for iteration in iterations]
-        found = self._shared(told, MOST_SHOWN)
-        if found is None:
-            found = self._shared([_with_turns(iteration, _without_answer) for iteration in told], 2 * MOST_SHOWN)
-        return found
+        told = [_with_turns(iteration, _told_turn) for iteration in case.iterations]
+        if self._keep_alike(position, case, told, MOST_SHOWN):
+            return True
+        causes = [_with_turns(iteration, _without_answer) for iteration in told]
+        return self._keep_alike(position, case, causes, 2 * MOST_SHOWN)
 
-    def _shared(self, told: list[IterationResult], most: int) -> list[IterationResult] | None:
-        """Return what an earlier case has told alike, else this; ``None`` if so many have told something else."""
+    def _keep_alike(self, position: int, case: CaseResult, told: list[IterationResult], most: int) -> bool:
+        """Keep a case with what it tells, whole if it is the first; return false if too many tell something else."""
         text = b"".join(iteration.model_dump_json().encode("utf-8", "backslashreplace") for iteration in told)
         key = hashlib.blake2b(text, digest_size=16).digest()
-        if key not in self._wrong and len(self._wrong) >= most:
-            return None
-        return self._wrong.setdefault(key, told)
+        first = self._first.get(key)
+        if first is None and len(self._first) >= most:
+            return False
+        self._iterations.add(len(case.iterations))
+        if first is None:
+            self._first[key], self._cases[position] = position, case
+            return True
+        if position < first:
+            self._first[key], self._cases[position] = position, case
+            position, case = first, self._cases[first]
+        self._cases[position] = case.model_copy(update={"iterations": self._wrong.setdefault(key, told)})
+        return True
+
+    def _keep_part(self, position: int, case: CaseResult) -> None:
+        """Keep the parts of a case that reports count."""
+        number = len(case.iterations)
+        if number not in self._iterations or _has_broken_score(case):
+            self._iterations.add(number)
+            self._cases[position] = without_texts(case)
+        elif case.status != "passed" or self._is_quarantined_by_name(case):
+            self._cases[position] = outline(case)
 
 
 class _Lowest:
@@ -175,7 +186,7 @@ def _told_turn(turn: TurnResult) -> TurnResult:
     whole, short = whole_answer(turn), _shortened_turn(turn)
     return short.model_copy(
         update={
-            "input": "",
+            "input": "…",
             "ground_truth": None,
             "latency_ms": None,
             "usage": None,
