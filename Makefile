@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for other processes for a quarter of their time, those against independent programs for half of it.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PEER_WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) * 2)')
-# Python compiles what is imported, which is less than a third of the modules.
+# Python compiles the modules that are imported; pip would compile all.
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-compile
 
 .PHONY: demo help test checks tests test-peers test-frameworks peers peers-holodeck bench bench-cold bench-gate bench-reliability schemas reference pictures actions prose docs changelog dist lock fuzz \
