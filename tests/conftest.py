@@ -1,13 +1,27 @@
 """Settings of all tests."""
 
 import os
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 # Tests replace an agent within a second. If its size stays the same too, Python takes the bytecode of the old one.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+def _pass_by_the_script_that_finds_python() -> None:
+    """Let ``python3`` be a program: that of pyenv is a shell script, which takes most of the time of an answer."""
+    found, own = shutil.which("python3"), Path(sys.base_prefix, "bin")
+    if found and (own / "python3").exists():
+        with Path(found).open("rb") as program:
+            if program.read(2) == b"#!":
+                os.environ["PATH"] = f"{own}{os.pathsep}{os.environ['PATH']}"
+
+
+_pass_by_the_script_that_finds_python()
 
 # No test may depend on the load of the machine, or on chance: `make test` tries the same examples every time.
 settings.register_profile(
