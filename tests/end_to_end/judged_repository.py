@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,10 +48,7 @@ class Repository:
 
     folder: Path
     command: Command
-
-    @property
-    def log(self) -> Path:
-        return self.folder.parent / "asked"
+    log: Path
 
     @property
     def suite(self) -> dict[str, Any]:
@@ -93,19 +94,52 @@ class Repository:
         return [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
 
 
-def made_repository(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository whose branch ``feature`` is checked out, without changes."""
-    folder = tmp_path / "work"
+# The prepared repositories by their cases: tests get copies of them.
+_PREPARED: dict[str | None, Path] = {}
+
+
+@functools.cache
+def _home() -> Path:
+    """The folder of the prepared repositories."""
+    folder = Path(tempfile.mkdtemp(prefix="agenteval-judged-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def made_repository(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cases: str | None = None
+) -> Repository:
+    """A repository whose branch ``feature`` is checked out, without changes.
+
+    ``cases`` is the end of ``agent.yaml``, from its key ``test_cases``; by default there is a case for each of NAMES.
+    """
+    # The committed agent names its log, so all copies of a repository have the same one.
+    log = _home() / "asked"
+    if cases not in _PREPARED:
+        home = Path(tempfile.mkdtemp(dir=_home()))
+        _prepare(Repository(home / "work", command, log), monkeypatch, cases)
+        _PREPARED[cases] = home
+    shutil.copytree(_PREPARED[cases], tmp_path, dirs_exist_ok=True)
+    log.unlink(missing_ok=True)
+    monkeypatch.chdir(tmp_path / "work")
+    return Repository(tmp_path / "work", command, log)
+
+
+def _prepare(made: Repository, monkeypatch: pytest.MonkeyPatch, cases: str | None) -> None:
+    folder = made.folder
     folder.mkdir()
     monkeypatch.chdir(folder)
-    made = Repository(folder, command)
     git(folder, "init", "--quiet", "--initial-branch", "main")
     agent = python_agent(folder, "")
     made.break_agent()
     (folder / "grader.py").write_text(GRADER, encoding="utf-8")
     (folder / ".gitignore").write_text("agenteval-report/\n__pycache__/\n", encoding="utf-8")
-    cases = [case(name, f"question {name}", f"question {name}") for name in NAMES]
-    made.write_suite({"agent": agent, "evaluations": {"metrics": [EQUALITY, GRADED]}, "test_cases": cases})
+    suite: dict[str, Any] = {"agent": agent, "evaluations": {"metrics": [EQUALITY, GRADED]}}
+    if cases is None:
+        suite["test_cases"] = [case(name, f"question {name}", f"question {name}") for name in NAMES]
+    made.write_suite(suite)
+    with (folder / "agent.yaml").open("a", encoding="utf-8") as file:
+        file.write(cases or "")
     made.configure()
     (folder / WORKFLOW).parent.mkdir(parents=True)
     (folder / WORKFLOW).write_text("jobs: {eval: {steps: [{run: agenteval run}]}}\n", encoding="utf-8")
@@ -113,4 +147,3 @@ def made_repository(command: Command, tmp_path: Path, monkeypatch: pytest.Monkey
     ended = made.run("--out", "../base")
     assert ended.status == 0, ended.text
     git(folder, "checkout", "--quiet", "-b", "feature")
-    return made

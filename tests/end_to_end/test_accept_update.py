@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.judged_repository import Repository, made_repository
-from tests.git_server import commit, git
+from tests.git_server import git
 from tests.mistakes import shown
 from tests.support import Ended, python_agent, results_in, statuses
 
@@ -40,14 +40,7 @@ test_cases:
 
 @pytest.fixture
 def repository(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    made = made_repository(command, tmp_path, monkeypatch)
-    head = {key: value for key, value in made.suite.items() if key != "test_cases"}
-    (made.folder / "agent.yaml").write_text(yaml.safe_dump(head) + CASES, encoding="utf-8")
-    git(made.folder, "checkout", "--quiet", "main")
-    commit(made.folder)
-    assert made.run("--out", "../base").status == 0
-    git(made.folder, "checkout", "--quiet", "-B", "feature")
-    return made
+    return made_repository(command, tmp_path, monkeypatch, CASES)
 
 
 def update(repository: Repository, *names: str) -> Ended:
