@@ -1,15 +1,16 @@
-"""Extensions of other distributions: the real command beside a small installed package with entry points."""
+"""Extensions of other distributions: the command beside a small installed package with entry points."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.end_to_end.conftest import Command
 from tests.mistakes import shown
 from tests.support import Ended, agenteval, case, environment, results_in, statuses, write_suite
 
@@ -124,7 +125,28 @@ def install(site: Path, name: str, groups: Mapping[str, Mapping[str, str]]) -> N
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def run(project: Path, site: Path, *arguments: str, plugins: str = "") -> Ended:
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(project: Path, site: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Runs the command in this process, which the package is installed for."""
+    monkeypatch.syspath_prepend(site)
+    # For workers.
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    monkeypatch.chdir(project)
+
+    def run(*arguments: str, plugins: str = "") -> Ended:
+        monkeypatch.setenv("AGENTEVAL_PLUGINS", plugins)
+        return command(*arguments)
+
+    yield run
+    for name in [name for name in sys.modules if name.startswith("acme_")]:
+        del sys.modules[name]
+
+
+def run_installed(project: Path, site: Path, *arguments: str, plugins: str = "") -> Ended:
+    """Run the installed command, in a process of its own."""
     return agenteval(
         *arguments, cwd=project, env=environment(PYTHONPATH=str(site), AGENTEVAL_PLUGINS=plugins, GITHUB_ACTIONS="")
     )
@@ -143,34 +165,34 @@ class TestFormats:
         write_config(project, python="agent:reply")
 
     def test_one_that_is_named_is_used(self, project: Path, site: Path) -> None:
-        ended = run(project, site, "run", plugins="acme.lines")
+        ended = run_installed(project, site, "run", plugins="acme.lines")
         assert ended.status == 0, ended.text
         results = results_in(project)
         assert statuses(results) == {"1+1": "passed", "2+2": "passed"}
         assert [suite.format for suite in results.suites] == ["acme.lines"]
 
-    def test_one_that_is_not_named_never_runs(self, project: Path, site: Path) -> None:
-        ended = run(project, site, "validate", "sums.lines")
+    def test_one_that_is_not_named_never_runs(self, run: Run) -> None:
+        ended = run("validate", "sums.lines")
         assert ended.status == 2
         (mistake,) = shown(ended.err)
         assert mistake.says("sums.lines: not a suite file of a known format (holodeck, agentci, fluxloop)"), ended.err
 
-    def test_its_problems_have_their_places(self, project: Path, site: Path) -> None:
+    def test_its_problems_have_their_places(self, project: Path, run: Run) -> None:
         (project / "sums.lines").write_text("1+1=2\nwhat\nwhy\n", encoding="utf-8")
-        ended = run(project, site, "validate", plugins="acme.lines")
+        ended = run("validate", plugins="acme.lines")
         assert ended.status == 2
         (mistake,) = shown(ended.err)
         assert mistake.says("sums.lines:2: needs `question=answer`"), ended.err
         # The other place is that of the third line.
         assert mistake.more == 1
         (project / "sums.lines").write_text("1+1=2\n2+2=4\nwhy\n", encoding="utf-8")
-        (mistake,) = shown(run(project, site, "validate", plugins="acme.lines").err)
+        (mistake,) = shown(run("validate", plugins="acme.lines").err)
         assert mistake.says("sums.lines:3: needs `question=answer`")
 
-    def test_its_schema_is_printed(self, project: Path, site: Path) -> None:
-        ended = run(project, site, "schema", "acme.lines", plugins="acme.lines")
+    def test_its_schema_is_printed(self, run: Run) -> None:
+        ended = run("schema", "acme.lines", plugins="acme.lines")
         assert json.loads(ended.out)["title"] == "Acme's lines, as agenteval reads it"
-        assert run(project, site, "schema", "acme.lines").status == 2
+        assert run("schema", "acme.lines").status == 2
 
     @pytest.mark.parametrize(
         ("plugins", "problem"),
@@ -182,24 +204,24 @@ class TestFormats:
             ("holodeck", "AGENTEVAL_PLUGINS: no installed distribution registers 'holodeck'"),
         ],
     )
-    def test_mistakes(self, project: Path, site: Path, plugins: str, problem: str) -> None:
-        ended = run(project, site, "validate", "sums.lines", plugins=plugins)
+    def test_mistakes(self, run: Run, plugins: str, problem: str) -> None:
+        ended = run("validate", "sums.lines", plugins=plugins)
         assert ended.status == 2
         (mistake,) = shown(ended.err)
         assert mistake.says(problem), ended.err
         assert "Traceback" not in ended.err
 
-    def test_of_two_distributions_none_is_chosen(self, project: Path, site: Path) -> None:
+    def test_of_two_distributions_none_is_chosen(self, site: Path, run: Run) -> None:
         install(site, "bolt", {"agenteval.formats": {"acme.lines": "acme_format:FORMAT"}})
-        ended = run(project, site, "validate", plugins="acme.lines")
+        ended = run("validate", plugins="acme.lines")
         assert ended.status == 2
         assert "acme.lines: several distributions register it (" in ended.err
         assert "acme 1.0" in ended.err
         assert "bolt 1.0" in ended.err
 
-    def test_a_name_without_a_dot_replaces_no_built_in_format(self, project: Path, site: Path) -> None:
+    def test_a_name_without_a_dot_replaces_no_built_in_format(self, project: Path, run: Run) -> None:
         write_suite(project, [case("a", "1+1", "2")])
-        ended = run(project, site, "run", "agent.yaml")
+        ended = run("run", "agent.yaml")
         assert ended.status == 0, ended.text
         assert [suite.format for suite in results_in(project).suites] == ["holodeck"]
 
@@ -212,7 +234,7 @@ class TestAgents:
 
     def test_it_runs_in_a_worker(self, project: Path, site: Path) -> None:
         write_config(project, kind="acme.parrot", options={"prefix": "> "})
-        ended = run(project, site, "run")
+        ended = run_installed(project, site, "run")
         assert ended.status == 0, ended.text
         assert statuses(results_in(project)) == {"a": "passed", "two": "passed"}
         assert (project / "closed.txt").read_text() == "2"
@@ -229,33 +251,33 @@ class TestAgents:
             ({"python": "a:b", "options": {}}, "`options` is for agents of type plugin, not python"),
         ],
     )
-    def test_mistakes(self, project: Path, site: Path, agent: Mapping[str, Any], problem: str) -> None:
+    def test_mistakes(self, project: Path, run: Run, agent: Mapping[str, Any], problem: str) -> None:
         write_config(project, **agent)
-        ended = run(project, site, "run")
+        ended = run("run")
         assert ended.status == 2, ended.text
         (mistake,) = shown(ended.err)
         assert mistake.place.startswith("agenteval.yaml:")
         assert mistake.says(problem), ended.err
         assert "Traceback" not in ended.err
 
-    def test_a_kind_that_cannot_be_imported_is_a_defect_of_the_setup(self, project: Path, site: Path) -> None:
+    def test_a_kind_that_cannot_be_imported_is_a_defect_of_the_setup(self, project: Path, run: Run) -> None:
         write_config(project, kind="acme.broken")
-        ended = run(project, site, "run")
+        ended = run("run")
         assert ended.status == 3, ended.text
         assert "kind 'acme.broken' cannot be imported from acme 1.0: ModuleNotFoundError" in ended.err
         assert "Traceback" not in ended.err
 
-    def test_of_two_distributions_none_is_chosen(self, project: Path, site: Path) -> None:
+    def test_of_two_distributions_none_is_chosen(self, project: Path, site: Path, run: Run) -> None:
         install(site, "bolt", {"agenteval.agents": {"acme.parrot": "acme_agent:Agent"}})
         write_config(project, kind="acme.parrot")
-        ended = run(project, site, "run")
+        ended = run("run")
         assert ended.status == 2
         assert "kind 'acme.parrot': several distributions register it (" in ended.err
 
 
 class TestPluginsCommand:
-    def test_json(self, project: Path, site: Path) -> None:
-        ended = run(project, site, "plugins", "--json", plugins="acme.lines")
+    def test_json(self, run: Run) -> None:
+        ended = run("plugins", "--json", plugins="acme.lines")
         assert (ended.status, ended.err) == (0, "")
         found = {(item["group"], item["name"]): item for item in json.loads(ended.out)}
         assert found["agenteval.formats", "acme.lines"] == {
@@ -276,8 +298,8 @@ class TestPluginsCommand:
             ("agenteval.formats", "holodeck"): False,
         }
 
-    def test_table(self, project: Path, site: Path) -> None:
-        lines = run(project, site, "plugins").out.splitlines()
+    def test_table(self, run: Run) -> None:
+        lines = run("plugins").out.splitlines()
         assert lines[0].split() == ["NAME", "GROUP", "DISTRIBUTION", "VERSION", "MAY", "RUN"]
         rows = {tuple(line.split()[:4]): line.split(maxsplit=4)[4] for line in lines[1:]}
         assert rows["acme.lines", "agenteval.formats", "acme", "1.0"] == "no: not in AGENTEVAL_PLUGINS"
