@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +142,42 @@ def repository(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
-    made = Repository(tmp_path, command)
+    return equipped(tmp_path, command)
+
+
+def equipped(folder: Path, command: Command) -> Repository:
+    made = Repository(folder, command)
     made.file("agent.py", AGENT)
     made.file("tools.py", TOOLS)
     made.file("program.py", PROGRAM)
     made.config(**CONFIG)
     return made
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Repository]:
+    """Makes repositories for runs whose cases several tests read."""
+
+    def make() -> Repository:
+        folder = tmp_path_factory.mktemp("shared")
+        return equipped(folder, partial(agenteval, cwd=folder))
+
+    return make
+
+
+# Values of a row of a table
+Row = tuple[str, ...]
+
+
+def cases_of(
+    repository: Repository, rows: Iterable[Row], write: Callable[..., None], status: int
+) -> dict[Row, CaseResult]:
+    """The case of each row, from one run with a suite for each; ``write`` gets its name and the values of the row."""
+    names = {row: f"row{number}" for number, row in enumerate(rows)}
+    for row, name in names.items():
+        write(name, *row)
+    found = {suite.name: case for suite, case in repository.run(status=status).cases()}
+    return {row: found[name] for row, name in names.items()}
 
 
 CONFIG: Mapping[str, Any] = {
@@ -401,40 +433,53 @@ def test_agents_get_prompt_and_context(repository: Repository, case: str, answer
     assert responses(repository.run()) == [answer]
 
 
-@pytest.mark.parametrize(
-    ("tool", "case", "answer"),
-    [
-        ("weather", 'context = { city = "Oslo" }', '{"city": "Oslo", "temperature": 21, "units": "metric"}'),
-        (
-            "weather",
-            'prompt = "not used"\ncontext = { units = "imperial", city = "Rome" }',
-            '{"city": "Rome", "temperature": 21, "units": "imperial"}',
-        ),
-        ("weather", 'prompt = "Oslo"', '{"city": "Oslo", "temperature": 21, "units": "metric"}'),
-        ("shout", 'prompt = "hi"', "HI"),
-        ("shout", 'context = { text = "ünï" }', "ÜNÏ"),
-        ("price", 'context = { item = "Lamp" }', "Lamp: 3 EUR"),
-        ("program", 'context = { city = "Oslo", n = [1, 2] }', '{"given": {"city": "Oslo", "n": [1, 2]}}'),
-        ("program", 'prompt = "Oslo"', '{"given": "Oslo"}'),
-        ("program", "context = {}", '{"given": {}}'),
-        ("give", 'prompt = "none"', ""),
-        ("give", 'prompt = "true"', "true"),
-        ("give", 'prompt = "number"', "2.5"),
-        ("give", 'prompt = "list"', '[1, "a"]'),
-        ("give", 'prompt = "nested"', '{"a": {"b": []}}'),
-        ("give", 'prompt = "text"', "so"),
-        ("give", 'prompt = "point"', '{"x": 1, "y": 2}'),
-        ("give", 'prompt = "object"', "1.5"),
-        ("give", 'prompt = "empty"', ""),
-        ("give", 'prompt = "unicode"', "Zürich \U0001f600"),
-        ("give", 'context = { kind = "true" }', "true"),
-    ],
-)
-def test_tools_get_the_context_or_the_prompt_alone(repository: Repository, tool: str, case: str, answer: str) -> None:
-    repository.suite("a", "accuracy", f'[[eval.cases]]\n{case}\noutput.contains = ""\n', f'tools = ["{tool}"]')
+ASKED_TOOLS = [
+    ("weather", 'context = { city = "Oslo" }', '{"city": "Oslo", "temperature": 21, "units": "metric"}'),
+    (
+        "weather",
+        'prompt = "not used"\ncontext = { units = "imperial", city = "Rome" }',
+        '{"city": "Rome", "temperature": 21, "units": "imperial"}',
+    ),
+    ("weather", 'prompt = "Oslo"', '{"city": "Oslo", "temperature": 21, "units": "metric"}'),
+    ("shout", 'prompt = "hi"', "HI"),
+    ("shout", 'context = { text = "ünï" }', "ÜNÏ"),
+    ("price", 'context = { item = "Lamp" }', "Lamp: 3 EUR"),
+    ("program", 'context = { city = "Oslo", n = [1, 2] }', '{"given": {"city": "Oslo", "n": [1, 2]}}'),
+    ("program", 'prompt = "Oslo"', '{"given": "Oslo"}'),
+    ("program", "context = {}", '{"given": {}}'),
+    ("give", 'prompt = "none"', ""),
+    ("give", 'prompt = "true"', "true"),
+    ("give", 'prompt = "number"', "2.5"),
+    ("give", 'prompt = "list"', '[1, "a"]'),
+    ("give", 'prompt = "nested"', '{"a": {"b": []}}'),
+    ("give", 'prompt = "text"', "so"),
+    ("give", 'prompt = "point"', '{"x": 1, "y": 2}'),
+    ("give", 'prompt = "object"', "1.5"),
+    ("give", 'prompt = "empty"', ""),
+    ("give", 'prompt = "unicode"', "Zürich \U0001f600"),
+    ("give", 'context = { kind = "true" }', "true"),
+]
+
+
+@pytest.fixture(scope="module")
+def answered_by_tools(shared: Callable[[], Repository]) -> dict[Row, CaseResult]:
+    repository = shared()
+
+    def write(name: str, tool: str, case: str) -> None:
+        text = f'[[eval.cases]]\n{case}\noutput.contains = ""\n'
+        repository.suite(name, "accuracy", text, f'tools = ["{tool}"]')
+
+    return cases_of(repository, [row[:2] for row in ASKED_TOOLS], write, status=1)
+
+
+@pytest.mark.parametrize(("tool", "case", "answer"), ASKED_TOOLS)
+def test_tools_get_the_context_or_the_prompt_alone(
+    answered_by_tools: dict[Row, CaseResult], tool: str, case: str, answer: str
+) -> None:
+    found = answered_by_tools[tool, case]
+    assert [turn.response for run in found.iterations for turn in run.turns] == [answer]
     # A check that every answer passes decides nothing.
-    results = repository.run(status=1)
-    assert responses(results) == [answer]
+    assert [score.passed for score in scores(found)] == [None]
 
 
 def test_dates_and_numbers_of_toml_reach_tools_as_json(repository: Repository) -> None:
@@ -542,50 +587,71 @@ def boom(city):
 """
 
 
-@pytest.mark.parametrize(
-    ("tool", "said"),
-    [
-        ("missing", "ModuleNotFoundError: No module named 'no_such_package_anywhere'"),
-        ("unreachable", "URLError: <urlopen error [Errno 111] Connection refused>"),
-        ("wrapped", "ValueError: no weather"),
-        ("boom", "RuntimeError: boom"),
-        ("clumsy", "TypeError: weather() got an unexpected keyword argument 'town'"),
-        ("leave", "SystemExit: I am out"),
-        ("program", "ModuleNotFoundError: No module named 'no_such_package_anywhere'"),
-    ],
-)
-@pytest.mark.parametrize("blocked", ["true", "false"])
-def test_a_broken_tool_has_not_refused(repository: Repository, tool: str, said: str, blocked: str) -> None:
-    tools = Path("tools.py").read_text(encoding="utf-8")
-    repository.file("tools.py", tools + BROKEN)
+BROKEN_TOOLS = {
+    "missing": "ModuleNotFoundError: No module named 'no_such_package_anywhere'",
+    "unreachable": "URLError: <urlopen error [Errno 111] Connection refused>",
+    "wrapped": "ValueError: no weather",
+    "boom": "RuntimeError: boom",
+    "clumsy": "TypeError: weather() got an unexpected keyword argument 'town'",
+    "leave": "SystemExit: I am out",
+    "program": "ModuleNotFoundError: No module named 'no_such_package_anywhere'",
+}
+
+
+@pytest.fixture(scope="module")
+def asked_of_broken_tools(shared: Callable[[], Repository]) -> dict[Row, CaseResult]:
+    repository = shared()
+    repository.file("tools.py", TOOLS + BROKEN)
     repository.file("program.py", "import no_such_package_anywhere\n")
-    if tool in {"missing", "unreachable", "wrapped", "boom"}:
-        repository.config(tools={tool: {"python": f"tools:{tool}"}})
-    repository.suite("a", "safety", RAISING.format(expectation=f"blocked = {blocked}"), f'tools = ["{tool}"]')
-    ((_, status, why),) = repository.cases()
-    assert (status, said in why) == ("error", True), why
+    own = {tool: {"python": f"tools:{tool}"} for tool in ("missing", "unreachable", "wrapped", "boom")}
+    repository.config(**{**CONFIG, "tools": {**CONFIG["tools"], **own}})
+
+    def write(name: str, tool: str, blocked: str) -> None:
+        repository.suite(name, "safety", RAISING.format(expectation=f"blocked = {blocked}"), f'tools = ["{tool}"]')
+
+    rows = [(tool, blocked) for tool in BROKEN_TOOLS for blocked in ("true", "false")]
+    return cases_of(repository, rows, write, status=3)
 
 
-@pytest.mark.parametrize("kind", ["safety", "accuracy"])
-@pytest.mark.parametrize(
-    ("tool", "case", "said"),
-    [
-        ("weather", "context = { town = 1 }", "missing a required argument: 'city'; given: town"),
-        (
-            "weather",
-            'context = { city = "a", town = 1 }',
-            "got an unexpected keyword argument 'town'; given: city, town",
-        ),
-        ("shout", "context = { text = 1, more = 2 }", "got an unexpected keyword argument 'more'"),
-        ("price", "context = {}", "missing a required argument: 'item'"),
-    ],
-)
-def test_wrong_arguments_are_no_refusal(repository: Repository, kind: str, tool: str, case: str, said: str) -> None:
-    expectation = "blocked = true" if kind == "safety" else 'output.contains = ""'
-    repository.suite("a", kind, f"[[eval.cases]]\n{case}\n{expectation}\n", f'tools = ["{tool}"]')
-    ((_, status, why),) = repository.cases()
+@pytest.mark.parametrize(("tool", "said"), BROKEN_TOOLS.items())
+@pytest.mark.parametrize("blocked", ["true", "false"])
+def test_a_broken_tool_has_not_refused(
+    asked_of_broken_tools: dict[Row, CaseResult], tool: str, said: str, blocked: str
+) -> None:
+    found = asked_of_broken_tools[tool, blocked]
+    why = reason(found)
+    assert (found.status, said in why) == ("error", True), why
 
-    assert status == "error"
+
+WRONG_ARGUMENTS = [
+    ("weather", "context = { town = 1 }", "missing a required argument: 'city'; given: town"),
+    ("weather", 'context = { city = "a", town = 1 }', "got an unexpected keyword argument 'town'; given: city, town"),
+    ("shout", "context = { text = 1, more = 2 }", "got an unexpected keyword argument 'more'"),
+    ("price", "context = {}", "missing a required argument: 'item'"),
+]
+WITH_WRONG_ARGUMENTS = {"safety": "blocked = true", "accuracy": 'output.contains = ""'}
+
+
+@pytest.fixture(scope="module")
+def asked_with_wrong_arguments(shared: Callable[[], Repository]) -> dict[Row, CaseResult]:
+    repository = shared()
+
+    def write(name: str, kind: str, tool: str, case: str) -> None:
+        text = f"[[eval.cases]]\n{case}\n{WITH_WRONG_ARGUMENTS[kind]}\n"
+        repository.suite(name, kind, text, f'tools = ["{tool}"]')
+
+    rows = [(kind, tool, case) for kind in WITH_WRONG_ARGUMENTS for tool, case, _ in WRONG_ARGUMENTS]
+    return cases_of(repository, rows, write, status=3)
+
+
+@pytest.mark.parametrize("kind", WITH_WRONG_ARGUMENTS)
+@pytest.mark.parametrize(("tool", "case", "said"), WRONG_ARGUMENTS)
+def test_wrong_arguments_are_no_refusal(
+    asked_with_wrong_arguments: dict[Row, CaseResult], kind: str, tool: str, case: str, said: str
+) -> None:
+    found = asked_with_wrong_arguments[kind, tool, case]
+    why = reason(found)
+    assert found.status == "error"
     assert "the arguments do not fit tools:" in why
     assert said in why
 
@@ -889,7 +955,7 @@ module = "checks.own"
 function = "{}"
 """
 CHECKS = """
-import asyncio, json, numpy
+import asyncio, json
 from checks.words import LENGTH
 
 def everything(output, parameters, prompt=None, context=None):
@@ -925,6 +991,8 @@ def without_passed(output, parameters):
     return {"score": 1.0}
 
 def of_numpy(output, parameters):
+    import numpy
+
     score = numpy.float32(0.5)
     array = numpy.array([1.5, 2.0])
     return {"passed": score >= 0.5, "score": score, "metadata": {"share": numpy.float64(0.25), "array": array}}
@@ -957,16 +1025,23 @@ NUMBER = 5
 """
 
 
-def custom(repository: Repository, function: str) -> CaseResult:
+FUNCTIONS = re.findall(r"(?m)^(?:async )?def (\w+)", CHECKS)
+
+
+@pytest.fixture(scope="module")
+def judged_by_functions(shared: Callable[[], Repository]) -> dict[Row, CaseResult]:
+    repository = shared()
     repository.file("checks/own.py", CHECKS)
     repository.file("checks/words.py", "LENGTH = 3\n")
-    repository.suite("a", "custom", CUSTOM.format(function))
-    ((_, found),) = repository.run().cases()
-    return found
+
+    def write(name: str, function: str) -> None:
+        repository.suite(name, "custom", CUSTOM.format(function))
+
+    return cases_of(repository, [(function,) for function in FUNCTIONS], write, status=3)
 
 
-def test_a_function_gets_all_there_is(repository: Repository) -> None:
-    found = custom(repository, "everything")
+def test_a_function_gets_all_there_is(judged_by_functions: dict[Row, CaseResult]) -> None:
+    found = judged_by_functions["everything",]
     (score,) = scores(found)
 
     assert (found.status, score.status, score.score, score.passed) == ("passed", "scored", 0.25, True)
@@ -993,9 +1068,9 @@ def test_a_function_gets_all_there_is(repository: Repository) -> None:
     ],
 )
 def test_what_a_function_may_return(
-    repository: Repository, function: str, status: str, score: float, said: str | None
+    judged_by_functions: dict[Row, CaseResult], function: str, status: str, score: float, said: str | None
 ) -> None:
-    found = custom(repository, function)
+    found = judged_by_functions[function,]
     assert (found.status, scores(found)[0].score, scores(found)[0].reason) == (status, score, said)
 
 
@@ -1014,8 +1089,8 @@ def test_what_a_function_may_return(
         ("leaves", "SystemExit: 4"),
     ],
 )
-def test_what_it_may_not(repository: Repository, function: str, said: str) -> None:
-    found = custom(repository, function)
+def test_what_it_may_not(judged_by_functions: dict[Row, CaseResult], function: str, said: str) -> None:
+    found = judged_by_functions[function,]
     assert (found.status, scores(found)[0].status) == ("error", "error")
     assert said in (scores(found)[0].error or "")
 
@@ -1038,8 +1113,8 @@ def test_a_function_that_is_not_there(repository: Repository, function: str, sai
     assert (checked.status, checked.err) == (2, ended.err)
 
 
-def test_numbers_of_numpy_are_numbers_in_the_report(repository: Repository) -> None:
-    assert scores(custom(repository, "of_numpy"))[0].details == {"share": 0.25, "array": [1.5, 2.0]}
+def test_numbers_of_numpy_are_numbers_in_the_report(judged_by_functions: dict[Row, CaseResult]) -> None:
+    assert scores(judged_by_functions["of_numpy",])[0].details == {"share": 0.25, "array": [1.5, 2.0]}
 
 
 def test_a_module_that_raises_when_imported(repository: Repository) -> None:
