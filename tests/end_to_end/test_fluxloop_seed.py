@@ -313,7 +313,7 @@ def test_alerts_watch_every_number_of_a_run(evaluate: Evaluate) -> None:
 
 
 def flawless() -> list[Known]:
-    return [
+    found = [
         trace
         for trace in make_traces(5)
         if trace.reported_success
@@ -323,6 +323,8 @@ def flawless() -> list[Known]:
         and trace.duration_ms is not None
         and trace.duration_ms <= 2000
     ]
+    # Two models judge each. One of them that fails stays within the 2 % of the criterion `error_rate`.
+    return found[::2]
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -370,7 +372,7 @@ def test_the_gate_fails_where_every_trace_passes_but_a_criterion_is_not_met(
 def test_a_line_that_is_no_trace_is_named_and_the_rest_is_scored_if_that_is_wanted(
     judges: ModelServer, command: Command, line: str, message: str
 ) -> None:
-    traces, plan = make_traces(6)[:200], PLANS["standard"]
+    traces, plan = make_traces(6)[:60], PLANS["standard"]
     rest = [*traces[:16], *traces[17:]]
     CONFIG.parent.mkdir()
     CONFIG.write_text(example("standard"), encoding="utf-8")
