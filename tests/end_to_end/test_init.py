@@ -76,7 +76,7 @@ def test_it_writes_these_files_and_says_so(suite_format: str, kind: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("suite_format", "kind"), [("holodeck", "command"), ("agentci", "python"), ("fluxloop", "command")]
+    ("suite_format", "kind"), [("holodeck", "command"), ("agentci", "python"), ("fluxloop", "python")]
 )
 def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_path: Path) -> None:
     # The first command installs the program. The others are those that it prints, as they stand, in a shell.
