@@ -9,7 +9,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import jinja2
@@ -286,10 +289,24 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def _code_of(file: Path) -> CodeType:
+    """The code of a file, which is compiled already if it was imported once."""
+    code = SourceFileLoader(file.stem, str(file)).get_code(file.stem)
+    assert code is not None
+    return code
+
+
+def _texts_of(constant: object) -> Iterator[str]:
+    """The texts in code, or in a constant of it."""
+    if isinstance(constant, str):
+        yield constant
+    elif isinstance(constant, CodeType | tuple | frozenset):
+        for inner in constant.co_consts if isinstance(constant, CodeType) else constant:
+            yield from _texts_of(inner)
+
+
 def test_messages_in_troubleshooting_are_those_of_the_program() -> None:
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in (ROOT / "src").rglob("*.py")]
-    constants = (node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    texts = [value for value in constants if isinstance(value, str)]
+    texts = [text for file in (ROOT / "src").rglob("*.py") for text in _texts_of(_code_of(file))]
     headings = re.findall(r"(?m)^### (.*`.*)$", (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8"))
     shown = [
         part.strip() for heading in headings for span in re.findall(r"`(.+?)`", heading) for part in span.split("…")
