@@ -19,6 +19,7 @@ import jinja2
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from tests.end_to_end.conftest import Command
 from tests.end_to_end.documentation import Block, as_workflow, blocks, inputs_of, kind_of, known_inputs
 from tests.git_server import GIT_NAMES, commit, git
 from tests.support import AGENTEVAL, PATIENCE_S, ROOT, environment
@@ -38,6 +39,8 @@ MAKE_TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(
 OTHER_PROGRAMS = {"echo", "export", "gh", "git", "python", "docker", "sed"}
 CONSOLE = blocks("console")
 RUNNABLE = [block for block in CONSOLE if block.statuses is not None]
+# What `agenteval init` prints too.
+FIRST_COMMANDS = next(block for block in RUNNABLE if "\nagenteval init\n" in block.text)
 
 
 def of_kind(kind: str) -> list[Any]:
@@ -228,7 +231,21 @@ def test_commands_exist_with_these_options(block: Block) -> None:
             assert program in OTHER_PROGRAMS | functions or words[0].endswith("()"), words
 
 
-@pytest.mark.parametrize("block", RUNNABLE, ids=str)
+def test_the_first_commands_are_those_of_init(tmp_path: Path, command: Command) -> None:
+    printed = command("init").out.partition("next:\n")[2].splitlines()
+    *others, last = [line.partition("   #")[0].strip() for line in printed]
+    assert FIRST_COMMANDS.text.splitlines() == [
+        *("pip install agenteval-action", "agenteval init", *others),
+        *last.split(" && "),
+    ]
+    # `test_five_commands_lead_to_a_regression` runs what this starter prints, and expects these statuses.
+    assert FIRST_COMMANDS.statuses == (0, 0, 0, 0, 1)
+    assert command("init", "--format", "holodeck", "--agent", "command", "named").status == 0
+    for name in ("agent.yaml", "agenteval.yaml", "agent.py"):
+        assert (tmp_path / name).read_bytes() == (tmp_path / "named" / name).read_bytes()
+
+
+@pytest.mark.parametrize("block", [block for block in RUNNABLE if block != FIRST_COMMANDS], ids=str)
 def test_what_can_be_run_does_what_it_says(block: Block, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     lines = [line for line in block.text.splitlines() if line.startswith(("git ", "sed ")) or "agenteval" in line]
