@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers as hypothesis_providers
 
 # Tests replace an agent within a second. If its size stays the same too, Python takes the bytecode of the old one.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -24,6 +25,8 @@ def _pass_by_the_script_that_finds_python() -> None:
 _pass_by_the_script_that_finds_python()
 
 # No test may depend on the load of the machine, or on chance: `make test` tries the same examples every time.
+# Hypothesis would also try numbers and texts of the modules that are imported so far; those depend on earlier tests.
+hypothesis_providers._get_local_constants = lambda: hypothesis_providers._local_constants
 settings.register_profile(
     "agenteval", deadline=None, max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -10,8 +10,8 @@ import socket
 import ssl
 import threading
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,12 @@ from typing import Any
 import pytest
 from tests.integration.certificates import localhost
 from tests.support import agent_spec, request, started
+from tests.tcp_server import Handler, tcp_server
 
 from agenteval.agents.base import Agent, Reply
 from agenteval.core.errors import AgentError, ConfigError, TransientAgentError
 
 CREDENTIALS = "Basic " + base64.b64encode(b"me:secret").decode()
-
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @pytest.fixture(autouse=True)
@@ -72,30 +71,18 @@ async def serving(
     handle: Callable[[Served], Handler] = lambda served: served.echo, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Served]:
     """A server whose handler has every connection for itself."""
-    served, under_way = Served(), set[asyncio.Task[Any] | None]()
+    served = Served()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        under_way.add(asyncio.current_task())
         served.connections += 1
         served.open_now += 1
         try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-                await handle(served)(reader, writer)
+            await handle(served)(reader, writer)
         finally:
             served.open_now -= 1
-            writer.transport.abort()
-            under_way.discard(asyncio.current_task())
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
-    served.port = server.sockets[0].getsockname()[1]
-    try:
+    async with tcp_server(connected, tls=tls) as served.port:
         yield served
-    finally:
-        server.close()
-        for task in tuple(under_way):
-            if task:
-                task.cancel()
-        await asyncio.sleep(0.01)
 
 
 def answering(sent: bytes) -> Callable[[Served], Handler]:
@@ -311,22 +298,14 @@ def test_no_other_protocol_is_spoken(tmp_path: Path) -> None:
 def test_reaches_an_address_of_ipv6(tmp_path: Path) -> None:
     async def run() -> None:
         served = Served()
-
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with suppress(asyncio.IncompleteReadError):
-                await served.echo(reader, writer)
-            writer.transport.abort()
-
-        try:
-            server = await asyncio.start_server(handle, "::1", 0)
-        except OSError:
-            pytest.skip("this machine has no IPv6 address")
-        served.port = server.sockets[0].getsockname()[1]
-        async with agent_at(f"http://[::1]:{served.port}/", tmp_path) as agent:
+        async with AsyncExitStack() as stack:
+            try:
+                served.port = await stack.enter_async_context(tcp_server(served.echo, "::1"))
+            except OSError:
+                pytest.skip("this machine has no IPv6 address")
+            agent = await stack.enter_async_context(agent_at(f"http://[::1]:{served.port}/", tmp_path))
             assert await said(agent, "a") == "a"
         assert f"\r\nHost: [::1]:{served.port}\r\n" in served.heads[0]
-        server.close()
-        await asyncio.sleep(0.01)
 
     asyncio.run(run())
 

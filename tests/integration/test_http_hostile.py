@@ -6,12 +6,13 @@ import asyncio
 import itertools
 import zlib
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support import agent_spec, request, started
+from tests.tcp_server import tcp_server
 
 from agenteval.agents.base import Reply
 from agenteval.core.errors import AgentError, TransientAgentError
@@ -30,28 +31,19 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def sending(pieces: Iterable[bytes], *, hang: bool = False) -> AsyncIterator[str]:
     """The address of a service that sends these bytes to everybody, and then hangs up or hangs."""
-    finished = asyncio.Event()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            await reader.readuntil(b"\r\n\r\n")
-            for piece in pieces:
-                writer.write(piece)
-                await writer.drain()
-            if hang:
-                await finished.wait()
-            else:
-                writer.write_eof()
-                await reader.read()
-        writer.transport.abort()
+        await reader.readuntil(b"\r\n\r\n")
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        if not hang:
+            writer.write_eof()
+        # Until the client hangs up.
+        await reader.read()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    finally:
-        finished.set()
-        server.close()
-        await asyncio.sleep(0.01)
+    async with tcp_server(connected) as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 def answer(directory: Path, pieces: Iterable[bytes]) -> str:

@@ -74,8 +74,8 @@ class Inversion:
     def interval(self, metric: int, level: float) -> tuple[float, float]:
         """Return the differences that neither one-sided test at ``level`` rejects, inside −1..1.
 
-        The upper end is below 0 exactly if the p of a drop is at most ``level``; the lower end is above 0 exactly if
-        the p of a rise is.
+        With a level below one half, the upper end is below 0 exactly if the p of a drop is at most ``level``; the
+        lower end is above 0 exactly if the p of a rise is.
         """
         upper = _last_above(lambda shift: self._p(metric, shift, 1.0), level)
         lower = -_last_above(lambda shift: self._p(metric, -shift, -1.0), level)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tcp_server import tcp_server
 
 from agenteval.agents.http.address import read_address
 from agenteval.agents.http.client import Client
@@ -45,19 +46,18 @@ def outcome(pieces: Sequence[bytes]) -> HttpResponse | HttpError:
                 writer.write(piece)
                 await asyncio.sleep(0)
             writer.close()
+            await writer.wait_closed()
 
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        address = read_address(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
-        client = Client(address, None, {})
-        try:
-            async with asyncio.timeout(60):
-                return await client.send("POST", address.url, b"{}")
-        except HttpError as error:
-            return error
-        finally:
-            await client.close()
-            server.close()
-            await asyncio.sleep(0)
+        async with tcp_server(answer) as port:
+            address = read_address(f"http://127.0.0.1:{port}/")
+            client = Client(address, None, {})
+            try:
+                async with asyncio.timeout(60):
+                    return await client.send("POST", address.url, b"{}")
+            except HttpError as error:
+                return error
+            finally:
+                await client.close()
 
     return asyncio.run(run())
 
