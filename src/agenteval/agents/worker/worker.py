@@ -17,7 +17,6 @@ import collections
 import collections.abc
 import contextlib
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
@@ -215,10 +214,11 @@ def describe(error: BaseException) -> str:
     return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
 
 
-class WorkerFinder(importlib.abc.MetaPathFinder):
+class WorkerFinder:
     """Provides agenteval's grader and tool modules if agenteval is not installed; graders also by HoloDeck's name.
 
-    It is the last finder, so that installed packages take precedence.
+    It is the last finder, so that installed packages take precedence. It and its loader have no base class, because
+    ``importlib.abc`` imports much that most agents do not need.
     """
 
     def find_spec(self, fullname: str, _path: Any = None, _target: Any = None) -> Any:
@@ -227,13 +227,14 @@ class WorkerFinder(importlib.abc.MetaPathFinder):
             file = pathlib.Path(__file__).resolve().parents[2] / OWN_FILES[fullname]
             return importlib.util.spec_from_file_location(fullname, str(file))
         if fullname in OTHER_NAMES:
-            return importlib.machinery.ModuleSpec(fullname, AliasLoader(OTHER_NAMES[fullname]))
+            loader: Any = AliasLoader(OTHER_NAMES[fullname])
+            return importlib.machinery.ModuleSpec(fullname, loader)
         if any(name.startswith(fullname + ".") for name in (*OWN_FILES, *OTHER_NAMES)):
             return importlib.machinery.ModuleSpec(fullname, None, is_package=True)
         return None
 
 
-class AliasLoader(importlib.abc.Loader):
+class AliasLoader:
     """Loads an already loaded module under another name."""
 
     def __init__(self, name: str) -> None:
