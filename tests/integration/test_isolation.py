@@ -296,6 +296,22 @@ def test_a_process_whose_first_thread_has_ended_ends_too(confined_there: Path) -
     assert ends(number_in(confined_there / "pid"))
 
 
+@pytest.mark.parametrize("name", ["\\nGroups:\\t1", "\\nPPid:\\t1\\n", "\\nState:\\tZ (a", "\\xff\\xfe:"])
+def test_a_name_that_looks_like_the_kernels_words_hides_no_process(confined_there: Path, name: str) -> None:
+    rename = (
+        f"import ctypes, time\nctypes.CDLL(None).prctl(15, b'{name}', 0, 0, 0)\nprint(flush=True)\ntime.sleep(600)"
+    )
+    started = launch(("/usr/bin/python3", "-c", rename), dict(os.environ), confined_there)
+    with subprocess.Popen(started.argv, cwd=confined_there, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+
+        (found,) = [process for process in processes() if (started.mark or 0) in process.groups]
+        assert (found.pid, found.parent, found.is_dead) == (child.pid, os.getpid(), False)
+
+        assert end_marked(started.mark or 0, child.pid)
+
+
 def test_what_breeds_without_end_ends(confined_there: Path) -> None:
     # Each generation starts the next one and ends; a look at the list of processes never sees the same twice.
     breed = "import os, time\nwhile True:\n    if os.fork(): os._exit(0)\n    os.setsid(); time.sleep(0.002)"

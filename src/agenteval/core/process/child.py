@@ -18,6 +18,8 @@ from agenteval.core.process.process_groups import end_marked, free_mark, kill_ma
 
 # Time in seconds to wait for pending output after a program has ended.
 LAST_WORDS_S = 1.0
+# Time in seconds for the output of a program that has ended, before a background process must be keeping it open.
+_ARRIVAL_S = 0.02
 # Time in seconds between SIGTERM and SIGKILL.
 _GRACE_S = 1.0
 
@@ -139,9 +141,11 @@ class Child(asyncio.SubprocessProtocol):
             self.write(data)
             self.end_input()
             await self.wait()
-            # Background processes keep the output open, so they are killed.
-            self.kill()
-            await self.wait_for_output(LAST_WORDS_S)
+            await self.wait_for_output(_ARRIVAL_S)
+            if self._open:
+                # Background processes keep the output open, so they are killed.
+                self.kill()
+                await self.wait_for_output(LAST_WORDS_S)
         finally:
             await self.close()
 
@@ -172,11 +176,12 @@ class Child(asyncio.SubprocessProtocol):
             self.end()
         try:
             await self.wait()
-            self.kill()
+            self._signal(signal.SIGKILL)
             if self._token is not None and self._transport is not None:
                 await end_orphans(self._token, self._transport.get_pid())
         finally:
-            self.kill()
+            # Only the process group: all processes with the mark are ended below, in a thread.
+            self._signal(signal.SIGKILL)
             if self._last_resort is not None:
                 self._last_resort.cancel()
             if self._transport is not None:
