@@ -191,6 +191,17 @@ def test_reports_of_a_run_whose_cases_are_not_all_held(suites: Sequence[str], ki
     }
     for name in listing:
         assert whole[name].splitlines()[0] == held[name].splitlines()[0]
+    assert (
+        _sizes(held["summary.md"])
+        == _sizes(whole["summary.md"])
+        == [str(6 // len(suites))] * len(suites) + ["0"] * (len(SUITES) - len(suites))
+    )
+
+
+def _sizes(summary: bytes) -> list[str]:
+    """The numbers of cases in the table of suites."""
+    table = summary.decode().partition("| Suite | File | Format | Cases |")[2].partition("\n\n")[0]
+    return [row.split("|")[4].strip() for row in table.splitlines()[2:]]
 
 
 def test_one_reason_for_many_answers_is_one_cause() -> None:
@@ -222,6 +233,17 @@ def test_cases_that_tell_too_much_have_no_cause() -> None:
     comment = held["comment.md"].decode()
     assert "for the same reason" not in comment
     assert "| 🔌 | <b>case g</b>, <b>case h</b> and 4 more |  | could not be run: report.html tells why |" in comment
+
+
+def test_the_number_of_causes_is_a_minimum_where_cases_do_not_tell_theirs() -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    found = [KINDS["lost"](f"case {letter}", SUITES[0]) for letter in letters]
+    found = [_with_turn(case, error=f"no {letter}") for case, letter in zip(found, letters, strict=True)]
+    whole, held = both_reports(found, range(26), set(), most=6)
+    assert "… and 18 more cases with 18 other causes" in whole["comment.md"].decode()
+    assert "… and 18 more cases with at least 11 other causes" in held["comment.md"].decode()
+    assert "… and 16 more cases with 16 other causes" in whole["table.txt"].decode()
+    assert "… and 16 more cases with at least 9 other causes" in held["table.txt"].decode()
 
 
 def both_reports(

@@ -329,7 +329,7 @@ def _by(entry: Accepted) -> str:
 
 
 def _cases(count: int) -> str:
-    return "1 case is" if count == 1 else f"{count} cases are"
+    return "1 case is" if count == 1 else f"{count:,} cases are"
 
 
 def _scored(case: CaseResult) -> Iterator[str]:

@@ -15,7 +15,7 @@ _NAMED = 5
 
 def of_cases(part: int, total: int) -> str:
     """Return ``2 of 3 cases``."""
-    return f"{part} of {total} {'case' if total == 1 else 'cases'}"
+    return f"{part:,} of {total:,} {'case' if total == 1 else 'cases'}"
 
 
 def some(names: Collection[str]) -> str:

@@ -204,7 +204,7 @@ def _not_repeated(failing: Failures | None, compared: Collection[Unproven]) -> I
     """
     names = failing.not_repeated if failing else ()
     if names and all(point.what != "confirmation" for point in compared):
-        what = "1 case" if len(names) == 1 else f"{len(names)} cases"
+        what = "1 case" if len(names) == 1 else f"{len(names):,} cases"
         verb = "fails" if len(names) == 1 else "fail"
         text = f"{what} that passed in the baseline {verb} now and did not run again: {some(names)}"
         yield Unproven(what="confirmation", text=text, mended_by="change")

@@ -14,7 +14,7 @@ _BRANCH = "refs/heads/"
 
 def cases(amount: int) -> str:
     """Return ``1 case`` or ``2 cases``."""
-    return "1 case" if amount == 1 else f"{amount} cases"
+    return "1 case" if amount == 1 else f"{amount:,} cases"
 
 
 def failed(counts: Counts, found: Failures | None) -> str:

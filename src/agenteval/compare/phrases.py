@@ -45,7 +45,7 @@ def without_markup(message: str) -> str:
 
 def count(number: int, noun: str) -> str:
     """Return ``1 run`` or ``2 runs``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def some(names: Sequence[str], noun: str) -> str:

@@ -96,16 +96,16 @@ def _by_change(
     gating = [metric for metric in metrics if metric.gating]
     fallen = [metric.id for metric in gating if metric.verdict == "regressed"]
     if worse or fallen:
-        parts = [f"{worse} of {len(cases)} cases passed before and fail now"] if worse else []
+        parts = [f"{worse:,} of {len(cases):,} cases passed before and fail now"] if worse else []
         parts += [f"the mean of {name} dropped" for name in fallen]
         return "regressed", "; ".join(parts)
     risen = [metric.id for metric in gating if metric.verdict == "improved"]
     if better or risen:
-        parts = [f"{better} of {len(cases)} cases failed before and pass now"] if better else []
+        parts = [f"{better:,} of {len(cases):,} cases failed before and pass now"] if better else []
         parts += [f"the mean of {name} rose" for name in risen]
         return "improved", "; ".join(parts)
     if flips:
-        return "unchanged", f"none of {len(cases)} cases changed its status"
+        return "unchanged", f"none of {len(cases):,} cases changed its status"
     return "unchanged", f"no mean changed by more than {tolerance:g}"
 
 

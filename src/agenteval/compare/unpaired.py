@@ -69,8 +69,8 @@ def _cases(cases: Collection[ComparedCase]) -> Iterator[Unproven]:
     changes = Counter(case.change for case in cases)
     lost = changes["removed"] + changes["changed"]
     if lost > MAX_UNPAIRED * len(cases):
-        parts = [f"{changes['removed']} removed"] if changes["removed"] else []
-        parts += [f"{changes['changed']} with changed rules or questions"] if changes["changed"] else []
+        parts = [f"{changes['removed']:,} removed"] if changes["removed"] else []
+        parts += [f"{changes['changed']:,} with changed rules or questions"] if changes["changed"] else []
         names = [case.name for case in cases if case.change in {"removed", "changed"}]
         unpaired_cases = f"{of_cases(lost, len(cases))} of the baseline cannot be compared"
         text = f"{unpaired_cases}: {', '.join(parts)} ({some(names)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from agenteval.results.case import CaseResult, CaseStatus, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
@@ -77,6 +77,9 @@ class InMemory:
     def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
         """Return the number of cases of a suite by status."""
         return Counter(case.status for case in suite.cases)
+
+
+IN_MEMORY: Final = InMemory()
 
 
 def in_full(results: Results, archive: Archive) -> Results:

@@ -214,7 +214,7 @@ def _is_judged_together(case: CaseResult) -> bool:
 
 def _cases(ids: Sequence[str]) -> str:
     """Return a number of cases with their names: ``2 cases (a, b)``."""
-    return f"{'1 case' if len(ids) == 1 else f'{len(ids)} cases'} ({_some(ids)})"
+    return f"{'1 case' if len(ids) == 1 else f'{len(ids):,} cases'} ({_some(ids)})"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ def why_not_evaluated(summary: Summary) -> str:
         return ""
     if not summary.cases:
         return "it contains no case"
-    parts = [f"{summary.errors} ended in an error"] if summary.errors else []
-    parts += [f"{summary.skipped} skipped"] if summary.skipped else []
+    parts = [f"{summary.errors:,} ended in an error"] if summary.errors else []
+    parts += [f"{summary.skipped:,} skipped"] if summary.skipped else []
     which = "most of its cases were not evaluated" if evaluated else "none of its cases was evaluated"
-    return f"{which}: of {summary.cases}, {', '.join(parts)}"
+    return f"{which}: of {summary.cases:,}, {', '.join(parts)}"

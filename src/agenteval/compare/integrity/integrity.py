@@ -99,7 +99,9 @@ def withdrawn_cases(cases: Iterable[ComparedCase], out: Collection[str]) -> Iter
     for change, words in (("removed", "no longer in the suite"), ("changed", "another case now")):
         names = [case.name for case in passing if case.change == change]
         if names:
-            what = "1 case that passed before is" if len(names) == 1 else f"{len(names)} cases that passed before are"
+            what = (
+                "1 case that passed before is" if len(names) == 1 else f"{len(names):,} cases that passed before are"
+            )
             fix = _FIX.format(them="it" if len(names) == 1 else "them")
             yield Unproven(what="cases", text=f"{what} {words}: {some(names)}; {fix}", mended_by="change")
 
@@ -108,7 +110,7 @@ def unproven_changes(differences: Iterable[Difference]) -> Iterator[Unproven]:
     """Yield the changes of rules or agents that take something away from the comparison."""
     for item in differences:
         if item.kind == "agent" and item.effect == "unproven":
-            whose = item.case or f"{item.cases} cases"
+            whose = item.case or f"{item.cases:,} cases"
             text = f"the change replaces the live agent of {whose} by recorded answers; {_LIVE}"
             yield Unproven(what="rules", text=text, mended_by="change")
         if item.kind == "rules" and item.effect == "unproven":

@@ -44,7 +44,7 @@ class Page:
         job: what tells this report from those of other jobs; may be empty.
         heading: the heading as a sentence about the merge, and the sentences below it.
         base: the branch to compare with; ``baseline`` if it is unknown.
-        causes: what needs attention, one row for each cause; ``more_cases`` counts the cases of the omitted ones.
+        causes: what needs attention, one row for each cause; ``more_causes`` counts the omitted ones and their cases.
         examples: the first case of each cause with both runs, as a diff.
         aside: what is not held against the change; ``aside_title`` counts it.
         certainty: how sure the findings are, one sentence each.
@@ -79,7 +79,7 @@ class Page:
     heading: Heading
     base: str
     causes: Section[CauseRow]
-    more_cases: int
+    more_causes: str
     examples: Section[Example]
     aside: Section[CauseRow]
     aside_title: str

@@ -30,6 +30,7 @@ from agenteval.report.size_limits import (
 )
 from agenteval.report.template_files import UserTemplateError
 from agenteval.report.view.view import GateView
+from agenteval.results.archive import IN_MEMORY, Archive
 from agenteval.results.model import Results
 
 _PLAIN = Presentation()
@@ -54,10 +55,13 @@ def _ignore(_: str) -> None:
 
 def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
     """Yield ``summary.md`` and ``comment.md``."""
-    for name, render in (("summary.md", render_summary), ("comment.md", render_comment)):
-        warnings: list[str] = []
-        text = render(results, report.gate, presentation=report.presentation, warn=warnings.append)
-        yield ReportFile(name, text, tuple(warnings))
+    gate, look = report.gate, report.presentation
+    warnings: list[str] = []
+    summary = render_summary(results, gate, archive=report.archive, presentation=look, warn=warnings.append)
+    yield ReportFile("summary.md", summary, tuple(warnings))
+    warnings = []
+    comment = render_comment(results, gate, presentation=look, warn=warnings.append)
+    yield ReportFile("comment.md", comment, tuple(warnings))
 
 
 def render_comment(
@@ -100,15 +104,16 @@ def render_summary(
     results: Results,
     gate: GateView,
     *,
+    archive: Archive = IN_MEMORY,
     limit: int = SUMMARY_LIMIT,
     presentation: Presentation = _PLAIN,
     warn: Warn = _ignore,
 ) -> str:
     """Return the job summary, in at most ``limit`` bytes: why, how, and what the run cost.
 
-    The arguments and errors are those of :func:`render_comment`.
+    The arguments and errors are those of :func:`render_comment`; ``archive`` counts the cases of each suite.
     """
-    source = Source.of(results, gate, "", "report.html and results.json", presentation.site)
+    source = Source.of(results, gate, "", "report.html and results.json", presentation.site, archive=archive)
     kind = _Kind("summary.md.j2", SUMMARY_LEVELS, utf8_bytes, limit, summary_page)
     return _rendered(kind, source, presentation.summary_template, presentation.template_texts, warn)
 

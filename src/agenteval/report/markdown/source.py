@@ -12,6 +12,7 @@ from agenteval.report.size_limits import Detail
 from agenteval.report.view import baseline_notes, case_details, view
 from agenteval.report.view.case_details import CaseDetails, Entry, Failure, status_change
 from agenteval.report.view.cause_rows import MOST_ROWS, BothRuns, aside_row, aside_title, cause_row
+from agenteval.report.view.cause_rows import others as other_causes
 from agenteval.report.view.causes import causes_of
 from agenteval.report.view.certainty import certainty, requested_proof
 from agenteval.report.view.comparison_rows import evidence_rows, history_note, resource_changes, resource_rows
@@ -26,6 +27,7 @@ from agenteval.report.view.outlook import outlook_rows
 from agenteval.report.view.parts import Section
 from agenteval.report.view.run_cost import base_name
 from agenteval.report.view.view import GateView, MetricRow
+from agenteval.results.archive import IN_MEMORY, Archive
 from agenteval.results.comparison import CaseNote, ComparedCase, Comparison
 from agenteval.results.model import OWN_NAME, Results
 
@@ -56,9 +58,12 @@ class Source:
     metrics: list[MetricRow]
     warnings: tuple[str, ...]
     score_change: float | None
+    archive: Archive
 
     @classmethod
-    def of(cls, results: Results, gate: GateView, job: str, elsewhere: str, site: Site) -> Source:
+    def of(
+        cls, results: Results, gate: GateView, job: str, elsewhere: str, site: Site, *, archive: Archive = IN_MEMORY
+    ) -> Source:
         """Select and sort the content of a run."""
         compared = results.comparison.cases if results.comparison else []
         entries = results.cases()
@@ -79,6 +84,7 @@ class Source:
             metrics=view.metric_rows(results),
             warnings=(*gate.warnings, *view.metric_errors(results)),
             score_change=view.score_change(results),
+            archive=archive,
         )
 
     def page(self, detail: Detail) -> Page:
@@ -97,7 +103,7 @@ class Source:
             heading=heading_of(results, gate, causes),
             base=base_name(comparison),
             causes=Section(tuple(map(cause_row, shown)), len(serious)),
-            more_cases=sum(len(cause.cases) for cause in serious[MOST_ROWS:]),
+            more_causes=other_causes(serious[MOST_ROWS:]),
             examples=self._both_runs.examples(shown, most=detail.max_cases, max_text=detail.max_text),
             aside=Section.of((aside_row(cause) for cause in causes if not cause.attention), detail.max_asides),
             aside_title=aside_title(causes),

@@ -22,7 +22,6 @@ from agenteval.report.view.run_metrics import Metric, run_metrics
 from agenteval.report.view.run_setup import run_setup
 from agenteval.report.view.spending import Spent, spending
 from agenteval.report.view.timeline import DiffLine, timeline
-from agenteval.report.view.view import known_sizes
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.verdict import Condition
@@ -128,7 +127,7 @@ def summary_page(source: Source, detail: Detail) -> SummaryPage:
         means=Section.of(means, detail.max_asides),
         spent=spent,
         checked=_checked(source, detail.max_rows),
-        made=run_setup(results, known_sizes(results)) if detail.max_asides else (),
+        made=run_setup(results, source.archive) if detail.max_asides else (),
     )
 
 

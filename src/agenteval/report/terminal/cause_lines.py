@@ -12,6 +12,7 @@ from agenteval.report.terminal.lines import BLANK, LONGEST_NAME, Line, Part, Sty
 from agenteval.report.terminal.turn_lines import turn_lines
 from agenteval.report.view import view
 from agenteval.report.view.case_kinds import KINDS, Kind
+from agenteval.report.view.cause_rows import others
 from agenteval.report.view.causes import Cause, Finding, Tries, is_about, largest_cause
 from agenteval.report.view.run_cost import base_name
 from agenteval.results.case import CaseResult, TurnResult
@@ -56,12 +57,8 @@ class Causes:
         for cause in causes[: self.most]:
             yield from self._cause(cause, columns)
             yield BLANK
-        hidden = causes[self.most :]
-        if hidden:
-            amount = sum(len(cause.cases) for cause in hidden)
-            # A metric that fell together with another one has no cases.
-            cases = f"{view.count(amount, 'more case')} with " if amount else ""
-            yield line((f"… and {cases}{view.count(len(hidden), 'other cause')}", "dim"))
+        if more := others(causes[self.most :]):
+            yield line((f"… and {more}", "dim"))
             yield BLANK
 
     def _cause(self, cause: Cause, columns: int) -> Iterator[Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.core.text.escape import one_line
@@ -77,6 +77,16 @@ class Example:
     link: str
     like: tuple[Like, ...]
     has_both: bool
+
+
+def others(causes: Sequence[Cause]) -> str:
+    """Return the number of causes that are not listed, with the number of their cases."""
+    amount = sum(len(cause.cases) for cause in causes)
+    # A metric that fell together with another one has no cases.
+    cases = f"{view.count(amount, 'more case')} with " if amount else ""
+    # Cases that do not tell their cause are one cause here.
+    least = "" if all(cause.is_common for cause in causes) else "at least "
+    return f"{cases}{least}{view.count(len(causes), 'other cause')}" if causes else ""
 
 
 def cause_row(cause: Cause) -> CauseRow:

@@ -96,7 +96,7 @@ def make_run_page(results: Results, gate: GateView, archive: Archive) -> RunPage
         criteria=_criteria(results),
         goals=goals(results),
         cost=run_cost(results),
-        setup=run_setup(results, {suite.path: archive.counts(suite).total() for suite in results.suites}),
+        setup=run_setup(results, archive),
         version=results.tool.version,
     )
 

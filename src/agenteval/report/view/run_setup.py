@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from agenteval.core.text.escape import one_line
 from agenteval.report.view import view
@@ -11,6 +11,7 @@ from agenteval.report.view.integrity import integrity_rows
 from agenteval.report.view.moments import age, moment, short_commit
 from agenteval.report.view.parts import Part, table
 from agenteval.report.view.view import count
+from agenteval.results.archive import Archive
 from agenteval.results.comparison import Comparison
 from agenteval.results.coverage import Coverage
 from agenteval.results.model import Results
@@ -19,17 +20,17 @@ _MOST_ROWS = 200
 _LONGEST = 80
 
 
-def run_setup(results: Results, sizes: Mapping[str, int]) -> tuple[Part, ...]:
+def run_setup(results: Results, archive: Archive) -> tuple[Part, ...]:
     """Return the parts about the making of the run; empty ones are left out.
 
     Args:
         results: the run.
-        sizes: number of cases by path of the suite, as far as it is known.
+        archive: counts the cases of each suite.
     """
     parts = (
         Part("the-run", "The run", facts=tuple(_known(_run(results)))),
         _baseline(results.comparison, results.run.started_at) if results.comparison else Part("baseline", "Baseline"),
-        _suites(results, sizes),
+        _suites(results, archive),
         Part("limits", "Selection and limits", facts=tuple(_known(_limits(results.run.coverage)))),
         _rules(results),
         _differences(results),
@@ -78,9 +79,8 @@ def _baseline(comparison: Comparison, now: str) -> Part:
     )
 
 
-def _suites(results: Results, sizes: Mapping[str, int]) -> Part:
-    numbers = {path: f"{size:,}" for path, size in sizes.items()}
-    rows = ((suite.name, suite.path, suite.format, numbers.get(suite.path, "")) for suite in results.suites)
+def _suites(results: Results, archive: Archive) -> Part:
+    rows = ((suite.name, suite.path, suite.format, f"{archive.counts(suite).total():,}") for suite in results.suites)
     return Part("suites", "Suites", tables=(table("", ("Suite", "File", "Format", "#Cases"), rows, _MOST_ROWS),))
 
 

@@ -360,13 +360,6 @@ def has_all_cases(results: Results) -> bool:
     return len(results.cases()) == results.summary.cases
 
 
-def known_sizes(results: Results) -> dict[str, int]:
-    """Return the number of cases of each suite, by path, as far as the results say it."""
-    if has_all_cases(results):
-        return {suite.path: len(suite.cases) for suite in results.suites}
-    return {results.suites[0].path: results.summary.cases} if len(results.suites) == 1 else {}
-
-
 @once
 def metric_errors(results: Results) -> tuple[str, ...]:
     """Return the first error of each metric if its errors did not decide their cases; no other part shows them."""

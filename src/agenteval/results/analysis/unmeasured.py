@@ -103,8 +103,8 @@ def _incomplete_cases(
 
 
 def _of_cases(part: int, total: int) -> str:
-    return f"{part} of {total} {'case' if total == 1 else 'cases'}"
+    return f"{part:,} of {total:,} {'case' if total == 1 else 'cases'}"
 
 
 def _cases(count: int) -> str:
-    return "1 case" if count == 1 else f"{count} cases"
+    return "1 case" if count == 1 else f"{count:,} cases"

@@ -111,7 +111,7 @@ class AgentFailure:
 
     def _too_slow(self) -> Problem:
         fastest = "" if self.fastest_ms is None else f" (fastest answer {self.fastest_ms / 1000:.1f} s)"
-        cases = "" if self.cases == self.total else f" in {self.cases} of {self.total} cases"
+        cases = "" if self.cases == self.total else f" in {self.cases:,} of {self.total:,} cases"
         limit = self.error.removeprefix(_TIMEOUT)
         key = "`case_timeout` in agenteval.yaml" if limit.endswith("of the case") else "`timeout` of the agent"
         fix = f"set a longer {key}, such as 2m"

@@ -81,7 +81,7 @@ class AgentNotes:
 
 def _without_calls(agent: _Agent, mapping: str | None) -> str:
     number = agent.without_expected_calls
-    what = "1 case expects" if number == 1 else f"{number} cases expect"
+    what = "1 case expects" if number == 1 else f"{number:,} cases expect"
     place = f" ({agent.spec.where})" if agent.spec.where else ""
     fix = (
         f"the replies contain tool calls elsewhere: add `{mapping}` to the agent{place}"

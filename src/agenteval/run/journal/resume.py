@@ -47,7 +47,7 @@ def resume_notice(plan: Plan) -> str:
         total += item.iterations
     if earlier is None or len(earlier.complete) < cases:
         done = earlier.done if earlier else 0
-        return f"resuming: {done} of {total} iterations are taken from {plan.journal}"
+        return f"resuming: {done:,} of {total:,} iterations are taken from {plan.journal}"
     return f"resuming: the run was complete; no case runs again; the reports are rewritten from {plan.journal}"
 
 

@@ -77,7 +77,7 @@ class Selection:
         asked += [f"--tag {tag}" for tag in self.tags]
         asked += [f"--case {name!r}" for name in self.names]
         asked += [f"failed in {self.failed.file}"] if self.failed else []
-        number = "there is 1 case" if len(cases) == 1 else f"there are {len(cases)} cases"
+        number = "there is 1 case" if len(cases) == 1 else f"there are {len(cases):,} cases"
         told = self._nearest(cases) or f"; {number}"
         yield Problem(f"no case matches {' and '.join(asked)}{told}", kind=Kind.CASE_SELECTION)
 

@@ -162,10 +162,11 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
     """Write all outputs of a finished run."""
     files.outputs(outputs_of(outcome, files.relative(directory)))
     look = outcome.presentation
-    files.report(lambda room: render_summary(outcome.results, outcome.view, limit=room, presentation=look))
+    results, view, archive = outcome.results, outcome.view, outcome.archive
+    files.report(lambda room: render_summary(results, view, archive=archive, limit=room, presentation=look))
     content = content_of(
-        outcome.results,
-        outcome.view,
+        results,
+        view,
         context.options,
         name=context.step.title,
         presentation=look,
