@@ -54,7 +54,7 @@ class RecordedQuestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """One reply: JSON unless it is text; ``status`` 0 closes the connection instead."""
+    """One reply: JSON unless it is text or bytes; ``status`` 0 closes the connection instead."""
 
     body: Any = ""
     status: int = 200
@@ -244,7 +244,9 @@ def serving() -> Iterator[ModelServer]:
             if answer.status == 0:
                 self.close_connection = True
                 return
-            content = (answer.body if isinstance(answer.body, str) else json.dumps(answer.body)).encode()
+            content = answer.body
+            if not isinstance(content, bytes):
+                content = (content if isinstance(content, str) else json.dumps(content)).encode()
             self.send_response(answer.status)
             sent = {"Content-Type": "application/json", "Content-Length": str(len(content)), **answer.headers}
             for name, value in sent.items():

@@ -21,6 +21,7 @@ from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.cache import ResponseCache
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.llm.providers.openai import AZURE_API_VERSION
+from agenteval.core.llm.providers.size_limit import MAX_BYTES
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import Observation
 from agenteval.metrics.resources.grader_pool import GraderPool
@@ -232,6 +233,13 @@ def test_no_redirect_takes_keys_along(server: ModelServer, provider: str) -> Non
         server.script(Answer("", 307, {"Location": f"{elsewhere.url}/v1/chat/completions"}))
         found = score(metric("fluency", server.model(provider)))
         assert (found.status, elsewhere.asked) == ("error", [])
+
+
+def test_a_reply_without_end_is_cut_off(server: ModelServer) -> None:
+    server.script(Answer(b" " * (MAX_BYTES + 1)))
+    found = score(metric("fluency", server.model("openai")))
+    assert (found.status, found.error) == ("error", "openai/gpt-4.1: the judge sent a reply of more than 8 MB")
+    assert len(server.asked) == 1
 
 
 class TestAccount:

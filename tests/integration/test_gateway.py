@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -36,6 +37,7 @@ from agenteval.core.llm.cache import ResponseCache, cache_key, default_directory
 from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.errors import BudgetSpentError, LlmError
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.providers.size_limit import MAX_BYTES
 from agenteval.core.llm.rate_limit import RateLimiter
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError
@@ -441,6 +443,24 @@ class TestRepeats:
         (answer,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
 
         assert (answer.text, len(server.asked)) == ("yes", 2)
+
+    def test_a_reply_without_end_is_cut_off(self, server: ModelServer, provider: str) -> None:
+        label = server.model(provider).label
+        plain = b" " * (MAX_BYTES + 1)
+        packed = {"Content-Encoding": "gzip"}
+        for status in (200, 400, 500):
+            for endless in (Answer(plain, status), Answer(gzip.compress(plain), status, packed)):
+                server.script(endless)
+                before = len(server.asked)
+                (problem,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
+                assert str(problem) == f"{label} sent a reply of more than 8 MB"
+                assert len(server.asked) - before == 1
+
+        server.respond = lambda asked: Answer(
+            gzip.compress(json.dumps(says(asked, "yes").body).encode()), 200, packed
+        )
+        (answer,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
+        assert answer.text == "yes"
 
     def test_a_server_that_is_gone(self, server: ModelServer, provider: str) -> None:
         model = server.model(provider, endpoint="http://127.0.0.1:9/v1")

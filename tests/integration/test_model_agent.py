@@ -32,6 +32,7 @@ from agenteval.core.errors import AgentError, ConfigError, UserCodeError
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.cache import ResponseCache
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.providers.size_limit import MAX_BYTES
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.suite.model import AgentSpec
 from agenteval.suite.model_agent import ModelAgentSpec
@@ -188,6 +189,14 @@ class TestWhatProvidersTake:
     def test_a_dropped_connection_is_tried_again(self, server: ModelServer, tmp_path: Path, provider: str) -> None:
         server.script(HANG_UP, "5 USD")
         assert answer(agent_spec(model(server, provider), tmp_path)).response == "5 USD"
+
+    @each_provider
+    def test_a_reply_without_end_is_cut_off(self, server: ModelServer, tmp_path: Path, provider: str) -> None:
+        server.script(Answer(b" " * (MAX_BYTES + 1)))
+        spec = agent_spec(model(server, provider), tmp_path)
+        with pytest.raises(AgentError, match=rf"^{provider}/\S+ sent a reply of more than 8 MB$"):
+            answer(spec)
+        assert len(server.asked) == 1
 
     @each_provider
     def test_a_reply_that_is_none_of_the_providers(self, server: ModelServer, tmp_path: Path, provider: str) -> None:

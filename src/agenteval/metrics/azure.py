@@ -18,6 +18,7 @@ from agenteval.core.llm.cache import key_of
 from agenteval.core.llm.calls import Completion, Exchange
 from agenteval.core.llm.errors import LlmError
 from agenteval.core.llm.providers import api_key, reachable
+from agenteval.core.llm.providers.size_limit import limit_hooks
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.core.runtime import in_thread
 from agenteval.metrics.base import MetricError, Observation, Outcome
@@ -118,6 +119,8 @@ class AzureMetric:
     async def _ask(self, inputs: Mapping[str, str]) -> Completion:
         try:
             found = await in_thread(partial(self._evaluate, inputs))
+        except LlmError as error:
+            raise LlmError(f"{self.model.label}: {error}") from None
         except Exception as error:  # noqa: BLE001
             # The SDK has retried, and wraps failures in many kinds of exceptions.
             raise LlmError(f"{self.model.label}: {type(error).__name__}: {error}") from None
@@ -163,16 +166,18 @@ def _sdk() -> Any:
     clients = import_module("azure.ai.evaluation._legacy.prompty._prompty")
     for name in ("AsyncAzureOpenAI", "AsyncOpenAI"):
         # The SDK makes its clients itself, and has no option for this.
-        setattr(clients, name, _without_redirects(name))
+        setattr(clients, name, _guarded(name))
     return import_module("azure.ai.evaluation")
 
 
-def _without_redirects(name: str) -> Callable[..., Any]:
-    """Return a function that makes one of OpenAI's clients, which follows no redirect."""
+def _guarded(name: str) -> Callable[..., Any]:
+    """Return a function that makes one of OpenAI's clients, without redirects and with the limit of replies."""
     import openai
 
     def make(**options: Any) -> Any:
-        return getattr(openai, name)(**options, http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False))
+        hooks = limit_hooks("the judge")
+        http_client = openai.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=hooks)
+        return getattr(openai, name)(**options, http_client=http_client)
 
     return make
 

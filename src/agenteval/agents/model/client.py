@@ -19,7 +19,7 @@ from agenteval.core.llm.calls import Completion, Exchange, Tally
 from agenteval.core.llm.errors import LlmError
 from agenteval.core.llm.gateway import Gateway
 from agenteval.core.llm.providers import api_key, reachable
-from agenteval.core.llm.providers.failures import refusal, status_error
+from agenteval.core.llm.providers.failures import refusal, status_error, unreachable_error
 from agenteval.core.llm.spec import ModelSpec
 
 _OLLAMA_PORT = 11434
@@ -84,7 +84,7 @@ class ModelClient:
             raise status_error(self.spec, error.status_code, error.body, error.headers or {}) from None
         except ModelAPIError as error:
             cause = error.__cause__.__cause__ if error.__cause__ else None
-            raise LlmError(f"{label} cannot be reached: {cause or error}", transient=True) from None
+            raise unreachable_error(self.spec, self._connection.base_url, cause or error) from None
         except ContentFilterError as error:
             raise LlmError(f"{label} gave no answer: {error.message}") from None
         except UnexpectedModelBehavior as error:

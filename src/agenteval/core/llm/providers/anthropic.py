@@ -9,6 +9,7 @@ import anthropic
 from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.errors import LlmError
 from agenteval.core.llm.providers.failures import refusal, status_error, unreachable_error
+from agenteval.core.llm.providers.size_limit import limit_hooks
 from agenteval.core.llm.schema import strict_schema
 from agenteval.core.llm.spec import ModelSpec
 
@@ -18,7 +19,7 @@ _MAX_TOKENS = 8192
 
 def make_client(model: ModelSpec, key: str) -> anthropic.AsyncAnthropic:
     """Return the library's client without its retries, its time limits, which reject long answers, and redirects."""
-    http_client = anthropic.DefaultAsyncHttpxClient(follow_redirects=False)
+    http_client = anthropic.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=limit_hooks(model.label))
     return anthropic.AsyncAnthropic(
         base_url=model.endpoint, api_key=key, max_retries=0, timeout=None, http_client=http_client
     )

@@ -22,13 +22,15 @@ _SHOWN = 300
 
 
 def unreachable_error(model: ModelSpec, address: object, reason: object) -> LlmError:
-    """Return the error for a server without an answer; it is transient.
+    """Return the error for a server without an answer; it is transient, unless the failure is such an error already.
 
     Args:
         model: the model.
         address: the address of its server.
         reason: the failure.
     """
+    if isinstance(reason, LlmError):
+        return reason
     return LlmError(f"{model.label} cannot be reached: {reason}{localhost_hint(str(address))}", transient=True)
 
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.errors import LlmError
 from agenteval.core.llm.providers.failures import status_error, unreachable_error
+from agenteval.core.llm.providers.size_limit import limit_hooks
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.core.urls import display_url
 
@@ -30,7 +31,9 @@ class OllamaProvider:
 
     def __init__(self, model: ModelSpec) -> None:
         self._model = model
-        self._client = ollama.AsyncClient(host=model.endpoint, follow_redirects=False)
+        self._client = ollama.AsyncClient(
+            host=model.endpoint, follow_redirects=False, event_hooks=limit_hooks(model.label)
+        )
 
     async def complete(self, call: Call) -> Completion:
         """Send one request."""

@@ -13,6 +13,7 @@ import openai
 from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.errors import LlmError
 from agenteval.core.llm.providers.failures import refusal, status_error, unreachable_error
+from agenteval.core.llm.providers.size_limit import limit_hooks
 from agenteval.core.llm.schema import strict_schema
 from agenteval.core.llm.spec import ModelSpec
 
@@ -28,7 +29,7 @@ def is_reasoning(name: str) -> bool:
 
 def make_client(model: ModelSpec, key: str) -> openai.AsyncOpenAI:
     """Return the library's client without its retries, time limits and redirects, which take keys and texts along."""
-    http_client = openai.DefaultAsyncHttpxClient(follow_redirects=False)
+    http_client = openai.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=limit_hooks(model.label))
     if model.provider == "azure_openai":
         return openai.AsyncAzureOpenAI(
             azure_endpoint=model.endpoint or "",
