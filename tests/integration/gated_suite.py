@@ -87,6 +87,15 @@ class Project:
             earlier = ("--baseline", f"base-{number}")
         return earlier[1]
 
+    def past_as_committed(self, runs: int) -> str:
+        """The same; the commit counts as evaluated, although it has other files."""
+        folder = self.past(runs)
+        file = self.folder / folder / "results.json"
+        found = json.loads(file.read_text(encoding="utf-8"))
+        assert found["run"].pop("uncommitted")
+        file.write_text(json.dumps(found), encoding="utf-8")
+        return folder
+
     def results(self) -> Results:
         """Of the last run that used the default directory."""
         return read_results(self.folder / "agenteval-report")

@@ -231,7 +231,7 @@ def test_a_base_commit_without_these_cases_is_told(project: Project) -> None:
     )
     commit(project.folder)
     project.write(gate=BASE)
-    baseline = project.past(1)
+    baseline = project.past_as_committed(1)
     project.write(broken=names(0, 12), gate=BASE)
     ended = project.run("--baseline", baseline)
     assert ended.status == 0, ended.text
@@ -308,7 +308,7 @@ def test_a_base_that_cannot_run(project: Project, file: str, content: str, said:
     (project.folder / file).write_text(content, encoding="utf-8")
     commit(project.folder)
     project.write(gate=BASE)
-    baseline = project.past(1)
+    baseline = project.past_as_committed(1)
     project.write(broken=names(0, 12), gate=BASE)
     open_and_told(project, "--baseline", baseline, said=said)
 

@@ -122,7 +122,7 @@ def _decided(
     further = [*missing, *(warnings if is_cut_off else ()), *aside]
     too_many = bool(errors) and counts.errors / (counts.cases - counts.skipped) > policy.max_error_rate
     errors_count = bool(errors) and "errors" in policy.fail_on
-    unmet = Unmet(failing_findings, errors, points, policy.max_error_rate)
+    unmet = Unmet(failing_findings, errors, points, policy.max_error_rate, policy.fail_on)
     if too_many and not errors_count:
         errors = [f"{text}, and max_error_rate allows {policy.max_error_rate * 100:g}%" for text in errors]
     if too_many and is_limited:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,12 +22,14 @@ class Unmet:
         broken: the number of cases that could not be run, as a sentence; empty without any.
         missing: what was not evaluated, compared or confirmed.
         max_error_rate: share of cases that may end in an error.
+        fail_on: what fails the job.
     """
 
     findings: Sequence[Finding]
     broken: Sequence[str]
     missing: Sequence[Unproven]
     max_error_rate: float
+    fail_on: Collection[str]
 
     def failures(self) -> Iterator[Condition]:
         """Yield what failed, broke or fell."""
@@ -48,9 +50,10 @@ class Unmet:
 
     def points(self) -> Iterator[Condition]:
         """Yield what is not proven, each with its reasons."""
+        usual = "fail-on: unproven" if "unproven" in self.fail_on else "fail-on does not contain unproven"
         for point in self.missing:
             found = f"{point.text}: {'; '.join(point.details)}" if point.details else point.text
-            yield Condition(found=found, rule=_ALWAYS.get(point.what, "fail-on: unproven"), about=_about(point))
+            yield Condition(found=found, rule=_ALWAYS.get(point.what, usual), about=_about(point))
 
 
 def _about(point: Unproven) -> Literal["cases", "metrics", "run"]:

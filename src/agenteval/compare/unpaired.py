@@ -45,6 +45,11 @@ class Ran(Protocol):
         ...
 
     @property
+    def uncommitted(self) -> bool:
+        """Whether files differ from the commit."""
+        ...
+
+    @property
     def workflow_run_id(self) -> str | None:
         """The run of the workflow; ``None`` on a laptop."""
         ...
@@ -56,12 +61,9 @@ def is_merged(current: Ran, baseline: Run) -> bool:
 
 
 def continues_branch(current: Ran, baseline: Run) -> bool:
-    """Return whether a run is of the branch of its baseline: a merged one, or on a laptop another commit.
-
-    A run of the same commit on a laptop is of a change that is not committed.
-    """
+    """Return whether a run is of the branch of its baseline: a merged one, or on a laptop another commit."""
     is_same = current.ref is not None and current.ref == baseline.ref
-    is_other = current.commit is not None and current.commit != baseline.commit
+    is_other = current.commit not in {None, baseline.commit} and not current.uncommitted
     return is_merged(current, baseline) or (is_same and is_other and current.workflow_run_id is None)
 
 

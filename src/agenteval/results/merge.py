@@ -151,6 +151,7 @@ def _run(parts: Sequence[Part], duration_s: Callable[[Sequence[Part]], float]) -
         complete=True,
         commit=runs[0].commit,
         ref=_common(run.ref for run in runs),
+        uncommitted=any(run.uncommitted for run in runs),
         repository=runs[0].repository,
         workflow_run_id=_common(run.workflow_run_id for run in runs),
         workflow_artifact=_common(run.workflow_artifact for run in runs),

@@ -68,6 +68,8 @@ class Run(ResultsModel):
     complete: bool
     commit: str | None = None
     ref: str | None = None
+    # Tracked files differed from the commit; omitted if they did not. Workflows do not record it.
+    uncommitted: bool = Field(default=False, exclude_if=not_)
     repository: str | None = None
     workflow_run_id: str | None = None
     # The artifact of the workflow run with these results; omitted if it is unknown or called agenteval.

@@ -80,6 +80,22 @@ class BaselineSource(Protocol):
         ...
 
 
+def baseline_of(results: Results, notes: tuple[str, ...] = ()) -> FoundBaseline:
+    """Return a given run as the baseline.
+
+    A run with changes that were not committed is a run of no commit and of no branch.
+
+    Args:
+        results: the run.
+        notes: messages about omitted parts.
+    """
+    if not results.run.uncommitted:
+        return FoundBaseline(results, notes)
+    run = results.run.model_copy(update={"commit": None, "ref": None})
+    note = "the baseline is of files that were not committed, so it is a run of no commit and no branch"
+    return FoundBaseline(results.model_copy(update={"run": run}), (*notes, note))
+
+
 def read_baseline(path: Path, suites: Iterable[KnownSuite]) -> FoundBaseline:
     """Read the baseline from a file.
 
@@ -99,7 +115,7 @@ def read_baseline(path: Path, suites: Iterable[KnownSuite]) -> FoundBaseline:
         raise ConfigError(
             replace(problem, message=f"--baseline: {problem.message}") for problem in error.problems
         ) from None
-    return FoundBaseline(results, notes)
+    return baseline_of(results, notes)
 
 
 def search_baseline(source: BaselineSource, cases: Collection[str]) -> Search:

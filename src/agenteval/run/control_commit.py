@@ -212,5 +212,5 @@ def _first_parent(head: Head) -> ControlCommit:
 
 def _baseline(commit: str | None) -> str:
     if commit is None:
-        raise ControlError("the baseline names no commit")
+        raise ControlError("the baseline names no commit; commit its files before the run that makes it")
     return commit

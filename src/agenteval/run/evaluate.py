@@ -23,7 +23,7 @@ from agenteval.core.process.interrupt import Interrupter, handlers_restored, int
 from agenteval.metrics.given import GivenMetric, given_metric
 from agenteval.results.archive import InMemory, in_full
 from agenteval.results.model import Results
-from agenteval.run.baseline import FoundBaseline, Search
+from agenteval.run.baseline import Search, baseline_of
 from agenteval.run.context import RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
@@ -170,7 +170,7 @@ class _GivenBaseline:
 
     def search(self, _: Collection[str]) -> Search:
         """Return the run."""
-        return Search(FoundBaseline(self.results))
+        return Search(baseline_of(self.results))
 
 
 def _run(asked: _Asked) -> RunOutcome:

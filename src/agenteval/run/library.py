@@ -11,7 +11,7 @@ from agenteval.core.arguments import FilePath, checked
 from agenteval.core.paths import working_directory
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
-from agenteval.run.baseline import FoundBaseline, check_baseline, check_not_shard
+from agenteval.run.baseline import baseline_of, check_baseline, check_not_shard
 from agenteval.suite.model import Suite
 
 
@@ -57,7 +57,7 @@ def compare(
     from agenteval.run.finished_runs import compare_finished
 
     policy = ComparePolicy(quarantine=gate.quarantine if gate else ()).without_confirmation()
-    return compare_finished(current, FoundBaseline(baseline), policy)
+    return compare_finished(current, baseline_of(baseline), policy)
 
 
 @checked

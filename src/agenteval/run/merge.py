@@ -32,9 +32,9 @@ from agenteval.run.attempts.merged import begin_merged_attempt, decided_before, 
 from agenteval.run.attempts.repeated import decided_again, shown_again
 from agenteval.run.baseline import FoundBaseline, masked
 from agenteval.run.compare import compare_first
-from agenteval.run.confirm.git import git
 from agenteval.run.context import RunContext
 from agenteval.run.control_commit import ControlError
+from agenteval.run.git import git
 from agenteval.run.integrity.applies import is_judged_by_base_alone
 from agenteval.run.integrity.finished import merged_by_base, with_integrity
 from agenteval.run.outcome import RunOutcome, decide, report_directory_of_run

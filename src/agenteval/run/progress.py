@@ -244,7 +244,7 @@ class LineProgress(SilentProgress):
             self._last = now
             of_all = f"{tally.done:,}" if self._total is None else f"{tally.done:,}/{self._total:,}"
             rest = (tally.outcomes, duration(tally.elapsed_s), tally.rate, tally.left, tally.cost)
-            unit = self._activity.unit if self._total == 1 else f"{self._activity.unit}s"
+            unit = self._activity.unit if (self._total or tally.done) == 1 else f"{self._activity.unit}s"
             self._write(f"{of_all} {unit}, {', '.join(filter(None, rest))}")
 
     def _write(self, text: str) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agenteval.core.process.run_confined import run_confined
+from agenteval.run.control_commit import ControlError
+from agenteval.run.git import git
+
+# Files that are not tracked are no change: reports are often among them. The state of a submodule would be asked with
+# its own settings.
+_STATUS = ("--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=dirty")
+_FILTERS = r"^filter\..*\.(clean|process)$"
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,7 @@ class Provenance:
 
     Attributes:
         artifact: name of the artifact that will contain the results; ``None`` also for the default name.
+        uncommitted: whether tracked files differ from the commit.
     """
 
     commit: str | None = None
@@ -24,6 +29,7 @@ class Provenance:
     repository: str | None = None
     workflow_run_id: str | None = None
     artifact: str | None = None
+    uncommitted: bool = False
 
 
 def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
@@ -35,17 +41,29 @@ def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
             repository=environment.get("GITHUB_REPOSITORY") or None,
             workflow_run_id=environment.get("GITHUB_RUN_ID") or None,
         )
-    return Provenance(
-        commit=_git(directory, "rev-parse", "HEAD"), ref=_git(directory, "symbolic-ref", "--quiet", "HEAD")
-    )
-
-
-def _git(directory: Path, *arguments: str) -> str | None:
-    program = shutil.which("git")
-    if program is None:
-        return None
     try:
-        done = run_confined([program, *arguments], directory, timeout_s=10, errors="replace")
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+        return _of_status(git(directory, *_without_filters(directory), "status", *_STATUS))
+    except ControlError:
+        return Provenance()
+
+
+def _without_filters(directory: Path) -> Iterator[str]:
+    """Yield the options without which git would run programs that the repository names as filters of files."""
+    try:
+        found = git(directory, "config", "--name-only", "--get-regexp", _FILTERS).splitlines()
+    except ControlError:
+        # It has none.
+        return
+    for name in found:
+        yield from ("-c", f"{name}=")
+
+
+def _of_status(status: str) -> Provenance:
+    lines = status.splitlines()
+    named = dict(line.removeprefix("# branch.").split(" ", 1) for line in lines if line.startswith("# branch."))
+    commit, branch = named.get("oid"), named.get("head")
+    return Provenance(
+        commit=None if commit == "(initial)" else commit,
+        ref=f"refs/heads/{branch}" if branch and branch != "(detached)" else None,
+        uncommitted=any(not line.startswith("#") for line in lines),
+    )

@@ -22,7 +22,7 @@ from agenteval.report.write import print_result, render_reports
 from agenteval.results.archive import InMemory
 from agenteval.results.model import Results
 from agenteval.results.store import read_results, results_json
-from agenteval.run.baseline import FoundBaseline, check_baseline, check_not_shard
+from agenteval.run.baseline import FoundBaseline, baseline_of, check_baseline, check_not_shard
 from agenteval.run.finished_runs import compare_finished
 from agenteval.run.integrity.finished import integrity_of
 from agenteval.run.outcome import report_directory
@@ -61,7 +61,7 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     check_not_shard(now, current)
     check_baseline(then, baseline)
     integrity = integrity_of(now, then, working_directory(), spec.redact)
-    found = _rescored(now, FoundBaseline(with_ids_of(now, then), notes), settings)
+    found = _rescored(now, baseline_of(with_ids_of(now, then), notes), settings)
     comparison = compare_finished(now, found, spec.compare, integrity)
     results = now.model_copy(update={"comparison": comparison})
     gate = decide_gate(results, spec.gate)

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.runs import broken, case, iteration, not_asked, results, score, turn
 
 from agenteval.compare.comparer import Comparer
-from agenteval.compare.gate import GatePolicy, decide_gate
+from agenteval.compare.gate import FailOn, GatePolicy, decide_gate
 from agenteval.compare.policy import ComparePolicy
 from agenteval.results.case import CaseResult, CaseStatus, Criterion, NotAsked, NotAskedCause, TurnResult
 from agenteval.results.coverage import Coverage, EndedBy
@@ -134,3 +134,18 @@ def test_who_left_nothing_checked(
     now = now.model_copy(update={"run": now.run.model_copy(update={"coverage": coverage})})
     gate = decide_gate(now, GatePolicy(max_error_rate=1, fail_on=frozenset({"unproven"})))
     assert (gate.verdict, gate.exit_status) == ("unproven", expected_status)
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "rule", "expected_status"),
+    [
+        ({"unproven"}, "fail-on: unproven", 3),
+        ({"errors"}, "fail-on does not contain unproven", 0),
+        ({"failures", "regressions"}, "fail-on does not contain unproven", 0),
+    ],
+)
+def test_each_reason_says_whether_it_fails_the_job(fail_on: set[FailOn], rule: str, expected_status: int) -> None:
+    unjudged = case("a").model_copy(update={"iterations": [iteration("passed", turn(broken()))]})
+    gate = decide_gate(results(unjudged), GatePolicy(max_error_rate=1, fail_on=frozenset(fail_on)))
+    assert (gate.verdict, gate.exit_status) == ("unproven", expected_status)
+    assert {condition.rule for condition in gate.conditions} == {rule}

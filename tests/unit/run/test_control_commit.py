@@ -108,7 +108,7 @@ def test_without_a_ci_host_only_a_merge_into_the_base_branch_has_a_first_parent(
         (ControlRule("first-parent"), ROOT, "baseline", "has no parent"),
         (ControlRule("previous"), ROOT, "baseline", "has no parent"),
         (ControlRule("pull-request", merge="merge"), BRANCH, "baseline", "does not name its base commit"),
-        (ControlRule(), BRANCH, None, "the baseline names no commit"),
+        (ControlRule(), BRANCH, None, "the baseline names no commit; commit its files before the run that makes it"),
     ],
 )
 def test_without_a_control_the_reason_is_told(rule: ControlRule, head: Head, baseline: str | None, said: str) -> None:

@@ -95,6 +95,7 @@ def test_a_log_without_a_known_end() -> None:
     lines = list(_lines(None, 100, 2.0, SCORING))
     assert lines[0] == "scoring traces"
     assert lines[1].startswith("5 traces, 5 passed, ")
+    assert list(_lines(None, 1, 60.0, SCORING))[1].startswith("1 trace, 1 passed, ")
 
 
 def test_a_confirmation_run_counts_iterations_because_it_contains_a_case_several_times() -> None:

@@ -10,8 +10,8 @@ from agenteval.ci.github.event import Plan
 from agenteval.ci.github.history import GithubHistory
 from agenteval.core.errors import AgentEvalError
 from agenteval.run.confirm.clone import Clone
-from agenteval.run.confirm.git import git
 from agenteval.run.control_commit import ControlError, ControlRule, Head, LocalHost
+from agenteval.run.git import git
 
 _DEEPEN = "set `fetch-depth: 0` of actions/checkout, or name a run with the input baseline"
 

@@ -18,8 +18,8 @@ from agenteval.ci.github.downloaded_report import DownloadedReport
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.results.model import Results
 from agenteval.results.store import parse_results
-from agenteval.run.confirm.git import git
 from agenteval.run.control_commit import ControlError
+from agenteval.run.git import git
 
 #: Name of the artifact with the report directory, if nothing else is said.
 ARTIFACT = "agenteval"

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from agenteval.core.files.reading import LARGEST_RECORDING, MOST_ENTRIES, open_regular
-from agenteval.run.confirm.git import git
 from agenteval.run.control_commit import ControlError
+from agenteval.run.git import git
 from agenteval.run.journal.journal import JOURNAL_FILE
 
 _SUBMODULE = "160000"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
 from agenteval.run.confirm.clone import Clone, submodules
-from agenteval.run.confirm.git import fetch, git
 from agenteval.run.control_commit import ControlCommit, ControlError
+from agenteval.run.git import fetch, git
 
 _MOST_NAMED = 5
 _REPOSITORY = ".git"

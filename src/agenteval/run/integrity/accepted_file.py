@@ -21,8 +21,8 @@ from agenteval.core.files.writing import make_directory, write_file
 from agenteval.core.paths import display_path, repository_of
 from agenteval.core.text.redact import Redactor
 from agenteval.results.integrity import Difference
-from agenteval.run.confirm.git import git
 from agenteval.run.control_commit import ControlError
+from agenteval.run.git import git
 
 FOLDER, FILE = ".agenteval", "accepted.yaml"
 _MOST_DAYS = 366

@@ -1,0 +1,78 @@
+"""Commit and branch of a run on a laptop, from real git repositories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.git_server import commit, git
+from tests.unit.runs import case, results
+
+import agenteval
+from agenteval.compare.unpaired import continues_branch
+from agenteval.run.provenance import Provenance, provenance
+
+
+def test_what_git_knows(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    assert provenance({}, folder) == Provenance()
+
+    git(folder, "init", "--quiet", "--initial-branch=topic/größer")
+    agent = folder / "agent.py"
+    agent.write_text("good")
+    branch = "refs/heads/topic/größer"
+    assert provenance({}, folder) == Provenance(ref=branch)
+
+    head = commit(folder)
+    clean = Provenance(head, branch)
+    assert provenance({}, folder) == clean
+    (folder / "reports").mkdir()
+    (folder / "reports/results.json").write_text("{}")
+    assert provenance({}, folder / "reports") == clean
+
+    uncommitted = replace(clean, uncommitted=True)
+    agent.write_text("bad")
+    assert provenance({}, folder / "reports") == uncommitted
+    git(folder, "add", "agent.py")
+    assert provenance({}, folder) == uncommitted
+    git(folder, "reset", "--quiet", "--hard")
+    assert provenance({}, folder) == clean
+    agent.unlink()
+    assert provenance({}, folder) == uncommitted
+    git(folder, "checkout", "--quiet", "agent.py")
+    git(folder, "mv", "agent.py", "other.py")
+    assert provenance({}, folder) == uncommitted
+    git(folder, "reset", "--quiet", "--hard")
+
+    git(folder, "checkout", "--quiet", "--detach")
+    assert provenance({}, folder) == Provenance(head)
+
+
+def test_a_workflow_names_its_commit(tmp_path: Path) -> None:
+    found = provenance({"GITHUB_ACTIONS": "true", "GITHUB_SHA": "a" * 40, "GITHUB_REF": "refs/heads/main"}, tmp_path)
+    assert found == Provenance("a" * 40, "refs/heads/main")
+
+
+def run_of(**run: Any) -> agenteval.Results:
+    made = results(case("hours", "failed"), run_id="then")
+    fields = {"commit": "a" * 40, "ref": "refs/heads/main", **run}
+    return made.model_copy(update={"run": made.run.model_copy(update=fields)})
+
+
+def test_a_baseline_with_uncommitted_changes_is_of_no_commit_and_no_branch() -> None:
+    now = run_of(uncommitted=True)
+    assert "uncommitted" not in run_of().model_dump()["run"]
+
+    committed, other = (agenteval.compare(now, run_of(uncommitted=changed)).baseline for changed in (False, True))
+    assert (committed.commit, committed.ref) == ("a" * 40, "refs/heads/main")
+    assert (other.commit, other.ref) == (None, None)
+
+
+def test_a_run_with_uncommitted_changes_does_not_continue_the_branch() -> None:
+    laptop = {"workflow_run_id": None}
+    baseline = run_of(**laptop).run
+    assert continues_branch(run_of(commit="b" * 40, **laptop).run, baseline)
+    assert not continues_branch(run_of(commit="b" * 40, uncommitted=True, **laptop).run, baseline)
+    assert not continues_branch(run_of(**laptop).run, baseline)
