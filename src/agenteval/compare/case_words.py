@@ -29,7 +29,7 @@ def case_cleared(finding: CaseFinding, compared: Compared) -> str:
     if compared.is_final and now.of:
         return f"{name} fails {_of(now)} iterations, {_of(before)} in earlier runs, which proves nothing"
     if not now.of:
-        return f"{name} failed more often than before, which was not checked"
+        return f"{name} passed less often than before, which was not checked"
     if before.of:
         return f"{name} failed in the first run, and fails {_of(now)} re-runs, {_of(before)} on {compared.base}"
     if now.failed:

@@ -54,7 +54,7 @@ def missing(decision: Decision, compared: Compared) -> list[str]:
         return []
     names = [compared.case(finding.case_id) for finding in _suspects(decision)]
     looked = first([looked_worse(finding) for finding in decision.metrics if finding.suspicious], "metric")
-    looked += [f"{some(names, 'case')} failed more often than before"] if names else []
+    looked += [f"{some(names, 'case')} passed less often than before"] if names else []
     reasons = [*looked, without_markup(decision.missing.why)]
     if decision.missing.what == "control" and compared.runs < _RUNS_THAT_DECIDE:
         there = f"there {'is' if compared.runs == 1 else 'are'} {compared.runs}"

@@ -20,7 +20,7 @@ Stage = Literal[
 ]
 # What proves that a mean changed. Runs of earlier days do not.
 _PROVING_STAGES = frozenset({"head-to-head", "repeats"})
-# suspect: the case failed more often than before, and that is not proven. accepted: somebody accepted the change of
+# suspect: the case passed less often than before, and that is not proven. accepted: somebody accepted the change of
 # the case, so it does not count.
 CaseNote = Literal["suspect", "flaky", "quarantined", "accepted"]
 CaseChange = Literal["regressed", "improved", "unchanged", "changed", "new", "removed"]

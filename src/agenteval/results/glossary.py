@@ -55,7 +55,7 @@ WORDS = (
     Word(
         "possible regression",
         "case",
-        "it failed more often than before, and that is not proven",
+        "it passed less often than before, and that is not proven",
         ("maybe chance", "suspect", "suspicious"),
     ),
     Word("flaky", "case", "it both passes and fails in the pool"),

@@ -206,7 +206,7 @@ def test_results_alone_prove_an_unmistakable_drop() -> None:
     assert not comparison.begins_epoch
     small = compared(results(*worse_in(1)), PAST, final)
     assert small.verdict == "unproven"
-    assert small.policy["reason"].startswith("Unproven: 'c00' failed more often than before; ")
+    assert small.policy["reason"].startswith("Unproven: 'c00' passed less often than before; ")
 
 
 def test_a_rise_in_one_run_is_told_and_no_verdict() -> None:
