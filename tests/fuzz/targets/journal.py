@@ -1,4 +1,4 @@
-"""The journal that --resume finds. ConfigError."""
+"""The journal that --resume finds. ConfigError; what it keeps can be read again for the reports."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from contextlib import suppress
 from tests.fuzz.scratch import as_file
 
 from agenteval.core.errors import ConfigError
+from agenteval.results.case import CaseResult
+from agenteval.run.journal.journal import case_text, parsed
 from agenteval.run.journal.resume import _read
 
 
 def target(data: bytes) -> None:
+    path = as_file(data, "journal/journal.jsonl")
     with suppress(ConfigError):
-        earlier, _ = _read(as_file(data, "journal/journal.jsonl"))
+        earlier, _ = _read(path)
         assert earlier.kept.size <= len(data)
+        with path.open("rb") as lines:
+            for case_id, place in earlier.complete.items():
+                assert parsed(CaseResult, case_text(lines, case_id.partition("::")[0], place)).id == case_id

@@ -220,8 +220,20 @@ def case_start(suite: str) -> str:
 def case_text(lines: BinaryIO, suite: str, place: int) -> bytes:
     """Return the JSON of the case whose line starts at a byte offset; `suite` is the path of its suite."""
     lines.seek(place)
+    return case_in(lines.readline(), suite)
+
+
+def case_in(line: bytes, suite: str) -> bytes:
+    """Return the JSON of the case in a line.
+
+    Raises:
+        ValueError: the line is not that of a case of this suite.
+    """
+    start = case_start(suite).encode()
+    if not line.startswith(start):
+        raise ValueError(f"not the line of a case of {suite}")
     # Without the closing brace and the line break.
-    return lines.readline()[len(case_start(suite)) : -2]
+    return line[len(start) : -2]
 
 
 def parsed(model: type[ModelT], text: bytes) -> ModelT:

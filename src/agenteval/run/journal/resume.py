@@ -16,6 +16,7 @@ from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.shortening import shortened_values
 from agenteval.results.summary import RunUsage
+from agenteval.run.journal.journal import case_in, parsed
 from agenteval.run.journal.run_key import changes, conditions
 from agenteval.run.plan import KeptLines, PlannedCase, ResumedRun, needs_whole_answers
 
@@ -84,8 +85,8 @@ def _found(
         end = place + len(line)
         digest.update(line)
         # A line that cannot be read is skipped, so its case runs again.
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
-            left.add(place, _value(line))
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            left.add(place, line)
     if left.shortened:
         left.drop_shortened(planned)
     earlier = ResumedRun(
@@ -157,14 +158,19 @@ class _Left:
         """The number of iterations of complete cases."""
         return sum(self._numbers.values())
 
-    def add(self, place: int, line: Any) -> None:
+    def add(self, place: int, text: bytes) -> None:
+        """Add the line that starts at a byte offset; raise one of many exceptions if it was not written by a run."""
+        line = _value(text)
         if "asked" in line:
             self.asked = RunUsage.model_validate(line["asked"])
             self.judged = {suite: int(count) for suite, count in line["judged"].items()}
         elif "resumed" in line:
             self.since, self.active_s = float(line["resumed"]), float(line["active_s"])
         elif "case" in line:
-            case = CaseResult.model_validate(line["case"])
+            # The same bytes as the run will read for its reports, by the suite in the case's id.
+            case = parsed(CaseResult, case_in(text, line["suite"]))
+            if not case.id.startswith(f"{line['suite']}::"):
+                return
             if any(map(_is_limited, case.iterations)):
                 self.iterations.pop(case.id, None)
                 return
