@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,33 @@ def test_what_git_knows(tmp_path: Path) -> None:
 
     git(folder, "checkout", "--quiet", "--detach")
     assert provenance({}, folder) == Provenance(head)
+
+
+def test_no_program_of_the_repository_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for number in range(4):
+        (folder / f"{number}.py").write_text("good")
+    head = commit(folder)
+    ran = tmp_path / "ran"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho $0 $* >> {ran}\ncat\n")
+    program.chmod(0o755)
+    drivers = ("bad", "a=b", "a.clean", "Ä")
+    (folder / ".git/info/attributes").write_text("".join(f"{n}.py filter={d}\n" for n, d in enumerate(drivers)))
+    for driver in drivers:
+        git(folder, "config", f"filter.{driver}.clean", f"{program} {driver}")
+        git(folder, "config", f"filter.{driver}.required", "true")
+    git(folder, "config", "core.fsmonitor", str(program))
+    for number in range(4):
+        # The same content at another time, so git has to compare it.
+        os.utime(folder / f"{number}.py", (1, 1))
+    assert provenance({}, folder) == Provenance(head, "refs/heads/main")
+    assert not ran.exists()
+    # git alone runs all of them.
+    git(folder, "status")
+    assert {line.split()[1] for line in ran.read_text().splitlines()} >= set(drivers)
 
 
 def test_a_workflow_names_its_commit(tmp_path: Path) -> None:

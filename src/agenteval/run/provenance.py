@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from agenteval.run.git import git
 # Files that are not tracked are no change: reports are often among them. The state of a submodule would be asked with
 # its own settings.
 _STATUS = ("--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=dirty")
-_FILTERS = r"^filter\..*\.(clean|process)$"
+_FILTERS = r"^filter\..*\.(clean|process|required)$"
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,22 @@ def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
             workflow_run_id=environment.get("GITHUB_RUN_ID") or None,
         )
     try:
-        return _of_status(git(directory, *_without_filters(directory), "status", *_STATUS))
+        return _of_status(git(directory, "status", *_STATUS, variables=_without_filters(directory)))
     except ControlError:
         return Provenance()
 
 
-def _without_filters(directory: Path) -> Iterator[str]:
-    """Yield the options without which git would run programs that the repository names as filters of files."""
+def _without_filters(directory: Path) -> dict[str, str]:
+    """Return the variables without which git would run programs that the repository names as filters of files."""
     try:
-        found = git(directory, "config", "--name-only", "--get-regexp", _FILTERS).splitlines()
+        found = git(directory, "config", "--null", "--name-only", "--get-regexp", _FILTERS).split("\0")[:-1]
     except ControlError:
         # It has none.
-        return
-    for name in found:
-        yield from ("-c", f"{name}=")
+        return {}
+    variables = {"GIT_CONFIG_COUNT": str(len(found))}
+    for number, name in enumerate(found):
+        variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": ""}
+    return variables
 
 
 def _of_status(status: str) -> Provenance:

@@ -41,7 +41,7 @@ def run_setup(results: Results, archive: Archive) -> tuple[Part, ...]:
 def _run(results: Results) -> Iterator[tuple[str, str]]:
     run = results.run
     yield "Run", one_line(run.id, _LONGEST)
-    yield "Commit", f"{short_commit(run.commit)}{' and changes' if run.uncommitted else ''}"
+    yield "Commit", f"{short_commit(run.commit)}{' and changes' if run.commit and run.uncommitted else ''}"
     yield "Ref", _branch(run.ref)
     yield "Repository", one_line(run.repository or "", _LONGEST)
     yield "Started", moment(run.started_at)
