@@ -104,7 +104,7 @@ class ResumedRun:
         run_id: id of the run.
         active_s: duration of the run so far, in seconds.
         kept: the journal's complete lines.
-        complete: byte offsets of the cases that had finished all iterations, by case id.
+        complete: byte offsets of the cases that had finished all iterations, by suite path and case id.
         iterations: finished iterations of the other cases, by case id.
         done: number of finished iterations of all cases.
         asked: usage of models.
@@ -114,7 +114,7 @@ class ResumedRun:
     run_id: str
     active_s: float
     kept: KeptLines
-    complete: Mapping[str, int] = field(default_factory=dict)
+    complete: Mapping[tuple[str, str], int] = field(default_factory=dict)
     iterations: Mapping[str, tuple[IterationResult, ...]] = field(default_factory=dict)
     done: int = 0
     asked: RunUsage = field(default_factory=RunUsage)

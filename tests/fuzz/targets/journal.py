@@ -18,5 +18,5 @@ def target(data: bytes) -> None:
         earlier, _ = _read(path)
         assert earlier.kept.size <= len(data)
         with path.open("rb") as lines:
-            for case_id, place in earlier.complete.items():
-                assert parsed(CaseResult, case_text(lines, case_id.partition("::")[0], place)).id == case_id
+            for (suite, case_id), place in earlier.complete.items():
+                assert parsed(CaseResult, case_text(lines, suite, place)).id == case_id

@@ -147,8 +147,8 @@ class _Left:
         self.since = since
         self.active_s = 0.0
         self.iterations: dict[str, dict[int, IterationResult]] = {}
-        self.complete: dict[str, int] = {}
-        self._numbers: dict[str, int] = {}
+        self.complete: dict[tuple[str, str], int] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
         self.asked = RunUsage()
         self.judged: dict[str, int] = {}
         self.shortened: set[str] = set()
@@ -167,15 +167,14 @@ class _Left:
         elif "resumed" in line:
             self.since, self.active_s = float(line["resumed"]), float(line["active_s"])
         elif "case" in line:
-            # The same bytes as the run will read for its reports, by the suite in the case's id.
+            # The same bytes as the run will read for its reports.
             case = parsed(CaseResult, case_in(text, line["suite"]))
-            if not case.id.startswith(f"{line['suite']}::"):
-                return
+            key = (line["suite"], case.id)
             if any(map(_is_limited, case.iterations)):
                 self.iterations.pop(case.id, None)
                 return
-            self.complete[case.id] = place
-            self._numbers[case.id] = len(case.iterations)
+            self.complete[key] = place
+            self._numbers[key] = len(case.iterations)
             self.iterations.pop(case.id, None)
             if shortened_values(case):
                 self.shortened.add(case.id)
@@ -195,8 +194,9 @@ class _Left:
         """
         for item in planned:
             if item.case.id in self.shortened and needs_whole_answers(item.suite, item.case):
-                if item.suite.evaluation is not None and self.complete.pop(item.case.id, None) is not None:
-                    del self._numbers[item.case.id]
+                key = (item.suite.path, item.case.id)
+                if item.suite.evaluation is not None and self.complete.pop(key, None) is not None:
+                    del self._numbers[key]
                 there = self.iterations.get(item.case.id, {})
                 self.iterations[item.case.id] = {
                     index: iteration for index, iteration in there.items() if not shortened_values(iteration)

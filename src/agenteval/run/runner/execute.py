@@ -196,7 +196,7 @@ def _surveyed(plan: Plan) -> _Survey:
             survey.fingerprints[planned.suite.path] = planned.suite.fingerprint
         if agent.kind == MODEL_AGENT:
             survey.metered.add(case.id)
-        if case.id not in complete:
+        if (planned.suite.path, case.id) not in complete:
             survey.left += 1
             if planned.recorded is None:
                 survey.agents.setdefault(id(agent), (agent, plan.suites[planned.suite.path].rules))
@@ -301,7 +301,7 @@ class _Runner:
         gateway = self._plan.resources.gateway
         complete = self._plan.earlier.complete if self._plan.earlier else {}
         for position, item in enumerate(self._plan.cases):
-            if item.case.id in complete:
+            if (item.suite.path, item.case.id) in complete:
                 continue
             key = id(item.agent)
             if key not in bound:
@@ -323,7 +323,7 @@ class _Runner:
         """Add the cases that the interrupted run had finished, with the names and lines of the current suite."""
         with self._journal.read() as lines:
             for position, item in enumerate(self._plan.cases):
-                place = earlier.complete.get(item.case.id)
+                place = earlier.complete.get((item.suite.path, item.case.id))
                 if place is not None:
                     text = case_text(lines, item.suite.path, place)
                     result = case_of(item.case, parsed(CaseResult, text).iterations, item.unneeded)
