@@ -16,7 +16,7 @@ from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.shortening import shortened_values
 from agenteval.results.summary import RunUsage
-from agenteval.run.journal.journal import case_in, parsed
+from agenteval.run.journal.journal import case_in, case_start, parsed
 from agenteval.run.journal.run_key import changes, conditions
 from agenteval.run.plan import KeptLines, PlannedCase, ResumedRun, needs_whole_answers
 
@@ -167,6 +167,8 @@ class _Left:
         elif "resumed" in line:
             self.since, self.active_s = float(line["resumed"]), float(line["active_s"])
         elif "case" in line:
+            if not text.startswith(case_start(line["suite"]).encode()):
+                return
             # The same bytes as the run will read for its reports.
             case = parsed(CaseResult, case_in(text, line["suite"]))
             key = (line["suite"], case.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,14 +84,24 @@ def test_another_file_at_the_path_is_never_read(tmp_path: Path) -> None:
     assert list(archive.cases(suite("agent.yaml"))) == [item]
 
 
-def test_changed_lines_are_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content.replace(b'"failed"', b'"passed"'),
+        lambda content: b"x" * len(content),
+        lambda content: content[: len(content) // 2],
+        lambda content: content.replace(b"suite", b"other\n", 1),
+        lambda _: b"",
+    ],
+)
+def test_changed_lines_are_an_error(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
     path, item = tmp_path / "journal.jsonl", runs.case("a", "failed")
     written = Journal(path)
     archive = archive_of(written)
     with written as journal:
         journal.begin("run-1", {})
         record(archive, journal, ("agent.yaml", 0), item, item.model_dump_json())
-        path.write_bytes(path.read_bytes().replace(b'"failed"', b'"passed"'))
+        path.write_bytes(change(path.read_bytes()))
     with pytest.raises(InfrastructureError, match=r"journal\.jsonl was changed during the run"):
         list(archive.cases(suite("agent.yaml")))
 
