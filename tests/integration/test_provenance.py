@@ -47,6 +47,11 @@ def test_what_git_knows(tmp_path: Path) -> None:
     assert provenance({}, folder) == uncommitted
     git(folder, "reset", "--quiet", "--hard")
 
+    git(folder, "checkout", "--quiet", "-b", "one\u2028line\x85")
+    assert provenance({}, folder) == Provenance(head, "refs/heads/one\u2028line\x85")
+    git(folder, "checkout", "--quiet", "-b", os.fsdecode(b"caf\xe9"))
+    assert provenance({}, folder) == Provenance(head, "refs/heads/caf\N{REPLACEMENT CHARACTER}")
+
     git(folder, "checkout", "--quiet", "--detach")
     assert provenance({}, folder) == Provenance(head)
 

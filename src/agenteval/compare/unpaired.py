@@ -61,7 +61,10 @@ def is_merged(current: Ran, baseline: Run) -> bool:
 
 
 def continues_branch(current: Ran, baseline: Run) -> bool:
-    """Return whether a run is of the branch of its baseline: a merged one, or on a laptop another commit."""
+    """Return whether a run is of the branch of its baseline: a merged one, or on a laptop another commit.
+
+    A run of the same commit on a laptop, or of files that are not committed, is of a change.
+    """
     is_same = current.ref is not None and current.ref == baseline.ref
     is_other = current.commit not in {None, baseline.commit} and not current.uncommitted
     return is_merged(current, baseline) or (is_same and is_other and current.workflow_run_id is None)

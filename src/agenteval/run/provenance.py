@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.run.control_commit import ControlError
-from agenteval.run.git import git
+from agenteval.run.git import git, git_bytes
 
 # Files that are not tracked are no change: reports are often among them. The state of a submodule would be asked with
 # its own settings.
@@ -42,9 +42,11 @@ def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
             workflow_run_id=environment.get("GITHUB_RUN_ID") or None,
         )
     try:
-        return _of_status(git(directory, "status", *_STATUS, variables=_without_filters(directory)))
+        status = git_bytes(directory, "status", *_STATUS, variables=_without_filters(directory))
     except ControlError:
         return Provenance()
+    # Names of branches need not be UTF-8, but results are.
+    return _of_status(status.decode(errors="replace"))
 
 
 def _without_filters(directory: Path) -> dict[str, str]:
@@ -61,7 +63,7 @@ def _without_filters(directory: Path) -> dict[str, str]:
 
 
 def _of_status(status: str) -> Provenance:
-    lines = status.splitlines()
+    lines = status.split("\n")[:-1]
     named = dict(line.removeprefix("# branch.").split(" ", 1) for line in lines if line.startswith("# branch."))
     commit, branch = named.get("oid"), named.get("head")
     return Provenance(
