@@ -431,6 +431,18 @@ def test_a_run_that_cannot_start(runner: Runner, inputs: dict[str, str], status:
     assert said in failed(runner.step(inputs=inputs), status)
 
 
+@pytest.mark.parametrize("agent", [{"python": "broken:reply"}, {"replay": "gone.jsonl"}])
+def test_later_steps_find_no_report_of_an_earlier_run(runner: Runner, agent: dict[str, str]) -> None:
+    """A self-hosted runner can keep its workspace, with the reports of another commit."""
+    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
+    assert runner.step(comment="never").ended.status == 0
+    (runner.workspace / "broken.py").write_text("import gone", encoding="utf-8")
+    write_suite(runner.workspace, [case("a")], agent=agent)
+    failed(runner.step(comment="never"), 3 if "python" in agent else 2)
+    left = sorted(path.name for path in (runner.workspace / "agenteval-report").iterdir())
+    assert left == ["journal.jsonl"]
+
+
 @pytest.mark.parametrize(("choice", "warned", "status"), [("warn", True, 0), ("pass", False, 0), ("fail", True, 3)])
 def test_a_missing_baseline(runner: Runner, choice: str, warned: bool, status: int) -> None:
     write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})

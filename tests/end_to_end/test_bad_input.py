@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.mistakes import shown
 from tests.support import agenteval
 
 from agenteval.core.version import DOCUMENTATION
+from agenteval.results.store import read_results
 
 AGENT = "agent: {command: [cat]}"
 METRICS = "evaluations: {metrics: [{type: standard, metric: equality}]}"
@@ -647,6 +649,80 @@ def test_reports_that_cannot_be_written(out: str, folder: Path, command: Command
     (mistake,) = shown(ended.err)
     assert mistake.says("taken is a file, not a directory; name another directory for the reports")
     assert ended.err.endswith("nothing was run (exit status 2)\n")
+
+
+def test_a_directory_for_reports_that_is_none(folder: Path, command: Command) -> None:
+    (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
+    (folder / "dangling").symlink_to("gone")
+    (folder / "loop").symlink_to("loop")
+    os.mkfifo(folder / "pipe")
+    for out, said in {
+        "dangling": "dangling is a link, not a directory",
+        "loop/deeper": "loop is a link, not a directory",
+        "pipe": "pipe is a named pipe, not a directory",
+        "/dev/null/deeper": "/dev/null is a device, not a directory",
+    }.items():
+        ended = command("run", "--out", out)
+        assert (ended.status, ended.out) == (2, ""), out
+        assert said in ended.err
+    for words in (["run", "--out"], ["report", "x", "--out"], ["report", "x", "-o"], ["merge", "x", "-o"]):
+        ended = command(*words, "")
+        assert ended.status == 2
+        assert "needs a file or a folder" in ended.err
+    assert sorted(path.name for path in folder.iterdir()) == [".git", "agent.yaml", "dangling", "loop", "pipe"]
+
+
+def test_paths_that_are_not_utf_8(folder: Path, command: Command) -> None:
+    """Linux allows any bytes; results, which are UTF-8, contain them escaped."""
+    name = os.fsdecode(b"d\xff")
+    (folder / name).mkdir()
+    (folder / name / "agent.yaml").write_text(GOOD.replace("[cat]", "[echo, hi]"), encoding="utf-8")
+    for words in (
+        ["validate", name],
+        ["run", name, "--out", name],
+        ["run", name, "--out", name, "--resume"],
+        ["run", name, "--baseline", name, "--out", "again"],
+        ["run", name, "--agent", f"replay:{name}", "--out", "replayed"],
+        ["compare", name, name],
+        ["report", name],
+        ["merge", name, "-o", "merged"],
+        ["probe", name],
+    ):
+        ended = command(*words)
+        assert ended.status == 0, (words, ended.text)
+        assert "internal error" not in ended.text
+    for out in (name, "again", "merged"):
+        (suite,) = read_results(folder / out).suites
+        assert suite.path == r"d\udcff/agent.yaml"
+        assert [case.id for case in suite.cases] == [f"{suite.path}::a"]
+    ended = command("list", "--json")
+    assert (ended.status, ended.out) == (2, "")
+    assert "its path is not UTF-8, so no workflow can name it" in ended.err
+
+
+def test_loops_of_links(folder: Path, command: Command) -> None:
+    (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
+    (folder / "loop").symlink_to("loop")
+    for words in (
+        ["merge", "loop", "-o", "merged"],
+        ["compare", "loop", "loop"],
+        ["explain-gate", "loop"],
+        ["report", "loop"],
+        ["open", "loop"],
+        ["accept", "--from", "loop", "--reason", "x"],
+        ["run", "loop"],
+        ["run", "loop/agent.yaml"],
+        ["run", "--config", "loop"],
+        ["run", "--baseline", "loop"],
+        ["run", "--failed-in", "loop"],
+        ["run", "--agent", "replay:loop"],
+        ["validate", "loop"],
+        ["list", "loop"],
+    ):
+        ended = command(*words)
+        assert ended.status == 2, words
+        assert "internal error" not in ended.err, words
+        assert "loop" in ended.err, words
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,45 @@ def as_version_1(out: Path) -> None:
     file.write_text(json.dumps({**content, "schema_version": 1}), encoding="utf-8")
 
 
+def test_results_that_were_changed_after_the_run_are_refused(
+    suite: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failed case that is called passed, no case at all, every case skipped, cases several times."""
+    run(command, monkeypatch, 0, "--out", "before")
+    run(command, monkeypatch, CASES, "--out", "now")
+    file = suite / "now" / "results.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    (tested,) = content["suites"]
+    cases = tested["cases"]
+    for changed, said in (
+        (
+            [{**item, "status": "passed"} for item in cases],
+            "has the status passed, and its iterations make it failed",
+        ),
+        (
+            [{**item, "status": "skipped"} for item in cases],
+            "has the status skipped, and its iterations make it failed",
+        ),
+        ([], f"summary.cases is {CASES}, and of its cases it is 0"),
+        (cases * 4, "is in it 4 times"),
+    ):
+        file.write_text(json.dumps({**content, "suites": [{**tested, "cases": changed}]}), encoding="utf-8")
+        for baseline in ("before", "now"):
+            ended = command("compare", "now", baseline)
+            assert (ended.status, ended.out) == (2, "")
+            assert "the file contradicts itself, so it was changed after the run: " in ended.err
+            assert said in ended.err
+    passed = {"cases": CASES, "passed": 0, "failed": 0, "errors": 0, "skipped": CASES, "pass_rate": None}
+    for item in cases:
+        item["status"] = "skipped"
+        for iteration in item["iterations"]:
+            iteration["status"] = "skipped"
+    file.write_text(json.dumps({**content, "summary": {**content["summary"], **passed}}), encoding="utf-8")
+    ended = command("compare", "now", "before")
+    # Their scores are still there.
+    assert (ended.status, "equality fell by 100 points" in ended.out) == (1, True), ended.text
+
+
 def test_merged_shards(suite: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     run(command, monkeypatch, 0, "--out", "before")
     for shard in (1, 2):

@@ -593,6 +593,28 @@ class TestOutput:
         assert sorted(path.name for path in (tmp_path / "agenteval-report").iterdir()) == WRITTEN
         assert {path.stat().st_mode & 0o777 for path in (tmp_path / "agenteval-report").iterdir()} == {0o644}
 
+    @pytest.mark.parametrize(
+        ("agent", "status"),
+        [
+            ({"python": "broken:reply"}, 3),
+            ({"command": ["/no/such/program"]}, 2),
+            ({"replay": "gone.jsonl"}, 2),
+        ],
+    )
+    def test_the_reports_of_an_earlier_run_stay_if_no_case_runs(
+        self, tmp_path: Path, agent: Mapping[str, Any], status: int
+    ) -> None:
+        write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
+        assert agenteval("run", cwd=tmp_path).status == 0
+        folder = tmp_path / "agenteval-report"
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        (tmp_path / "broken.py").write_text("import gone", encoding="utf-8")
+        write_suite(tmp_path, [case("a")], agent=agent)
+        done = agenteval("run", cwd=tmp_path)
+        assert done.status == status, done.text
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        assert "the reports in agenteval-report/ are those of an earlier run" in done.err
+
     def test_junit_tells_failures_errors_and_skips_apart(self, tmp_path: Path) -> None:
         obedient(tmp_path, [PASS, FAIL, CRASH, SKIP])
         agenteval("run", cwd=tmp_path)

@@ -9,13 +9,15 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 from agenteval.cli.arguments import COMMAND, Parser
 from agenteval.cli.commands import accept, github, project, results, suites
 from agenteval.cli.streams import loss, protect_standard_streams
-from agenteval.core.errors import AgentEvalError, unexpected_error
+from agenteval.core.errors import AgentEvalError, InfrastructureError, unexpected_error
 from agenteval.core.renamed import RENAMED
 from agenteval.core.version import __version__
 
@@ -44,6 +46,8 @@ _UNDONE = {
     "schema": "",
 }
 _NOTHING_RAN = "nothing was run"
+# Commands whose only output is what they print.
+_PRINTING = frozenset({"explain", "explain-gate", "list", "plugins", "report", "schema"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,11 +64,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The last collection at exit is not needed either.
     atexit.register(gc.freeze)
     protect_standard_streams()
+    status = 0
     try:
-        return _status(argv)
+        with _ended_in_order():
+            status = _status(argv)
     finally:
-        if lost := loss(sys.stdout):
+        lost = loss(sys.stdout)
+        if lost:
             print(f"agenteval: warning: standard output is incomplete: {lost}", file=sys.stderr)
+    words = sys.argv[1:] if argv is None else argv
+    return InfrastructureError.exit_status if lost and not status and words[0] in _PRINTING else status
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let SIGTERM remove temporary files and locks, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
 
 
 def _status(argv: Sequence[str] | None) -> int:

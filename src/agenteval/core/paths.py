@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePath
 
 from agenteval.core.errors import GONE, InfrastructureError
@@ -24,12 +25,19 @@ def display_path(path: Path) -> str:
     files of submodules differ; a file outside it relative to its repository, else to the working directory; else
     absolute.
     """
-    absolute = path.resolve()
+    absolute = real_path(path)
     here = working_directory()
     root = repository_of(here)
     if root is None or not absolute.is_relative_to(root):
         root = repository_of(absolute.parent) or here
-    return absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) else absolute.as_posix()
+    shown = absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) else absolute.as_posix()
+    # Names of files need not be UTF-8, and results are.
+    return shown.encode("utf-8", "backslashreplace").decode()
+
+
+def real_path(path: Path) -> Path:
+    """Return a path without links; a part that cannot be resolved, such as a loop of links, stays as it is."""
+    return Path(os.path.realpath(path))
 
 
 def repository_of(directory: Path) -> Path | None:
@@ -76,8 +84,8 @@ def place_of(path: str) -> Path | None:
     here = working_directory()
     root = repository_of(here) or here
     try:
-        file = (root / path).resolve()
-        inside = file.is_relative_to(root.resolve()) or Path(path).is_absolute()
+        file = real_path(root / path)
+        inside = file.is_relative_to(real_path(root)) or Path(path).is_absolute()
         return file if inside and file.is_file() else None
     except (OSError, ValueError):
         # No file can have this path.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.report.html.page import PageFiles, generate
 from agenteval.report.html.user_template import fill, read_user_template
+from agenteval.report.registry import ANALYSES
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.template_files import UserTemplateError
 from agenteval.results.model import Results
@@ -20,7 +21,6 @@ from agenteval.results.model import Results
 if TYPE_CHECKING:
     from agenteval.results.analysis.result import AnalysedSuite
 
-FOLDER = "evaluation"
 _MOST_TRACES = 10_000  # in a user's template
 _STATIC = PageFiles("analysis.html.j2")
 _INTERACTIVE = replace(_STATIC, scripts=("elements.js", "answers.js"))
@@ -31,7 +31,7 @@ def report_files(report: Report, _: Results) -> Iterator[ReportFile]:
     created = datetime.now(UTC)
     asking = [suite for suite in report.analyses if suite.report is not None]
     for suite in asking:
-        folder = f"{FOLDER}/{_slug(suite.path)}" if len(asking) > 1 else FOLDER
+        folder = f"{ANALYSES}/{_slug(suite.path)}" if len(asking) > 1 else ANALYSES
         for file in suite_files(suite, created):
             yield replace(file, name=f"{folder}/{file.name}")
 

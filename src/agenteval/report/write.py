@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TextIO
 from agenteval.core.errors import AgentEvalError, InfrastructureError
 from agenteval.core.files.lock import LOCK_FILE
 from agenteval.core.files.writing import write_file
-from agenteval.report.registry import built_in, find_reporter
+from agenteval.report.earlier import remove_analyses, remove_rendered
+from agenteval.report.registry import ANALYSES, built_in, find_reporter
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view.view import GateView
 from agenteval.results.model import Results
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 # Files of a report directory that no reporter writes.
 _CONFIRMATION = re.compile(r"confirmation(-[0-9]+)?\.jsonl", re.IGNORECASE)
-_RESERVED = frozenset({RESULTS_FILE, "journal.jsonl", "evaluation", LOCK_FILE})
+_RESERVED = frozenset({RESULTS_FILE, "journal.jsonl", ANALYSES, LOCK_FILE})
 
 
 def write_reports(report: Report, results: Results, path: Path) -> Report:
     """Write the results, then the files rendered from them, so that a rendering error loses no result.
+
+    Earlier files are removed first: at no time do results and rendered files of different runs stand side by side.
 
     Args:
         report: the report without the results.
@@ -40,6 +43,9 @@ def write_reports(report: Report, results: Results, path: Path) -> Report:
     Raises:
         InfrastructureError: a file cannot be written, or a reporter of another package failed.
     """
+    remove_rendered(path.parent)
+    if report.analyses:
+        remove_analyses(path.parent)
     write_file(path.parent, path.name, results_json(results, report.archive))
     return _render(report, results, path.parent, {path.name})
 
@@ -55,6 +61,7 @@ def render_reports(report: Report, results: Results, directory: Path) -> Report:
     Returns:
         The report. Errors are those of :func:`write_reports`.
     """
+    remove_rendered(directory)
     return _render(report, results, directory, set())
 
 

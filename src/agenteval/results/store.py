@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, RootModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files.reading import LARGEST_RESULTS, read_regular
+from agenteval.core.files.reading import LARGEST_RESULTS, open_regular, read_regular
 from agenteval.core.runtime import gc_paused
 from agenteval.results.archive import Archive
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.migration import upgraded, without_old_fingerprints
 from agenteval.results.model import SCHEMA_VERSION, Results
+from agenteval.results.values import clean_json
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _MOST_LISTED = 3
 
 RESULTS_FILE = "results.json"
+#: How agenteval's own results begin, also if another program has formatted them.
+OWN_BEGINNING = re.compile(rb'\{\s*"schema_version"')
+#: Size in bytes up to which the results of other tools are read.
+LARGEST_OF_OTHERS = 500_000_000
+_HEAD = 100  # in bytes
 _NO_CASES = '"cases": []'
 _NO_POOLED = '"cases": {}'
 _POOL_INDENT = " " * 3
@@ -49,7 +62,7 @@ def results_json(results: Results, archive: Archive) -> Iterator[str]:
     suites = [suite.model_copy(update={"cases": []}) for suite in results.suites]
     pool = [entry.model_copy(update={"cases": {}}) for entry in results.pool]
     current = {"schema_version": SCHEMA_VERSION, "suites": suites, "pool": pool}
-    frame = results.model_copy(update=current).model_dump_json(indent=1)
+    frame = _json(results.model_copy(update=current))
     # Suites precede any other object with this key, and in a text its quotes would be escaped.
     *heads, rest = frame.split(_NO_CASES, len(suites))
     for suite, head in zip(results.suites, heads, strict=True):
@@ -101,7 +114,10 @@ def no_results(file: Path) -> Problem:
 def _content(path: Path) -> tuple[Path, bytes]:
     file = path / RESULTS_FILE if path.is_dir() else path
     try:
-        return file, read_regular(file, limit=LARGEST_RESULTS)
+        # Before a large file of another kind takes memory.
+        with open_regular(file, limit=LARGEST_RESULTS) as stream:
+            is_ours = OWN_BEGINNING.match(stream.read(_HEAD).removeprefix(codecs.BOM_UTF8)) is not None
+        return file, read_regular(file, limit=LARGEST_RESULTS if is_ours else LARGEST_OF_OTHERS)
     except FileNotFoundError:
         raise ConfigError(no_results(file)) from None
     except OSError as error:
@@ -128,7 +144,7 @@ def parse_results(content: bytes, name: str) -> Results:
         with gc_paused():
             return without_old_fingerprints(Results.model_validate_json(content))
     except ValidationError as error:
-        earlier = _of_earlier_version(content)
+        earlier = None if _first(error)["type"] == "json_invalid" else _of_earlier_version(content)
         if earlier is None:
             raise ConfigError(_unreadable(content, name, error)) from None
         return earlier
@@ -207,9 +223,21 @@ def _pool_entry(value: object) -> PoolEntry | None:
         return None
 
 
-def _unreadable(content: bytes, file: str, error: ValidationError) -> Problem:
+def _json(results: Results) -> str:
+    try:
+        return results.model_dump_json(indent=1)
+    except PydanticSerializationError:
+        # Names of files and folders need not be UTF-8.
+        return json.dumps(clean_json(results.model_dump(mode="json")), indent=1, ensure_ascii=False)
+
+
+def _first(error: ValidationError) -> ErrorDetails:
     # The input of an error can be the whole file.
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return error.errors(include_url=False, include_context=False, include_input=False)[0]
+
+
+def _unreadable(content: bytes, file: str, error: ValidationError) -> Problem:
+    first = _first(error)
     if first["type"] == "json_invalid":
         return _invalid_json(content, file, first["msg"])
     try:
@@ -230,7 +258,8 @@ def _unreadable(content: bytes, file: str, error: ValidationError) -> Problem:
 
 def _invalid_json(content: bytes, file: str, message: str) -> Problem:
     try:
-        json.loads(content)
+        # Python names the line, and keeps a second copy of the text.
+        json.loads(content if len(content) < LARGEST_OF_OTHERS else b"{}")
     except json.JSONDecodeError as broken:
         return Problem(f"not valid JSON: {broken.msg}", file=file, line=broken.lineno, kind=Kind.RESULTS)
     except (ValueError, RecursionError):

@@ -19,7 +19,7 @@ from agenteval.core.arguments import FilePath, Name, checked
 from agenteval.core.llm.budget import Limits
 from agenteval.core.masking import masking
 from agenteval.core.paths import working_directory
-from agenteval.core.process.interrupt import Interrupter, handlers_restored, interruptible
+from agenteval.core.process.interrupt import Interrupter, interruptible
 from agenteval.metrics.given import GivenMetric, given_metric
 from agenteval.results.archive import InMemory, in_full
 from agenteval.results.model import Results
@@ -131,8 +131,7 @@ def evaluate(asked: _Asked) -> RunOutcome:
     """
     if _in_event_loop():
         raise RuntimeError("evaluate() cannot be called in a running event loop; use `await evaluate_async(...)`")
-    with handlers_restored():
-        outcome = _run(asked)
+    outcome = _run(asked)
     if outcome.exit_status > _SIGNALS:
         signal.raise_signal(outcome.exit_status - _SIGNALS)
     return outcome

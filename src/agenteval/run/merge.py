@@ -13,6 +13,8 @@ from typing import TextIO
 from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import shortened
+from agenteval.core.paths import real_path
+from agenteval.core.process.interrupt import finished_first
 from agenteval.report.terminal.commands import NextCommands, next_commands
 from agenteval.report.terminal.detail import Detail
 from agenteval.report.write import print_result, write_reports
@@ -106,7 +108,7 @@ def merge_files(
         outcome = decide(first.compared, spec, execution, evaluations.warnings)
         if attempt is not None:
             outcome = attempt.recorded(outcome, first.compared.decision)
-    with report_directory_of_run(target.parent):
+    with finished_first(), report_directory_of_run(target.parent):
         report = write_reports(outcome.report(spec.earlier, evaluations), outcome.results, target)
     outcome = replace(outcome, view=report.gate)
     # In a workflow the page is in an artifact.
@@ -136,7 +138,7 @@ def _check_evaluated_here(part: Part, context: RunContext) -> None:
     if context.provenance is None or not is_judged_by_base_alone(context.control.rule, context.provenance.ref):
         return
     file = Path(part.file)
-    for path in {file.absolute(), file.resolve()}:
+    for path in {file.absolute(), real_path(file)}:
         try:
             is_committed = bool(git(path.parent, "ls-files", "--", path.name))
         except ControlError:
@@ -223,7 +225,7 @@ def _read(files: Iterable[Path], target: Path) -> tuple[list[Part], list[str]]:
             notes |= dict.fromkeys(missing)
         except ConfigError as error:
             problems += error.problems
-        if file.resolve() == target.resolve():
+        if real_path(file) == real_path(target):
             problems.append(
                 Problem("-o: this file is one of those to merge, and would be lost", file=str(file), kind=Kind.MERGE)
             )

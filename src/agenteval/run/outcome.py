@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.compare.gate import decide_gate, quarantined, rules_of
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.lock import locked
+from agenteval.core.files.reading import kind_of
 from agenteval.core.files.writing import make_directory
 from agenteval.core.paths import display_path
 from agenteval.report.presentation import Presentation
@@ -57,6 +59,10 @@ class RunOutcome:
     def is_cancelled(self) -> bool:
         """Whether a signal ended the run."""
         return self.exit_status > _SIGNALS
+
+    def ended_by(self, signal: int | None) -> RunOutcome:
+        """Return the outcome with the exit status of a signal that arrived after the run; ``None`` for no signal."""
+        return self if signal is None or self.is_cancelled else replace(self, exit_status=_SIGNALS + signal)
 
     def report(self, earlier: Sequence[EarlierRun], analyses: SuiteAnalyses | None = None) -> Report:
         """Return the input of reporters besides the results.
@@ -131,9 +137,13 @@ def refuse_files(path: Path) -> None:
     Raises:
         ConfigError: one is.
     """
-    file = next((part for part in (path, *path.parents) if part.is_file()), None)
+    # A link to nothing is not a directory either.
+    parts = (path, *path.parents)
+    file = next((part for part in parts if os.path.lexists(part) and not part.is_dir()), None)
     if file is not None:
-        message = f"{display_path(file)} is a file, not a directory; name another directory for the reports"
+        kind = kind_of(file.stat(follow_symlinks=file.exists()).st_mode)
+        shown = file if file.is_symlink() else display_path(file)
+        message = f"{shown} is {kind}, not a directory; name another directory for the reports"
         raise ConfigError(Problem(message, kind=Kind.OPTION))
 
 

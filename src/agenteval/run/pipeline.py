@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.process.confinement import under_rules, withheld_hint
+from agenteval.core.process.interrupt import signals_taken
 from agenteval.report.report import Report
 from agenteval.report.write import write_reports
 from agenteval.results.case import CaseResult
@@ -106,9 +107,18 @@ def _planned(spec: RunSpec, attempt: Attempt | None) -> tuple[RunSpec, Plan]:
 
 
 def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None, attempt: Attempt | None) -> RunOutcome:
-    """Run the cases, compare and report; then confirm suspected regressions and report again."""
+    """Run the cases and report. A signal ends the run, but not its reports."""
     spec, plan = _planned(spec, attempt)
     spec = _rescored(spec, plan)
+    with signals_taken() as signals:
+        outcome = _executed(spec, plan, control, attempt)
+    return outcome.ended_by(signals.held)
+
+
+def _executed(
+    spec: RunSpec, plan: Plan, control: PreparedControl | AgentEvalError | None, attempt: Attempt | None
+) -> RunOutcome:
+    """Run the cases, compare and report; then confirm suspected regressions and report again."""
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, execution, control)

@@ -72,6 +72,8 @@ def _refuse_parts(settings: Settings) -> None:
 
 def _why_last(outcome: RunOutcome) -> str:
     """Return why no run may follow; empty if one may."""
+    if outcome.is_cancelled:
+        return "it was interrupted"
     comparison = outcome.results.comparison
     if comparison is not None and comparison.verdict == "regressed":
         return "it is worse than its baseline"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -11,8 +12,10 @@ from pathlib import Path
 from agenteval.compare.gate import decide_gate
 from agenteval.compare.integrity.integrity import with_ids_of
 from agenteval.compare.pairing import Match, own_cases
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.writing import make_directory, write_file
 from agenteval.core.paths import working_directory
+from agenteval.core.process.interrupt import finished_first
 from agenteval.report.registry import built_in_reporter
 from agenteval.report.report import Report
 from agenteval.report.terminal.commands import next_commands
@@ -20,6 +23,7 @@ from agenteval.report.terminal.detail import Detail
 from agenteval.report.view.view import view_of
 from agenteval.report.write import print_result, render_reports
 from agenteval.results.archive import InMemory
+from agenteval.results.consistency import contradictions
 from agenteval.results.model import Results
 from agenteval.results.store import read_results, results_json
 from agenteval.run.baseline import FoundBaseline, baseline_of, check_baseline, check_not_shard
@@ -35,6 +39,7 @@ _REPORTS: Mapping[str, tuple[str, str]] = {
     "html": ("html", "report.html"),
     "junit": ("junit", "junit.xml"),
 }
+_MOST_CONTRADICTIONS = 3
 _BY_ENDING: Mapping[str, str] = {".md": "markdown", ".html": "html", ".htm": "html", ".xml": "junit"}
 
 
@@ -59,6 +64,7 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     spec = resolve_saved(now, settings, os.environ)
     then, notes = read_run(baseline, suites_of(now))
     check_not_shard(now, current)
+    _check_consistent(now, current)
     check_baseline(then, baseline)
     integrity = integrity_of(now, then, working_directory(), spec.redact)
     found = _rescored(now, baseline_of(with_ids_of(now, then), notes), settings)
@@ -67,6 +73,20 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     gate = decide_gate(results, spec.gate)
     print_result(results, view_of(gate, results), sys.stdout, Detail(settings.verbosity))
     return gate.exit_status
+
+
+def _check_consistent(now: Results, file: Path) -> None:
+    """Check that the statuses that the gate reads follow from the rest of the results.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    found = list(itertools.islice(contradictions(now), _MOST_CONTRADICTIONS + 1))
+    if found:
+        more = ["…"] if len(found) > _MOST_CONTRADICTIONS else []
+        reasons = "; ".join(found[:_MOST_CONTRADICTIONS] + more)
+        message = f"the file contradicts itself, so it was changed after the run: {reasons}; run the suite again"
+        raise ConfigError(Problem(message, file=str(file), kind=Kind.RESULTS))
 
 
 def _rescored(now: Results, baseline: FoundBaseline, settings: Settings) -> FoundBaseline:
@@ -135,7 +155,7 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     results = read_results(path)
     directory = out or (path if path.is_dir() else path.parent)
     report = _saved_report(results, settings)
-    with report_directory(directory):
+    with finished_first(), report_directory(directory):
         report = render_reports(report, results, directory)
     detail = Detail(settings.verbosity, commands=next_commands(directory))
     print_result(results, report.gate, sys.stdout, detail)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import redactor
-from agenteval.core.paths import display_path, repository_of, working_directory
+from agenteval.core.paths import display_path, real_path, repository_of, working_directory
 from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.suites import load_suites
 from agenteval.suite.formats.registry import conventional_places, format_of, project_directory, suite_files
@@ -74,9 +74,9 @@ def list_suites(paths: Sequence[Path]) -> SuiteList:
             )
         )
     root = repository_of(here) or here
-    outside = [file for file in files if _leads_out(file, root)]
-    problems += [_outside(file) for file in outside]
-    files = sorted(file.resolve() for file in files if file not in outside)
+    refused = {file: why for file in files if (why := _why_refused(file, root))}
+    problems += [Problem(why, file=str(file), kind=Kind.SUITE_MISSING) for file, why in refused.items()]
+    files = sorted(real_path(file) for file in files if file not in refused)
     if not files:
         raise ConfigError(problems)
     loaded = load_suites(Sources(here, tuple(files)), problems)
@@ -99,14 +99,15 @@ def list_suites(paths: Sequence[Path]) -> SuiteList:
     return SuiteList(found, problems)
 
 
-def _leads_out(file: Path, root: Path) -> bool:
-    """Return whether a link in a repository leads out of it: the action refuses such a file."""
-    return Path(os.path.abspath(file)).is_relative_to(root) and not file.resolve().is_relative_to(root)  # noqa: PTH100
-
-
-def _outside(file: Path) -> Problem:
-    message = "a link leads out of the repository, where the action reads nothing"
-    return Problem(message, file=str(file), kind=Kind.SUITE_MISSING)
+def _why_refused(file: Path, root: Path) -> str:
+    """Return why a workflow could not run a suite; empty if it can."""
+    if Path(os.path.abspath(file)).is_relative_to(root) and not real_path(file).is_relative_to(root):  # noqa: PTH100
+        return "a link leads out of the repository, where the action reads nothing"
+    try:
+        os.path.relpath(real_path(file)).encode()
+    except UnicodeEncodeError:
+        return "its path is not UTF-8, so no workflow can name it; rename it"
+    return ""
 
 
 def _ids(paths: Sequence[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from tests.unit.report import samples
 
-from agenteval.report.registry import REPORTERS, built_in
+from agenteval.report.registry import FILES, REPORTERS, built_in
 from agenteval.report.report import Report
 
 
@@ -12,7 +12,7 @@ def test_every_reporter_yields_distinct_file_names() -> None:
     sample = samples.regressed()
     names = [file.name for render in built_in() for file in render(Report(sample.gate), sample.results)]
     assert sorted(names) == sorted({*names})
-    assert {*names} == {"junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html"}
+    assert {*names} == {*FILES}
 
 
 def test_names_have_no_dot_so_that_no_package_can_take_them() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -15,10 +14,9 @@ from agenteval.core.documents.lines import read_head, read_lines
 from agenteval.core.errors import ConfigError
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.shortening import ANSWER_FIELDS, shortened_note
-from agenteval.results.store import RESULTS_FILE, parse_results
+from agenteval.results.store import OWN_BEGINNING, RESULTS_FILE, parse_results
 
 # agenteval writes each case on a separate line, and indents all other lines except the first and last.
-_OWN = re.compile(rb'\{\s*"schema_version"')
 _CASE = b'{"id":'
 _LONGEST_LINE = 1_000_000_000
 _NOT_WHOLE = (
@@ -63,7 +61,7 @@ def read_recorded_results(path: Path) -> RecordedResults:
         ConfigError: the file does not exist, or its format is not supported.
     """
     file = path / RESULTS_FILE if path.is_dir() else path
-    if _OWN.match(read_head(file, 100)):
+    if OWN_BEGINNING.match(read_head(file, 100)):
         try:
             return RecordedResults(_cases(file))
         except (ValidationError, ConfigError):

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from agenteval.cli.arguments import add_command, add_templates, add_verbosity, fail_on, path
+from agenteval.cli.arguments import add_command, add_templates, add_verbosity, fail_on, not_empty, path
 from agenteval.core.errors import ConfigError, Kind, Problem
 
 
@@ -38,13 +38,15 @@ def add(commands: Any) -> None:
     report = add_command(commands, "report", _report, "write the reports of a results file again")
     report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
     report.add_argument("--config", metavar="FILE", help="configuration, as for run")
-    report.add_argument("--out", metavar="DIR", help="directory to write to; default: beside the results")
+    report.add_argument(
+        "--out", type=not_empty, metavar="DIR", help="directory to write to; default: beside the results"
+    )
     report.add_argument(
         "--format",
         choices=("markdown", "json", "html", "junit"),
         help="write only this report, to FILE or to standard output; default: as the name of FILE ends, else json",
     )
-    report.add_argument("-o", "--output", metavar="FILE", help="write only one report, to this file")
+    report.add_argument("-o", "--output", type=not_empty, metavar="FILE", help="write only one report, to this file")
     report.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
     add_templates(report)
     add_verbosity(report)
@@ -62,7 +64,9 @@ def add(commands: Any) -> None:
         commands, "merge", _merge, "join the shards of a run, or further iterations, and decide the gate"
     )
     merged.add_argument("results", nargs="+", metavar="RESULTS", help="results.json, or a report directory")
-    merged.add_argument("-o", "--output", metavar="FILE", required=True, help="file or directory to write")
+    merged.add_argument(
+        "-o", "--output", type=not_empty, metavar="FILE", required=True, help="file or directory to write"
+    )
     merged.add_argument("--config", metavar="FILE", help="configuration, as for run")
     merged.add_argument("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
     merged.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")

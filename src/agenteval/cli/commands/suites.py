@@ -22,7 +22,7 @@ from agenteval.cli.arguments import (
     seconds,
 )
 from agenteval.cli.commands.github import add_github_options, github_options
-from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
     from agenteval.run.settings import Settings
@@ -55,7 +55,13 @@ def _add_run(commands: Any) -> None:
         help="run only the cases that did not pass in another run: results.json, or a directory with it",
     )
     option = parser.add_argument
-    option("--out", metavar="DIR", default="agenteval-report", help="directory for reports; default: %(default)s")
+    option(
+        "--out",
+        type=not_empty,
+        metavar="DIR",
+        default="agenteval-report",
+        help="directory for reports; default: %(default)s",
+    )
     option("--iterations", metavar="N", type=positive, help="number of times each case runs")
     option(
         "--runs",
@@ -170,22 +176,17 @@ def _add_probe(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from agenteval.report.earlier import results_identity
+
+    # --resume continues them.
+    earlier = None if arguments.resume else results_identity(Path(arguments.out))
     try:
         return _evaluate(arguments)
-    except ConfigError:
-        # A mistake must not cost the results of an earlier run. --resume continues them.
-        if not arguments.resume and _has_results(Path(arguments.out)):
+    except (AgentEvalError, KeyboardInterrupt, SystemExit):
+        # What failed before the first case does not cost the results of an earlier run.
+        if earlier is not None and results_identity(Path(arguments.out)) == earlier:
             print(f"agenteval: the reports in {arguments.out}/ are those of an earlier run", file=sys.stderr)
         raise
-
-
-def _has_results(directory: Path) -> bool:
-    from agenteval.results.store import RESULTS_FILE
-
-    try:
-        return (directory / RESULTS_FILE).is_file()
-    except OSError:
-        return False
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
@@ -232,6 +233,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
         print_mistakes(mistakes(outcome.agent_problems), sys.stderr)
         sys.stderr.flush()
+    if outcome.exit_status != outcome.gate.exit_status:
+        print("agenteval: interrupted after the last case; the reports are complete", file=sys.stderr)
     commands = next_commands(out, arguments.words)
     # Only if both go to the same place, the message stands above the result.
     is_one_place = sys.stdout.isatty() == sys.stderr.isatty()

@@ -36,7 +36,6 @@ _KERNEL = tuple(map(Path, ("/proc", "/sys", "/dev")))
 _ORDINARY = Path("/dev/shm")  # noqa: S108 - only a name
 _DESCRIPTORS = Path("/proc/self/fd")
 _MOST_LINKS = 40
-_PIECE = 1 << 20
 # The most files and folders that a search below a folder looks at.
 MOST_ENTRIES = 200_000
 
@@ -74,12 +73,9 @@ def read_regular(path: Path, *, limit: int) -> bytes:
     """
     with open_regular(path, limit=limit) as file:
         before = os.fstat(file.fileno())
-        pieces, left = [], limit + 1
-        while left > 0 and (piece := file.read(min(_PIECE, left))):
-            pieces.append(piece)
-            left -= len(piece)
+        # One more byte, to notice that the file has grown.
+        content = file.read(before.st_size + 1)
         after = os.fstat(file.fileno())
-    content = b"".join(pieces)
     if len(content) != after.st_size or _changed(before) != _changed(after):
         raise OSError(errno.EBUSY, "it changed while it was read")
     return content

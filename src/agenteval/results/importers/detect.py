@@ -21,10 +21,8 @@ from agenteval.results.importers.promptfoo.read import is_promptfoo, read_prompt
 from agenteval.results.importers.recording import Recording, results_of
 from agenteval.results.importers.values import loads
 from agenteval.results.model import Results
-from agenteval.results.store import no_results, read_baseline
+from agenteval.results.store import LARGEST_OF_OTHERS, RESULTS_FILE, no_results, read_baseline
 
-# Larger files are not read; in bytes.
-LARGEST_FILE = 500_000_000
 # Number of mistakes that a message lists.
 _NAMED = 20
 _TRACES, _SUMMARY = "per_trace.jsonl", "summary.json"
@@ -128,6 +126,8 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
     Raises:
         ConfigError: the file does not exist, or its format is unknown.
     """
+    if (path / RESULTS_FILE).is_file():
+        path = path / RESULTS_FILE
     try:
         return read_baseline(path)
     except ConfigError as error:
@@ -194,7 +194,7 @@ def _documents(path: Path) -> list[_Document]:
     else:
         found = next((path / name for name in FILES_IN_FOLDER if (path / name).is_file()), None)
         if found is None:
-            looked_for = ", ".join(("results.json", *FILES_IN_FOLDER))
+            looked_for = ", ".join((RESULTS_FILE, *FILES_IN_FOLDER))
             raise ConfigError(
                 Problem(f"no run in this folder (looked for {looked_for})", file=str(path), kind=Kind.RESULTS)
             )
@@ -224,7 +224,7 @@ def _understood(documents: Sequence[_Document]) -> tuple[Mapping[str, Any], _Imp
 
 def _document(file: Path) -> _Document:
     try:
-        content = read_regular(file, limit=LARGEST_FILE)
+        content = read_regular(file, limit=LARGEST_OF_OTHERS)
         text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(no_results(file)) from None

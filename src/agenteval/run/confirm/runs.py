@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import signal
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from agenteval.compare.regression.model import Request, Side, Unavailable
 from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError
+from agenteval.core.process.interrupt import held_signal
 from agenteval.results.case import CaseResult
 from agenteval.results.summary import RunUsage
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control
@@ -134,16 +134,15 @@ class ConfirmingRuns:
             The finished cases. ``unavailable`` tells why something is missing: the control cannot run, a limit is
             reached, or a signal ended the run.
         """
-        if self.signal is not None:
+        if self._is_interrupted():
             return _missing(_INTERRUPTED)
         self._requests += 1
         try:
             return self._answer(request, Round(request, f"{self.first.run_id}.{self._requests}"))
-        except KeyboardInterrupt:
-            # The signal arrived while git was running; the runner handles signals that arrive during the run.
-            self.signal = int(signal.SIGINT)
-            return _missing(_INTERRUPTED)
         except AgentEvalError as error:
+            if self._is_interrupted():
+                # Ctrl-C ends git, too.
+                return _missing(_INTERRUPTED)
             if not needs_control(request) or not isinstance(error, _CANNOT_START):
                 self.warnings.append(f"no confirmation run was made: {error}")
                 return _missing(self.spec.redact(str(error)))
@@ -168,12 +167,15 @@ class ConfirmingRuns:
         self._control = None
         try:
             self._opened_control()
-        except KeyboardInterrupt:
-            self.signal = int(signal.SIGINT)
-            return None
         except AgentEvalError:
             return None
         return self.shared()
+
+    def _is_interrupted(self) -> bool:
+        """Return whether a signal arrived, during a run of cases or after it."""
+        if self.signal is None:
+            self.signal = held_signal()
+        return self.signal is not None
 
     def shared(self) -> Mapping[str, frozenset[str] | None]:
         """Return the metrics that each case shares with the control, by case id; ``None`` for all.

@@ -41,6 +41,8 @@ def make_plan(spec: RunSpec) -> Plan:
         is_quarantined_by_name=lambda case: is_quarantined_by_name(spec.gate, case),
         max_answer_bytes=spec.max_answer_bytes,
         conditions=spec.conditions,
+        # A confirmation run comes after the reports of the run that it confirms.
+        replaced=None if spec.activity is CONFIRMING else spec.out,
     )
     if not spec.resume:
         return plan

@@ -15,6 +15,7 @@ from agenteval.core.process.confinement import UserCodeRules, under_rules
 from agenteval.core.process.interrupt import until_signal
 from agenteval.metrics.judges.unnamed import check_unnamed_judge
 from agenteval.metrics.scoring import built_metrics
+from agenteval.report.earlier import remove_reports
 from agenteval.results.case import CaseResult
 from agenteval.run.cases.retention import KeepAll, ShownOnly
 from agenteval.run.cases.store import CaseStore, Output
@@ -272,6 +273,8 @@ class _Runner:
             self.notices = _notices(plan, agents)
         with plan.progress, self._journal as journal:
             if earlier is None:
+                if plan.replaced is not None:
+                    remove_reports(plan.replaced)
                 journal.begin(
                     plan.run_id,
                     self.survey.fingerprints,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ from tests.unit import runs
 
 from agenteval.compare.pairing import pair_cases
 from agenteval.core.errors import ConfigError
+from agenteval.results import store
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.export import trace_json
 from agenteval.results.case import CaseResult, Score
 from agenteval.results.importers import KnownCase, KnownSuite, detect, import_run, read_run, suites_of
 from agenteval.results.model import Results
+from agenteval.results.store import read_results
 from agenteval.suite import case_ids as case_names
 from agenteval.suite.case_ids import content_id, excerpt
 from agenteval.suite.formats.holodeck.suite import load_holodeck
@@ -1053,9 +1056,24 @@ def test_binary_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detect, "LARGEST_FILE", 100)
+    for module in (detect, store):
+        monkeypatch.setattr(module, "LARGEST_OF_OTHERS", 100)
     (problem,) = problems_of(tmp_path, GOOD["holodeck"])
     assert problem.startswith("run.json: cannot be read: it has more than 100 bytes")
+
+
+def test_files_of_other_tools_are_refused_by_their_size_before_they_are_read(tmp_path: Path) -> None:
+    """Three gigabytes of nothing: their reading would take twenty seconds and six gigabytes."""
+    with (tmp_path / "run.json").open("wb") as file:
+        file.truncate(3_000_000_000)
+    tracemalloc.start()
+    try:
+        for read in (read_run, read_results):
+            with pytest.raises(ConfigError, match="cannot be read: it has more than 500,000,000 bytes"):
+                read(tmp_path / "run.json")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_missing_files_and_empty_folders_are_named(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +17,7 @@ from agenteval.ci.github.action.report_directory import (
     check_report_directory,
     out_of_reach,
     within_workspace,
+    without_earlier_reports,
 )
 from agenteval.ci.github.action.runner_files import restore_files, reverted_files
 from agenteval.ci.github.action.workspace import give_back, workspace_of_user
@@ -136,7 +138,9 @@ def _act(context: Context, files: RunnerFiles) -> int:
     directory = Path.cwd() / context.inputs.report_dir
     _begin(context, files)
     settings, host = context.settings, context.run_context()
-    with stop_commands(), reverted_files(context.environment), out_of_reach(directory) as private:
+    # The results to decide on can be in the same directory.
+    removed = without_earlier_reports(directory) if context.inputs.mode == "run" else nullcontext()
+    with removed, stop_commands(), reverted_files(context.environment), out_of_reach(directory) as private:
         if context.inputs.mode == "gate":
             from agenteval.run.merge import merge_files
 

@@ -17,6 +17,8 @@ from agenteval.core.files.lock import locked
 from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
 from agenteval.core.files.safe_directory import safe_directory
 from agenteval.core.files.writing import give_to_owner, make_directory, write_file
+from agenteval.core.process.interrupt import finished_first
+from agenteval.report.earlier import remove_reports, results_identity
 from agenteval.run.journal.journal import remove_confirmations
 from agenteval.run.outcome import refuse_files
 
@@ -49,6 +51,24 @@ def check_report_directory(directory: Path) -> None:
     if problem := outside_problem(directory):
         raise ConfigError(Problem(problem, path="report-dir", kind=Kind.GITHUB))
     refuse_files(directory)
+
+
+@contextmanager
+def without_earlier_reports(directory: Path) -> Iterator[None]:
+    """Remove the reports of an earlier run if the block fails and has not replaced them.
+
+    Steps that follow a failed step would take them for its reports: a self-hosted runner keeps its workspace.
+
+    Args:
+        directory: the report directory.
+    """
+    earlier = results_identity(directory)
+    try:
+        yield
+    except BaseException:
+        if results_identity(directory) == earlier:
+            remove_reports(directory)
+        raise
 
 
 @contextmanager
@@ -90,8 +110,11 @@ def _hand_over(private: Path, directory: Path) -> None:
     """
     make_directory(directory)
     try:
-        with locked(directory):
+        # A signal must not mix the reports of two runs.
+        with finished_first(), locked(directory):
             remove_confirmations(directory)
+            if results_identity(private) is not None:
+                remove_reports(directory)
             for folder, _, names in below(private):
                 for path in (folder / name for name in names):
                     with open_regular(path, limit=LARGEST_RECORDING) as file:

@@ -1,0 +1,200 @@
+"""A signal at any time leaves no report of an earlier run beside a later one; only SIGKILL leaves reports out."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import PATIENCE_S, agenteval, case, environment, python_program, write_suite
+
+from agenteval.report.registry import FILES
+from agenteval.results.store import RESULTS_FILE
+
+REPORTS = {RESULTS_FILE, *FILES}
+# In the order in which a run reaches them.
+STAGES = {
+    "the first case": ("agenteval.run.cases.store", "CaseStore.record"),
+    "the results": ("agenteval.run.pipeline", "make_results"),
+    "the comparison": ("agenteval.run.pipeline", "compare_first"),
+    "the gate": ("agenteval.run.pipeline", "decide"),
+    "the writing of results": ("agenteval.report.write", "results_json"),
+    "the first report": ("agenteval.report.junit", "report_files"),
+    "the comment": ("agenteval.report.markdown.render", "render_comment"),
+    "the last report": ("agenteval.report.html.render", "render"),
+}
+# Runs the command once per stage, each time in a child process that sends itself the signals when it gets there.
+PROGRAM = """
+import importlib, json, os, shutil, signal, sys
+from agenteval.__main__ import main
+import agenteval.cli.main, agenteval.run.pooled, agenteval.report.html.render, agenteval.report.markdown.render
+import agenteval.report.junit, agenteval.report.badge, agenteval.report.write, agenteval.run.cases.store
+
+stages, numbers, arguments = json.loads(sys.argv[1])
+sys.argv[1:] = arguments
+for name, (module, target) in stages.items():
+    folder = name.replace(" ", "-")
+    shutil.copytree("green", f"{folder}/agenteval-report")
+    for file in ("agent.yaml", "recorded.json"):
+        shutil.copy(file, folder)
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        sys.stdout = open("stdout", "w"); sys.stderr = open("stderr", "w")
+        place = importlib.import_module(module)
+        *owner, attribute = target.split(".")
+        for part in owner:
+            place = getattr(place, part)
+        usual = getattr(place, attribute)
+        left = list(numbers)
+
+        def ended(*given, **named):
+            while left:
+                os.kill(os.getpid(), left.pop(0))
+            return usual(*given, **named)
+
+        setattr(place, attribute, ended)
+        status = 99
+        try:
+            status = main()
+        except SystemExit as error:
+            status = error.code
+        finally:
+            sys.stdout.flush(); sys.stderr.flush()
+            os._exit(status)
+    _, ended = os.waitpid(child, 0)
+    print(json.dumps([name, os.waitstatus_to_exitcode(ended)]), flush=True)
+"""
+
+
+# Writes reports twice, and sends itself a signal while it writes the second ones.
+ENDED_LATER = """
+import json, os, sys
+from agenteval.__main__ import main
+from agenteval.report import badge
+
+first, second = json.loads(sys.argv[1])
+usual = badge.badge_json
+
+def ended(*given):
+    os.kill(os.getpid(), {number})
+    return usual(*given)
+
+sys.argv[1:] = first
+main()
+badge.badge_json = ended
+sys.stdout = open("stdout", "w")
+sys.argv[1:] = second
+sys.exit(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the reports of a run that passed, and a change that fails."""
+    root = tmp_path_factory.mktemp("reports")
+    cases = [case("a"), case("b")]
+    write_suite(root, cases, agent={"command": [sys.executable, "-c", "print('hello')"]})
+    assert agenteval("run", "--quiet", cwd=root).status == 0
+    (root / "agenteval-report").rename(root / "green")
+    assert {path.name for path in (root / "green").iterdir()} >= REPORTS
+    (root / "recorded.json").write_bytes((root / "green" / RESULTS_FILE).read_bytes())
+    write_suite(root, [{**item, "ground_truth": "goodbye"} for item in cases], agent={"replay": "recorded.json"})
+    return root
+
+
+def ended_runs(directory: Path, tmp_path: Path, numbers: list[int], *arguments: str) -> dict[str, tuple[int, Path]]:
+    """Return exit status and folder of the run that was ended at each stage."""
+    for path in directory.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "green").symlink_to(directory / "green")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps([STAGES, numbers, ["run", "--quiet", *arguments]])],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    statuses = dict(map(json.loads, done.stdout.splitlines()))
+    assert list(statuses) == list(STAGES)
+    return {name: (status, tmp_path / name.replace(" ", "-")) for name, status in statuses.items()}
+
+
+def left_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def verdict_in(files: dict[str, bytes]) -> Any:
+    return json.loads(files[RESULTS_FILE])["gate"]["verdict"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_reports_are_finished_first(directory: Path, tmp_path: Path, number: signal.Signals) -> None:
+    old = left_in(directory / "green")
+    for stage, (status, folder) in ended_runs(directory, tmp_path, [number]).items():
+        files = left_in(folder / "agenteval-report")
+        assert status == 128 + number, stage
+        assert set(files) == {*REPORTS, "journal.jsonl"}, stage
+        assert [name for name in REPORTS if files[name] == old[name]] == [], stage
+        assert verdict_in(files) == ("error" if stage == "the first case" else "failed"), stage
+        printed = (folder / "stderr").read_text(encoding="utf-8")
+        said = "agenteval: interrupted after the last case; the reports are complete\n"
+        assert printed == ("" if stage == "the first case" else said), stage
+
+
+@pytest.mark.parametrize(
+    "numbers", [[signal.SIGINT, signal.SIGINT], [signal.SIGTERM, signal.SIGTERM], [signal.SIGKILL]]
+)
+def test_no_report_is_of_an_earlier_run(directory: Path, tmp_path: Path, numbers: list[int]) -> None:
+    old = left_in(directory / "green")
+    for stage, (status, folder) in ended_runs(directory, tmp_path, numbers).items():
+        files = left_in(folder / "agenteval-report")
+        assert status == (-9 if numbers == [signal.SIGKILL] else 128 + numbers[0]), stage
+        assert [name for name in files if files[name] == old.get(name)] == [], stage
+        if RESULTS_FILE in files:
+            assert verdict_in(files) in {"failed", "error"}, stage
+        if numbers != [signal.SIGKILL]:
+            assert set(files) <= {*REPORTS, "journal.jsonl"}, stage
+            assert (folder / "stderr").read_text(encoding="utf-8") == "", stage
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", ["merge", "report"])
+def test_saved_results_are_reported_to_the_end(
+    directory: Path, tmp_path: Path, command: str, number: signal.Signals
+) -> None:
+    green, failed = directory / "green", tmp_path / "failed"
+    write_suite(tmp_path, [case("a", "x"), case("b", "x")], agent={"command": [sys.executable, "-c", "print('no')"]})
+    assert agenteval("run", "--quiet", "--out", "failed", cwd=tmp_path).status == 1
+    option = "-o" if command == "merge" else "--out"
+    commands = [[command, str(folder / RESULTS_FILE), option, "both"] for folder in (green, failed)]
+    program = ENDED_LATER.format(number=int(number))
+    done = python_program("-c", program, json.dumps(commands), cwd=tmp_path)
+    assert done.returncode == 128 + number, done.stderr
+    assert done.stderr == ""
+    files = left_in(tmp_path / "both")
+    assert set(files) == REPORTS - ({RESULTS_FILE} if command == "report" else set())
+    assert json.loads(files["badge.json"])["color"] == "red"
+    assert b"failed" in files["summary.md"]
+
+
+def test_ctrl_c_during_the_imports_is_no_error(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "class Slow:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'agenteval.cli.arguments': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Slow())\n"
+        "from agenteval.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+    done = python_program("-c", program, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
