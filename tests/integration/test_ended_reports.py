@@ -30,6 +30,8 @@ STAGES = {
 # Runs the command once per stage, each time in a child process that sends itself the signals when it gets there.
 PROGRAM = """
 import importlib, json, os, shutil, signal, sys
+# Shells ignore it in programs that they start in the background, and programs inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from agenteval.__main__ import main
 import agenteval.cli.main, agenteval.run.pooled, agenteval.report.html.render, agenteval.report.markdown.render
 import agenteval.report.junit, agenteval.report.badge, agenteval.report.write, agenteval.run.cases.store
@@ -73,7 +75,8 @@ for name, (module, target) in stages.items():
 
 # Writes reports twice, and sends itself a signal while it writes the second ones.
 ENDED_LATER = """
-import json, os, sys
+import json, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from agenteval.__main__ import main
 from agenteval.report import badge
 

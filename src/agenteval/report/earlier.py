@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from agenteval.core.files.writing import remove_file
+from agenteval.core.errors import InfrastructureError
+from agenteval.core.files.writing import remove_regular_file
 from agenteval.report.registry import ANALYSES, ANALYSIS_FILES, FILES
 from agenteval.results.store import RESULTS_FILE
 
@@ -24,22 +26,27 @@ def results_identity(directory: Path) -> tuple[int, ...] | None:
 
 
 def remove_reports(directory: Path) -> None:
-    """Remove the reports of an earlier run from a directory; files that reporters of other packages wrote stay."""
-    remove_file(directory, RESULTS_FILE)
-    remove_rendered(directory)
-    remove_analyses(directory)
+    """Remove the reports of an earlier run from a directory; files that reporters of other packages wrote stay.
+
+    Raises:
+        InfrastructureError: one is a link or another thing that cannot be replaced, or cannot be removed.
+    """
+    for name in (RESULTS_FILE, *FILES, *_temporary(directory), *_analyses(directory)):
+        remove_regular_file(directory, name)
 
 
 def remove_rendered(directory: Path) -> None:
-    """Remove the reports that are rendered from results."""
+    """Remove the reports that are rendered from results; what cannot be removed is left to the writing of reports."""
     for name in (*FILES, *_temporary(directory)):
-        remove_file(directory, name)
+        with contextlib.suppress(InfrastructureError):
+            remove_regular_file(directory, name)
 
 
 def remove_analyses(directory: Path) -> None:
-    """Remove the analyses of suites, which results do not contain."""
-    for name in list(_analyses(directory)):
-        remove_file(directory, name)
+    """Remove the analyses of suites, which results do not contain, in the same way."""
+    for name in _analyses(directory):
+        with contextlib.suppress(InfrastructureError):
+            remove_regular_file(directory, name)
 
 
 def _temporary(directory: Path) -> Iterator[str]:
@@ -48,14 +55,17 @@ def _temporary(directory: Path) -> Iterator[str]:
             yield name
 
 
-def _analyses(directory: Path) -> Iterator[str]:
-    """Yield the files of analyses; each analysis is in a folder by itself if there are several."""
+def _analyses(directory: Path) -> list[str]:
+    """Return the files of analyses; each analysis is in a folder by itself if there are several."""
     top = directory / ANALYSES
+    found: list[str] = []
     for folder in (top, *(top / name for name in _names(top))):
         # A user's folder can have the same name.
         if not folder.is_symlink() and set(ANALYSIS_FILES[:2]) <= (names := set(_names(folder))):
-            for name in names.intersection(ANALYSIS_FILES):
-                yield (folder / name).relative_to(directory).as_posix()
+            found += [
+                (folder / name).relative_to(directory).as_posix() for name in names.intersection(ANALYSIS_FILES)
+            ]
+    return found
 
 
 def _names(folder: Path) -> list[str]:

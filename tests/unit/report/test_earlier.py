@@ -8,6 +8,7 @@ import pytest
 from tests.unit.report import samples
 from tests.unit.results.analysis.answers import AGGREGATE, many
 
+from agenteval.core.errors import InfrastructureError
 from agenteval.report.earlier import remove_rendered, remove_reports, results_identity
 from agenteval.report.evaluation import suite_files
 from agenteval.report.registry import ANALYSIS_FILES
@@ -63,21 +64,24 @@ def test_every_analysis_has_the_files_that_tell_it_from_a_users_folder() -> None
             assert set(names) <= set(ANALYSIS_FILES)
 
 
-def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
+def test_links_are_not_followed(tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     theirs.mkdir()
     ours.mkdir()
-    for name in (RESULTS_FILE, *ANALYSIS_FILES):
+    for name in (RESULTS_FILE, "badge.json", *ANALYSIS_FILES):
         (theirs / name).write_text("{}", encoding="utf-8")
-    (ours / RESULTS_FILE).symlink_to(theirs / RESULTS_FILE)
     (ours / "evaluation").symlink_to(theirs)
+    (ours / "summary.md").write_text("old", encoding="utf-8")
+    (ours / "badge.json").symlink_to(theirs / "badge.json")
     before = everything_in(theirs)
-    remove_reports(ours)
+    remove_rendered(ours)
+    assert everything_in(ours) == {"badge.json"}
+    with pytest.raises(InfrastructureError, match=r"badge\.json: it is a link, not a regular file; remove it"):
+        remove_reports(ours)
     assert everything_in(theirs) == before
-    assert not (ours / RESULTS_FILE).is_symlink()
 
 
 def test_a_directory_that_does_not_exist(tmp_path: Path) -> None:
-    remove_reports(tmp_path / "gone")
+    remove_rendered(tmp_path / "gone")
     assert results_identity(tmp_path / "gone") is None
     assert not (tmp_path / "gone").exists()

@@ -230,6 +230,21 @@ def remove_file(directory: Path, name: str) -> None:
         os.unlink(folder.name(PurePath(name).name), dir_fd=folder.descriptor)
 
 
+def remove_regular_file(directory: Path, name: str) -> None:
+    """Remove a file if it exists.
+
+    Raises:
+        InfrastructureError: it is a link or no regular file, which cannot be replaced either, or cannot be removed.
+    """
+    path = directory / name
+    try:
+        with _parent(directory, name) as folder:
+            if folder.check_file(path.name) is not None:
+                os.unlink(folder.name(path.name), dir_fd=folder.descriptor)
+    except OSError as error:
+        raise write_error(f"cannot remove {path}", path.parent, error) from None
+
+
 def give_to_owner(directory: Path) -> None:
     """Give a directory with everything in it to the owner of the workspace; links themselves, not what they name."""
     owner = boundary().owner

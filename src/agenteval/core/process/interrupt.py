@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any
@@ -138,7 +138,9 @@ def held_signal() -> int | None:
 
 
 async def until_signal(work: Coroutine[Any, Any, None]) -> int | None:
-    """Run a coroutine, and cancel it at the first signal that ``signals_taken`` takes.
+    """Run a coroutine, and cancel it at the first signal.
+
+    A caller that must not miss a signal after the coroutine calls it inside ``signals_taken``.
 
     Args:
         work: the coroutine; its exceptions are raised here.
@@ -154,8 +156,12 @@ async def until_signal(work: Coroutine[Any, Any, None]) -> int | None:
         task.cancel()
 
     loop = asyncio.get_running_loop()
-    interrupter = _INTERRUPTER.get() or Interrupter()
-    with _woken(loop), interrupter.calling(lambda number: loop.call_soon_threadsafe(stop, number)):
+    taken = _INTERRUPTER.get()
+    with (
+        nullcontext(taken) if taken is not None else signals_taken() as interrupter,
+        _woken(loop),
+        interrupter.calling(lambda number: loop.call_soon_threadsafe(stop, number)),
+    ):
         try:
             await task
         except asyncio.CancelledError:

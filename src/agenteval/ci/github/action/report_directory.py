@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from agenteval.ci.github.action.workspace import check_that_user_code_ended, owner_of
-from agenteval.core.errors import ConfigError, Kind, Problem, write_error
+from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem, write_error
 from agenteval.core.files.boundary import FileOwner, also_inside, boundary, bounded, outside_problem
 from agenteval.core.files.lock import locked
 from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
@@ -67,7 +68,9 @@ def without_earlier_reports(directory: Path) -> Iterator[None]:
         yield
     except BaseException:
         if results_identity(directory) == earlier:
-            remove_reports(directory)
+            # The error of the run is the one to report.
+            with contextlib.suppress(InfrastructureError):
+                remove_reports(directory)
         raise
 
 
