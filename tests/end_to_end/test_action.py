@@ -431,6 +431,37 @@ def test_a_run_that_cannot_start(runner: Runner, inputs: dict[str, str], status:
     assert said in failed(runner.step(inputs=inputs), status)
 
 
+WRONG_INPUTS: list[dict[str, str]] = [
+    {"iterations": "abc"},
+    {"mode": "zzz"},
+    {"suite": "gone.yaml"},
+    {"config": "gone.yaml"},
+    {"runs": "0"},
+]
+
+
+@pytest.mark.parametrize("inputs", WRONG_INPUTS, ids=lambda inputs: next(iter(inputs)))
+def test_wrong_inputs_leave_no_report_of_an_earlier_run(runner: Runner, inputs: dict[str, str]) -> None:
+    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
+    folder = runner.workspace / "agenteval-report"
+    folder.mkdir()
+    (folder / "results.json").write_text("{}", encoding="utf-8")
+    (folder / "badge.json").write_text("{}", encoding="utf-8")
+    (folder / "mine").write_text("", encoding="utf-8")
+    failed(runner.step(inputs=inputs))
+    assert [path.name for path in folder.iterdir()] == ["mine"]
+
+
+def test_reports_outside_of_the_workspace_stay(runner: Runner) -> None:
+    outside = runner.workspace.parent / "outside"
+    outside.mkdir()
+    (outside / "results.json").write_text("{}", encoding="utf-8")
+    (runner.workspace / "link").symlink_to(outside)
+    for name in ("../outside", "link"):
+        failed(runner.step(report_dir=name, iterations="abc"))
+        assert [path.name for path in outside.iterdir()] == ["results.json"]
+
+
 @pytest.mark.parametrize("agent", [{"python": "broken:reply"}, {"replay": "gone.jsonl"}])
 def test_later_steps_find_no_report_of_an_earlier_run(runner: Runner, agent: dict[str, str]) -> None:
     """A self-hosted runner can keep its workspace, with the reports of another commit."""
@@ -439,8 +470,7 @@ def test_later_steps_find_no_report_of_an_earlier_run(runner: Runner, agent: dic
     (runner.workspace / "broken.py").write_text("import gone", encoding="utf-8")
     write_suite(runner.workspace, [case("a")], agent=agent)
     failed(runner.step(comment="never"), 3 if "python" in agent else 2)
-    left = sorted(path.name for path in (runner.workspace / "agenteval-report").iterdir())
-    assert left == ["journal.jsonl"]
+    assert list((runner.workspace / "agenteval-report").iterdir()) == []
 
 
 @pytest.mark.parametrize(("choice", "warned", "status"), [("warn", True, 0), ("pass", False, 0), ("fail", True, 3)])

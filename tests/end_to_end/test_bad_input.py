@@ -700,6 +700,46 @@ def test_paths_that_are_not_utf_8(folder: Path, command: Command) -> None:
     assert "its path is not UTF-8, so no workflow can name it" in ended.err
 
 
+def test_inputs_that_the_run_would_replace(folder: Path, command: Command) -> None:
+    (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
+    (folder / "out" / "evaluation").mkdir(parents=True)
+    traces = {"trace_id": "a", "iteration": 0, "persona": "x", "output": "hi", "success": True}
+    names = ("journal.jsonl", "evaluation/per_trace.jsonl", "comment.md", "summary.md")
+    for name in names:
+        (folder / "out" / name).write_text(f"{json.dumps(traces)}\n", encoding="utf-8")
+    (folder / "link").symlink_to("out/summary.md")
+    before = {name: (folder / "out" / name).read_bytes() for name in names}
+    for words, what in (
+        (["--agent", "replay:out/journal.jsonl"], "recording"),
+        (["--agent", "replay:out/evaluation/per_trace.jsonl"], "recording"),
+        (["--comment-template", "out/comment.md"], "template"),
+        (["--summary-template", "link"], "template"),
+    ):
+        ended = command("run", "agent.yaml", "--out", "out", *words)
+        assert ended.status == 2, ended.text
+        assert f"the run would replace this {what} by a file of the same name" in ended.err
+        assert {name: (folder / "out" / name).read_bytes() for name in names} == before
+
+
+def test_reports_of_two_runs_in_one_directory(folder: Path, command: Command) -> None:
+    (folder / "agent.yaml").write_text(GOOD.replace("[cat]", "[echo, hi]"), encoding="utf-8")
+    for out in ("one", "two"):
+        assert command("run", "--out", out).status == 0
+    ended = command("report", "one", "--out", "two")
+    assert ended.status == 2
+    assert "this directory contains the results of another run" in ended.err
+    (folder / "two" / "one.json").write_bytes((folder / "one" / "results.json").read_bytes())
+    assert command("report", "two/one.json").status == 2
+    assert command("report", "two").status == 0
+    assert command("report", "one", "--out", "three").status == 0
+    assert command("report", "one", "--out", "three").status == 0
+    assert command("merge", "one", "-o", "two").status == 0
+    assert not (folder / "two" / "journal.jsonl").exists()
+    # Only the results of a directory take the place of those of its run.
+    assert command("merge", "one", "-o", "one/merged.json").status == 0
+    assert (folder / "one" / "journal.jsonl").exists()
+
+
 def test_loops_of_links(folder: Path, command: Command) -> None:
     (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
     (folder / "loop").symlink_to("loop")

@@ -16,6 +16,7 @@ import pytest
 from tests.support import (
     AGENTEVAL,
     PATIENCE_S,
+    agenteval,
     case,
     ends,
     environment,
@@ -137,16 +138,69 @@ def test_reports_are_written_even_if_nothing_had_finished(
     assert read_reports(tmp_path).summary.cases == 0
 
 
-def test_while_the_agent_is_starting(tmp_path: Path) -> None:
-    code = "import os, time\nopen('pid', 'w').write(f'{os.getpid()}\\n')\ntime.sleep(1000)\n"
-    write_suite(tmp_path, [case("a")], agent=python_agent(tmp_path, code))
-    with running(tmp_path) as process:
-        pid = number_in(tmp_path / "pid")
+# Starts only if it may, and hangs in case "hang" of a first run.
+STARTING = """
+import os, time
+
+def wait(name):
+    with open(name, "w") as file:
+        file.write(f"{os.getpid()}\\n")
+    time.sleep(1000)
+
+if os.path.exists("wait"):
+    wait("starting")
+
+def reply(request):
+    if request["case"] == "hang" and os.path.exists("hang"):
+        wait("hanging")
+    return request["input"]
+"""
+
+
+def ended_at(directory: Path, place: str, *arguments: str) -> str:
+    """End a run when the agent gets to a place; return what was printed."""
+    (directory / place).unlink(missing_ok=True)
+    with running(directory, "--concurrency", "1", *arguments) as process:
+        pid = number_in(directory / place)
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=PATIENCE_S)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143, err
     assert "Traceback" not in err
     assert ends(pid)
+    return verdict_of(out)
+
+
+def test_while_the_agent_is_starting(tmp_path: Path) -> None:
+    """Reports and journal are of this run: ``--resume`` must not continue the one before it, which was complete."""
+    write_suite(tmp_path, [case("a"), case("b")], agent=python_agent(tmp_path, STARTING))
+    assert agenteval("run", cwd=tmp_path).status == 0
+    before = results_in(tmp_path).run.id
+    (tmp_path / "wait").touch()
+    assert ended_at(tmp_path, "starting") == "error: interrupted: 0 of 2 cases had finished"
+    now = read_reports(tmp_path).run.id
+    assert now != before
+    journal = tmp_path / "agenteval-report" / "journal.jsonl"
+    assert [json.loads(line)["run"] for line in journal.read_text(encoding="utf-8").splitlines()] == [now]
+    (tmp_path / "wait").unlink()
+    resumed = agenteval("run", "--resume", cwd=tmp_path)
+    assert resumed.status == 0, resumed.text
+    assert "resuming" in resumed.err
+    assert (results_in(tmp_path).run.id, results_in(tmp_path).summary.passed) == (now, 2)
+
+
+def test_while_the_agent_of_a_resumed_run_is_starting(tmp_path: Path) -> None:
+    """The cases that the run had finished before are in its reports."""
+    write_suite(tmp_path, [case("a"), case("hang")], agent=python_agent(tmp_path, STARTING))
+    (tmp_path / "hang").touch()
+    assert ended_at(tmp_path, "hanging") == "error: interrupted: 1 of 2 cases had finished"
+    assert statuses(read_reports(tmp_path)) == {"a": "passed"}
+    (tmp_path / "wait").touch()
+    assert ended_at(tmp_path, "starting", "--resume") == "error: interrupted: 1 of 2 cases had finished"
+    assert statuses(read_reports(tmp_path)) == {"a": "passed"}
+    for name in ("wait", "hang"):
+        (tmp_path / name).unlink()
+    assert agenteval("run", "--concurrency", "1", "--resume", cwd=tmp_path).status == 0
+    assert statuses(results_in(tmp_path)) == {"a": "passed", "hang": "passed"}
 
 
 @pytest.mark.long

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.files.writing import remove_regular_file
-from agenteval.report.registry import ANALYSES, ANALYSIS_FILES, FILES
+from agenteval.report.registry import FILES
 from agenteval.results.store import RESULTS_FILE
 
 # Left behind by a process that was killed while it wrote a file; see ``core.files.writing``.
@@ -26,12 +25,14 @@ def results_identity(directory: Path) -> tuple[int, ...] | None:
 
 
 def remove_reports(directory: Path) -> None:
-    """Remove the reports of an earlier run from a directory; files that reporters of other packages wrote stay.
+    """Remove the reports of an earlier run from a directory.
+
+    Files of reporters of other packages stay, and analyses: FluxLoop's recordings have the same names.
 
     Raises:
         InfrastructureError: one is a link or another thing that cannot be replaced, or cannot be removed.
     """
-    for name in (RESULTS_FILE, *FILES, *_temporary(directory), *_analyses(directory)):
+    for name in (RESULTS_FILE, *FILES, *_temporary(directory)):
         remove_regular_file(directory, name)
 
 
@@ -42,35 +43,9 @@ def remove_rendered(directory: Path) -> None:
             remove_regular_file(directory, name)
 
 
-def remove_analyses(directory: Path) -> None:
-    """Remove the analyses of suites, which results do not contain, in the same way."""
-    for name in _analyses(directory):
-        with contextlib.suppress(InfrastructureError):
-            remove_regular_file(directory, name)
-
-
-def _temporary(directory: Path) -> Iterator[str]:
-    for name in _names(directory):
-        if _TEMPORARY.fullmatch(name):
-            yield name
-
-
-def _analyses(directory: Path) -> list[str]:
-    """Return the files of analyses; each analysis is in a folder by itself if there are several."""
-    top = directory / ANALYSES
-    found: list[str] = []
-    for folder in (top, *(top / name for name in _names(top))):
-        # A user's folder can have the same name.
-        if not folder.is_symlink() and set(ANALYSIS_FILES[:2]) <= (names := set(_names(folder))):
-            found += [
-                (folder / name).relative_to(directory).as_posix() for name in names.intersection(ANALYSIS_FILES)
-            ]
-    return found
-
-
-def _names(folder: Path) -> list[str]:
+def _temporary(directory: Path) -> list[str]:
     try:
-        return sorted(path.name for path in folder.iterdir())
+        return sorted(path.name for path in directory.iterdir() if _TEMPORARY.fullmatch(path.name))
     except OSError:
         # It does not exist, or is no folder.
         return []

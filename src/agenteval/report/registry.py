@@ -25,8 +25,8 @@ REPORTERS: Mapping[str, str] = {
 }
 #: The files that they write to a report directory, besides those of analyses.
 FILES = ("junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html")
-#: The folder of analyses, and the files of an analysis; the first two are always written.
-ANALYSES, ANALYSIS_FILES = "evaluation", ("summary.json", "per_trace.jsonl", "report.md", "report.html")
+#: The folder of analyses.
+ANALYSES = "evaluation"
 
 
 def built_in() -> Iterator[Render]:

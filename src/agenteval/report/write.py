@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from agenteval.core.errors import AgentEvalError, InfrastructureError
 from agenteval.core.files.lock import LOCK_FILE
 from agenteval.core.files.writing import write_file
-from agenteval.report.earlier import remove_analyses, remove_rendered
+from agenteval.report.earlier import remove_rendered
 from agenteval.report.registry import ANALYSES, built_in, find_reporter
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view.view import GateView
@@ -44,8 +44,6 @@ def write_reports(report: Report, results: Results, path: Path) -> Report:
         InfrastructureError: a file cannot be written, or a reporter of another package failed.
     """
     remove_rendered(path.parent)
-    if report.analyses:
-        remove_analyses(path.parent)
     write_file(path.parent, path.name, results_json(results, report.archive))
     return _render(report, results, path.parent, {path.name})
 

@@ -12,6 +12,7 @@ from typing import TextIO
 
 from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.files.writing import remove_file
 from agenteval.core.masking import shortened
 from agenteval.core.paths import real_path
 from agenteval.core.process.interrupt import finished_first
@@ -39,6 +40,7 @@ from agenteval.run.control_commit import ControlError
 from agenteval.run.git import git
 from agenteval.run.integrity.applies import is_judged_by_base_alone
 from agenteval.run.integrity.finished import merged_by_base, with_integrity
+from agenteval.run.journal.journal import JOURNAL_FILE
 from agenteval.run.outcome import RunOutcome, decide, report_directory_of_run
 from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.merge import resolve_merge
@@ -109,6 +111,9 @@ def merge_files(
         if attempt is not None:
             outcome = attempt.recorded(outcome, first.compared.decision)
     with finished_first(), report_directory_of_run(target.parent):
+        if target.name == RESULTS_FILE:
+            # The journal of an earlier run, which a run that is resumed would continue.
+            remove_file(target.parent, JOURNAL_FILE)
         report = write_reports(outcome.report(spec.earlier, evaluations), outcome.results, target)
     outcome = replace(outcome, view=report.gate)
     # In a workflow the page is in an artifact.

@@ -16,6 +16,7 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.writing import make_directory, write_file
 from agenteval.core.paths import working_directory
 from agenteval.core.process.interrupt import finished_first
+from agenteval.report.earlier import results_identity
 from agenteval.report.registry import built_in_reporter
 from agenteval.report.report import Report
 from agenteval.report.terminal.commands import next_commands
@@ -132,6 +133,20 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
     return 0
 
 
+def _check_same_run(results: Results, directory: Path) -> None:
+    """Check that a report directory does not contain the results of another run.
+
+    Raises:
+        ConfigError: it does; its results and the reports of this run would stand side by side.
+    """
+    if results_identity(directory) is None:
+        return
+    other = read_results(directory)
+    if other.run.id != results.run.id:
+        message = "this directory contains the results of another run; name another directory with --out"
+        raise ConfigError(Problem(message, file=str(directory), kind=Kind.OPTION))
+
+
 def _saved_report(results: Results, settings: Settings) -> Report:
     """Return the report of saved results."""
     spec = resolve_saved(results, settings, os.environ)
@@ -154,6 +169,8 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     """
     results = read_results(path)
     directory = out or (path if path.is_dir() else path.parent)
+    if out is not None or not path.is_dir():
+        _check_same_run(results, directory)
     report = _saved_report(results, settings)
     with finished_first(), report_directory(directory):
         report = render_reports(report, results, directory)

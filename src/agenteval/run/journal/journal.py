@@ -123,6 +123,11 @@ class Journal:
         self._size = 0
         self._asked = RunUsage()
 
+    @property
+    def is_opened(self) -> bool:
+        """Whether the file was opened, perhaps for writing no more."""
+        return self._descriptor is not None
+
     def __enter__(self) -> Journal:
         try:
             self._descriptor = self._opened()

@@ -52,6 +52,7 @@ from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, TraceFiles
 from agenteval.run.resolve.suites import bind_all, collected, load_suites
 from agenteval.run.resolve.traces import traces_to_score
+from agenteval.run.resolve.written import replaced_inputs
 from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
 from agenteval.suite.agent_kinds import REPLAY
@@ -91,6 +92,11 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     if suites and not problems and not found.traces:
         problems += selection.problems([item.case for item in every])
     problems += unusable_suites(suites)
+    if settings.out is not None:
+        recorded = [Path(str(item.agent.target)) for item in cases if item.agent.kind == REPLAY]
+        look = found.presentation
+        templates = [path for path in (look.comment_template, look.summary_template) if path is not None]
+        problems += replaced_inputs(settings.out, [*found.traces.values(), *recorded], templates)
     if problems:
         raise _error(problems, found)
     # The cases of recorded traces are unknown until the traces are read.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from agenteval.agents.base import Agent, CheckedAgent, RecordedAgent, RemarkingAgent
@@ -263,27 +264,19 @@ class _Runner:
         agents = self._agents
         try:
             self.signal = await until_signal(self._run_jobs(agents))
+            if not self._journal.is_opened:
+                # A signal ended the start of the agents: what is reported is this run, and not the one before it.
+                with self._begun():
+                    pass
         finally:
             await _close(self._plan, agents)
 
     async def _run_jobs(self, agents: dict[int, Agent]) -> None:
-        plan, earlier = self._plan, self._plan.earlier
+        plan = self._plan
         if self.survey.left:
             await _start(plan, self.survey, agents)
             self.notices = _notices(plan, agents)
-        with plan.progress, self._journal as journal:
-            if earlier is None:
-                if plan.replaced is not None:
-                    remove_reports(plan.replaced)
-                journal.begin(
-                    plan.run_id,
-                    self.survey.fingerprints,
-                    started=round(time.time(), 3),
-                    conditions=self.survey.key.conditions(),
-                )
-            else:
-                journal.resume(round(time.time(), 3), round(earlier.active_s, 3))
-                self._resume(earlier)
+        with plan.progress, self._begun():
             store = self.store
             unfinished = await run_jobs(
                 self._jobs(agents),
@@ -297,6 +290,26 @@ class _Runner:
             self.notices += _remarks(agents.values())
             for job, result in unfinished:
                 store.unfinished(job.position, job, result)
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        """Open the journal of the run in place of that of an earlier run, or continue it."""
+        plan, earlier = self._plan, self._plan.earlier
+        if earlier is None and plan.replaced is not None:
+            # Before the journal is replaced: what a killed process leaves is of one run at any time.
+            remove_reports(plan.replaced)
+        with self._journal as journal:
+            if earlier is None:
+                journal.begin(
+                    plan.run_id,
+                    self.survey.fingerprints,
+                    started=round(time.time(), 3),
+                    conditions=self.survey.key.conditions(),
+                )
+            else:
+                journal.resume(round(time.time(), 3), round(earlier.active_s, 3))
+                self._resume(earlier)
+            yield
 
     def _jobs(self, agents: Mapping[int, Agent]) -> Iterator[Job]:
         bound: dict[int, AgentSlot] = {}

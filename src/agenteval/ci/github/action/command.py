@@ -75,4 +75,4 @@ def run_on_github(
         check_name=options.check_name,
         report_dir=str(out),
     )
-    return run_step(environment, lambda: Context.of(environment, inputs, replace(settings, out=out)))
+    return run_step(environment, lambda: Context.of(environment, inputs, replace(settings, out=out)), out)

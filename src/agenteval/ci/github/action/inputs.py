@@ -47,6 +47,12 @@ _DEFAULTS = {
 _DIGITS = 15
 
 
+def given_text(environment: Mapping[str, str], name: str) -> str:
+    """Return the text of an input, or its default."""
+    given = (environment.get(variable, "").strip() for variable in variables_of(name))
+    return next(filter(None, given), _DEFAULTS.get(name, ""))
+
+
 @dataclass(frozen=True)
 class Inputs:
     """Inputs of the action; an empty input means agenteval's default."""
@@ -189,8 +195,7 @@ class _Reader:
         )
 
     def _text(self, name: str) -> str:
-        given = (self._environment.get(variable, "").strip() for variable in variables_of(name))
-        return next(filter(None, given), _DEFAULTS.get(name, ""))
+        return given_text(self._environment, name)
 
     def _cache_key(self) -> str:
         """Return the input; without it, the variable that other ways of running agenteval read."""

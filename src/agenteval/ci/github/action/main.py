@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +14,7 @@ from agenteval.ci.github.action.isolation import isolated
 from agenteval.ci.github.action.outputs import RunnerFiles, outputs_of, say, warn
 from agenteval.ci.github.action.report_directory import (
     check_report_directory,
+    named_report_directory,
     out_of_reach,
     within_workspace,
     without_earlier_reports,
@@ -57,15 +57,16 @@ def main(environment: Mapping[str, str]) -> int:
     Returns:
         The exit status of the gate.
     """
-    return run_step(environment, lambda: Context.read(environment))
+    return run_step(environment, lambda: Context.read(environment), named_report_directory(environment))
 
 
-def run_step(environment: Mapping[str, str], read: Callable[[], Context]) -> int:
+def run_step(environment: Mapping[str, str], read: Callable[[], Context], reports: Path | None) -> int:
     """Run a step of a workflow.
 
     Args:
         environment: environment variables of the step, as the runner set them.
         read: returns inputs and event; raises ``ConfigError`` if one is invalid.
+        reports: the report directory; reports of an earlier run in it are removed if this run fails before its start.
 
     Returns:
         The exit status of the gate. Outputs, summary and comment are always written.
@@ -75,15 +76,16 @@ def run_step(environment: Mapping[str, str], read: Callable[[], Context]) -> int
     # The first process of a container gets only the signals that it handles.
     signal.signal(signal.SIGTERM, _end)
     try:
-        context = read()
-        with (
-            workspace_of_user(environment),
-            within_workspace(environment),
-            isolated(environment),
-            step_caches(context.inputs, context.workspace),
-            with_base_commit(context.base_files),
-        ):
-            return _act(context, files)
+        with without_earlier_reports(reports, environment):
+            context = read()
+            with (
+                workspace_of_user(environment),
+                within_workspace(environment),
+                isolated(environment),
+                step_caches(context.inputs, context.workspace),
+                with_base_commit(context.base_files),
+            ):
+                return _act(context, files)
     except AgentEvalError as error:
         _failed(error, context, files)
         return error.exit_status
@@ -138,9 +140,7 @@ def _act(context: Context, files: RunnerFiles) -> int:
     directory = Path.cwd() / context.inputs.report_dir
     _begin(context, files)
     settings, host = context.settings, context.run_context()
-    # The results to decide on can be in the same directory.
-    removed = without_earlier_reports(directory) if context.inputs.mode == "run" else nullcontext()
-    with removed, stop_commands(), reverted_files(context.environment), out_of_reach(directory) as private:
+    with stop_commands(), reverted_files(context.environment), out_of_reach(directory) as private:
         if context.inputs.mode == "gate":
             from agenteval.run.merge import merge_files
 

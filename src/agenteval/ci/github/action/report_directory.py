@@ -11,16 +11,18 @@ from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 
+from agenteval.ci.github.action.inputs import given_text
 from agenteval.ci.github.action.workspace import check_that_user_code_ended, owner_of
-from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem, write_error
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem, write_error
 from agenteval.core.files.boundary import FileOwner, also_inside, boundary, bounded, outside_problem
 from agenteval.core.files.lock import locked
 from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
 from agenteval.core.files.safe_directory import safe_directory
-from agenteval.core.files.writing import give_to_owner, make_directory, write_file
+from agenteval.core.files.writing import give_to_owner, make_directory, remove_file, write_file
+from agenteval.core.paths import real_path
 from agenteval.core.process.interrupt import finished_first
 from agenteval.report.earlier import remove_reports, results_identity
-from agenteval.run.journal.journal import remove_confirmations
+from agenteval.run.journal.journal import JOURNAL_FILE, remove_confirmations
 from agenteval.run.outcome import refuse_files
 
 _PIECE = 1 << 20
@@ -54,23 +56,37 @@ def check_report_directory(directory: Path) -> None:
     refuse_files(directory)
 
 
+def named_report_directory(environment: Mapping[str, str]) -> Path | None:
+    """Return the report directory that the inputs of a run name, even if other inputs are wrong.
+
+    ``None`` if it is outside of the workspace, and for the other modes, whose inputs can be in it.
+    """
+    mode, folder, reports = (given_text(environment, name) for name in ("mode", "working-directory", "report-dir"))
+    workspace = real_path(Path(environment.get("GITHUB_WORKSPACE") or "."))
+    directory = workspace / folder / reports
+    is_inside = real_path(directory).is_relative_to(workspace)
+    return directory if is_inside and mode not in {"gate", "publish"} else None
+
+
 @contextmanager
-def without_earlier_reports(directory: Path) -> Iterator[None]:
-    """Remove the reports of an earlier run if the block fails and has not replaced them.
+def without_earlier_reports(directory: Path | None, environment: Mapping[str, str]) -> Iterator[None]:
+    """Remove the reports of an earlier run if the block fails before a run replaces them.
 
     Steps that follow a failed step would take them for its reports: a self-hosted runner keeps its workspace.
 
     Args:
-        directory: the report directory.
+        directory: the report directory; ``None`` to do nothing.
+        environment: environment variables of the container, as the runner set them.
     """
-    earlier = results_identity(directory)
+    earlier = None if directory is None else results_identity(directory)
     try:
         yield
     except BaseException:
-        if results_identity(directory) == earlier:
+        if directory is not None and earlier is not None and results_identity(directory) == earlier:
             # The error of the run is the one to report.
-            with contextlib.suppress(InfrastructureError):
+            with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
                 remove_reports(directory)
+                remove_file(directory, JOURNAL_FILE)
         raise
 
 
