@@ -80,6 +80,22 @@ def test_a_committed_link_is_not_followed(workspace: Path, name: str) -> None:
 
 
 @as_root
+def test_a_killed_step_leaves_no_report_of_an_earlier_run(workspace: Path) -> None:
+    """The reports of this run are out of reach until its end; those of an earlier one are gone when a case runs."""
+    folder = workspace / "agenteval-report"
+    folder.mkdir()
+    for name in ("results.json", "badge.json", "report.html", "journal.jsonl", "mine"):
+        (folder / name).write_text("{}", encoding="utf-8")
+    write(workspace, "ls agenteval-report > seen; echo right")
+
+    ended = act(workspace)
+
+    assert ended.status == 0, ended.text
+    assert (workspace / "seen").read_text(encoding="utf-8") == "mine\n"
+    assert {"results.json", "badge.json", "mine"} <= {path.name for path in folder.iterdir()}
+
+
+@as_root
 @pytest.mark.parametrize("linked", ["agenteval-report", "out"])
 def test_a_linked_directory_gets_no_file(workspace: Path, linked: str) -> None:
     elsewhere = workspace.parent / "elsewhere"

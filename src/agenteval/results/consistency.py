@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from agenteval.results.case import CaseResult
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, SuiteResult
 from agenteval.results.model import Results
-from agenteval.results.rollup import case_status, strict_case_status, summarise
+from agenteval.results.rollup import case_status, iteration_status, strict_case_status, summarise
 
+# Formats in which each metric decides; a caller's suite and FluxLoop can combine scores by weights.
+_UNWEIGHTED = frozenset({"holodeck", "agentci"})
 _COUNTS = ("cases", "passed", "failed", "errors", "skipped")
 
 
@@ -18,12 +20,13 @@ def contradictions(results: Results) -> Iterator[str]:
     Args:
         results: a run with all its cases.
     """
-    cases = [case for _, case in results.cases()]
+    every = list(results.cases())
+    cases = [case for _, case in every]
     times = Counter(case.id for case in cases)
     for case_id in (case_id for case_id, count in times.items() if count > 1):
         yield f"the case {case_id} is in it {times[case_id]} times"
-    for case in cases:
-        if (status := _status(case)) != case.status:
+    for suite, case in every:
+        if (status := _status(case, suite)) != case.status:
             yield f"the case {case.id} has the status {case.status}, and its iterations make it {status}"
     counted = summarise(cases)
     for name in _COUNTS:
@@ -32,6 +35,14 @@ def contradictions(results: Results) -> Iterator[str]:
             yield f"summary.{name} is {said:,}, and of its cases it is {found:,}"
 
 
-def _status(case: CaseResult) -> str:
+def _status(case: CaseResult, suite: SuiteResult) -> CaseStatus:
     rule = strict_case_status if case.strict else case_status
-    return rule(["error" if any(turn.error for turn in item.turns) else item.status for item in case.iterations])
+    return rule([_iteration_status(item, suite) for item in case.iterations])
+
+
+def _iteration_status(iteration: IterationResult, suite: SuiteResult) -> CaseStatus:
+    status = iteration_status(iteration.turns)
+    if any(turn.error for turn in iteration.turns) or (suite.format in _UNWEIGHTED and status == "failed"):
+        return "error" if iteration.status == "error" else status
+    # Results do not contain the weights of a combined score, nor which metric's error is one of the case.
+    return iteration.status

@@ -25,6 +25,7 @@ class RunContext:
         setup: shell commands that install the requirements of user code; empty for none.
         warnings: warnings for the reports, shown before those of the run.
         scratch: directory of the journal if no reports are written.
+        published: directory to which the reports are copied after the run; ``None`` for none.
         control: what the host knows about the control commit.
         attempts: finds the earlier attempts of the pull request; ``None`` if the run is for no pull request.
         acceptances: reads what people accepted in the pull request; ``None`` likewise.
@@ -35,6 +36,7 @@ class RunContext:
     setup: str = field(default="", repr=False)
     warnings: tuple[str, ...] = ()
     scratch: Path = Path()
+    published: Path | None = None
     control: ControlHost = field(default_factory=LocalHost)
     attempts: AttemptSource | None = None
     acceptances: AcceptanceSource | None = None

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files.writing import remove_file
+from agenteval.core.files.writing import remove_regular_file
 from agenteval.core.masking import shortened
 from agenteval.core.paths import real_path
 from agenteval.core.process.interrupt import finished_first
@@ -40,8 +40,8 @@ from agenteval.run.control_commit import ControlError
 from agenteval.run.git import git
 from agenteval.run.integrity.applies import is_judged_by_base_alone
 from agenteval.run.integrity.finished import merged_by_base, with_integrity
-from agenteval.run.journal.journal import JOURNAL_FILE
-from agenteval.run.outcome import RunOutcome, decide, report_directory_of_run
+from agenteval.run.journal.journal import remove_journals
+from agenteval.run.outcome import RunOutcome, decide, report_directory
 from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.merge import resolve_merge
 from agenteval.run.resolve.spec import GateSpec
@@ -110,10 +110,11 @@ def merge_files(
         outcome = decide(first.compared, spec, execution, evaluations.warnings)
         if attempt is not None:
             outcome = attempt.recorded(outcome, first.compared.decision)
-    with finished_first(), report_directory_of_run(target.parent):
+    with finished_first(), report_directory(target.parent):
+        # First, so that a killed merge leaves no results of an earlier one.
+        remove_regular_file(target.parent, target.name)
         if target.name == RESULTS_FILE:
-            # The journal of an earlier run, which a run that is resumed would continue.
-            remove_file(target.parent, JOURNAL_FILE)
+            remove_journals(target.parent)
         report = write_reports(outcome.report(spec.earlier, evaluations), outcome.results, target)
     outcome = replace(outcome, view=report.gate)
     # In a workflow the page is in an artifact.

@@ -23,7 +23,6 @@ from agenteval.results.model import Results
 from agenteval.results.verdict import Gate
 from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import ComparedRun
-from agenteval.run.journal.journal import remove_confirmations
 from agenteval.run.outlook import outlook_of
 from agenteval.run.resolve.spec import GateSpec
 from agenteval.run.runner.execution import RunExecution
@@ -158,12 +157,4 @@ def report_directory(path: Path) -> Iterator[None]:
     refuse_files(path)
     make_directory(path)
     with locked(path):
-        yield
-
-
-@contextmanager
-def report_directory_of_run(path: Path) -> Iterator[None]:
-    """Do the same for a run, and delete the journals of an earlier run's confirmation in it."""
-    with report_directory(path):
-        remove_confirmations(path)
         yield

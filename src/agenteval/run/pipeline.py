@@ -21,7 +21,7 @@ from agenteval.run.config.model import CONFIG_FILE
 from agenteval.run.context import RunContext
 from agenteval.run.integrity.judged import judged_by_base
 from agenteval.run.journal.journal import remove_confirmations
-from agenteval.run.outcome import RunOutcome, decide, report_directory, report_directory_of_run
+from agenteval.run.outcome import RunOutcome, decide, report_directory
 from agenteval.run.resolve.plan import make_plan
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec
@@ -54,12 +54,10 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
         InfrastructureError: the reports cannot be written, or a command of ``setup`` failed.
     """
     resolved = resolve_run(settings, context)
-    # A resumed run finishes the confirmation of the run that it resumes.
-    own_directory = report_directory if resolved.resume else report_directory_of_run
     with (
         judged_by_base(resolved, settings, context.acceptances if context else None) as judged,
         prepared_control(judged) as control,
-        own_directory(judged.journal.parent),
+        report_directory(judged.journal.parent),
     ):
         spec = staged(judged, settings, control)
         attempt = _attempt(spec, context)

@@ -203,7 +203,7 @@ class Plan:
         max_answer_bytes: bytes of one text of an answer that results keep.
         earlier: the interrupted run that this run resumes.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
-        replaced: the directory whose reports, of an earlier run, are removed when this run begins; ``None`` for none.
+        replaced: directories with files of an earlier run, which are removed when this run begins.
     """
 
     run_id: str
@@ -220,7 +220,7 @@ class Plan:
     seed: int | None = None
     earlier: ResumedRun | None = None
     conditions: Mapping[str, str] | None = None
-    replaced: Path | None = None
+    replaced: tuple[Path, ...] = ()
 
     @property
     def known_cases(self) -> Sequence[PlannedCase] | None:

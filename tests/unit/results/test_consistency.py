@@ -31,6 +31,7 @@ def test_what_a_run_writes_is_consistent() -> None:
 def test_what_was_changed_is_named() -> None:
     good = run()
     a, b, c = good.suites[0].cases
+    relabelled = b.iterations[0].model_copy(update={"status": "passed"})
     unanswered = a.iterations[0].model_copy(update={"turns": [runs.turn(error="gone", response=None)]})
     table: list[tuple[Results, list[str]]] = [
         (
@@ -48,6 +49,10 @@ def test_what_was_changed_is_named() -> None:
         (
             changed(good, a.model_copy(update={"iterations": []}), b, c),
             ["the case agent.yaml::a has the status passed, and its iterations make it skipped"],
+        ),
+        (
+            changed(good, a, b.model_copy(update={"status": "passed", "iterations": [relabelled]}), c),
+            ["the case agent.yaml::b has the status passed, and its iterations make it failed"],
         ),
         (changed(good, a, a, b, c), ["the case agent.yaml::a is in it 2 times"]),
         (
@@ -67,7 +72,7 @@ def test_what_was_changed_is_named() -> None:
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_rule_of_the_case_decides(strict: bool) -> None:
     mixed = runs.case("a", "passed", [{"numeric": 1.0}] * 3)
-    failed = mixed.iterations[0].model_copy(update={"status": "failed"})
+    failed = runs.iteration("failed", runs.turn(runs.score(value=0.0, passed=False)))
     mixed = mixed.model_copy(update={"strict": strict, "iterations": [failed, *mixed.iterations[1:]]})
     assert [text.split(", and ")[1] for text in contradictions(runs.results(mixed))] == (
         ["its iterations make it failed"] if strict else []

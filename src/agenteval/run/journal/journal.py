@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.files.writing import create_file, remove_file, reopen_file
+from agenteval.core.files.writing import create_file, remove_file, remove_regular_file, reopen_file
 from agenteval.core.version import __version__
 from agenteval.results.summary import RunUsage
 from agenteval.run.plan import KeptLines
@@ -48,6 +48,16 @@ def remove_confirmations(directory: Path) -> None:
     """Remove the journals of the confirmation of an earlier run."""
     for name in sorted(path.name for path in directory.iterdir() if _CONFIRMATION.fullmatch(path.name)):
         remove_file(directory, name)
+
+
+def remove_journals(directory: Path) -> None:
+    """Remove the journals of an earlier run and of its confirmation.
+
+    Raises:
+        InfrastructureError: the journal is a link or no regular file, or cannot be removed.
+    """
+    remove_confirmations(directory)
+    remove_regular_file(directory, JOURNAL_FILE)
 
 
 class PositionedFile(io.RawIOBase):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import uuid
+from collections.abc import Iterator
+from pathlib import Path
 
 from agenteval.compare.gate import is_quarantined_by_name
 from agenteval.core.llm.gateway import Gateway
@@ -41,8 +43,7 @@ def make_plan(spec: RunSpec) -> Plan:
         is_quarantined_by_name=lambda case: is_quarantined_by_name(spec.gate, case),
         max_answer_bytes=spec.max_answer_bytes,
         conditions=spec.conditions,
-        # A confirmation run comes after the reports of the run that it confirms.
-        replaced=None if spec.activity is CONFIRMING else spec.out,
+        replaced=tuple(_replaced(spec)),
     )
     if not spec.resume:
         return plan
@@ -52,6 +53,17 @@ def make_plan(spec: RunSpec) -> Plan:
     if not spec.quiet:
         sys.stderr.write(f"{resume_notice(plan)}\n")
     return plan
+
+
+def _replaced(spec: RunSpec) -> Iterator[Path]:
+    """Yield the directories with files of an earlier run, which this run replaces."""
+    if spec.activity is CONFIRMING:
+        # The reports of the run that is confirmed are written already.
+        return
+    if spec.out is not None and not spec.resume:
+        yield spec.out
+    if spec.published is not None:
+        yield spec.published
 
 
 def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:

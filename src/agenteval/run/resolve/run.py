@@ -155,6 +155,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         resume=settings.resume,
         provenance=run_provenance,
         out=settings.out,
+        published=context.published,
         journal=(settings.out or context.scratch) / JOURNAL_FILE,
         activity=RUNNING if not found.traces else SCORING,
         quiet=settings.quiet,

@@ -140,6 +140,7 @@ class RunSpec(GateSpec):
         resume: whether to finish the run in the journal.
         provenance: the evaluated commit.
         out: the directory of the reports; ``None`` writes none.
+        published: the directory to which they are copied after the run; ``None`` for none.
         journal: the file that receives every finished case.
         activity: what the run does, for the progress display.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
@@ -167,6 +168,7 @@ class RunSpec(GateSpec):
     resume: bool
     provenance: Provenance
     out: Path | None
+    published: Path | None
     journal: Path
     activity: Activity
     quiet: bool

@@ -20,7 +20,7 @@ from agenteval.report.earlier import remove_reports
 from agenteval.results.case import CaseResult
 from agenteval.run.cases.retention import KeepAll, ShownOnly
 from agenteval.run.cases.store import CaseStore, Output
-from agenteval.run.journal.journal import Journal, case_text, parsed
+from agenteval.run.journal.journal import Journal, case_text, parsed, remove_journals
 from agenteval.run.journal.run_key import RunKey
 from agenteval.run.plan import AgentSlot, Job, Plan, PlannedCase, ResumedRun, RunLimits
 from agenteval.run.runner.execution import RunExecution, budget_warnings
@@ -295,9 +295,10 @@ class _Runner:
     def _begun(self) -> Iterator[None]:
         """Open the journal of the run in place of that of an earlier run, or continue it."""
         plan, earlier = self._plan, self._plan.earlier
-        if earlier is None and plan.replaced is not None:
-            # Before the journal is replaced: what a killed process leaves is of one run at any time.
-            remove_reports(plan.replaced)
+        for directory in plan.replaced:
+            # The journal comes last: what a killed process leaves is of one run at any time.
+            remove_reports(directory)
+            remove_journals(directory)
         with self._journal as journal:
             if earlier is None:
                 journal.begin(

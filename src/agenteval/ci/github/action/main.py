@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -89,6 +90,9 @@ def run_step(environment: Mapping[str, str], read: Callable[[], Context], report
     except AgentEvalError as error:
         _failed(error, context, files)
         return error.exit_status
+    except (KeyboardInterrupt, SystemExit):
+        files.outputs({"verdict": "error"})
+        raise
     except Exception as error:
         # The command line reports it too; the action also writes it to summary, outputs and comment.
         _failed(unexpected_error(error), context, files)
@@ -146,6 +150,7 @@ def _act(context: Context, files: RunnerFiles) -> int:
 
             outcome = merge_files(_parts(context.inputs.suites), private, settings, host)
         else:
+            host = replace(host, published=directory)
             outcome = run_pooled(settings, private, runs, lambda line: say(f"agenteval: {line}"), host)
             print_result(outcome.results, outcome.view, sys.stdout, Detail(settings.verbosity, outcome.archive))
     _finish(context, files, outcome, directory)

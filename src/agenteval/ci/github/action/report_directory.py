@@ -18,11 +18,11 @@ from agenteval.core.files.boundary import FileOwner, also_inside, boundary, boun
 from agenteval.core.files.lock import locked
 from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
 from agenteval.core.files.safe_directory import safe_directory
-from agenteval.core.files.writing import give_to_owner, make_directory, remove_file, write_file
+from agenteval.core.files.writing import give_to_owner, make_directory, write_file
 from agenteval.core.paths import real_path
 from agenteval.core.process.interrupt import finished_first
 from agenteval.report.earlier import remove_reports, results_identity
-from agenteval.run.journal.journal import JOURNAL_FILE, remove_confirmations
+from agenteval.run.journal.journal import remove_confirmations, remove_journals
 from agenteval.run.outcome import refuse_files
 
 _PIECE = 1 << 20
@@ -86,7 +86,7 @@ def without_earlier_reports(directory: Path | None, environment: Mapping[str, st
             # The error of the run is the one to report.
             with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
                 remove_reports(directory)
-                remove_file(directory, JOURNAL_FILE)
+                remove_journals(directory)
         raise
 
 
