@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import certifi
 import pytest
-from tests.support import FOREIGN_VARIABLES, Ended
+from tests.support import FOREIGN_VARIABLES, Ended, listening
 
 from agenteval.cli import main as cli
 
@@ -26,6 +27,36 @@ def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("SSL_CERT_FILE", str(file))
         patch.setenv("REQUESTS_CA_BUNDLE", str(file))
         yield
+
+
+class _NothingFound(BaseHTTPRequestHandler):
+    """Finds nothing, as GitHub does for a token that may see nothing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def handle_request(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        content = b'{"message": "Not Found"}'
+        self.send_response(404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        if name.startswith("do_"):
+            return self.handle_request
+        raise AttributeError(name)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture(scope="session")
+def nothing_there() -> Iterator[str]:
+    """Address of an API that finds nothing. Where no server listens, retries take six seconds per request."""
+    with listening(_NothingFound) as address:
+        yield address
 
 
 @pytest.fixture

@@ -83,7 +83,8 @@ def obeyed(lines: list[str]) -> Iterator[str]:
 class Runner:
     """A runner's machine: a workspace, and files by which a step talks back."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, nothing_there: str) -> None:
+        self._api = nothing_there
         self.workspace = home / "workspace"
         self.workspace.mkdir()
         (self.workspace / ".git").mkdir()
@@ -106,8 +107,7 @@ class Runner:
             GITHUB_REF="refs/heads/main",
             GITHUB_RUN_ID="99",
             GITHUB_ACTOR="someone",
-            # Nobody listens there.
-            GITHUB_API_URL="http://127.0.0.1:1",
+            GITHUB_API_URL=self._api,
             ACTIONS_RUNTIME_TOKEN="runtime-token-0123",
             **{f"INPUT_{name.upper()}": value for name, value in given.items()},
         )
@@ -145,9 +145,9 @@ class Runner:
 
 
 @pytest.fixture
-def runner() -> Iterator[Runner]:
+def runner(nothing_there: str) -> Iterator[Runner]:
     with open_folder() as folder:
-        yield Runner(folder)
+        yield Runner(folder, nothing_there)
 
 
 # A run that goes well

@@ -8,14 +8,13 @@ import shutil
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.git_server import GitServer, commit, git, mirror_pull_request, serving_git
-from tests.support import Ended, agenteval, case, environment, listening, open_folder, results_in, write_suite
+from tests.support import Ended, agenteval, case, environment, open_folder, results_in, write_suite
 
 from agenteval.compare.regression.settings import GateSettings
 
@@ -103,7 +102,7 @@ class PullRequest:
             GITHUB_SERVER_URL=self.server.url,
             PATH=f"{Path(shutil.which('python3') or '').parent}:/usr/bin:/bin" if os.geteuid() else "/usr/bin:/bin",
             **{f"INPUT_{name.upper()}": value for name, value in given.items()},
-            **{"GITHUB_API_URL": "http://127.0.0.1:1", **variables},
+            **{"GITHUB_API_URL": f"{self.server.url}/api/v3", **variables},
         )
         return agenteval("action", cwd=self.home, env=env)
 
@@ -254,23 +253,6 @@ def test_a_base_commit_whose_setup_fails_is_told_with_the_command(home: Path, se
 
 
 # The first pull request of a repository: GitHub knows no run of the base branch
-
-
-@pytest.fixture
-def nothing_there() -> Iterator[str]:
-    """Address of an API without any run."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(404)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(b'{"message": "Not Found"}')
-
-        def log_message(self, *_: object) -> None: ...
-
-    with listening(Handler) as address:
-        yield address
 
 
 WORKFLOW = {"GITHUB_WORKFLOW_REF": "org/bot/.github/workflows/agenteval.yml@refs/pull/7/merge"}

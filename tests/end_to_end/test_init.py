@@ -376,9 +376,9 @@ def test_a_directory_that_no_workflow_can_name(name: str, tmp_path: Path, comman
 
 
 @pytest.mark.long
-def test_the_workflow_of_a_subdirectory_finds_its_suite(tmp_path: Path) -> None:
+def test_the_workflow_of_a_subdirectory_finds_its_suite(nothing_there: str) -> None:
     with open_folder() as home:
-        runner = Runner(home)
+        runner = Runner(home, nothing_there)
         started = agenteval("init", "bots/shop", cwd=runner.workspace)
         assert "wrote .github/workflows/agenteval-bots-shop.yml\n" in started.out
         assert "git add --all . ../../.github/workflows/agenteval-bots-shop.yml && git commit" in started.out

@@ -158,9 +158,9 @@ def test_no_outlet_of_a_run_has_a_secret(tmp_path: Path) -> None:
     assert {item["change"] for item in compared["cases"]} == {"unchanged"}
 
 
-def test_no_outlet_of_the_action_has_a_secret() -> None:
+def test_no_outlet_of_the_action_has_a_secret(nothing_there: str) -> None:
     with open_folder() as folder:
-        check_action(Runner(folder))
+        check_action(Runner(folder, nothing_there))
 
 
 def check_action(runner: Runner) -> None:
@@ -185,7 +185,9 @@ def check_action(runner: Runner) -> None:
         ("pull_request", {"baseline": "none"}),
     ],
 )
-def test_no_outlet_of_the_action_has_a_secret_of_the_event(event: str, inputs: dict[str, str]) -> None:
+def test_no_outlet_of_the_action_has_a_secret_of_the_event(
+    nothing_there: str, event: str, inputs: dict[str, str]
+) -> None:
     branch = {"ref": f"fix-{KEY}", "sha": "d" * 40, "label": f"org:fix-{KEY}", "repo": {"full_name": "org/bot"}}
     names = {"login": f"user-{KEY}", "name": KEY, "title": KEY, "body": KEY, "message": KEY, "label": KEY}
     payload = {
@@ -212,7 +214,7 @@ def test_no_outlet_of_the_action_has_a_secret_of_the_event(event: str, inputs: d
         "GITHUB_JOB": KEY,
     }
     with open_folder() as folder:
-        runner = Runner(folder)
+        runner = Runner(folder, nothing_there)
         write_suite(runner.workspace, [case("a")], agent={"command": ["cat"]})
         step = runner.step(event, payload, variables, {"comment": "never", **inputs})
         written = step.written(runner.workspace)

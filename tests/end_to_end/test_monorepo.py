@@ -196,9 +196,9 @@ def steps_of(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def runner() -> Iterator[Runner]:
+def runner(nothing_there: str) -> Iterator[Runner]:
     with open_folder() as folder:
-        yield Runner(folder)
+        yield Runner(folder, nothing_there)
 
 
 def test_the_workflow_with_one_job(runner: Runner) -> None:

@@ -98,9 +98,9 @@ def test_parts_make_no_baseline(option: list[str], said: str, tmp_path: Path, co
 
 
 @pytest.fixture
-def runner() -> Iterator[Runner]:
+def runner(nothing_there: str) -> Iterator[Runner]:
     with open_folder() as folder:
-        yield Runner(folder)
+        yield Runner(folder, nothing_there)
 
 
 def test_one_step_makes_the_pool(runner: Runner) -> None:

@@ -182,10 +182,10 @@ def test_keys_for_credentials_take_them_but_never_a_command_file(tmp_path: Path)
 
 
 @pytest.fixture
-def runner() -> Iterator[Runner]:
+def runner(nothing_there: str) -> Iterator[Runner]:
     """A machine whose suite uses a secret in an input."""
     with open_folder() as folder:
-        yield _prepared(Runner(folder))
+        yield _prepared(Runner(folder, nothing_there))
 
 
 def _prepared(found: Runner) -> Runner:
