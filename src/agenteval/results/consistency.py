@@ -9,8 +9,6 @@ from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Suit
 from agenteval.results.model import Results
 from agenteval.results.rollup import case_status, iteration_status, strict_case_status, summarise
 
-# Formats in which each metric decides; a caller's suite and FluxLoop can combine scores by weights.
-_UNWEIGHTED = frozenset({"holodeck", "agentci"})
 _COUNTS = ("cases", "passed", "failed", "errors", "skipped")
 
 
@@ -42,7 +40,7 @@ def _status(case: CaseResult, suite: SuiteResult) -> CaseStatus:
 
 def _iteration_status(iteration: IterationResult, suite: SuiteResult) -> CaseStatus:
     status = iteration_status(iteration.turns)
-    if any(turn.error for turn in iteration.turns) or (suite.format in _UNWEIGHTED and status == "failed"):
-        return "error" if iteration.status == "error" else status
     # Results do not contain the weights of a combined score, nor which metric's error is one of the case.
-    return iteration.status
+    is_certain = status == "failed" and suite.threshold is None
+    is_certain = is_certain or any(turn.error for turn in iteration.turns)
+    return status if is_certain and iteration.status != "error" else iteration.status
