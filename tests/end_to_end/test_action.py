@@ -470,7 +470,22 @@ def test_later_steps_find_no_report_of_an_earlier_run(runner: Runner, agent: dic
     (runner.workspace / "broken.py").write_text("import gone", encoding="utf-8")
     write_suite(runner.workspace, [case("a")], agent=agent)
     failed(runner.step(comment="never"), 3 if "python" in agent else 2)
-    assert list((runner.workspace / "agenteval-report").iterdir()) == []
+    # A journal is no verdict; it can be the recording that a suite names.
+    assert [path.name for path in (runner.workspace / "agenteval-report").iterdir()] == ["journal.jsonl"]
+
+
+def test_inputs_in_the_report_directory_stay(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
+    folder = runner.workspace / "agenteval-report"
+    folder.mkdir()
+    (folder / "results.json").write_text("{}", encoding="utf-8")
+    failed(runner.step(baseline="agenteval-report/results.json", iterations="abc"))
+    assert (folder / "results.json").exists()
+    recording = '{"case": "a", "response": "hello"}\n'
+    (folder / "journal.jsonl").write_text(recording, encoding="utf-8")
+    write_suite(runner.workspace, [case("a")], agent={"replay": "agenteval-report/journal.jsonl"})
+    assert "would replace this recording" in failed(runner.step(comment="never"))
+    assert (folder / "journal.jsonl").read_text(encoding="utf-8") == recording
 
 
 @pytest.mark.parametrize(("choice", "warned", "status"), [("warn", True, 0), ("pass", False, 0), ("fail", True, 3)])

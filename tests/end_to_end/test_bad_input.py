@@ -704,13 +704,14 @@ def test_inputs_that_the_run_would_replace(folder: Path, command: Command) -> No
     (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
     (folder / "out" / "evaluation").mkdir(parents=True)
     traces = {"trace_id": "a", "iteration": 0, "persona": "x", "output": "hi", "success": True}
-    names = ("journal.jsonl", "evaluation/per_trace.jsonl", "comment.md", "summary.md")
+    names = ("journal.jsonl", "confirmation-1.jsonl", "evaluation/per_trace.jsonl", "comment.md", "summary.md")
     for name in names:
         (folder / "out" / name).write_text(f"{json.dumps(traces)}\n", encoding="utf-8")
     (folder / "link").symlink_to("out/summary.md")
     before = {name: (folder / "out" / name).read_bytes() for name in names}
     for words, what in (
         (["--agent", "replay:out/journal.jsonl"], "recording"),
+        (["--agent", "replay:out/confirmation-1.jsonl"], "recording"),
         (["--agent", "replay:out/evaluation/per_trace.jsonl"], "recording"),
         (["--comment-template", "out/comment.md"], "template"),
         (["--summary-template", "link"], "template"),
@@ -718,6 +719,14 @@ def test_inputs_that_the_run_would_replace(folder: Path, command: Command) -> No
         ended = command("run", "agent.yaml", "--out", "out", *words)
         assert ended.status == 2, ended.text
         assert f"the run would replace this {what} by a file of the same name" in ended.err
+        assert {name: (folder / "out" / name).read_bytes() for name in names} == before
+    (folder / "agent.yaml").write_text(GOOD.replace("[cat]", "[echo, hi]"), encoding="utf-8")
+    assert command("run", "--out", "run").status == 0
+    for words in (["report", "run", "--out", "out"], ["merge", "run", "-o", "out"]):
+        (folder / "agenteval.yaml").write_text("templates: {summary: out/summary.md}", encoding="utf-8")
+        ended = command(*words, "--config", "agenteval.yaml")
+        assert ended.status == 2, ended.text
+        assert "the run would replace this template by a file of the same name" in ended.err
         assert {name: (folder / "out" / name).read_bytes() for name in names} == before
 
 
@@ -729,7 +738,7 @@ def test_reports_of_two_runs_in_one_directory(folder: Path, command: Command) ->
     assert ended.status == 2
     assert "this directory contains the results of another run" in ended.err
     (folder / "two" / "one.json").write_bytes((folder / "one" / "results.json").read_bytes())
-    assert command("report", "two/one.json").status == 2
+    assert command("report", "two/one.json").status == 0
     assert command("report", "two").status == 0
     assert command("report", "one", "--out", "three").status == 0
     assert command("report", "one", "--out", "three").status == 0

@@ -32,6 +32,7 @@ from agenteval.run.finished_runs import compare_finished
 from agenteval.run.integrity.finished import integrity_of
 from agenteval.run.outcome import report_directory
 from agenteval.run.resolve.saved import configurations_of, resolve_saved
+from agenteval.run.resolve.written import check_replaced
 from agenteval.run.settings import Settings
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
@@ -172,9 +173,10 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     """
     results = read_results(path)
     directory = out or (path if path.is_dir() else path.parent)
-    if out is not None or not path.is_dir():
-        _check_same_run(results, directory)
+    if out is not None:
+        _check_same_run(results, out)
     report = _saved_report(results, settings)
+    check_replaced(directory, (), report.presentation)
     with finished_first(), report_directory(directory):
         report = render_reports(report, results, directory)
     detail = Detail(settings.verbosity, commands=next_commands(directory))

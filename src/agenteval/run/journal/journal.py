@@ -34,7 +34,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 JOURNAL_FILE = "journal.jsonl"
 # The journals of the runs of a confirmation.
-_CONFIRMATION = re.compile(r"confirmation(-[0-9]+)?\.jsonl")
+CONFIRMATION_FILE = re.compile(r"confirmation(-[0-9]+)?\.jsonl")
 # Bytes read at once: cases finish nearly in suite order, so the next case is usually in the buffer.
 _BUFFER = 1 << 16
 
@@ -46,7 +46,7 @@ def confirmation_file(number: int) -> str:
 
 def remove_confirmations(directory: Path) -> None:
     """Remove the journals of the confirmation of an earlier run."""
-    for name in sorted(path.name for path in directory.iterdir() if _CONFIRMATION.fullmatch(path.name)):
+    for name in sorted(path.name for path in directory.iterdir() if CONFIRMATION_FILE.fullmatch(path.name)):
         remove_file(directory, name)
 
 

@@ -92,11 +92,9 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     if suites and not problems and not found.traces:
         problems += selection.problems([item.case for item in every])
     problems += unusable_suites(suites)
-    if settings.out is not None:
-        recorded = [Path(str(item.agent.target)) for item in cases if item.agent.kind == REPLAY]
-        look = found.presentation
-        templates = [path for path in (look.comment_template, look.summary_template) if path is not None]
-        problems += replaced_inputs(settings.out, [*found.traces.values(), *recorded], templates)
+    recorded = [Path(str(item.agent.target)) for item in cases if item.agent.kind == REPLAY]
+    for out in filter(None, (settings.out, context.published)):
+        problems += replaced_inputs(out, [*found.traces.values(), *recorded], found.presentation)
     if problems:
         raise _error(problems, found)
     # The cases of recorded traces are unknown until the traces are read.

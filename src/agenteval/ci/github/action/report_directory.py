@@ -22,7 +22,7 @@ from agenteval.core.files.writing import give_to_owner, make_directory, write_fi
 from agenteval.core.paths import real_path
 from agenteval.core.process.interrupt import finished_first
 from agenteval.report.earlier import remove_reports, results_identity
-from agenteval.run.journal.journal import remove_confirmations, remove_journals
+from agenteval.run.journal.journal import remove_confirmations
 from agenteval.run.outcome import refuse_files
 
 _PIECE = 1 << 20
@@ -59,13 +59,17 @@ def check_report_directory(directory: Path) -> None:
 def named_report_directory(environment: Mapping[str, str]) -> Path | None:
     """Return the report directory that the inputs of a run name, even if other inputs are wrong.
 
-    ``None`` if it is outside of the workspace, and for the other modes, whose inputs can be in it.
+    ``None`` if it is outside of the workspace, or has inputs in it: a baseline, or the results of the other modes.
     """
-    mode, folder, reports = (given_text(environment, name) for name in ("mode", "working-directory", "report-dir"))
+    mode, baseline = (given_text(environment, name) for name in ("mode", "baseline"))
+    folder, reports = (given_text(environment, name) for name in ("working-directory", "report-dir"))
     workspace = real_path(Path(environment.get("GITHUB_WORKSPACE") or "."))
-    directory = workspace / folder / reports
+    directory, named = workspace / folder / reports, workspace / folder / baseline
     is_inside = real_path(directory).is_relative_to(workspace)
-    return directory if is_inside and mode not in {"gate", "publish"} else None
+    has_inputs = mode in {"gate", "publish"} or real_path(named).is_relative_to(real_path(directory))
+    # The checkout itself has files of the same names.
+    is_checkout = real_path(directory) == workspace
+    return directory if is_inside and not has_inputs and not is_checkout else None
 
 
 @contextmanager
@@ -86,7 +90,6 @@ def without_earlier_reports(directory: Path | None, environment: Mapping[str, st
             # The error of the run is the one to report.
             with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
                 remove_reports(directory)
-                remove_journals(directory)
         raise
 
 
