@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import PATIENCE_S, agenteval, case, environment, python_program, write_suite
+from tests.support import agenteval, case, python_program, write_suite
 
 from agenteval.report.registry import FILES
 from agenteval.results.store import RESULTS_FILE
@@ -116,15 +115,8 @@ def ended_runs(directory: Path, tmp_path: Path, numbers: list[int], *arguments: 
         if path.is_file():
             (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / "green").symlink_to(directory / "green")
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps([STAGES, numbers, ["run", "--quiet", *arguments]])],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    asked = json.dumps([STAGES, numbers, ["run", "--quiet", *arguments]])
+    done = python_program("-c", PROGRAM, asked, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     statuses = dict(map(json.loads, done.stdout.splitlines()))
     assert list(statuses) == list(STAGES)

@@ -30,6 +30,9 @@ from tests.support import (
 )
 
 from agenteval.results.model import Results
+from agenteval.run.context import RunContext
+from agenteval.run.pipeline import run
+from agenteval.run.settings import Settings
 
 REPORTS = ("results.json", "junit.xml", "summary.md", "comment.md", "journal.jsonl")
 SIGNALS = pytest.mark.parametrize(
@@ -232,3 +235,15 @@ def test_pressing_twice_still_writes_the_reports(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode in {130, 143}, err
     assert statuses(read_reports(tmp_path)) == {"quick": "passed"}
+
+
+def test_a_resumed_run_whose_directory_is_published_keeps_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where user code runs as the same user, an attempt is restored to the directory that later steps read."""
+    write_suite(tmp_path, [case("a")], agent={"command": [sys.executable, "-c", "print('hello')"]})
+    assert agenteval("run", cwd=tmp_path).status == 0
+    monkeypatch.chdir(tmp_path)
+    out = Path("agenteval-report")
+    outcome = run(Settings(suites=(Path("agent.yaml"),), out=out, resume=True, quiet=True), RunContext(published=out))
+    assert (outcome.exit_status, outcome.results.summary.passed) == (0, 1)

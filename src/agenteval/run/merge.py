@@ -45,7 +45,7 @@ from agenteval.run.outcome import RunOutcome, decide, report_directory
 from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.merge import resolve_merge
 from agenteval.run.resolve.spec import GateSpec
-from agenteval.run.resolve.written import check_replaced
+from agenteval.run.resolve.written import check_templates
 from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
 from agenteval.suite.model import Suite
@@ -111,7 +111,7 @@ def merge_files(
         outcome = decide(first.compared, spec, execution, evaluations.warnings)
         if attempt is not None:
             outcome = attempt.recorded(outcome, first.compared.decision)
-    check_replaced(target.parent, (), spec.presentation)
+    check_templates(target.parent, spec.presentation)
     with finished_first(), report_directory(target.parent):
         # First, so that a killed merge leaves no results of an earlier one.
         remove_regular_file(target.parent, target.name)

@@ -32,7 +32,7 @@ from agenteval.run.finished_runs import compare_finished
 from agenteval.run.integrity.finished import integrity_of
 from agenteval.run.outcome import report_directory
 from agenteval.run.resolve.saved import configurations_of, resolve_saved
-from agenteval.run.resolve.written import check_replaced
+from agenteval.run.resolve.written import check_templates
 from agenteval.run.settings import Settings
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
@@ -176,7 +176,7 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     if out is not None:
         _check_same_run(results, out)
     report = _saved_report(results, settings)
-    check_replaced(directory, (), report.presentation)
+    check_templates(directory, report.presentation)
     with finished_first(), report_directory(directory):
         report = render_reports(report, results, directory)
     detail = Detail(settings.verbosity, commands=next_commands(directory))

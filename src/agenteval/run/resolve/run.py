@@ -93,7 +93,9 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         problems += selection.problems([item.case for item in every])
     problems += unusable_suites(suites)
     recorded = [Path(str(item.agent.target)) for item in cases if item.agent.kind == REPLAY]
-    for out in filter(None, (settings.out, context.published)):
+    # Where user code runs as the same user, reports are written to the published directory itself.
+    published = None if context.published == settings.out else context.published
+    for out in filter(None, (settings.out, published)):
         problems += replaced_inputs(out, [*found.traces.values(), *recorded], found.presentation)
     if problems:
         raise _error(problems, found)
@@ -153,7 +155,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         resume=settings.resume,
         provenance=run_provenance,
         out=settings.out,
-        published=context.published,
+        published=published,
         journal=(settings.out or context.scratch) / JOURNAL_FILE,
         activity=RUNNING if not found.traces else SCORING,
         quiet=settings.quiet,
