@@ -78,7 +78,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let SIGTERM remove temporary files and locks, as Ctrl-C does."""
+    """Let SIGTERM remove temporary files and locks, as Ctrl-C does.
+
+    The first process of a container gets only the signals that it handles.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 from agenteval.ci.github.action.caches import step_caches
 from agenteval.ci.github.action.context import Context
@@ -74,8 +72,6 @@ def run_step(environment: Mapping[str, str], read: Callable[[], Context], report
     """
     files = RunnerFiles(environment)
     context = None
-    # The first process of a container gets only the signals that it handles.
-    signal.signal(signal.SIGTERM, _end)
     try:
         with without_earlier_reports(reports, environment):
             context = read()
@@ -91,6 +87,7 @@ def run_step(environment: Mapping[str, str], read: Callable[[], Context], report
         _failed(error, context, files)
         return error.exit_status
     except (KeyboardInterrupt, SystemExit):
+        # A signal before or after the run; the end of the step removes the "in progress" note.
         files.outputs({"verdict": "error"})
         raise
     except Exception as error:
@@ -123,11 +120,6 @@ def clean_up(environment: Mapping[str, str]) -> int:
         publisher.abandon()
         _tell(publisher, RunnerFiles(environment))
     return 0
-
-
-def _end(number: int, _frame: object) -> NoReturn:
-    """Handle a signal before or after the run; the end of the step removes the "in progress" note."""
-    raise SystemExit(128 + number)
 
 
 def _act(context: Context, files: RunnerFiles) -> int:
