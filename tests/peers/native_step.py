@@ -22,6 +22,9 @@ from tests.support import PATIENCE_S, PYTHON, ROOT
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "native" / "action.yml").read_text(encoding="utf-8"))
 #: The user of a runner; programs of root's home directory would be of no use to another user.
 RUNNER = 4321
+#: Where the programs of the system are, and those of them that a machine has only if a test installs them.
+_SYSTEM = (Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"))
+_OPTIONAL = {"node", "uv", "uvx"}
 _BASH = ("bash", "--noprofile", "--norc", "-e", "-o", "pipefail")
 _EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
 _PLAIN = re.compile(r"(?m)^([\w-]+)=(.*)$")
@@ -82,6 +85,10 @@ class NativeRunner:
             found = shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
             assert found, f"{name} is not installed"
             (self.bin / name).symlink_to(found)
+        for program in (program for folder in _SYSTEM for program in folder.iterdir()):
+            link = self.bin / program.name
+            if program.name not in _OPTIONAL and not link.is_symlink():
+                link.symlink_to(program)
 
     def run(self, inputs: Mapping[str, str], variables: Mapping[str, str]) -> tuple[bool, str, dict[str, str]]:
         """Run the steps; return whether all succeeded, the log, and the outputs of the action."""
@@ -143,7 +150,7 @@ class NativeRunner:
 
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         return {
-            "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": str(self.bin),
             "HOME": str(self.home / "home"),
             "RUNNER_OS": "Linux",
             "RUNNER_TEMP": str(self.temporary),

@@ -431,9 +431,12 @@ class TestMcpServers:
 
     def test_a_tool_that_never_ends_costs_one_turn(self, bench: Bench) -> None:
         bench.mock.play(calls("hang", {"file": "pid"}))
-        bench.write(tools=[NOTES], execution={"llm_timeout": 4})
-        ran = bench.run()
-        assert ran.turn().error == "no answer within 4 s"
+        # A loaded machine needs longer to start the server, which is part of the turn.
+        for seconds in (4, 16, 64):
+            bench.write(tools=[NOTES], execution={"llm_timeout": seconds})
+            assert bench.run().turn().error == f"no answer within {seconds} s"
+            if (bench.directory / "pid").exists():
+                break
         assert not is_alive(number_in(bench.directory / "pid"))
 
     def test_only_the_allowed_tools_are_offered(self, bench: Bench) -> None:
