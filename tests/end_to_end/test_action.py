@@ -484,7 +484,7 @@ def test_inputs_in_the_report_directory_stay(runner: Runner) -> None:
     recording = '{"case": "a", "response": "hello"}\n'
     (folder / "journal.jsonl").write_text(recording, encoding="utf-8")
     write_suite(runner.workspace, [case("a")], agent={"replay": "agenteval-report/journal.jsonl"})
-    assert "would replace this recording" in failed(runner.step(comment="never"))
+    assert "would take the place of this recording" in failed(runner.step(comment="never"))
     assert (folder / "journal.jsonl").read_text(encoding="utf-8") == recording
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from tests.end_to_end.conftest import Command
 from tests.mistakes import shown
 from tests.support import agenteval
@@ -718,7 +721,7 @@ def test_inputs_that_the_run_would_replace(folder: Path, command: Command) -> No
     ):
         ended = command("run", "agent.yaml", "--out", "out", *words)
         assert ended.status == 2, ended.text
-        assert f"the run would replace this {what} by a file of the same name" in ended.err
+        assert f"a report would take the place of this {what}" in ended.err
         assert {name: (folder / "out" / name).read_bytes() for name in names} == before
     (folder / "agent.yaml").write_text(GOOD.replace("[cat]", "[echo, hi]"), encoding="utf-8")
     assert command("run", "--out", "run").status == 0
@@ -726,8 +729,62 @@ def test_inputs_that_the_run_would_replace(folder: Path, command: Command) -> No
         (folder / "agenteval.yaml").write_text("templates: {summary: out/summary.md}", encoding="utf-8")
         ended = command(*words, "--config", "agenteval.yaml")
         assert ended.status == 2, ended.text
-        assert "the run would replace this template by a file of the same name" in ended.err
+        assert "a report would take the place of this template" in ended.err
         assert {name: (folder / "out" / name).read_bytes() for name in names} == before
+
+
+def test_no_file_of_a_suite_is_replaced(folder: Path, command: Command) -> None:
+    (folder / "out").mkdir()
+    suite = yaml.safe_load(GOOD)
+    files: dict[str, tuple[str, dict[str, Any]]] = {
+        "results.json": (
+            json.dumps(suite["test_cases"]),
+            {"test_cases": None, "test_cases_file": "out/results.json"},
+        ),
+        "badge.json": (
+            "{}",
+            {"test_cases": [{**suite["test_cases"][0], "files": [{"path": "out/badge.json", "type": "text"}]}]},
+        ),
+        "comment.md": ("limits: {}", {}),
+    }
+    for name, (text, keys) in files.items():
+        (folder / "out" / name).write_text(text, encoding="utf-8")
+        changed = {key: value for key, value in {**suite, **keys}.items() if value is not None}
+        (folder / "agent.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")
+        words = () if keys else ("--config", "out/comment.md")
+        ended = command("run", "agent.yaml", "--out", "out", *words)
+        assert ended.status == 2, ended.text
+        assert "a report would take the place of this" in ended.err
+        assert f" --> out/{name}\n" in ended.err
+        assert (folder / "out" / name).read_text(encoding="utf-8") == text
+        (folder / "out" / name).unlink()
+
+
+def test_no_results_or_configuration_is_replaced_by_a_report(folder: Path, command: Command) -> None:
+    (folder / "agent.yaml").write_text(GOOD.replace("[cat]", "[echo, hi]"), encoding="utf-8")
+    for name in ("other.yaml", "other.json"):
+        (folder / name).write_text("limits: {}", encoding="utf-8")
+    for out in ("run", "again"):
+        assert command("run", "--out", out).status == 0
+    (folder / "copy").mkdir()
+    shutil.copy("run/results.json", "copy/trend.json")
+    shutil.copy("again/results.json", "copy/other.json")
+    (folder / "link.md").symlink_to("run/results.json")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for words in (
+        ["report", "run", "--format", "markdown", "-o", "run/results.json"],
+        ["report", "run", "--format", "json", "-o", "run/results.json"],
+        ["report", "run", "-o", "link.md"],
+        ["report", "run", "--config", "other.yaml", "--format", "html", "-o", "other.yaml"],
+        ["report", "copy/trend.json"],
+        ["merge", "copy/trend.json", "copy/other.json", "-o", "copy/all.json"],
+        ["merge", "run", "again", "-o", "run"],
+        ["merge", "run", "again", "--config", "other.json", "-o", "other.json"],
+    ):
+        ended = command(*words)
+        assert ended.status == 2, (words, ended.text)
+        assert "a report would take the place of this" in ended.err, words
+        assert {path: path.read_bytes() for path in before} == before, words
 
 
 def test_reports_of_two_runs_in_one_directory(folder: Path, command: Command) -> None:

@@ -338,7 +338,12 @@ FILES: Mapping[str, str] = {
         ),
         (("shard-1", "whole"), ["whole/results.json: a whole run, but shard-1/results.json is a shard"]),
         (("shard-1", "fewer"), ["fewer/results.json: part of a run of other cases than shard-1/results.json"]),
-        (("shard-1", "merged"), ["merged/results.json: -o: this file is one of those to merge, and would be lost"]),
+        (
+            ("shard-1", "merged"),
+            [
+                "merged/results.json: a report would take the place of this results file",
+            ],
+        ),
     ],
 )
 def test_what_does_not_belong_together(

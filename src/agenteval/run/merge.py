@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -45,7 +45,7 @@ from agenteval.run.outcome import RunOutcome, decide, report_directory
 from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.merge import resolve_merge
 from agenteval.run.resolve.spec import GateSpec
-from agenteval.run.resolve.written import check_templates
+from agenteval.run.resolve.written import check_inputs_stay, files_of_run, replaced_inputs, templates_of
 from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
 from agenteval.suite.model import Suite
@@ -79,7 +79,8 @@ def merge_files(
     """
     context = context or RunContext()
     target = out if out.suffix == ".json" and not out.is_dir() else out / RESULTS_FILE
-    parts, notes = _read(files, target)
+    written = list(files_of_run(target))
+    parts, notes = _read(files, written)
     decided = decided_before(parts, context)
     merged = Merged(decided, {}) if decided is not None else merge(parts)
     for part in parts:
@@ -89,6 +90,8 @@ def merge_files(
             _check_commit(part, context)
     merged = replace(merged, results=_of(context.provenance, merged.results), warnings=(*merged.warnings, *notes))
     spec = resolve_merge(merged, settings, context)
+    configs = [("configuration", settings.config)] if settings.config is not None else []
+    check_inputs_stay(written, [*configs, *templates_of(spec.presentation)])
     if merged.results.tool.name != OWN_NAME:
         # Other tools mask no secrets.
         own = masked(FoundBaseline(merged.results), spec.redact, spec.max_answer_bytes).results
@@ -111,7 +114,6 @@ def merge_files(
         outcome = decide(first.compared, spec, execution, evaluations.warnings)
         if attempt is not None:
             outcome = attempt.recorded(outcome, first.compared.decision)
-    check_templates(target.parent, spec.presentation)
     with finished_first(), report_directory(target.parent):
         # First, so that a killed merge leaves no results of an earlier one.
         remove_regular_file(target.parent, target.name)
@@ -217,11 +219,11 @@ def _runs(parts: Sequence[Part]) -> tuple[PoolEntry, ...]:
     return tuple(entry for part in parts if (entry := part.own_entry) is not None)
 
 
-def _read(files: Iterable[Path], target: Path) -> tuple[list[Part], list[str]]:
+def _read(files: Iterable[Path], written: Collection[Path]) -> tuple[list[Part], list[str]]:
     """Return the runs in files, and what other tools do not record.
 
     Raises:
-        ConfigError: files cannot be read; it names all of them.
+        ConfigError: files cannot be read, or would be lost; it names all of them.
     """
     parts: list[Part] = []
     notes: dict[str, None] = {}
@@ -233,10 +235,7 @@ def _read(files: Iterable[Path], target: Path) -> tuple[list[Part], list[str]]:
             notes |= dict.fromkeys(missing)
         except ConfigError as error:
             problems += error.problems
-        if real_path(file) == real_path(target):
-            problems.append(
-                Problem("-o: this file is one of those to merge, and would be lost", file=str(file), kind=Kind.MERGE)
-            )
+        problems += replaced_inputs(written, [("results file", file)])
     if problems:
         raise ConfigError(problems)
     return parts, list(notes)

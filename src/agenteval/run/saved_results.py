@@ -17,6 +17,7 @@ from agenteval.core.files.writing import make_directory, write_file
 from agenteval.core.paths import working_directory
 from agenteval.core.process.interrupt import finished_first
 from agenteval.report.earlier import results_identity
+from agenteval.report.presentation import Presentation
 from agenteval.report.registry import built_in_reporter
 from agenteval.report.report import Report
 from agenteval.report.terminal.commands import next_commands
@@ -26,13 +27,13 @@ from agenteval.report.write import print_result, render_reports
 from agenteval.results.archive import InMemory
 from agenteval.results.consistency import contradictions
 from agenteval.results.model import OWN_NAME, Results
-from agenteval.results.store import read_results, results_json
+from agenteval.results.store import RESULTS_FILE, read_results, results_json
 from agenteval.run.baseline import FoundBaseline, baseline_of, check_baseline, check_not_shard
 from agenteval.run.finished_runs import compare_finished
 from agenteval.run.integrity.finished import integrity_of
 from agenteval.run.outcome import report_directory
 from agenteval.run.resolve.saved import configurations_of, resolve_saved
-from agenteval.run.resolve.written import check_templates
+from agenteval.run.resolve.written import check_inputs_stay, rendered_files, templates_of
 from agenteval.run.settings import Settings
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
@@ -124,17 +125,26 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
     kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
     text: str | Iterable[str]
     if kind == "json":
-        text = results_json(results, InMemory())
+        look, text = Presentation(), results_json(results, InMemory())
     else:
         reporter, name = _REPORTS[kind]
         report = _saved_report(results, settings)
+        look = report.presentation
         text = next(file.text for file in built_in_reporter(reporter)(report, results) if file.name == name)
     if output is None:
         sys.stdout.writelines([text] if isinstance(text, str) else text)
         return 0
+    check_inputs_stay([output], _inputs(path, settings, look))
     make_directory(output.parent)
     write_file(output.parent, output.name, text)
     return 0
+
+
+def _inputs(path: Path, settings: Settings, look: Presentation) -> list[tuple[str, Path]]:
+    """Return the files that a report is made from; see ``replaced_inputs``."""
+    files = [("results file", path / RESULTS_FILE if path.is_dir() else path)]
+    configs = [("configuration", settings.config)] if settings.config is not None else []
+    return [*files, *configs, *templates_of(look)]
 
 
 def _check_same_run(results: Results, directory: Path) -> None:
@@ -176,7 +186,7 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     if out is not None:
         _check_same_run(results, out)
     report = _saved_report(results, settings)
-    check_templates(directory, report.presentation)
+    check_inputs_stay(rendered_files(directory), _inputs(path, settings, report.presentation))
     with finished_first(), report_directory(directory):
         report = render_reports(report, results, directory)
     detail = Detail(settings.verbosity, commands=next_commands(directory))

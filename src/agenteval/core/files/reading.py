@@ -10,6 +10,8 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
 
@@ -38,6 +40,18 @@ _DESCRIPTORS = Path("/proc/self/fd")
 _MOST_LINKS = 40
 # The most files and folders that a search below a folder looks at.
 MOST_ENTRIES = 200_000
+_opened_files: ContextVar[set[Path] | None] = ContextVar("opened_files", default=None)
+
+
+@contextmanager
+def noting_reads() -> Iterator[set[Path]]:
+    """Yield a set that receives the real path of each file that the block opens."""
+    opened: set[Path] = set()
+    before = _opened_files.set(opened)
+    try:
+        yield opened
+    finally:
+        _opened_files.reset(before)
 
 
 def open_regular(path: Path, *, limit: int) -> BufferedReader:
@@ -57,7 +71,10 @@ def open_regular(path: Path, *, limit: int) -> BufferedReader:
     descriptor = os.open(path, _FLAGS)
     try:
         _check(os.fstat(descriptor), limit)
-        _check_place(_opened(descriptor, path))
+        real = _opened(descriptor, path)
+        _check_place(real)
+        if (noted := _opened_files.get()) is not None:
+            noted.add(real)
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)

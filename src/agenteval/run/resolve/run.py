@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files.boundary import boundary
+from agenteval.core.files.reading import noting_reads
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.masking import add_secrets, redactor
@@ -21,6 +22,7 @@ from agenteval.report.presentation import Presentation
 from agenteval.results.coverage import Coverage
 from agenteval.results.history import read_history
 from agenteval.results.model import Results, RunShard
+from agenteval.results.store import RESULTS_FILE
 from agenteval.run.baseline import Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config
 from agenteval.run.context import RunContext
@@ -52,7 +54,7 @@ from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, TraceFiles
 from agenteval.run.resolve.suites import bind_all, collected, load_suites
 from agenteval.run.resolve.traces import traces_to_score
-from agenteval.run.resolve.written import replaced_inputs
+from agenteval.run.resolve.written import files_of_run, replaced_inputs, templates_of
 from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
 from agenteval.suite.agent_kinds import REPLAY
@@ -95,8 +97,14 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     recorded = [Path(str(item.agent.target)) for item in cases if item.agent.kind == REPLAY]
     # Where user code runs as the same user, reports are written to the published directory itself.
     published = None if context.published == settings.out else context.published
+    inputs = [
+        *(("recording", path) for path in (*found.traces.values(), *recorded)),
+        *(("attachment", path) for path in _attachments(suites)),
+        *templates_of(found.presentation),
+        *(("file of a suite or configuration", path) for path in sorted(found.opened)),
+    ]
     for out in filter(None, (settings.out, published)):
-        problems += replaced_inputs(out, [*found.traces.values(), *recorded], found.presentation)
+        problems += replaced_inputs(files_of_run(out / RESULTS_FILE), inputs)
     if problems:
         raise _error(problems, found)
     # The cases of recorded traces are unknown until the traces are read.
@@ -194,6 +202,7 @@ class _Found:
         traces: the recorded traces that each suite scores, by its path; empty if agents are asked.
         controls: deployments of the base commit's agents, by case id.
         baseline: the baseline file; ``None`` if the settings name none.
+        opened: the files of which suites and configurations consist.
     """
 
     suites: Sequence[Suite]
@@ -205,6 +214,7 @@ class _Found:
     controls: Mapping[str, AgentSpec]
     presentation: Presentation
     baseline: Search | None
+    opened: Collection[Path]
 
     def masked(self, redact: Redactor) -> _Found:
         """Return the same with masked secrets in the paths, ids and names of suites and cases."""
@@ -234,9 +244,10 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
         ConfigError: no suite was found.
     """
     broken: list[Problem] = []
-    loaded = load_suites(sources, broken, [suite for suite in settings.suites if isinstance(suite, Suite)])
-    problems += broken
-    configs = read_configurations(loaded.places, problems)
+    with noting_reads() as opened:
+        loaded = load_suites(sources, broken, [suite for suite in settings.suites if isinstance(suite, Suite)])
+        problems += broken
+        configs = read_configurations(loaded.places, problems)
     valid = {path: configs.by_file[file] for path, file in loaded.config_of.items() if file in configs.by_file}
     suites = [_with_defaults(suite, valid.get(suite.path), settings) for suite in loaded.suites]
     # Without its configuration, the names in a suite would be reported as unknown.
@@ -266,7 +277,12 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
             # Recorded traces replace the cases of the suites.
             asked = [replace(suite, cases=()) for suite in suites] if traces else suites
             baseline = Search(read_baseline(settings.baseline, known_suites(asked)))
-    return _Found(suites, bool(broken), configs, valid, agents, traces, controls, look, baseline)
+    return _Found(suites, bool(broken), configs, valid, agents, traces, controls, look, baseline, opened)
+
+
+def _attachments(suites: Iterable[Suite]) -> Iterator[Path]:
+    turns = (turn for suite in suites for case in suite.cases for turn in case.turns)
+    return (Path(file.path) for turn in turns for file in turn.files if file.path is not None)
 
 
 def _with_defaults(suite: Suite, config: Config | None, settings: Settings) -> Suite:
