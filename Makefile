@@ -10,7 +10,14 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PEER_WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) * 2)')
 # Python compiles the modules that are imported; pip would compile all.
-PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-compile
+PIP_INSTALL := -m pip install --disable-pip-version-check --quiet --no-compile
+# Creates an environment with uv, which installs within seconds what takes pip a minute.
+define environment
+	@$(PYTHON) -m venv $(1)
+	-@$(1)/bin/python $(PIP_INSTALL) --only-binary=:all: --require-hashes -r requirements/installer.lock
+endef
+# Installs with uv, else with pip: an index may be known only from pip's configuration.
+install = $(1)/bin/uv pip install --quiet --python $(1)/bin/python $(2) || $(1)/bin/python $(PIP_INSTALL) $(2)
 
 .PHONY: demo help test checks tests test-peers test-frameworks peers peers-holodeck bench bench-cold bench-gate bench-reliability schemas reference pictures actions prose docs changelog dist lock fuzz \
   mutation licences audit clean
@@ -120,8 +127,8 @@ docs: $(VENV)-docs/.done
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet
 
 $(VENV)-docs/.done: requirements/docs.lock
-	$(PYTHON) -m venv $(VENV)-docs
-	$(VENV)-docs/bin/python -m pip install --disable-pip-version-check --quiet --no-compile --require-hashes -r requirements/docs.lock
+	$(call environment,$(VENV)-docs)
+	@$(call install,$(VENV)-docs,--require-hashes -r requirements/docs.lock)
 	@touch $@
 
 # Fuzz every parser, guided by coverage. ARGS="--seconds 60 --target NAME". Needs Linux and CPython 3.11 to 3.13.
@@ -129,10 +136,10 @@ fuzz: $(VENV)-fuzz/.done
 	$(VENV)-fuzz/bin/python -m tests.fuzz.run $(ARGS)
 
 $(VENV)-fuzz/.done: requirements/build.lock requirements/dev.lock requirements/fuzz.lock
-	$(PYTHON) -m venv $(VENV)-fuzz
-	$(VENV)-fuzz/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/build.lock
-	$(VENV)-fuzz/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --require-hashes -r requirements/dev.lock -r requirements/fuzz.lock
-	$(VENV)-fuzz/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --editable .
+	$(call environment,$(VENV)-fuzz)
+	@$(call install,$(VENV)-fuzz,--require-hashes -r requirements/build.lock)
+	@$(call install,$(VENV)-fuzz,--no-build-isolation --require-hashes -r requirements/dev.lock -r requirements/fuzz.lock)
+	@$(call install,$(VENV)-fuzz,--no-build-isolation --no-deps --editable .)
 	@touch $@
 
 # Change the gate, the rollup and the escaping in small ways, and print what no test notices: a quarter of an hour. ARGS:
@@ -141,11 +148,11 @@ mutation: $(VENV)-mutation/.done
 	$(VENV)-mutation/bin/python -m scripts.mutation $(ARGS)
 
 $(VENV)-mutation/.done: requirements/build.lock requirements/dev.lock requirements/mutation.lock
-	$(PYTHON) -m venv $(VENV)-mutation
-	$(VENV)-mutation/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/build.lock
-	$(VENV)-mutation/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --require-hashes -r requirements/dev.lock
-	$(VENV)-mutation/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --require-hashes -r requirements/mutation.lock
-	$(VENV)-mutation/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --editable .
+	$(call environment,$(VENV)-mutation)
+	@$(call install,$(VENV)-mutation,--require-hashes -r requirements/build.lock)
+	@$(call install,$(VENV)-mutation,--no-build-isolation --no-deps --require-hashes -r requirements/dev.lock)
+	@$(call install,$(VENV)-mutation,--no-build-isolation --no-deps --require-hashes -r requirements/mutation.lock)
+	@$(call install,$(VENV)-mutation,--no-build-isolation --no-deps --editable .)
 	@touch $@
 
 # Compare the licences of runtime dependencies with requirements/licences.toml.
@@ -158,8 +165,8 @@ audit: $(VENV)/.runtime
 	  $(MAKE) --no-print-directory $(VENV)-audit/.done && $(BIN)/python -m scripts.audit $(VENV)-audit/bin/pip-audit; fi
 
 $(VENV)-audit/.done: requirements/audit.lock
-	$(PYTHON) -m venv $(VENV)-audit
-	$(VENV)-audit/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/audit.lock
+	$(call environment,$(VENV)-audit)
+	@$(call install,$(VENV)-audit,--require-hashes -r requirements/audit.lock)
 	@touch $@
 
 # Move the entries of changes/ to CHANGELOG.md, under VERSION and today's date.
@@ -176,6 +183,7 @@ SPEED_PEERS := $(basename $(wildcard benchmarks/speed/requirements/*.in))
 # Write the hash-pinned lock files. Needs uv and npm.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/build.in -o requirements/build.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/installer.in -c requirements/dev.lock -o requirements/installer.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/docs.in -o requirements/docs.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/fuzz.in -o requirements/fuzz.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/audit.in -o requirements/audit.lock
@@ -189,22 +197,22 @@ lock:
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("agenteval needs Python 3.11 or newer, not " + sys.version.split()[0] + ": set PYTHON=") if sys.version_info < (3, 11) else None'
 	@echo "Creating the environment $(VENV)"
-	$(PYTHON) -m venv $(VENV)
+	$(call environment,$(VENV))
 
 $(VENV)/.build: $(VENV)/bin/python requirements/build.lock
 	@echo "Installing build tools into $(VENV)"
-	$(PIP_INSTALL) --require-hashes -r requirements/build.lock
+	@$(call install,$(VENV),--require-hashes -r requirements/build.lock)
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.build requirements/runtime.lock pyproject.toml
-	@echo "Installing agenteval and its $$(grep -c == requirements/runtime.lock) locked packages into $(VENV): half a minute, once"
-	$(PIP_INSTALL) --require-hashes --no-deps -r requirements/runtime.lock
-	$(PIP_INSTALL) --no-deps --editable .
+	@echo "Installing agenteval and its $$(grep -c == requirements/runtime.lock) locked packages into $(VENV), once"
+	@$(call install,$(VENV),--no-build-isolation --require-hashes --no-deps -r requirements/runtime.lock)
+	@$(call install,$(VENV),--no-build-isolation --no-deps --editable .)
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements/dev.lock
-	$(PIP_INSTALL) --require-hashes -r requirements/dev.lock
+	@$(call install,$(VENV),--no-build-isolation --require-hashes -r requirements/dev.lock)
 	@touch $@
 
 # Remove virtual environments, reports and build results.

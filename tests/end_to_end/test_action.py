@@ -15,6 +15,7 @@ import pytest
 import yaml
 from tests.support import (
     AGENTEVAL,
+    EQUALITY,
     PATIENCE_S,
     ROOT,
     Ended,
@@ -486,6 +487,20 @@ def test_inputs_in_the_report_directory_stay(runner: Runner) -> None:
     write_suite(runner.workspace, [case("a")], agent={"replay": "agenteval-report/journal.jsonl"})
     assert "would take the place of this recording" in failed(runner.step(comment="never"))
     assert (folder / "journal.jsonl").read_text(encoding="utf-8") == recording
+    # Named by an input of the action, or by a file of the suite.
+    (folder / "results.json").write_text("{}", encoding="utf-8")
+    (folder / "comment.md").write_text("{{ headline }}", encoding="utf-8")
+    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
+    assert "would take the place of this template" in failed(
+        runner.step(comment_template=f"{folder.name}/comment.md")
+    )
+    (folder / "results.json").write_text("{}", encoding="utf-8")
+    suite: dict[str, Any] = {"agent": echo_agent(runner.workspace), "evaluations": {"metrics": [EQUALITY]}}
+    suite |= {"test_cases_file": f"{folder.name}/badge.json"}
+    (runner.workspace / "agent.yaml").write_text(json.dumps(suite), encoding="utf-8")
+    (folder / "badge.json").write_text(json.dumps([case("a")]), encoding="utf-8")
+    assert "would take the place of this file of a suite" in failed(runner.step(comment="never"))
+    assert {"comment.md", "badge.json", "results.json"} <= {path.name for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize(("choice", "warned", "status"), [("warn", True, 0), ("pass", False, 0), ("fail", True, 3)])

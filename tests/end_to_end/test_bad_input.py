@@ -14,7 +14,7 @@ import pytest
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.mistakes import shown
-from tests.support import agenteval
+from tests.support import ROOT, agenteval
 
 from agenteval.core.version import DOCUMENTATION
 from agenteval.results.store import read_results
@@ -762,20 +762,41 @@ def test_no_file_of_a_suite_is_replaced(folder: Path, command: Command) -> None:
 
 def test_no_results_or_configuration_is_replaced_by_a_report(folder: Path, command: Command) -> None:
     (folder / "agent.yaml").write_text(GOOD.replace("[cat]", "[echo, hi]"), encoding="utf-8")
-    for name in ("other.yaml", "other.json"):
+    for name in ("other.yaml", "other.json", "agenteval.yaml"):
         (folder / name).write_text("limits: {}", encoding="utf-8")
     for out in ("run", "again"):
         assert command("run", "--out", out).status == 0
     (folder / "copy").mkdir()
     shutil.copy("run/results.json", "copy/trend.json")
     shutil.copy("again/results.json", "copy/other.json")
+    shutil.copy("run/results.json", "copy/results.json")
+    (folder / "copy" / "template").write_text('{% include "comment.md" %}', encoding="utf-8")
+    (folder / "copy" / "comment.md").write_text("Hello", encoding="utf-8")
     (folder / "link.md").symlink_to("run/results.json")
+    (folder / "run-link").symlink_to("run")
+    shutil.copytree(ROOT / "examples" / "fluxloop", folder, dirs_exist_ok=True)
+    (folder / "traces").rename("other")
+    (folder / "traces").mkdir()
+    shutil.copytree("other", "traces/evaluation")
+    with Path("configs/evaluation.yaml").open("a", encoding="utf-8") as file:
+        file.write("  template_path: ../page/report.html\n")
+    (folder / "page").mkdir()
+    (folder / "page" / "report.html").write_text("<p>[[TITLE]]</p>", encoding="utf-8")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     for words in (
         ["report", "run", "--format", "markdown", "-o", "run/results.json"],
         ["report", "run", "--format", "json", "-o", "run/results.json"],
         ["report", "run", "-o", "link.md"],
         ["report", "run", "--config", "other.yaml", "--format", "html", "-o", "other.yaml"],
+        ["report", "run", "--format", "markdown", "-o", "agenteval.yaml"],
+        ["report", "run", "--format", "json", "-o", "agent.yaml"],
+        ["report", "run", "--history", "copy", "--format", "html", "-o", "copy/results.json"],
+        ["report", "run", "--summary-template", "copy/template", "--out", "copy"],
+        ["run", "agent.yaml", "--summary-template", "copy/template", "--out", "copy"],
+        ["run", "agent.yaml", "--agent", "replay:run", "--out", "run"],
+        ["run", "agent.yaml", "--agent", "replay:run-link", "--out", "run"],
+        ["run", "configs/evaluation.yaml", "--traces", "traces", "--out", "traces"],
+        ["run", "configs/evaluation.yaml", "--traces", "other", "--out", "page"],
         ["report", "copy/trend.json"],
         ["merge", "copy/trend.json", "copy/other.json", "-o", "copy/all.json"],
         ["merge", "run", "again", "-o", "run"],

@@ -45,7 +45,7 @@ from agenteval.run.outcome import RunOutcome, decide, report_directory
 from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.merge import resolve_merge
 from agenteval.run.resolve.spec import GateSpec
-from agenteval.run.resolve.written import check_inputs_stay, files_of_run, replaced_inputs, templates_of
+from agenteval.run.resolve.written import check_inputs_stay, files_of_run, replaced_inputs
 from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
 from agenteval.suite.model import Suite
@@ -90,8 +90,7 @@ def merge_files(
             _check_commit(part, context)
     merged = replace(merged, results=_of(context.provenance, merged.results), warnings=(*merged.warnings, *notes))
     spec = resolve_merge(merged, settings, context)
-    configs = [("configuration", settings.config)] if settings.config is not None else []
-    check_inputs_stay(written, [*configs, *templates_of(spec.presentation)])
+    check_inputs_stay(written, spec.inputs)
     if merged.results.tool.name != OWN_NAME:
         # Other tools mask no secrets.
         own = masked(FoundBaseline(merged.results), spec.redact, spec.max_answer_bytes).results

@@ -17,7 +17,6 @@ from agenteval.core.files.writing import make_directory, write_file
 from agenteval.core.paths import working_directory
 from agenteval.core.process.interrupt import finished_first
 from agenteval.report.earlier import results_identity
-from agenteval.report.presentation import Presentation
 from agenteval.report.registry import built_in_reporter
 from agenteval.report.report import Report
 from agenteval.report.terminal.commands import next_commands
@@ -33,7 +32,8 @@ from agenteval.run.finished_runs import compare_finished
 from agenteval.run.integrity.finished import integrity_of
 from agenteval.run.outcome import report_directory
 from agenteval.run.resolve.saved import configurations_of, resolve_saved
-from agenteval.run.resolve.written import check_inputs_stay, rendered_files, templates_of
+from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.resolve.written import Input, check_inputs_stay, rendered_files
 from agenteval.run.settings import Settings
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
@@ -122,29 +122,26 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
         InfrastructureError: the report cannot be written.
     """
     results = read_results(path)
+    spec = resolve_saved(results, settings, os.environ)
     kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
     text: str | Iterable[str]
     if kind == "json":
-        look, text = Presentation(), results_json(results, InMemory())
+        text = results_json(results, InMemory())
     else:
         reporter, name = _REPORTS[kind]
-        report = _saved_report(results, settings)
-        look = report.presentation
+        report = _saved_report(results, spec)
         text = next(file.text for file in built_in_reporter(reporter)(report, results) if file.name == name)
     if output is None:
         sys.stdout.writelines([text] if isinstance(text, str) else text)
         return 0
-    check_inputs_stay([output], _inputs(path, settings, look))
+    check_inputs_stay([output], [_results_file(path), *spec.inputs])
     make_directory(output.parent)
     write_file(output.parent, output.name, text)
     return 0
 
 
-def _inputs(path: Path, settings: Settings, look: Presentation) -> list[tuple[str, Path]]:
-    """Return the files that a report is made from; see ``replaced_inputs``."""
-    files = [("results file", path / RESULTS_FILE if path.is_dir() else path)]
-    configs = [("configuration", settings.config)] if settings.config is not None else []
-    return [*files, *configs, *templates_of(look)]
+def _results_file(path: Path) -> Input:
+    return "results file", path / RESULTS_FILE if path.is_dir() else path
 
 
 def _check_same_run(results: Results, directory: Path) -> None:
@@ -161,9 +158,8 @@ def _check_same_run(results: Results, directory: Path) -> None:
         raise ConfigError(Problem(message, file=str(directory), kind=Kind.OPTION))
 
 
-def _saved_report(results: Results, settings: Settings) -> Report:
+def _saved_report(results: Results, spec: GateSpec) -> Report:
     """Return the report of saved results."""
-    spec = resolve_saved(results, settings, os.environ)
     view = view_of(decide_gate(results, spec.gate), results)
     view = replace(view, warnings=(*view.warnings, *spec.warnings))
     return Report(view, earlier=spec.earlier, presentation=spec.presentation)
@@ -185,8 +181,9 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     directory = out or (path if path.is_dir() else path.parent)
     if out is not None:
         _check_same_run(results, out)
-    report = _saved_report(results, settings)
-    check_inputs_stay(rendered_files(directory), _inputs(path, settings, report.presentation))
+    spec = resolve_saved(results, settings, os.environ)
+    check_inputs_stay(rendered_files(directory), [_results_file(path), *spec.inputs])
+    report = _saved_report(results, spec)
     with finished_first(), report_directory(directory):
         report = render_reports(report, results, directory)
     detail = Detail(settings.verbosity, commands=next_commands(directory))

@@ -47,11 +47,14 @@ _opened_files: ContextVar[set[Path] | None] = ContextVar("opened_files", default
 def noting_reads() -> Iterator[set[Path]]:
     """Yield a set that receives the real path of each file that the block opens."""
     opened: set[Path] = set()
-    before = _opened_files.set(opened)
+    outer = _opened_files.get()
+    token = _opened_files.set(opened)
     try:
         yield opened
     finally:
-        _opened_files.reset(before)
+        _opened_files.reset(token)
+        if outer is not None:
+            outer |= opened
 
 
 def open_regular(path: Path, *, limit: int) -> BufferedReader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from agenteval.core.files.reading import noting_reads
 from agenteval.results.history import read_history
 from agenteval.results.merge import Merged
 from agenteval.results.model import Results
@@ -14,6 +15,7 @@ from agenteval.run.resolve.run import gate_policy
 from agenteval.run.resolve.saved import configurations_of
 from agenteval.run.resolve.spec import GateSpec
 from agenteval.run.resolve.suites_here import unchanged_suites
+from agenteval.run.resolve.written import definitions_of, templates_of
 from agenteval.run.settings import Settings
 
 
@@ -32,9 +34,10 @@ def resolve_merge(merged: Merged, settings: Settings, context: RunContext | None
     """
     context = context or RunContext()
     results = merged.results
-    configs = configurations_of(results, settings)
-    config = configs.of_run
-    suites, redact = unchanged_suites(results.suites, settings, configs.secrets)
+    with noting_reads() as opened:
+        configs = configurations_of(results, settings)
+        config = configs.of_run
+        suites, redact = unchanged_suites(results.suites, settings, configs.secrets)
     look = presentation(settings, config, os.environ)
     baseline = _baseline(settings, context, results)
     past = read_history(settings.history)
@@ -48,6 +51,7 @@ def resolve_merge(merged: Merged, settings: Settings, context: RunContext | None
         max_answer_bytes=config.max_answer_bytes,
         earlier=past.runs,
         ignore=config.ignore,
+        inputs=(*templates_of(look), *definitions_of(opened)),
         warnings=(*context.warnings, *configs.warnings, *merged.warnings, *baseline.warnings, *past.warnings),
     )
 

@@ -54,7 +54,7 @@ from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, TraceFiles
 from agenteval.run.resolve.suites import bind_all, collected, load_suites
 from agenteval.run.resolve.traces import traces_to_score
-from agenteval.run.resolve.written import files_of_run, replaced_inputs, templates_of
+from agenteval.run.resolve.written import definitions_of, files_of_run, recordings_of, replaced_inputs, templates_of
 from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
 from agenteval.suite.agent_kinds import REPLAY
@@ -98,10 +98,11 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     # Where user code runs as the same user, reports are written to the published directory itself.
     published = None if context.published == settings.out else context.published
     inputs = [
-        *(("recording", path) for path in (*found.traces.values(), *recorded)),
+        *recordings_of(dict.fromkeys((*found.traces.values(), *recorded))),
         *(("attachment", path) for path in _attachments(suites)),
         *templates_of(found.presentation),
-        *(("file of a suite or configuration", path) for path in sorted(found.opened)),
+        *(("template", Path(path)) for suite in suites if (path := _template(suite)) is not None),
+        *definitions_of(found.opened),
     ]
     for out in filter(None, (settings.out, published)):
         problems += replaced_inputs(files_of_run(out / RESULTS_FILE), inputs)
@@ -283,6 +284,11 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
 def _attachments(suites: Iterable[Suite]) -> Iterator[Path]:
     turns = (turn for suite in suites for case in suite.cases for turn in case.turns)
     return (Path(file.path) for turn in turns for file in turn.files if file.path is not None)
+
+
+def _template(suite: Suite) -> str | None:
+    report = suite.evaluation.report if suite.evaluation is not None else None
+    return report.template if report is not None else None
 
 
 def _with_defaults(suite: Suite, config: Config | None, settings: Settings) -> Suite:

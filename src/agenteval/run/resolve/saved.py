@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.reading import noting_reads
 from agenteval.core.masking import redactor
 from agenteval.core.paths import place_of, working_directory
 from agenteval.results.case import SuiteResult
@@ -16,6 +17,7 @@ from agenteval.run.resolve.presentation import presentation
 from agenteval.run.resolve.run import gate_policy
 from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.resolve.written import definitions_of, templates_of
 from agenteval.run.settings import Settings
 
 
@@ -30,16 +32,19 @@ def resolve_saved(results: Results, settings: Settings, environment: Mapping[str
     Raises:
         ConfigError: a configuration or a template is invalid.
     """
-    configs = configurations_of(results, settings)
+    with noting_reads() as opened:
+        configs = configurations_of(results, settings)
+        past = read_history(settings.history)
     config = configs.of_run
-    past = read_history(settings.history)
+    look = presentation(settings, config, environment)
     return GateSpec(
         gate=gate_policy(settings, config),
         compare=config.compare,
-        presentation=presentation(settings, config, environment),
+        presentation=look,
         redact=redactor(configs.secrets),
         earlier=past.runs,
         warnings=past.warnings,
+        inputs=(*templates_of(look), *definitions_of([*opened, *files_of(results.suites)])),
     )
 
 

@@ -25,6 +25,7 @@ from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.progress import Activity
 from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.selection import Selection
+from agenteval.run.resolve.written import Input
 from agenteval.run.setup import Setup
 from agenteval.suite.model import AgentSpec, Case, Suite
 
@@ -51,8 +52,8 @@ class GateSpec:
         max_answer_bytes: bytes of one text of an answer that results keep.
         burden: what earlier attempts of the pull request were proven to have lost, and this run must refute.
         integrity: how suites and rules differ from those of the base commit.
-        base_suites: where the suites of the base commit would be in the checkout; empty if they are unknown.
         ignore: patterns of git for files that cannot change the verdict.
+        inputs: of a merge or of saved results, what no report may replace; see ``written.replaced_inputs``.
     """
 
     gate: GatePolicy
@@ -68,6 +69,7 @@ class GateSpec:
     burden: Burden = field(default_factory=Burden)
     integrity: Integrity = field(default_factory=Integrity)
     ignore: tuple[str, ...] = ()
+    inputs: tuple[Input, ...] = ()
 
     @property
     def known(self) -> frozenset[str]:

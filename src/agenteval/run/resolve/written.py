@@ -9,8 +9,13 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.paths import display_path, real_path
 from agenteval.report.presentation import Presentation
 from agenteval.report.registry import ANALYSES, FILES
+from agenteval.results.importers.detect import FILES_IN_FOLDER
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.journal.journal import CONFIRMATION_FILE, JOURNAL_FILE
+from agenteval.run.resolve.presentation import template_texts
+
+#: The kind of a file for messages, and its path, which may be of a folder or missing.
+Input = tuple[str, Path]
 
 # Those of an analysis have the names that FluxLoop gives to its own files.
 _ANALYSIS = tuple(f"{ANALYSES}/{name}" for name in ("summary.json", "per_trace.jsonl", "report.md", "report.html"))
@@ -39,26 +44,40 @@ def rendered_files(out: Path) -> Iterator[Path]:
     return (out / name for name in (*_ANALYSIS, *FILES))
 
 
-def templates_of(look: Presentation) -> Iterator[tuple[str, Path]]:
-    """Yield the templates of reports as inputs; see ``replaced_inputs``."""
-    return (("template", path) for path in (look.comment_template, look.summary_template) if path is not None)
+def templates_of(look: Presentation) -> Iterator[Input]:
+    """Yield the templates of reports, and the files that they include, as inputs; see ``replaced_inputs``."""
+    named = [path for path in (look.comment_template, look.summary_template) if path is not None]
+    return (("template", Path(path)) for path in template_texts(named))
 
 
-def replaced_inputs(written: Iterable[Path], inputs: Iterable[tuple[str, Path]]) -> Iterator[Problem]:
+def definitions_of(opened: Iterable[Path]) -> Iterator[Input]:
+    """Yield the files of suites and configurations as inputs; see ``replaced_inputs``."""
+    return (("file of a suite or configuration", path) for path in sorted(opened))
+
+
+def recordings_of(paths: Iterable[Path]) -> Iterator[Input]:
+    """Yield recordings as inputs, of a folder the files that are read; see ``replaced_inputs``."""
+    names = (RESULTS_FILE, *FILES_IN_FOLDER)
+    return (("recording", file) for path in paths for file in (path, *(path / name for name in names)))
+
+
+def replaced_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Problem]:
     """Yield a problem for each input that would be lost.
 
     Args:
         written: the files that the command writes.
-        inputs: the kind of each input for messages, and its path, which may be of a folder or missing.
+        inputs: what the command reads.
     """
     lost = {real_path(path) for path in written}
-    for kind, path in dict.fromkeys(inputs):
-        if real_path(path) in lost and path.exists():
+    for kind, path in inputs:
+        if (real := real_path(path)) in lost and path.exists():
+            # It may be an input in two ways.
+            lost.remove(real)
             message = f"a report would take the place of this {kind}; write the reports to another directory"
             yield Problem(message, file=display_path(path), kind=Kind.OPTION)
 
 
-def check_inputs_stay(written: Iterable[Path], inputs: Iterable[tuple[str, Path]]) -> None:
+def check_inputs_stay(written: Iterable[Path], inputs: Iterable[Input]) -> None:
     """Check that no input would be lost; see ``replaced_inputs``.
 
     Raises:

@@ -16,16 +16,18 @@ from agenteval.ci.github.action.workspace import check_that_user_code_ended, own
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem, write_error
 from agenteval.core.files.boundary import FileOwner, also_inside, boundary, bounded, outside_problem
 from agenteval.core.files.lock import locked
-from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
+from agenteval.core.files.reading import LARGEST_RECORDING, below, noting_reads, open_regular
 from agenteval.core.files.safe_directory import safe_directory
 from agenteval.core.files.writing import give_to_owner, make_directory, write_file
 from agenteval.core.paths import real_path
 from agenteval.core.process.interrupt import finished_first
-from agenteval.report.earlier import remove_reports, results_identity
+from agenteval.report.earlier import remove_reports, report_files, results_identity
 from agenteval.run.journal.journal import remove_confirmations
 from agenteval.run.outcome import refuse_files
 
 _PIECE = 1 << 20
+# Inputs of the action that name files.
+_PATHS = ("suite", "config", "baseline", "comment-template", "summary-template")
 
 
 @contextmanager
@@ -59,14 +61,17 @@ def check_report_directory(directory: Path) -> None:
 def named_report_directory(environment: Mapping[str, str]) -> Path | None:
     """Return the report directory that the inputs of a run name, even if other inputs are wrong.
 
-    ``None`` if it is outside of the workspace, or has inputs in it: a baseline, or the results of the other modes.
+    ``None`` if it is outside of the workspace, or inputs are in it, such as the results of the other modes.
     """
-    mode, baseline = (given_text(environment, name) for name in ("mode", "baseline"))
+    mode = given_text(environment, "mode")
     folder, reports = (given_text(environment, name) for name in ("working-directory", "report-dir"))
     workspace = real_path(Path(environment.get("GITHUB_WORKSPACE") or "."))
-    directory, named = workspace / folder / reports, workspace / folder / baseline
+    directory = workspace / folder / reports
     is_inside = real_path(directory).is_relative_to(workspace)
-    has_inputs = mode in {"gate", "publish"} or real_path(named).is_relative_to(real_path(directory))
+    named = [
+        real_path(workspace / folder / word) for name in _PATHS for word in given_text(environment, name).split()
+    ]
+    has_inputs = mode in {"gate", "publish"} or any(path.is_relative_to(real_path(directory)) for path in named)
     # The checkout itself has files of the same names.
     is_checkout = real_path(directory) == workspace
     return directory if is_inside and not has_inputs and not is_checkout else None
@@ -83,14 +88,16 @@ def without_earlier_reports(directory: Path | None, environment: Mapping[str, st
         environment: environment variables of the container, as the runner set them.
     """
     earlier = None if directory is None else results_identity(directory)
-    try:
-        yield
-    except BaseException:
-        if directory is not None and earlier is not None and results_identity(directory) == earlier:
-            # The error of the run is the one to report.
-            with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
-                remove_reports(directory)
-        raise
+    with noting_reads() as opened:
+        try:
+            yield
+        except BaseException:
+            if directory is not None and earlier is not None and results_identity(directory) == earlier:
+                # The error of the run is the one to report. It may be about an input among the files, which stays.
+                with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
+                    if opened.isdisjoint(real_path(path) for path in report_files(directory)):
+                        remove_reports(directory)
+            raise
 
 
 @contextmanager
