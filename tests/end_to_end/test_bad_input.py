@@ -778,6 +778,11 @@ def test_no_results_or_configuration_is_replaced_by_a_report(folder: Path, comma
     (folder / "traces").rename("other")
     (folder / "traces").mkdir()
     shutil.copytree("other", "traces/evaluation")
+    shutil.copytree("other", "experiment")
+    # Their evaluation is beside them, and is replaced.
+    for _ in range(2):
+        ended = command("run", "configs/evaluation.yaml", "--traces", "experiment", "--out", "experiment")
+        assert ended.status == 1, ended.text
     with Path("configs/evaluation.yaml").open("a", encoding="utf-8") as file:
         file.write("  template_path: ../page/report.html\n")
     (folder / "page").mkdir()

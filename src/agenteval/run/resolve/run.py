@@ -54,7 +54,14 @@ from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, TraceFiles
 from agenteval.run.resolve.suites import bind_all, collected, load_suites
 from agenteval.run.resolve.traces import traces_to_score
-from agenteval.run.resolve.written import definitions_of, files_of_run, recordings_of, replaced_inputs, templates_of
+from agenteval.run.resolve.written import (
+    definitions_of,
+    files_of_run,
+    recordings_of,
+    replaced_inputs,
+    templates_of,
+    traces_of,
+)
 from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
 from agenteval.suite.agent_kinds import REPLAY
@@ -98,7 +105,8 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     # Where user code runs as the same user, reports are written to the published directory itself.
     published = None if context.published == settings.out else context.published
     inputs = [
-        *recordings_of(dict.fromkeys((*found.traces.values(), *recorded))),
+        *traces_of(dict.fromkeys(found.traces.values())),
+        *recordings_of(dict.fromkeys(recorded)),
         *(("attachment", path) for path in _attachments(suites)),
         *templates_of(found.presentation),
         *(("template", Path(path)) for suite in suites if (path := _template(suite)) is not None),

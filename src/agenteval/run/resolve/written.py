@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,6 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.paths import display_path, real_path
 from agenteval.report.presentation import Presentation
 from agenteval.report.registry import ANALYSES, FILES
-from agenteval.results.importers.detect import FILES_IN_FOLDER
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.journal.journal import CONFIRMATION_FILE, JOURNAL_FILE
 from agenteval.run.resolve.presentation import template_texts
@@ -56,9 +56,23 @@ def definitions_of(opened: Iterable[Path]) -> Iterator[Input]:
 
 
 def recordings_of(paths: Iterable[Path]) -> Iterator[Input]:
-    """Yield recordings as inputs, of a folder the files that are read; see ``replaced_inputs``."""
-    names = (RESULTS_FILE, *FILES_IN_FOLDER)
-    return (("recording", file) for path in paths for file in (path, *(path / name for name in names)))
+    """Yield recorded answers as inputs, of a folder the file that is read; see ``replaced_inputs``."""
+    for path in paths:
+        # Imported here, as below: few runs read recordings.
+        from agenteval.results.importers.detect import FILES_IN_FOLDER
+
+        names = (RESULTS_FILE, *FILES_IN_FOLDER)
+        yield "recording", next((path / name for name in names if (path / name).is_file()), path)
+
+
+def traces_of(paths: Iterable[Path]) -> Iterator[Input]:
+    """Yield recorded traces as inputs, of a folder the file that is read; see ``replaced_inputs``."""
+    for path in paths:
+        from agenteval.agents.replay.trace_files import find_traces
+
+        # Another part reports those that are missing.
+        with contextlib.suppress(ConfigError):
+            yield "recording", find_traces(path)
 
 
 def replaced_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Problem]:
