@@ -204,6 +204,9 @@ def unexpected_error(error: Exception) -> AgentEvalError:
     """Return the error for an unexpected exception."""
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return ConfigError(Problem("the name of a file or directory is too long", kind=Kind.FILE))
+    if isinstance(error, PermissionError) and isinstance(error.filename, str | Path):
+        # Before Python 3.14, `Path.is_file` and its relatives raise it in a directory that may not be entered.
+        return ConfigError(Problem(f"cannot be used: {error.strerror}", file=str(error.filename), kind=Kind.FILE))
     if _is_gone(Path()):
         return InfrastructureError(GONE)
     return InternalError(f"internal error, please report it: {type(error).__name__}: {error}")

@@ -160,6 +160,7 @@ def test_a_traceback_cannot_name_a_file_to_show(folder: Path) -> None:
     assert "of the runner" not in "".join(lines(Problem("it raised", "secret.txt", 1, kind=Kind.AGENT_FAILS)))
 
 
+CLOSED = PermissionError(13, "Permission denied", "closed/x")
 TWO_PLACES = ConfigError([Problem("a", "x"), Problem("a", "y")])
 
 
@@ -173,12 +174,19 @@ TWO_PLACES = ConfigError([Problem("a", "x"), Problem("a", "y")])
         (UserCodeError(Problem("a")), 3, "nothing was run (exit status 3)"),
         (InfrastructureError("disk full"), 3, ""),
         (unexpected_error(KeyError("x")), 3, ""),
+        (unexpected_error(CLOSED), 2, "nothing was run (exit status 2)"),
     ],
 )  # fmt: skip
 def test_the_end_of_the_output(error: ConfigError, status: int, last: str) -> None:
     out = io.StringIO()
     assert fail(error, out) == status
     assert out.getvalue().rstrip("\n").split("\n\n")[-1].splitlines()[-1] == (last or out.getvalue().splitlines()[-2])
+
+
+def test_a_directory_that_may_not_be_entered_is_no_defect() -> None:
+    out = io.StringIO()
+    fail(unexpected_error(CLOSED), out)
+    assert out.getvalue().startswith("error: cannot be used: Permission denied\n --> closed/x\n")
 
 
 def test_the_end_of_a_command_that_runs_nothing() -> None:

@@ -13,6 +13,7 @@ from agenteval.report.registry import ANALYSES, FILES
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.journal.journal import CONFIRMATION_FILE, JOURNAL_FILE
 from agenteval.run.resolve.presentation import template_texts
+from agenteval.suite.files import exists, is_file
 
 #: The kind of a file for messages, and its path, which may be of a folder or missing.
 Input = tuple[str, Path]
@@ -62,7 +63,7 @@ def recordings_of(paths: Iterable[Path]) -> Iterator[Input]:
         from agenteval.results.importers.detect import FILES_IN_FOLDER
 
         names = (RESULTS_FILE, *FILES_IN_FOLDER)
-        yield "recording", next((path / name for name in names if (path / name).is_file()), path)
+        yield "recording", next((path / name for name in names if is_file(path / name)), path)
 
 
 def traces_of(paths: Iterable[Path]) -> Iterator[Input]:
@@ -70,8 +71,8 @@ def traces_of(paths: Iterable[Path]) -> Iterator[Input]:
     for path in paths:
         from agenteval.agents.replay.trace_files import find_traces
 
-        # Another part reports those that are missing.
-        with contextlib.suppress(ConfigError):
+        # Another part reports those that are missing or cannot be read.
+        with contextlib.suppress(ConfigError, OSError):
             yield "recording", find_traces(path)
 
 
@@ -84,7 +85,7 @@ def replaced_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterato
     """
     lost = {real_path(path) for path in written}
     for kind, path in inputs:
-        if (real := real_path(path)) in lost and path.exists():
+        if (real := real_path(path)) in lost and exists(path):
             # It may be an input in two ways.
             lost.remove(real)
             message = f"a report would take the place of this {kind}; write the reports to another directory"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agenteval.ci.github.action.inputs import given_text
 from agenteval.ci.github.action.workspace import check_that_user_code_ended, owner_of
-from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem, write_error
+from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem, write_error
 from agenteval.core.files.boundary import FileOwner, also_inside, boundary, bounded, outside_problem
 from agenteval.core.files.lock import locked
 from agenteval.core.files.reading import LARGEST_RECORDING, below, noting_reads, open_regular
@@ -91,11 +91,13 @@ def without_earlier_reports(directory: Path | None, environment: Mapping[str, st
     with noting_reads() as opened:
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             if directory is not None and earlier is not None and results_identity(directory) == earlier:
-                # The error of the run is the one to report. It may be about an input among the files, which stays.
+                # The error of the run is the one to report.
                 with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
-                    if opened.isdisjoint(real_path(path) for path in report_files(directory)):
+                    read = opened.intersection(real_path(path) for path in report_files(directory))
+                    # An input among the files stays: it may be the mistake, unless the infrastructure failed.
+                    if not read or isinstance(error, InfrastructureError):
                         remove_reports(directory)
             raise
 
