@@ -48,7 +48,8 @@ def rendered_files(out: Path) -> Iterator[Path]:
 def templates_of(look: Presentation) -> Iterator[Input]:
     """Yield the templates of reports, and the files that they include, as inputs; see ``replaced_inputs``."""
     named = [path for path in (look.comment_template, look.summary_template) if path is not None]
-    return (("template", Path(path)) for path in template_texts(named))
+    # The template engine is not loaded for nothing.
+    return (("template", Path(path)) for path in (template_texts(named) if named else ()))
 
 
 def definitions_of(opened: Iterable[Path]) -> Iterator[Input]:
@@ -59,11 +60,15 @@ def definitions_of(opened: Iterable[Path]) -> Iterator[Input]:
 def recordings_of(paths: Iterable[Path]) -> Iterator[Input]:
     """Yield recorded answers as inputs, of a folder the file that is read; see ``replaced_inputs``."""
     for path in paths:
-        # Imported here, as below: few runs read recordings.
-        from agenteval.results.importers.detect import FILES_IN_FOLDER
+        yield "recording", path if is_file(path) else _recording_in(path)
 
-        names = (RESULTS_FILE, *FILES_IN_FOLDER)
-        yield "recording", next((path / name for name in names if is_file(path / name)), path)
+
+def _recording_in(folder: Path) -> Path:
+    # Imported here, as below: few runs read recordings of folders.
+    from agenteval.results.importers.detect import FILES_IN_FOLDER
+
+    files = (folder / name for name in (RESULTS_FILE, *FILES_IN_FOLDER))
+    return next(filter(is_file, files), folder)
 
 
 def traces_of(paths: Iterable[Path]) -> Iterator[Input]:
