@@ -122,8 +122,12 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
         InfrastructureError: the report cannot be written.
     """
     results = read_results(path)
-    spec = resolve_saved(results, settings, os.environ)
     kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
+    if kind == "json" and output is None:
+        # No configuration is needed, so none can be wrong.
+        sys.stdout.writelines(results_json(results, InMemory()))
+        return 0
+    spec = resolve_saved(results, settings, os.environ)
     text: str | Iterable[str]
     if kind == "json":
         text = results_json(results, InMemory())

@@ -55,6 +55,7 @@ from agenteval.run.resolve.spec import RunSpec, SuiteSpec, TraceFiles
 from agenteval.run.resolve.suites import bind_all, collected, load_suites
 from agenteval.run.resolve.traces import traces_to_score
 from agenteval.run.resolve.written import (
+    Input,
     definitions_of,
     files_of_run,
     recordings_of,
@@ -101,19 +102,10 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     if suites and not problems and not found.traces:
         problems += selection.problems([item.case for item in every])
     problems += unusable_suites(suites)
-    recorded = [Path(str(item.agent.target)) for item in cases if item.agent.kind == REPLAY]
     # Where user code runs as the same user, reports are written to the published directory itself.
     published = None if context.published == settings.out else context.published
-    inputs = [
-        *traces_of(dict.fromkeys(found.traces.values())),
-        *recordings_of(dict.fromkeys(recorded)),
-        *(("attachment", path) for path in _attachments(suites)),
-        *templates_of(found.presentation),
-        *(("template", Path(path)) for suite in suites if (path := _template(suite)) is not None),
-        *definitions_of(found.opened),
-    ]
     for out in filter(None, (settings.out, published)):
-        problems += replaced_inputs(files_of_run(out / RESULTS_FILE), inputs)
+        problems += replaced_inputs(files_of_run(out / RESULTS_FILE), _inputs(found, cases))
     if problems:
         raise _error(problems, found)
     # The cases of recorded traces are unknown until the traces are read.
@@ -289,14 +281,16 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
     return _Found(suites, bool(broken), configs, valid, agents, traces, controls, look, baseline, opened)
 
 
-def _attachments(suites: Iterable[Suite]) -> Iterator[Path]:
-    turns = (turn for suite in suites for case in suite.cases for turn in case.turns)
-    return (Path(file.path) for turn in turns for file in turn.files if file.path is not None)
-
-
-def _template(suite: Suite) -> str | None:
-    report = suite.evaluation.report if suite.evaluation is not None else None
-    return report.template if report is not None else None
+def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Input]:
+    """Yield the files that a run reads; see ``replaced_inputs``."""
+    yield from traces_of(dict.fromkeys(found.traces.values()))
+    yield from recordings_of({Path(str(item.agent.target)): None for item in cases if item.agent.kind == REPLAY})
+    turns = (turn for suite in found.suites for case in suite.cases for turn in case.turns)
+    yield from (("attachment", Path(file.path)) for turn in turns for file in turn.files if file.path is not None)
+    yield from templates_of(found.presentation)
+    reports = (suite.evaluation.report for suite in found.suites if suite.evaluation is not None)
+    yield from (("template", Path(report.template)) for report in reports if report and report.template is not None)
+    yield from definitions_of(found.opened)
 
 
 def _with_defaults(suite: Suite, config: Config | None, settings: Settings) -> Suite:

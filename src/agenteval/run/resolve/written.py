@@ -48,8 +48,9 @@ def rendered_files(out: Path) -> Iterator[Path]:
 def templates_of(look: Presentation) -> Iterator[Input]:
     """Yield the templates of reports, and the files that they include, as inputs; see ``replaced_inputs``."""
     named = [path for path in (look.comment_template, look.summary_template) if path is not None]
-    # The template engine is not loaded for nothing.
-    return (("template", Path(path)) for path in (template_texts(named) if named else ()))
+    # Without templates, their engine is not loaded.
+    texts = look.template_texts or (template_texts(named) if named else {})
+    return (("template", Path(path)) for path in texts)
 
 
 def definitions_of(opened: Iterable[Path]) -> Iterator[Input]:
