@@ -10,12 +10,15 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests import command_server
 
+# Where the server of the whole test run listens.
+_ADDRESS = "PYTEST_COMMAND_SERVER"
 # The copy of a process has what the copied process read from these at its start.
 _READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ", "MALLOC_")
 
@@ -38,20 +41,19 @@ def run_copy(
     Returns:
         The exit status, standard output and standard error.
     """
-    asked, theirs = socket.socketpair()
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
-    with theirs:
-        socket.send_fds(_server(), [b"\n"], [nothing, out_end, err_end, theirs.fileno()])
-    for end in (nothing, out_end, err_end):
-        os.close(end)
     command = {
         "program": program,
         "arguments": list(arguments),
         "directory": str(directory),
         "environment": dict(environment),
     }
-    with asked, ThreadPoolExecutor(2) as readers:
+    with socket.socket(socket.AF_UNIX) as asked, ThreadPoolExecutor(2) as readers:
+        asked.connect(_server())
+        socket.send_fds(asked, [b"\n"], [nothing, out_end, err_end])
+        for end in (nothing, out_end, err_end):
+            os.close(end)
         texts = [readers.submit(_read, end) for end in (out, err)]
         asked.sendall(json.dumps(command).encode())
         asked.shutdown(socket.SHUT_WR)
@@ -75,21 +77,36 @@ _STARTED_WITH = read_at_start(os.environ)
 
 
 @functools.cache
-def _server() -> socket.socket:
-    """Start the process that is copied; it ends with this one."""
-    ours, theirs = socket.socketpair()
-    with theirs:
+def _server() -> str:
+    """Return the address of the process that is copied: that of the test run, else one of this process."""
+    return os.environ.get(_ADDRESS) or start_server()
+
+
+def start_server() -> str:
+    """Start the process that is copied, which ends with this one, and return its address."""
+    folder = tempfile.TemporaryDirectory(prefix="agenteval-tests-")
+    address = str(Path(folder.name, "commands"))
+    with socket.socket(socket.AF_UNIX) as requests:
+        requests.bind(address)
+        requests.listen(100)
         started = subprocess.Popen(
-            [sys.executable, command_server.__file__, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
+            [sys.executable, command_server.__file__, str(requests.fileno())],
+            pass_fds=[requests.fileno()],
             env=os.environ | _STARTED_WITH,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
         )
 
     def end() -> None:
-        ours.close()
+        if started.stdin:
+            started.stdin.close()
         started.wait()
+        folder.cleanup()
 
     atexit.register(end)
-    return ours
+    return address
+
+
+def share_server() -> None:
+    """Let all processes that this one starts use one server."""
+    os.environ[_ADDRESS] = start_server()

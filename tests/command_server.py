@@ -1,8 +1,9 @@
 """A program that runs agenteval's command in copies of itself, which need not import agenteval again.
 
-Each request is a Unix socket and the three standard streams. The socket says the program, its arguments, directory
-and environment, as JSON to its end. The replies are two lines: the process id, then the exit status as ``subprocess``
-has it.
+It listens at the Unix socket with the number of its argument. Each connection is a request: first the three standard
+streams, then the program, its arguments, directory and environment, as JSON to its end. The replies are two lines:
+the process id, then the exit status as ``subprocess`` has it. It imports agenteval at the first request, and ends
+when its standard input does.
 """
 
 from __future__ import annotations
@@ -57,16 +58,18 @@ def _next_command(requests: socket.socket) -> dict[str, Any] | None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(ended_end.fileno())
     while True:
-        ready, _, _ = select.select([requests, ended], [], [])
+        ready, _, _ = select.select([requests, ended, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return None
         if ended in ready:
             ended.recv(4096)
             _tell_ended(running)
         if requests not in ready:
             continue
-        message, streams, _, _ = socket.recv_fds(requests, 1, 4)
-        if not message:
-            return None
-        asked = socket.socket(fileno=streams.pop())
+        if not gc.get_freeze_count():
+            _import_most()
+        asked, _ = requests.accept()
+        _, streams, _, _ = socket.recv_fds(asked, 1, 3)
         copy = os.fork()
         if copy == 0:
             signal.set_wakeup_fd(-1)
@@ -107,8 +110,7 @@ def _in_copy(asked: socket.socket, streams: list[int]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer requests until nobody can ask any more."""
-    _import_most()
+    """Answer requests until the process that started this one ends."""
     command = _next_command(socket.socket(fileno=int(sys.argv[1])))
     if command is None:
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers as hypothesis_providers
+from tests.command import share_server
 
 # Tests replace an agent within a second. If its size stays the same too, Python takes the bytecode of the old one.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -48,6 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
-    """Let the workers write bytecode, or each of them compiles agenteval and all tests in every run."""
+    """Let the workers share one command server, and write bytecode, or each of them compiles all in every run."""
+    share_server()
     if not sys.dont_write_bytecode:
         del os.environ["PYTHONDONTWRITEBYTECODE"]

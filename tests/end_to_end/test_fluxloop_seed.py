@@ -155,7 +155,7 @@ def test_the_traces_have_something_of_everything() -> None:
     assert sum(raw_score("intent_recognition", trace.number) is None for trace in traces) > 3
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", PLANS)
 def test_every_number_is_the_one_that_the_guide_describes(
     evaluate: Evaluate, judges: ModelServer, name: str, seed: int
