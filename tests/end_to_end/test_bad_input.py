@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -827,9 +828,52 @@ def test_reports_of_two_runs_in_one_directory(folder: Path, command: Command) ->
     assert command("report", "one", "--out", "three").status == 0
     assert command("merge", "one", "-o", "two").status == 0
     assert not (folder / "two" / "journal.jsonl").exists()
-    # Only the results of a directory take the place of those of its run.
-    assert command("merge", "one", "-o", "one/merged.json").status == 0
-    assert (folder / "one" / "journal.jsonl").exists()
+    before = {path: path.read_bytes() for path in (folder / "one").iterdir()}
+    ended = command("merge", "two", "-o", "one/merged.json")
+    assert ended.status == 2
+    assert "this directory contains the results of another run" in ended.err
+    assert {path: path.read_bytes() for path in (folder / "one").iterdir()} == before
+    for _ in range(2):
+        assert command("merge", "two", "-o", "merged/all.json").status == 0
+
+
+@pytest.mark.parametrize("place", ["folder", "link.html", "/dev/null", "agent.yaml/report.html"])
+def test_a_report_is_written_to_a_file(folder: Path, command: Command, place: str) -> None:
+    (folder / "agent.yaml").write_text(GOOD.replace("[cat]", "[echo, hi]"), encoding="utf-8")
+    assert command("run").status == 0
+    (folder / "folder").mkdir()
+    (folder / "link.html").symlink_to("agenteval-report/report.html")
+    ended = command("report", "agenteval-report", "--format", "html", "-o", place)
+    assert ended.status == 2, ended.text
+    assert re.search(r"not a regular file\n --> .*\n  = help: name another file with -o|not a directory", ended.err)
+
+
+@pytest.mark.parametrize("agent", ["command: [sh, comment.md]", "command: [sh, ./traces/../comment.md]"])
+def test_no_program_of_an_agent_is_replaced_by_a_report(folder: Path, command: Command, agent: str) -> None:
+    (folder / "agent.yaml").write_text(GOOD.replace("command: [cat]", agent), encoding="utf-8")
+    (folder / "traces").mkdir()
+    (folder / "comment.md").write_text("echo hi", encoding="utf-8")
+    ended = command("run", "agent.yaml", "--out", ".")
+    assert ended.status == 2, ended.text
+    assert "a report would take the place of this program" in ended.err
+    assert (folder / "comment.md").read_text(encoding="utf-8") == "echo hi"
+    assert command("run", "agent.yaml", "--out", "out").status == 0
+
+
+def test_judgements_are_appended_to_no_file_that_is_read(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    shutil.copytree(ROOT / "examples" / "fluxloop", folder, dirs_exist_ok=True)
+    suite = (folder / "configs" / "evaluation.yaml").read_text(encoding="utf-8")
+    judge = "  - {name: j, type: llm_judge, model: m, prompt_template: 'Rate {output}', parser: first_number_1_10}\n"
+    suite = suite.replace("evaluators:\n", f"evaluators:\n{judge}") + "limits: {cache: %s}\n"
+    (folder / "agenteval.yaml").write_text("gate: {max_error_rate: 0.5}\n", encoding="utf-8")
+    for cache in ("../traces/per_trace.jsonl", "evaluation.yaml", "../agenteval.yaml"):
+        (folder / "configs" / "evaluation.yaml").write_text(suite % cache, encoding="utf-8")
+        ended = command("run", "configs/evaluation.yaml", "--traces", "traces", "--out", "out")
+        assert ended.status == 2, (cache, ended.text)
+        assert "judgements would be appended to this" in ended.err, ended.text
 
 
 def test_loops_of_links(folder: Path, command: Command) -> None:

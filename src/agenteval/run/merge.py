@@ -16,6 +16,7 @@ from agenteval.core.files.writing import remove_regular_file
 from agenteval.core.masking import shortened
 from agenteval.core.paths import real_path
 from agenteval.core.process.interrupt import finished_first
+from agenteval.report.earlier import results_identity
 from agenteval.report.terminal.commands import NextCommands, next_commands
 from agenteval.report.terminal.detail import Detail
 from agenteval.report.write import print_result, write_reports
@@ -45,7 +46,7 @@ from agenteval.run.outcome import RunOutcome, decide, report_directory
 from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.merge import resolve_merge
 from agenteval.run.resolve.spec import GateSpec
-from agenteval.run.resolve.written import check_inputs_stay, files_of_run, replaced_inputs
+from agenteval.run.resolve.written import check_inputs_stay, files_of_run, problem_of_another_run, replaced_inputs
 from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
 from agenteval.suite.model import Suite
@@ -81,6 +82,8 @@ def merge_files(
     target = out if out.suffix == ".json" and not out.is_dir() else out / RESULTS_FILE
     written = list(files_of_run(target))
     parts, notes = _read(files, written)
+    if target.name != RESULTS_FILE and results_identity(target.parent) is not None:
+        raise ConfigError(problem_of_another_run(target.parent))
     decided = decided_before(parts, context)
     merged = Merged(decided, {}) if decided is not None else merge(parts)
     for part in parts:

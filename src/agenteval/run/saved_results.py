@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import stat
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,6 +14,7 @@ from agenteval.compare.gate import decide_gate
 from agenteval.compare.integrity.integrity import with_ids_of
 from agenteval.compare.pairing import Match, own_cases
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.files.reading import kind_of
 from agenteval.core.files.writing import make_directory, write_file
 from agenteval.core.paths import working_directory
 from agenteval.core.process.interrupt import finished_first
@@ -30,10 +32,10 @@ from agenteval.results.store import RESULTS_FILE, read_results, results_json
 from agenteval.run.baseline import FoundBaseline, baseline_of, check_baseline, check_not_shard
 from agenteval.run.finished_runs import compare_finished
 from agenteval.run.integrity.finished import integrity_of
-from agenteval.run.outcome import report_directory
+from agenteval.run.outcome import refuse_files, report_directory
 from agenteval.run.resolve.saved import configurations_of, resolve_saved
 from agenteval.run.resolve.spec import GateSpec
-from agenteval.run.resolve.written import Input, check_inputs_stay, rendered_files
+from agenteval.run.resolve.written import Input, check_inputs_stay, problem_of_another_run, rendered_files
 from agenteval.run.settings import Settings
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
@@ -139,9 +141,22 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
         sys.stdout.writelines([text] if isinstance(text, str) else text)
         return 0
     check_inputs_stay([output], [_results_file(path), *spec.inputs])
+    refuse_files(output.parent)
+    _check_is_file(output)
     make_directory(output.parent)
     write_file(output.parent, output.name, text)
     return 0
+
+
+def _check_is_file(output: Path) -> None:
+    """Check that what a report replaces is a file.
+
+    Raises:
+        ConfigError: it is a directory, a link or a device.
+    """
+    if os.path.lexists(output) and not stat.S_ISREG(mode := output.lstat().st_mode):
+        message = f"it is {kind_of(mode)}, not a regular file; name another file with -o"
+        raise ConfigError(Problem(message, file=str(output), kind=Kind.OPTION))
 
 
 def _results_file(path: Path) -> Input:
@@ -158,8 +173,7 @@ def _check_same_run(results: Results, directory: Path) -> None:
         return
     other = read_results(directory)
     if other.run.id != results.run.id:
-        message = "this directory contains the results of another run; name another directory with --out"
-        raise ConfigError(Problem(message, file=str(directory), kind=Kind.OPTION))
+        raise ConfigError(problem_of_another_run(directory))
 
 
 def _saved_report(results: Results, spec: GateSpec) -> Report:

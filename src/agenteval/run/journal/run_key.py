@@ -5,31 +5,23 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
+from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
 from agenteval.core.version import __version__
-from agenteval.results.store import RESULTS_FILE
+from agenteval.run.programs import files_of_agent, files_of_metric
 from agenteval.suite.agent_kinds import REPLAY
-from agenteval.suite.holodeck_project import HolodeckProject
-from agenteval.suite.model_agent import KIND as MODEL_AGENT
-from agenteval.suite.model_agent import model_agent_of
 
 if TYPE_CHECKING:
     from agenteval.core.text.redact import Redactor
     from agenteval.run.plan import Plan, PlannedCase
     from agenteval.suite.model import AgentSpec, MetricConfig, Suite
-    from agenteval.suite.model_tools import Tool
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
-_IN_FILE = re.compile(r"(.+\.py):[^\W\d][\w.]*")
-_IN_MODULE = re.compile(r"([^\W\d][\w.]*):[^\W\d][\w.]*")
 # Positions of definitions in files, and directories, do not change a run.
 _PLACES = frozenset({"where", "line", "directory"})
 # A program that an agent starts is hashed up to this size, in bytes.
@@ -150,77 +142,13 @@ class _SuiteKey:
 
 def _metric(metric: MetricConfig) -> list[Any]:
     """Return a metric with the hashes of the code that its options name."""
-    code = [_code(metric.where.directory, value) for value in metric.options.values() if isinstance(value, str)]
-    return [metric, code]
+    return [metric, [_file(path) for path in files_of_metric(metric)]]
 
 
 def _program(spec: AgentSpec) -> list[str]:
     """Return the hashes of the files that an agent's definition names."""
-    if isinstance(spec.target, tuple):
-        return _command(spec.directory, spec.target)
-    if spec.kind == REPLAY:
-        return _recording(Path(spec.target))
-    if spec.kind == MODEL_AGENT:
-        return [digest for tool in model_agent_of(spec).tools for digest in _tool(spec.directory, tool)]
-    described = spec.options.get("agent")
-    if isinstance(described, HolodeckProject):
-        return list(_project(described))
-    return _code(spec.directory, spec.target)
-
-
-def _project(project: HolodeckProject) -> Iterator[str]:
-    """Yield the hashes of the files that HoloDeck reads for an agent: its prompt, its tools and its documents."""
-    tools = project.agent.get("tools") or []
-    keys = ("file", "source", "env_file")
-    named = [project.agent.get("instructions"), *tools]
-    for entry in named:
-        for key in keys:
-            if isinstance(entry, dict) and isinstance(entry.get(key), str):
-                path = Path(project.directory, entry[key])
-                files = sorted(Path(folder, name) for folder, _, names in below(path) for name in names)
-                yield from map(_file, files if path.is_dir() else [path])
-
-
-def _command(directory: str, command: Sequence[str]) -> list[str]:
-    """Return the hashes of the files that are arguments of a command, and of the modules that Python runs by it."""
-    modules = (name for option, name in pairwise(command) if option == "-m")
-    files = [_file(Path(directory, part)) for part in command]
-    return [*files, *(digest for name in modules for digest in _module(directory, name))]
-
-
-def _tool(directory: str, tool: Tool) -> list[str]:
-    """Return the hashes of the files that a tool of a model agent runs."""
-    # Imported here: few agents have tools.
-    from agenteval.suite.model_tools import FunctionTool, McpServer
-
-    if isinstance(tool, FunctionTool):
-        return [_file(Path(tool.file))]
-    return _command(directory, tool.command) if isinstance(tool, McpServer) else []
-
-
-def _recording(path: Path) -> list[str]:
-    """Return the hash of a recording: of a file, or of the files that are read of a folder."""
-    if not path.is_dir():
-        return [_file(path, LARGEST_RECORDING)]
-    from agenteval.results.importers.detect import FILES_IN_FOLDER
-
-    return [_file(path / name, LARGEST_RECORDING) for name in (RESULTS_FILE, *FILES_IN_FOLDER)]
-
-
-def _code(directory: str, reference: str) -> list[str]:
-    """Return the hashes of the Python files that ``path.py:name`` or ``module:name`` names in a directory."""
-    in_file = _IN_FILE.fullmatch(reference)
-    if in_file is not None:
-        return [_file(Path(directory, in_file[1]))]
-    in_module = _IN_MODULE.fullmatch(reference)
-    return [] if in_module is None else _module(directory, in_module[1])
-
-
-def _module(directory: str, name: str) -> list[str]:
-    """Return the hashes of the files that a Python module may consist of, in a directory and its ``src``."""
-    path = Path(*name.split("."))
-    files = (path.with_name(f"{path.name}.py"), path / "__init__.py", path / "__main__.py")
-    return [_file(Path(directory, folder, file)) for folder in ("", "src") for file in files]
+    largest = LARGEST_RECORDING if spec.kind == REPLAY else _LARGEST_PROGRAM
+    return [_file(path, largest) for path in files_of_agent(spec)]
 
 
 def _file(path: Path, largest: int = _LARGEST_PROGRAM) -> str:

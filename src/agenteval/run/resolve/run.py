@@ -57,7 +57,10 @@ from agenteval.run.resolve.traces import traces_to_score
 from agenteval.run.resolve.written import (
     Input,
     definitions_of,
+    extended_inputs,
     files_of_run,
+    judgement_files,
+    programs_of,
     recordings_of,
     replaced_inputs,
     templates_of,
@@ -67,7 +70,7 @@ from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
 from agenteval.suite.agent_kinds import REPLAY
 from agenteval.suite.masking import masked_suite
-from agenteval.suite.model import AgentSpec, Suite
+from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 if TYPE_CHECKING:
     from agenteval.run.shard import Shard
@@ -106,6 +109,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     published = None if context.published == settings.out else context.published
     for out in filter(None, (settings.out, published)):
         problems += replaced_inputs(files_of_run(out / RESULTS_FILE), _inputs(found, cases))
+    problems += extended_inputs(judgement_files(_metrics(found)), _inputs(found, cases))
     if problems:
         raise _error(problems, found)
     # The cases of recorded traces are unknown until the traces are read.
@@ -290,7 +294,15 @@ def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Input]:
     yield from templates_of(found.presentation)
     reports = (suite.evaluation.report for suite in found.suites if suite.evaluation is not None)
     yield from (("template", Path(report.template)) for report in reports if report and report.template is not None)
+    yield from programs_of({id(item.agent): item.agent for item in cases}.values(), _metrics(found))
     yield from definitions_of(found.opened)
+
+
+def _metrics(found: _Found) -> Collection[MetricConfig]:
+    """Return the metrics of all suites, each once."""
+    used = (metric for suite in found.suites for case in suite.cases for metric in case.all_metrics)
+    of_traces = (metric for suite in found.suites for metric in suite.metrics)
+    return {id(metric): metric for metric in (*of_traces, *used)}.values()
 
 
 def _with_defaults(suite: Suite, config: Config | None, settings: Settings) -> Suite:

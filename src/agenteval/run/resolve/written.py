@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.paths import display_path, real_path
@@ -12,8 +13,12 @@ from agenteval.report.presentation import Presentation
 from agenteval.report.registry import ANALYSES, FILES
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.journal.journal import CONFIRMATION_FILE, JOURNAL_FILE
+from agenteval.run.programs import files_of_agent, files_of_metric
 from agenteval.run.resolve.presentation import template_texts
 from agenteval.suite.files import exists, is_file
+
+if TYPE_CHECKING:
+    from agenteval.suite.model import AgentSpec, MetricConfig
 
 #: The kind of a file for messages, and its path, which may be of a folder or missing.
 Input = tuple[str, Path]
@@ -82,6 +87,22 @@ def traces_of(paths: Iterable[Path]) -> Iterator[Input]:
             yield "recording", find_traces(path)
 
 
+def programs_of(agents: Iterable[AgentSpec], metrics: Iterable[MetricConfig]) -> Iterator[Input]:
+    """Yield the programs and Python files that agents and metrics name as inputs; see ``replaced_inputs``."""
+    for agent in agents:
+        yield from (("program", path) for path in files_of_agent(agent))
+    for metric in metrics:
+        yield from (("program", path) for path in files_of_metric(metric))
+
+
+def judgement_files(metrics: Iterable[MetricConfig]) -> Iterator[Path]:
+    """Yield the files to which judges append what they said."""
+    for metric in metrics:
+        limits = metric.judge_limits
+        if limits is not None and limits.cache:
+            yield Path(metric.where.directory, limits.cache)
+
+
 def replaced_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Problem]:
     """Yield a problem for each input that would be lost.
 
@@ -89,13 +110,34 @@ def replaced_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterato
         written: the files that the command writes.
         inputs: what the command reads.
     """
+    for kind, path in _lost(written, inputs):
+        message = f"a report would take the place of this {kind}; write the reports to another directory"
+        yield Problem(message, file=display_path(path), kind=Kind.OPTION)
+
+
+def extended_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Problem]:
+    """Yield a problem for each input to which judgements would be appended; arguments as for ``replaced_inputs``."""
+    for kind, path in _lost(written, inputs):
+        message = f"judgements would be appended to this {kind}; name another file in limits.cache"
+        yield Problem(message, file=display_path(path), kind=Kind.VALUE)
+
+
+def _lost(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Input]:
+    """Yield the inputs that are among the written files."""
     lost = {real_path(path) for path in written}
+    if not lost:
+        return
     for kind, path in inputs:
         if (real := real_path(path)) in lost and exists(path):
             # It may be an input in two ways.
             lost.remove(real)
-            message = f"a report would take the place of this {kind}; write the reports to another directory"
-            yield Problem(message, file=display_path(path), kind=Kind.OPTION)
+            yield kind, path
+
+
+def problem_of_another_run(directory: Path) -> Problem:
+    """Return the problem that the results of another run and the reports of this one would be side by side."""
+    message = "this directory contains the results of another run; name another directory with --out"
+    return Problem(message, file=str(directory), kind=Kind.OPTION)
 
 
 def check_inputs_stay(written: Iterable[Path], inputs: Iterable[Input]) -> None:
