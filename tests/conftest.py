@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers as hypothesis_providers
-from tests.command import share_server
 
 # Tests replace an agent within a second. If its size stays the same too, Python takes the bytecode of the old one.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -50,6 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
     """Let the workers share one command server, and write bytecode, or each of them compiles all in every run."""
+    # Imported here: it keeps the variables that processes read at their start, and one of them is set above.
+    from tests.command import share_server
+
     share_server()
     if not sys.dont_write_bytecode:
         del os.environ["PYTHONDONTWRITEBYTECODE"]

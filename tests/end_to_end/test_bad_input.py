@@ -367,6 +367,15 @@ CONFIG = {
     "number-out-of-range": config(
         "agenteval.yaml:1: gate.tolerance: must be less than or equal to 1 <- gate: {tolerance: 5}\n"
     ),
+    "too-often": config(
+        "agenteval.yaml:1: iterations: must be less than or equal to 1000000 <- iterations: 99999999999999999999999\n"
+    ),
+    "too-many-at-once": config(
+        "agenteval.yaml:1: concurrency: must be less than or equal to 1000000 <- concurrency: 1000001\n"
+    ),
+    "more-than-the-system-has": config(
+        "agenteval.yaml:1: limits.cpu_s: must be less than or equal to 1000000000 <- limits: {cpu_s: 9999999999}\n"
+    ),
     "zero": config("agenteval.yaml:1: iterations: must be greater than <- iterations: 0\n"),
     "agents-are-a-list": config("agenteval.yaml:1: agents: must be a mapping <- agents: [{command: [cat]}]\n"),
     "bad-agent": config(
@@ -522,6 +531,9 @@ def test_in_the_options(mistake: Mistake, folder: Path, command: Command) -> Non
         (["run", "--iterations", "0"], "--iterations: '0' is not a whole number above 0"),
         (["run", "--iterations", "many"], "--iterations: 'many' is not a whole number above 0"),
         (["run", "--concurrency", "-1"], "--concurrency: '-1' is not a whole number above 0"),
+        (["run", "--iterations", "1000001"], "--iterations: '1000001' is more than 1,000,000"),
+        (["run", "--runs", "9" * 30], f"--runs: '{'9' * 30}' is more than 1,000,000"),
+        (["run", "--concurrency", "9" * 30], f"--concurrency: '{'9' * 30}' is more than 1,000,000"),
         (["run", "--baseline"], "--baseline: expected one argument"),
         (["run", "--iteration", "3"], "unknown option '--iteration'; did you mean '--iterations'?"),
         (["run", "agent.yaml", "--quite"], "unknown option '--quite'; did you mean '--quiet'?"),
@@ -869,7 +881,8 @@ def test_judgements_are_appended_to_no_file_that_is_read(
     judge = "  - {name: j, type: llm_judge, model: m, prompt_template: 'Rate {output}', parser: first_number_1_10}\n"
     suite = suite.replace("evaluators:\n", f"evaluators:\n{judge}") + "limits: {cache: %s}\n"
     (folder / "agenteval.yaml").write_text("gate: {max_error_rate: 0.5}\n", encoding="utf-8")
-    for cache in ("../traces/per_trace.jsonl", "evaluation.yaml", "../agenteval.yaml"):
+    caches = ("../traces/per_trace.jsonl", "evaluation.yaml", "../agenteval.yaml", "../out/journal.jsonl")
+    for cache in caches:
         (folder / "configs" / "evaluation.yaml").write_text(suite % cache, encoding="utf-8")
         ended = command("run", "configs/evaluation.yaml", "--traces", "traces", "--out", "out")
         assert ended.status == 2, (cache, ended.text)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
 from pathlib import Path
+from types import CoroutineType
 from typing import Any
 
 import pytest
 import yaml
+from tests.end_to_end.conftest import Command
 from tests.mistakes import shown
 from tests.support import AGENTEVAL, Ended, agenteval, environment, results_in, said, verdict_of
 
@@ -155,3 +158,21 @@ def test_a_recording_of_traces_is_a_valid_agent(folder: Path) -> None:
         assert (ended.status, "warning" in ended.text) == (0, False), ended.text
         ended = agenteval("run", "evaluation.yaml", "--fail-on", "none", cwd=folder)
         assert (ended.status, results_in(folder).summary.cases) == (0, 12), ended.text
+
+
+def test_no_more_tasks_are_started_than_there_are_traces(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = asyncio.TaskGroup.create_task
+    names: list[str] = []
+
+    def create_task(
+        group: asyncio.TaskGroup, coroutine: CoroutineType[Any, Any, Any], **named: Any
+    ) -> asyncio.Task[Any]:
+        names.append(coroutine.cr_code.co_name)
+        return usual(group, coroutine, **named)
+
+    monkeypatch.setattr(asyncio.TaskGroup, "create_task", create_task)
+    ended = command("run", folder / "evaluation.yaml", "--traces", folder / "experiment", "--concurrency", "1000000")
+    assert ended.status == 1, ended.text
+    assert 1 < names.count("_score_recorded") <= 12 + 1

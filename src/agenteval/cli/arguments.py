@@ -136,6 +136,15 @@ def positive(text: str) -> int:
     return number
 
 
+def times(text: str) -> int:
+    """Return how often, or how many at the same time."""
+    number = positive(text)
+    # That of `agenteval.suite.model`, which few commands need.
+    if number > 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than 1,000,000")
+    return number
+
+
 def count(text: str) -> int:
     """Return a whole number."""
     if not (text.isascii() and text.isdigit()):

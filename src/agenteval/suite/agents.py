@@ -28,7 +28,7 @@ from agenteval.core.text.choices import join_choices
 from agenteval.suite.agent_kinds import BY_KEY, KINDS, TOOL_SUFFIX, AgentKind
 from agenteval.suite.command_line import INPUT, takes_input
 from agenteval.suite.http_keys import FOREIGN_KEYS
-from agenteval.suite.model import AgentSpec
+from agenteval.suite.model import AgentSpec, Count
 from agenteval.suite.reply_keys import reply_problem
 from agenteval.suite.request_template import placeholders
 
@@ -42,7 +42,7 @@ class _CommonKeys(BaseModel):
     """Keys of every agent."""
 
     timeout: Duration | None = Field(None, description="time for one turn, in seconds or as in 500ms (60)")
-    concurrency: int | None = Field(None, ge=1, description="conversations with it at once (as many as the run)")
+    concurrency: Count | None = Field(None, description="conversations with it at once (as many as the run)")
     retries: int | None = Field(
         None, ge=0, le=10, description="retries after a transient failure; default: 2 for http, else 0"
     )

@@ -34,7 +34,8 @@ _DEFAULT_RETRIES = {"http": 2, "http_tool": 2}
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
 
 # The constraints hold for suites that programs make; formats report their mistakes with file and line.
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+MOST = 1_000_000
+Count = Annotated[int, Field(ge=1, le=MOST)]
 Seconds = Annotated[float, Field(gt=0)]
 
 Scope = Literal["suite", "case", "turn", "config"]

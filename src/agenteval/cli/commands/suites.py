@@ -18,8 +18,8 @@ from agenteval.cli.arguments import (
     fail_on,
     not_empty,
     path,
-    positive,
     seconds,
+    times,
 )
 from agenteval.cli.commands.github import add_github_options, github_options
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
@@ -62,15 +62,15 @@ def _add_run(commands: Any) -> None:
         default="agenteval-report",
         help="directory for reports; default: %(default)s",
     )
-    option("--iterations", metavar="N", type=positive, help="number of times each case runs")
+    option("--iterations", metavar="N", type=times, help="number of times each case runs")
     option(
         "--runs",
         metavar="N",
-        type=positive,
+        type=times,
         default=1,
         help="number of runs, each with the one before it as its baseline; together they are a baseline; default: 1",
     )
-    option("--concurrency", metavar="N", type=positive, help="cases that run at the same time")
+    option("--concurrency", metavar="N", type=times, help="cases that run at the same time")
     option(
         "--shard",
         metavar="I/N",

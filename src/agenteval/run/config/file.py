@@ -34,7 +34,7 @@ from agenteval.run.config.models import ModelEntry, read_model
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import AgentEntry, read_agent, read_tool
 from agenteval.suite.evaluation import Criteria, ToolCheck
-from agenteval.suite.model import AgentSpec
+from agenteval.suite.model import AgentSpec, Count
 
 _CREDENTIALS = (
     "judge.api_key",
@@ -44,6 +44,9 @@ _CREDENTIALS = (
     *(f"{section}.*.{key}" for section in ("agents", "tools") for key in AGENT_CREDENTIALS),
 )
 
+
+# The system has no larger limits of processes.
+_MOST = 1_000_000_000
 
 #: The keys that concern the run as a whole; the others concern the suites of a configuration.
 RUN_KEYS = ("gate", "llm", "concurrency", "time_limit", "templates", "reports", "max_answer_bytes")
@@ -61,7 +64,7 @@ class LlmEntry(BaseModel):
     max_cost_usd: float | None = Field(None, ge=0, description="limit of the cost of a run in US dollars")
     cache: bool | str = Field(True, description="store replies to judges on disk; a text is the directory")
     cache_agents: bool = Field(False, description="let the cache also answer model agents")
-    concurrency: int = Field(16, ge=1, description="calls at the same time, per provider")
+    concurrency: Count = Field(16, description="calls at the same time, per provider")
     requests_per_minute: int | None = Field(None, ge=1, description="limit of requests per minute, per provider")
     retries: int = Field(3, ge=0, le=10, description="retries after a transient failure")
     backoff: float = Field(2.0, ge=0, description="seconds before the first retry; doubles with each retry")
@@ -92,9 +95,9 @@ class LimitsEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    memory_mb: int | None = Field(None, ge=16, description="limit of data in memory, in MB (10^6 bytes)")
+    memory_mb: int | None = Field(None, ge=16, le=_MOST, description="limit of data in memory, in MB (10^6 bytes)")
     cpu_s: int | None = Field(
-        None, ge=1, description="limit of processor time in seconds; a worker has it for all its calls"
+        None, ge=1, le=_MOST, description="limit of processor time in seconds; a worker has it for all its calls"
     )
 
 
@@ -129,9 +132,9 @@ class ConfigFile(BaseModel):
         default_factory=dict,
         description="tag → names or ids of its cases, besides tags in suites; * matches any text",
     )
-    iterations: int | None = Field(None, ge=1, description="number of times each case runs; default: 1")
-    concurrency: int | None = Field(
-        None, ge=1, description=f"cases that run at the same time; default: {DEFAULT_CONCURRENCY}"
+    iterations: Count | None = Field(None, description="number of times each case runs; default: 1")
+    concurrency: Count | None = Field(
+        None, description=f"cases that run at the same time; default: {DEFAULT_CONCURRENCY}"
     )
     case_timeout: Duration | None = Field(
         None, description="time limit for all turns of a case in one iteration, in seconds"

@@ -63,6 +63,7 @@ from agenteval.run.resolve.written import (
     programs_of,
     recordings_of,
     replaced_inputs,
+    reports_with_judgements,
     templates_of,
     traces_of,
 )
@@ -107,9 +108,11 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     problems += unusable_suites(suites)
     # Where user code runs as the same user, reports are written to the published directory itself.
     published = None if context.published == settings.out else context.published
+    judgements = list(judgement_files(_metrics(found)))
     for out in filter(None, (settings.out, published)):
         problems += replaced_inputs(files_of_run(out / RESULTS_FILE), _inputs(found, cases))
-    problems += extended_inputs(judgement_files(_metrics(found)), _inputs(found, cases))
+        problems += reports_with_judgements(judgements, files_of_run(out / RESULTS_FILE))
+    problems += extended_inputs(judgements, _inputs(found, cases))
     if problems:
         raise _error(problems, found)
     # The cases of recorded traces are unknown until the traces are read.

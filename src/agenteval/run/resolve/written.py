@@ -122,6 +122,15 @@ def extended_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterato
         yield Problem(message, file=display_path(path), kind=Kind.VALUE)
 
 
+def reports_with_judgements(judgements: Iterable[Path], reports: Iterable[Path]) -> Iterator[Problem]:
+    """Yield a problem for each file of a run to which judgements would be appended."""
+    names = {real_path(path) for path in judgements}
+    for path in reports:
+        if names and real_path(path) in names:
+            message = "judgements would be appended to this report; name another file in limits.cache"
+            yield Problem(message, file=display_path(path), kind=Kind.VALUE)
+
+
 def _lost(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Input]:
     """Yield the inputs that are among the written files."""
     lost = {real_path(path) for path in written}

@@ -134,8 +134,7 @@ class _Scheduler:
                 job = self._nothing_left.popleft()
                 self._begun[job.case.id] = job
                 await self._finish(job, job.done)
-            for _ in range(self._limits.concurrency):
-                group.create_task(self._score_recorded())
+            group.create_task(self._score_recorded(group, self._limits.concurrency - 1))
             for lane in self._lanes.values():
                 queue = self._queue(lane)
                 for _ in range(min(self._limits.concurrency, lane.iterations)):
@@ -200,9 +199,13 @@ class _Scheduler:
         finally:
             self._progress.ended(step)
 
-    async def _score_recorded(self) -> None:
-        """Score recorded answers one after the other; no agent is called."""
+    async def _score_recorded(self, group: asyncio.TaskGroup, further: int) -> None:
+        """Score recorded answers one after the other, beside as many further tasks; no agent is called."""
         for job in self._recorded:
+            # A task for which no answer is left is not started.
+            if further:
+                group.create_task(self._score_recorded(group, further - 1))
+                further = 0
             if job.recorded is None:
                 continue
             self._begun[job.case.id] = job

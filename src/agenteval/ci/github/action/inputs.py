@@ -21,6 +21,7 @@ from agenteval.core.renamed import RENAMED
 from agenteval.core.text.choices import choices
 from agenteval.run.settings import Settings
 from agenteval.run.shard import Shard
+from agenteval.suite.model import MOST
 
 Mode = Literal["run", "gate", "publish"]
 #: Who accepts the results of a fork's job: a label of the pull request, or the reviewers of the job's environment.
@@ -173,9 +174,9 @@ class _Reader:
             baseline_branch=self._text("baseline-branch").removeprefix("refs/heads/"),
             on_missing_baseline=self._choice("on-missing-baseline"),
             fail_on=self._fail_on(),
-            iterations=self._whole_number("iterations"),
-            runs=self._whole_number("runs") or 1,
-            concurrency=self._whole_number("concurrency"),
+            iterations=self._times("iterations"),
+            runs=self._times("runs") or 1,
+            concurrency=self._times("concurrency"),
             filter=self._text("filter"),
             shard=self._shard(),
             max_llm_calls=self._whole_number("max-llm-calls", least=0),
@@ -246,6 +247,13 @@ class _Reader:
             return int(text)
         self._wrong(name, f"{text!r} is not a whole number from {least}")
         return None
+
+    def _times(self, name: str) -> int | None:
+        """Return how often, or how many at the same time."""
+        number = self._whole_number(name)
+        if number is not None and number > MOST:
+            self._wrong(name, f"{number:,} is more than {MOST:,}")
+        return number
 
     def _amount(self, name: str) -> float | None:
         text = self._text(name)

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from agenteval.suite.model import Count
+
 EvalType = Literal["accuracy", "performance", "semantic", "safety", "consistency", "llm", "custom"]
 
 
@@ -78,7 +80,7 @@ class EvalEntry(_Open):
     description: str
     type: EvalType
     targets: TargetsEntry
-    iterations: int = Field(1, ge=1)
+    iterations: Count = 1
     template: str | None = None
     consistency: ConsistencyEntry | None = None
     llm: LlmEntry | None = None

@@ -21,6 +21,7 @@ from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.text.choices import did_you_mean
 from agenteval.suite.formats.fluxloop.runner import RunnerEntry
 from agenteval.suite.formats.fluxloop.schema import Whole
+from agenteval.suite.model import MOST
 
 CONFIGS = "configs"
 _SECTIONS = ("project.yaml", "input.yaml", "simulation.yaml")
@@ -81,7 +82,7 @@ class ProjectEntry(BaseModel):
 
     name: str | None = None
     iterations: Whole | None = Field(None, ge=1, le=1000)
-    parallel_runs: Whole | None = Field(None, ge=1)
+    parallel_runs: Whole | None = Field(None, ge=1, le=MOST)
     personas: list[PersonaEntry] | None = None
     base_inputs: list[Any] | None = None
     inputs_file: str | None = None

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from agenteval.core.text.pattern import pattern_problem
+from agenteval.suite.model import Count
 from agenteval.suite.response_path import check_response_path
 
 LEGACY_METRICS = ("groundedness", "relevance", "coherence", "fluency", "similarity", "safety")
@@ -315,7 +316,7 @@ class Execution(BaseModel):
     """``execution``: keys that affect a run here; other keys of HoloDeck are ignored."""
 
     llm_timeout: float | None = Field(None, gt=0)
-    parallel_test_cases: int | None = Field(None, ge=1)
+    parallel_test_cases: Count | None = Field(None)
     file_timeout: float | None = Field(None, gt=0)
     download_timeout: float | None = Field(None, gt=0)
     cache_enabled: bool | None = None
