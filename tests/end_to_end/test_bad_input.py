@@ -872,6 +872,14 @@ def test_no_program_of_an_agent_is_replaced_by_a_report(folder: Path, command: C
     assert command("run", "agent.yaml", "--out", "out").status == 0
 
 
+@pytest.mark.parametrize("word", [r'"a\0b"', "x" * 5000, "..", '""'])
+def test_a_word_of_a_command_need_not_be_a_path(folder: Path, command: Command, word: str) -> None:
+    (folder / "agent.yaml").write_text(GOOD.replace("[cat]", f"[echo, {word}]"), encoding="utf-8")
+    ended = command("run", "agent.yaml")
+    assert "internal error" not in ended.text
+    assert (ended.status, "could not be run" in ended.out) in [(1, False), (3, True)]
+
+
 def test_judgements_are_appended_to_no_file_that_is_read(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

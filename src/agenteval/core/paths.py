@@ -37,7 +37,11 @@ def display_path(path: Path) -> str:
 
 def real_path(path: Path) -> Path:
     """Return a path without links; a part that cannot be resolved, such as a loop of links, stays as it is."""
-    return Path(os.path.realpath(path))
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:
+        # It contains a null character, so no file has it.
+        return path
 
 
 def repository_of(directory: Path) -> Path | None:

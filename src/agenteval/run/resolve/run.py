@@ -297,7 +297,8 @@ def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Input]:
     yield from templates_of(found.presentation)
     reports = (suite.evaluation.report for suite in found.suites if suite.evaluation is not None)
     yield from (("template", Path(report.template)) for report in reports if report and report.template is not None)
-    yield from programs_of({id(item.agent): item.agent for item in cases}.values(), _metrics(found))
+    asked = {id(item.agent): item.agent for item in cases if item.agent.kind != REPLAY}
+    yield from programs_of(asked.values(), _metrics(found))
     yield from definitions_of(found.opened)
 
 
