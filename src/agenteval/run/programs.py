@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agenteval.core.files.reading import below
 from agenteval.results.store import RESULTS_FILE
 from agenteval.suite.agent_kinds import REPLAY
+from agenteval.suite.files import is_folder
 from agenteval.suite.holodeck_project import HolodeckProject
 from agenteval.suite.model_agent import KIND as MODEL_AGENT
 from agenteval.suite.model_agent import model_agent_of
@@ -28,7 +29,7 @@ def files_of_agent(spec: AgentSpec) -> Iterator[Path]:
     if isinstance(spec.target, tuple):
         yield from _command(spec.directory, spec.target)
     elif spec.kind == REPLAY:
-        yield from _recording(Path(spec.target))
+        yield from files_of_recording(Path(spec.target))
     elif spec.kind == MODEL_AGENT:
         for tool in model_agent_of(spec).tools:
             yield from _tool(spec.directory, tool)
@@ -77,9 +78,9 @@ def _tool(directory: str, tool: Tool) -> Iterator[Path]:
         yield from _command(directory, tool.command)
 
 
-def _recording(path: Path) -> Iterator[Path]:
-    """Yield a recording: a file, or the files that are read of a folder."""
-    if not path.is_dir():
+def files_of_recording(path: Path) -> Iterator[Path]:
+    """Yield the files that a recording may consist of: a file, or of a folder those of which the first is read."""
+    if not is_folder(path):
         yield path
         return
     from agenteval.results.importers.detect import FILES_IN_FOLDER

@@ -26,6 +26,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def is_folder(path: Path) -> bool:
+    """Return whether a folder exists; false for a path that the system rejects."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def exists(path: Path) -> bool:
     """Return whether a file or folder exists; false for a path that the system rejects."""
     try:

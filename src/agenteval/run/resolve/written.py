@@ -13,7 +13,7 @@ from agenteval.report.presentation import Presentation
 from agenteval.report.registry import ANALYSES, FILES
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.journal.journal import CONFIRMATION_FILE, JOURNAL_FILE
-from agenteval.run.programs import files_of_agent, files_of_metric
+from agenteval.run.programs import files_of_agent, files_of_metric, files_of_recording
 from agenteval.run.resolve.presentation import template_texts
 from agenteval.suite.files import exists, is_file
 
@@ -66,20 +66,13 @@ def definitions_of(opened: Iterable[Path]) -> Iterator[Input]:
 def recordings_of(paths: Iterable[Path]) -> Iterator[Input]:
     """Yield recorded answers as inputs, of a folder the file that is read; see ``replaced_inputs``."""
     for path in paths:
-        yield "recording", path if is_file(path) else _recording_in(path)
-
-
-def _recording_in(folder: Path) -> Path:
-    # Imported here, as below: few runs read recordings of folders.
-    from agenteval.results.importers.detect import FILES_IN_FOLDER
-
-    files = (folder / name for name in (RESULTS_FILE, *FILES_IN_FOLDER))
-    return next(filter(is_file, files), folder)
+        yield "recording", next(filter(is_file, files_of_recording(path)), path)
 
 
 def traces_of(paths: Iterable[Path]) -> Iterator[Input]:
     """Yield recorded traces as inputs, of a folder the file that is read; see ``replaced_inputs``."""
     for path in paths:
+        # Imported here: few runs read traces.
         from agenteval.agents.replay.trace_files import find_traces
 
         # Another part reports those that are missing or cannot be read.
