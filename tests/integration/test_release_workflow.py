@@ -21,7 +21,7 @@ DIGEST = "0123456789abcdef" * 4
 IMAGE = f"ghcr.io/org/agenteval-action@sha256:{DIGEST}"
 JOBS: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))["jobs"]
 _LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv*", "node_modules", "__pycache__", ".*_cache", "dist", "tests", "docs"
+    ".git", ".venv*", ".peers", "node_modules", "__pycache__", ".*_cache", "dist", "tests", "docs"
 )
 
 # In place of GitHub: knows the releases by their files.
