@@ -6,7 +6,7 @@ import atexit
 import functools
 import json
 import os
-import signal
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,22 +15,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests import command_server
+from tests import command_client, command_server
+from tests.command_client import read_at_start
 
 # Where the server of the whole test run listens.
 _ADDRESS = "PYTEST_COMMAND_SERVER"
-# The copy of a process has what the copied process read from these at its start.
-_READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ", "MALLOC_")
 
 
 def can_copy(environment: Mapping[str, str]) -> bool:
     """Return whether the copy of a process is as good as a new process with this environment."""
-    return read_at_start(environment) == _STARTED_WITH
-
-
-def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that Python and the C library read when a process starts."""
-    return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
+    added = environment.get("PYTHONPATH", "").split(os.pathsep)
+    at_start = any(Path(folder, "sitecustomize.py").exists() for folder in added if folder)
+    return read_at_start(environment) == _STARTED_WITH and not at_start
 
 
 def run_copy(
@@ -49,28 +45,38 @@ def run_copy(
         "directory": str(directory),
         "environment": dict(environment),
     }
-    with socket.socket(socket.AF_UNIX) as asked, ThreadPoolExecutor(2) as readers:
+    with ThreadPoolExecutor(2) as readers, socket.socket(socket.AF_UNIX) as asked:
         asked.connect(_server())
         socket.send_fds(asked, [b"\n"], [nothing, out_end, err_end])
         for end in (nothing, out_end, err_end):
             os.close(end)
         texts = [readers.submit(_read, end) for end in (out, err)]
-        asked.sendall(json.dumps(command).encode())
-        asked.shutdown(socket.SHUT_WR)
+        asked.sendall(json.dumps(command).encode() + b"\n")
         with asked.makefile("r") as said:
-            process = int(said.readline())
-            try:
-                asked.settimeout(patience_s)
-                status = int(said.readline())
-                return status, texts[0].result(patience_s), texts[1].result(patience_s)
-            except TimeoutError:
-                os.kill(process, signal.SIGKILL)
-                raise
+            said.readline()
+            # The server kills the copy if this ends before it.
+            asked.settimeout(patience_s)
+            status = int(said.readline())
+        return status, texts[0].result(patience_s), texts[1].result(patience_s)
 
 
 def _read(end: int) -> str:
     with os.fdopen(end, encoding="utf-8", errors="surrogateescape") as stream:
         return stream.read()
+
+
+def copying_program(program: Path) -> Path:
+    """Return a program of the same name that runs in such a copy, for shells, and for tests that send signals."""
+    place = Path(tempfile.mkdtemp(prefix="agenteval-tests-"), program.name)
+    atexit.register(shutil.rmtree, place.parent, ignore_errors=True)
+    client = Path(command_client.__file__)
+    arguments = [str(client), _server(), json.dumps(_STARTED_WITH), str(program)]
+    place.write_text(
+        f"#!{sys.executable} -IS\nimport sys\nsys.argv[:1] = {arguments}\n" + client.read_text(encoding="utf-8"),
+        encoding="utf-8",
+    )
+    place.chmod(0o755)
+    return place
 
 
 _STARTED_WITH = read_at_start(os.environ)

@@ -1,9 +1,9 @@
 """A program that runs agenteval's command in copies of itself, which need not import agenteval again.
 
 It listens at the Unix socket with the number of its argument. Each connection is a request: first the three standard
-streams, then the program, its arguments, directory and environment, as JSON to its end. The replies are two lines:
-the process id, then the exit status as ``subprocess`` has it. It imports agenteval at the first request, and ends
-when its standard input does.
+streams, then the program, its arguments, directory and environment, as one line of JSON. The replies are two lines:
+the process id, then the exit status as ``subprocess`` has it. Who closes the connection before kills the copy. It
+imports agenteval at the first request, and ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -58,25 +58,30 @@ def _next_command(requests: socket.socket) -> dict[str, Any] | None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(ended_end.fileno())
     while True:
-        ready, _, _ = select.select([requests, ended, sys.stdin], [], [])
+        ready, _, _ = select.select([requests, ended, sys.stdin, *running.values()], [], [])
         if sys.stdin in ready:
             return None
         if ended in ready:
             ended.recv(4096)
             _tell_ended(running)
+        _kill_left(running, ready)
         if requests not in ready:
             continue
         if not gc.get_freeze_count():
             _import_most()
         asked, _ = requests.accept()
         _, streams, _, _ = socket.recv_fds(asked, 1, 3)
+        with asked.makefile("rb") as line:
+            command: dict[str, Any] = json.loads(line.readline())
         copy = os.fork()
         if copy == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for other in (requests, ended, ended_end, *running.values()):
                 other.close()
-            return _in_copy(asked, streams)
+            asked.close()
+            _use(streams)
+            return command
         for stream in streams:
             os.close(stream)
         running[copy] = asked
@@ -90,8 +95,16 @@ def _tell_ended(running: dict[int, socket.socket]) -> None:
             copy, status = os.waitpid(-1, os.WNOHANG)
             if not copy:
                 return
-            with running.pop(copy) as asked:
-                _tell(asked, os.waitstatus_to_exitcode(status))
+            if copy in running:
+                with running.pop(copy) as asked:
+                    _tell(asked, os.waitstatus_to_exitcode(status))
+
+
+def _kill_left(running: dict[int, socket.socket], ready: list[Any]) -> None:
+    """Kill the copies whose connections were closed: nobody waits for them."""
+    for copy in [copy for copy, asked in running.items() if asked in ready]:
+        os.kill(copy, signal.SIGKILL)
+        running.pop(copy).close()
 
 
 def _tell(asked: socket.socket, number: int) -> None:
@@ -99,14 +112,11 @@ def _tell(asked: socket.socket, number: int) -> None:
         asked.sendall(b"%d\n" % number)
 
 
-def _in_copy(asked: socket.socket, streams: list[int]) -> dict[str, Any]:
-    """Return the command; its streams become those of this copy."""
-    with asked, asked.makefile("rb") as file:
-        command: dict[str, Any] = json.load(file)
+def _use(streams: list[int]) -> None:
+    """Make the streams of a request the standard streams of this copy."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    return command
 
 
 def main() -> None:
@@ -119,7 +129,8 @@ def main() -> None:
     os.chdir(command["directory"])
     program = command["program"]
     sys.argv = [program, *command["arguments"]]
-    sys.path[0] = str(Path(program).parent)
+    added = [str(Path(folder).absolute()) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    sys.path[:] = [str(Path(program).parent), *dict.fromkeys([*added, *sys.path[1:]])]
     try:
         runpy.run_path(program, run_name="__main__")
     except SystemExit as end:

@@ -16,10 +16,11 @@ GIT_NAMES = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Real git, without anything of the machine's configuration."""
+    """Real git, without anything of the machine's configuration, and without its maintenance after commits."""
     own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **GIT_NAMES}
+    options = ("protocol.file.allow=always", "safe.directory=*", "gc.auto=0", "maintenance.auto=false")
     done = subprocess.run(
-        ["git", "-c", "protocol.file.allow=always", "-c", "safe.directory=*", *arguments],
+        ["git", *(part for option in options for part in ("-c", option)), *arguments],
         cwd=folder,
         env=os.environ | own,
         capture_output=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import re
@@ -23,7 +24,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.command import can_copy, run_copy
+from tests.command import can_copy, copying_program, run_copy
 
 from agenteval.agents.base import Agent, Reply, Request
 from agenteval.agents.registry import build_agent
@@ -310,6 +311,19 @@ def agenteval(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None =
     if not can_copy(variables):
         return run_to_end([str(AGENTEVAL), *given], cwd, variables)
     return Ended(*run_copy(str(AGENTEVAL), given, cwd, variables, PATIENCE_S))
+
+
+@functools.cache
+def copied_agenteval() -> str:
+    """Return the installed command as a program that need not import agenteval again."""
+    return str(copying_program(AGENTEVAL))
+
+
+def copied_program(code: str, *arguments: str, cwd: Path) -> Ended:
+    """Run Python code that uses agenteval, as the file ``program.py`` of a directory, in a process of its own."""
+    program = cwd / "program.py"
+    program.write_text(code, encoding="utf-8")
+    return Ended(*run_copy(str(program), arguments, cwd, environment(), PATIENCE_S))
 
 
 def run_to_end(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Ended:

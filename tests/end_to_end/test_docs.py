@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.documentation import Block, as_workflow, blocks, inputs_of, kind_of, known_inputs
 from tests.git_server import GIT_NAMES, commit, git
-from tests.support import AGENTEVAL, PATIENCE_S, ROOT, environment
+from tests.support import AGENTEVAL, PATIENCE_S, ROOT, copied_agenteval, environment
 
 from agenteval.ci.github.api.connection import WITHOUT
 from agenteval.cli import main as cli
@@ -256,7 +256,8 @@ def test_what_can_be_run_does_what_it_says(block: Block, tmp_path: Path) -> None
         # Its reader has cloned the repository.
         git(tmp_path, "init", "--quiet")
         commit(tmp_path)
-    env = environment(PATH=f"{AGENTEVAL.parent}:/usr/local/bin:/usr/bin:/bin", **GIT_NAMES)
+    folders = (Path(copied_agenteval()).parent, AGENTEVAL.parent, "/usr/local/bin", "/usr/bin", "/bin")
+    env = environment(PATH=":".join(map(str, folders)), **GIT_NAMES)
 
     ended = []
     for line in lines:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.documentation import Block, blocks
-from tests.support import case, echo_agent, python_program, write_suite
+from tests.support import case, copied_program, echo_agent, write_suite
 
 EXAMPLES = [block for block in blocks("python") if block.page.name == "extending.md"]
 # The tests of an example run as pytest would run them.
@@ -20,13 +20,11 @@ for name, function in list(globals().items()):
 @pytest.mark.parametrize("block", EXAMPLES, ids=str)
 def test_it_runs(block: Block, tmp_path: Path) -> None:
     write_suite(tmp_path, [case("greeting")], agent=echo_agent(tmp_path))
-    program = tmp_path / "example.py"
-    program.write_text(block.text + RUN_TESTS, encoding="utf-8")
 
-    done = python_program(program, cwd=tmp_path)
+    done = copied_program(block.text + RUN_TESTS, cwd=tmp_path)
 
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert bool(done.stdout) == ("print(" in block.text)
+    assert (done.status, done.err) == (0, ""), done.err
+    assert bool(done.out) == ("print(" in block.text)
 
 
 def test_there_are_examples() -> None:

@@ -23,6 +23,7 @@ from tests.support import (
     ROOT,
     Answer,
     agenteval,
+    copied_agenteval,
     environment,
     open_folder,
     results_in,
@@ -81,7 +82,7 @@ def test_it_writes_these_files_and_says_so(suite_format: str, kind: str, tmp_pat
 def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_path: Path) -> None:
     # The first command installs the program. The others are those that it prints, as they stand, in a shell.
     init = f"agenteval init --format {suite_format} --agent {kind}"
-    path = f"{AGENTEVAL.parent}:{os.environ['PATH']}"
+    path = f"{Path(copied_agenteval()).parent}:{os.environ['PATH']}"
 
     def shell(line: str) -> subprocess.CompletedProcess[str]:
         env = environment(PATH=path, **GIT_NAMES)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.mistakes import shown
-from tests.support import AGENTEVAL, Ended, agenteval, environment, results_in, said, verdict_of
+from tests.support import Ended, agenteval, copied_agenteval, environment, results_in, said, verdict_of
 
 SPELLINGS = (("--traces", "{}"), ("--agent", "replay:{}"))
 RULES = [{"check": "output_not_empty"}]
@@ -138,7 +138,7 @@ def test_traces_may_come_from_a_pipe(
     folder: Path, spelling: tuple[str, str], content: str, status: int, message: str
 ) -> None:
     option, form = spelling
-    command = [str(AGENTEVAL), "run", "evaluation.yaml", option, form.format("/dev/stdin")]
+    command = [copied_agenteval(), "run", "evaluation.yaml", option, form.format("/dev/stdin")]
     ended = subprocess.run(
         command, cwd=folder, env=environment(), input=content, capture_output=True, encoding="utf-8", check=False
     )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.mistakes import shown
+from tests.support import Ended, agenteval, environment
 
 _SUITE = """\
 name: greeter
@@ -49,7 +47,7 @@ constant = 7
 """
 _NAMES = ("render", "folder", "taken", "broken", "text", "leave", "constant")
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Ended]
 
 
 @pytest.fixture
@@ -67,27 +65,20 @@ def run(tmp_path: Path) -> Run:
     (project / "agent.yaml").write_text(_SUITE)
     (project / "replies.jsonl").write_text(_REPLIES)
 
-    def command(reports: str, allowed: str) -> subprocess.CompletedProcess[str]:
+    def command(reports: str, allowed: str) -> Ended:
         (project / "agenteval.yaml").write_text(f"iterations: 1\nreports: {reports}\n")
         arguments = ["run", "agent.yaml", "--agent", "replay:replies.jsonl", "--out", "out"]
-        return subprocess.run(
-            [sys.executable, "-m", "agenteval", *arguments],
-            cwd=project,
-            env={**os.environ, "PYTHONPATH": str(site), "AGENTEVAL_PLUGINS": allowed},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return agenteval(*arguments, cwd=project, env=environment(PYTHONPATH=str(site), AGENTEVAL_PLUGINS=allowed))
 
     return command
 
 
 def test_a_reporter_of_another_package_writes_its_file(run: Run, tmp_path: Path) -> None:
     done = run("[acme.render]", "acme.render")
-    assert done.returncode == 1, done.stderr
+    assert done.status == 1, done.err
     content = json.loads((tmp_path / "project" / "out" / "ctrf.json").read_text())
     assert content == {"passed": False, "cases": [["hello", "passed"], ["bye", "failed"]]}
-    assert "warning: acme.render: a note of ctrf" in done.stdout
+    assert "warning: acme.render: a note of ctrf" in done.out
 
 
 @pytest.mark.parametrize(
@@ -113,9 +104,9 @@ def test_a_reporter_that_cannot_run_is_an_error_of_the_configuration(
     run: Run, tmp_path: Path, reports: str, allowed: str, message: str
 ) -> None:
     done = run(reports, allowed)
-    assert done.returncode == 2
-    (mistake,) = shown(done.stderr)
-    assert mistake.says(message), done.stderr
+    assert done.status == 2
+    (mistake,) = shown(done.err)
+    assert mistake.says(message), done.err
     assert mistake.place == "agenteval.yaml:2"
     assert "^ reports[]\n" in mistake.text
     assert not (tmp_path / "project" / "out" / "results.json").exists()
@@ -124,7 +115,7 @@ def test_a_reporter_that_cannot_run_is_an_error_of_the_configuration(
 def test_reporters_that_fail_lose_no_other_report(run: Run, tmp_path: Path) -> None:
     names = ["acme.folder", "acme.taken", "acme.broken", "acme.text", "acme.leave", "acme.render"]
     done = run(f"[{', '.join(names)}]", ",".join(names))
-    assert done.returncode == 3
+    assert done.status == 3
     for line in (
         "reports: acme.folder: '../escaped.json' is not a plain file name; use letters",
         "reports: acme.taken: 'REPORT.html' already exists; choose another name",
@@ -132,8 +123,8 @@ def test_reporters_that_fail_lose_no_other_report(run: Run, tmp_path: Path) -> N
         "reports: acme.text: it yields str instead of ReportFile",
         "reports: acme.leave: SystemExit: 0",
     ):
-        assert any(mistake.says(line) for mistake in shown(done.stderr)), done.stderr
-    assert "Traceback" not in done.stderr
+        assert any(mistake.says(line) for mistake in shown(done.err)), done.err
+    assert "Traceback" not in done.err
     out = tmp_path / "project" / "out"
     assert {"results.json", "junit.xml", "comment.md", "summary.md", "badge.json", "trend.json", "ctrf.json"} <= {
         path.name for path in out.iterdir()

@@ -20,7 +20,6 @@ from tests.end_to_end.conftest import Command
 from tests.git_server import commit, git
 from tests.mistakes import shown
 from tests.support import (
-    AGENTEVAL,
     PATIENCE_S,
     QUICKSTART,
     ROOT,
@@ -28,6 +27,7 @@ from tests.support import (
     Ended,
     agenteval,
     case,
+    copied_agenteval,
     echo_agent,
     environment,
     error_of,
@@ -555,7 +555,7 @@ class TestOutput:
 
     def test_a_terminal_gets_a_bar_and_colours(self, tmp_path: Path) -> None:
         write_suite(tmp_path, [case("a"), case("b", "x")], agent=echo_agent(tmp_path))
-        text = on_a_terminal([str(AGENTEVAL), "run"], tmp_path, environment(TERM="xterm-256color"))
+        text = on_a_terminal([copied_agenteval(), "run"], tmp_path, environment(TERM="xterm-256color"))
         assert " · 2 cases · " in text
         assert "2/2" in text
         assert "\x1b[" in text
@@ -574,7 +574,11 @@ class TestOutput:
     def test_a_reader_that_leaves_early_is_no_crash(self, tmp_path: Path) -> None:
         write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
         with subprocess.Popen(
-            [str(AGENTEVAL), "run"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [copied_agenteval(), "run"],
+            cwd=tmp_path,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         ) as process:
             assert process.stdout is not None
             assert process.stderr is not None

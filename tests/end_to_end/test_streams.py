@@ -10,7 +10,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support import AGENTEVAL, PATIENCE_S, agenteval, case, environment, open_folder, write_suite
+from tests.support import (
+    AGENTEVAL,
+    PATIENCE_S,
+    agenteval,
+    case,
+    copied_agenteval,
+    environment,
+    open_folder,
+    write_suite,
+)
 
 from agenteval.cli.main import command_line
 
@@ -172,7 +181,7 @@ def _ended(
 
 def test_a_reader_may_end_in_the_middle(runs: Path) -> None:
     with subprocess.Popen(
-        [str(AGENTEVAL), "schema", "results"],
+        [copied_agenteval(), "schema", "results"],
         cwd=runs,
         env=environment(),
         stdout=subprocess.PIPE,

@@ -14,7 +14,16 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.integration.gated_suite import CASES, K, Project, names
 from tests.integration.model_server import Answer, ModelServer, RecordedQuestion, says, serving
-from tests.support import AGENTEVAL, PATIENCE_S, case, environment, eventually, verdict_of, write_suite
+from tests.support import (
+    AGENTEVAL,
+    PATIENCE_S,
+    case,
+    copied_agenteval,
+    environment,
+    eventually,
+    verdict_of,
+    write_suite,
+)
 
 from agenteval.results.comparison import Comparison, ConfirmationCost
 from agenteval.results.model import Results
@@ -374,7 +383,7 @@ def test_an_interrupted_confirmation_is_finished_by_a_resumed_run(project: Proje
     options = ("--iterations", str(K), "--baseline", baseline)
     project.log.unlink()
     with subprocess.Popen(
-        [str(AGENTEVAL), "run", "--quiet", *options],
+        [copied_agenteval(), "run", "--quiet", *options],
         cwd=project.folder,
         env=environment(BROKEN=names(0, 8), HANGS="c07"),
         stdout=subprocess.PIPE,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import agenteval, case, python_program, write_suite
+from tests.support import agenteval, case, copied_program, python_program, write_suite
 
 from agenteval.report.registry import FILES
 from agenteval.results.store import RESULTS_FILE
@@ -116,9 +116,9 @@ def ended_runs(directory: Path, tmp_path: Path, numbers: list[int], *arguments: 
             (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / "green").symlink_to(directory / "green")
     asked = json.dumps([STAGES, numbers, ["run", "--quiet", *arguments]])
-    done = python_program("-c", PROGRAM, asked, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    statuses = dict(map(json.loads, done.stdout.splitlines()))
+    done = copied_program(PROGRAM, asked, cwd=tmp_path)
+    assert done.status == 0, done.err
+    statuses = dict(map(json.loads, done.out.splitlines()))
     assert list(statuses) == list(STAGES)
     return {name: (status, tmp_path / name.replace(" ", "-")) for name, status in statuses.items()}
 
@@ -172,9 +172,8 @@ def test_saved_results_are_reported_to_the_end(
     option = "-o" if command == "merge" else "--out"
     commands = [[command, str(folder / RESULTS_FILE), option, "both"] for folder in (green, failed)]
     program = ENDED_LATER.format(number=int(number))
-    done = python_program("-c", program, json.dumps(commands), cwd=tmp_path)
-    assert done.returncode == 128 + number, done.stderr
-    assert done.stderr == ""
+    done = copied_program(program, json.dumps(commands), cwd=tmp_path)
+    assert (done.status, done.err) == (128 + number, "")
     files = left_in(tmp_path / "both")
     assert set(files) == REPORTS - ({RESULTS_FILE} if command == "report" else set())
     assert json.loads(files["badge.json"])["color"] == "red"

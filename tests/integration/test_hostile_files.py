@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.integration.test_isolation import SOMEBODY, place
-from tests.support import AGENTEVAL, PATIENCE_S, Ended, agenteval, environment
+from tests.support import PATIENCE_S, Ended, agenteval, copied_agenteval, environment
 
 from agenteval.results.store import read_results
 
@@ -272,7 +272,7 @@ def test_no_named_file_hangs(tmp_path: Path, key: str, target: str) -> None:
     # Standard input stays open and empty. The time limit is the fuse of the test.
     with subprocess.Popen(["/bin/sleep", "600"], stdout=subprocess.PIPE) as silent:
         done = subprocess.run(
-            [str(AGENTEVAL), "run", *options],
+            [copied_agenteval(), "run", *options],
             cwd=tmp_path,
             env=environment(),
             stdin=silent.stdout,

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import yaml
-from tests.support import AGENTEVAL, EQUALITY, PATIENCE_S, PYTHON, open_folder
+from tests.support import EQUALITY, PATIENCE_S, PYTHON, copied_agenteval, open_folder
 
 _AGENT = """\
 import json, sys
@@ -37,7 +37,7 @@ def _on_terminal(directory: Path, **environment: str) -> tuple[int, str]:
     reader = threading.Thread(target=read)
     reader.start()
     plain = {"PATH": os.environ["PATH"], "HOME": str(directory), "TERM": "xterm-256color", "COLUMNS": "80"}
-    command = [str(AGENTEVAL), "run", "agent.yaml"]
+    command = [copied_agenteval(), "run", "agent.yaml"]
     done = subprocess.run(
         command, cwd=directory, env=plain | environment, stdout=theirs, stderr=theirs, timeout=PATIENCE_S, check=False
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,12 +42,20 @@ def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
             repository=environment.get("GITHUB_REPOSITORY") or None,
             workflow_run_id=environment.get("GITHUB_RUN_ID") or None,
         )
+    if not _in_repository(directory):
+        return Provenance()
     try:
         status = git_bytes(directory, "status", *_STATUS, variables=_without_filters(directory))
     except ControlError:
         return Provenance()
     # Names of branches need not be UTF-8, but results are.
     return _of_status(status.decode(errors="replace"))
+
+
+def _in_repository(directory: Path) -> bool:
+    """Return whether git would find a repository; to start it takes longer."""
+    place = directory.resolve()
+    return any(os.path.lexists(folder / ".git") for folder in (place, *place.parents))
 
 
 def _without_filters(directory: Path) -> dict[str, str]:
