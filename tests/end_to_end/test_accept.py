@@ -140,6 +140,8 @@ def test_without_names_everything_is_accepted_and_the_file_is_kept(repository: R
         (["c7", "--reason", "x"], "'c7' is nothing that can be accepted"),
         (["c0", "--reason", " "], "--reason: is empty"),
         (["c0", "--reason", "x", "--until", "2001-01-01"], "--until: 2001-01-01 is over"),
+        (["c0", "--reason", "x", "--until", "2999-01-01"], "--until: 2999-01-01 is more than a year ahead"),
+        (["c0", "--reason", "x", "--until", "2999-01-01", "--update"], "2999-01-01 is more than a year ahead"),
         (["c0", "--reason", "x", "--until", "soon"], "'soon' is not a day like 2030-01-31"),
         (["c0", "--reason", "x", "--from", "nowhere"], "no such results file"),
         (["c0", "--reason", "x", "--from", "../base"], "nothing to accept: it was not compared with a baseline"),

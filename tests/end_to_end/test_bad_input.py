@@ -439,7 +439,7 @@ OPTIONS = {
     "fail-on-none-and-more": Mistake(
         ["--fail-on: 'none' is not allowed"], arguments=("run", "--fail-on", "none,errors")
     ),
-    "fail-on-nothing": Mistake(["--fail-on: an empty list is not allowed"], arguments=("run", "--fail-on", "")),
+    "fail-on-nothing": Mistake(["--fail-on: an empty list is not allowed"], arguments=("run", "--fail-on", ",")),
     "baseline-is-missing": baseline("old.json: --baseline: no such results file"),
     "baseline-is-a-directory-without-results": Mistake(
         ["empty: --baseline: no run in this folder (looked for results.json, "],
@@ -535,6 +535,14 @@ def test_in_the_options(mistake: Mistake, folder: Path, command: Command) -> Non
         (["run", "--runs", "9" * 30], f"--runs: '{'9' * 30}' is more than 1,000,000"),
         (["run", "--concurrency", "9" * 30], f"--concurrency: '{'9' * 30}' is more than 1,000,000"),
         (["run", "--baseline"], "--baseline: expected one argument"),
+        (["run", "--baseline", ""], "--baseline: its value is empty"),
+        (["run", "--baseline="], "--baseline: its value is empty"),
+        (["run", "--quiet", "--agent", ""], "--agent: its value is empty"),
+        (["run", ""], "an argument is empty"),
+        (["merge", "a", "-o", "b", "--baseline", ""], "--baseline: its value is empty"),
+        (["merge", "a", "", "-o", "b"], "an argument is empty"),
+        (["compare", "a", ""], "an argument is empty"),
+        (["run", "--bogus"], "unknown option '--bogus'"),
         (["run", "--iteration", "3"], "unknown option '--iteration'; did you mean '--iterations'?"),
         (["run", "agent.yaml", "--quite"], "unknown option '--quite'; did you mean '--quiet'?"),
         (["run", "--contrl=old"], "unknown option '--contrl'; did you mean '--control'?"),

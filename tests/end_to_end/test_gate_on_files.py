@@ -105,8 +105,36 @@ def test_results_that_were_changed_after_the_run_are_refused(
         for iteration in item["iterations"]:
             iteration["status"] = "passed"
     file.write_text(json.dumps({**content, "summary": {**content["summary"], **passed}}), encoding="utf-8")
-    ended = command("compare", "now", "before")
-    assert (ended.status, "passed, and its iterations make it failed" in ended.err) == (2, True), ended.text
+    (suite / "now" / "summary.md").unlink()
+    for arguments in (
+        ("compare", "now", "before"),
+        ("merge", "now", "-o", "merged"),
+        ("merge", "now", "-o", "merged", "--baseline", "before"),
+        ("report", "now"),
+        ("report", "now", "-o", "now.md"),
+        ("publish", "now", "--dry-run", "--repository", "o/r", "--commit", "a" * 40),
+    ):
+        ended = command(*arguments)
+        assert (ended.status, "passed, and its iterations make it failed" in ended.err) == (2, True), ended.text
+    assert not [name for name in ("merged", "now.md", "now/summary.md") if (suite / name).exists()]
+
+
+def test_a_baseline_with_other_cases_than_its_summary_says_is_refused(
+    suite: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(command, monkeypatch, 0, "--out", "before")
+    run(command, monkeypatch, CASES, "--out", "now")
+    file = suite / "before" / "results.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, "suites": [], "pool": []}), encoding="utf-8")
+    for arguments in (
+        ("compare", "now", "before"),
+        ("run", "--baseline", "before"),
+        ("merge", "now", "-o", "merged"),
+    ):
+        ended = command(*arguments, *(("--baseline", "before") if arguments[0] == "merge" else ()))
+        assert ended.status == 2, ended.text
+        assert f"summary.cases is {CASES}, and of its cases it is 0" in ended.err
 
 
 def test_merged_shards(suite: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ def test_at_the_time_limit_the_reports_say_what_had_finished(
     assert not results.run.complete
     assert statuses(results) == {"a": "passed", "slow": "error", "b": "passed"}
     assert results.cases()[1][1].iterations[0].turns[0].error == "not run: the time limit was reached"
+    assert "your agent failed" not in ended.text
     reports = {path.name for path in (tmp_path / "agenteval-report").iterdir()}
     assert reports >= {"comment.md", "junit.xml", "summary.md", "report.html"}
 
@@ -51,6 +52,14 @@ def test_errors_that_may_be_do_not_fail_a_run_that_reached_its_time_limit(tmp_pa
     project(tmp_path, *names, "slow", gate={"fail_on": ["failures"]})
     ended = command("run", "--time-limit", "3")
     assert ended.status == 0, ended.text
+
+
+def test_an_agent_that_was_never_asked_did_not_fail(tmp_path: Path, command: Command) -> None:
+    project(tmp_path, "a", "b")
+    ended = command("run", "--time-limit", "0.000001")
+    assert ended.status == 3, ended.text
+    assert "the time limit was reached" in ended.text
+    assert "your agent failed" not in ended.text
 
 
 def test_the_turns_of_a_case_share_its_time(tmp_path: Path, command: Command) -> None:

@@ -238,7 +238,17 @@ def test_answers_that_are_no_text(tmp_path: Path, answered: Any, text: str) -> N
         (
             {"answer": "x", "n": "many"},
             {"response": {"answer": "answer", "usage": {"input_tokens": "n"}}},
-            "reply field 'usage.input_tokens' must be a whole number of tokens",
+            "reply field 'usage.input_tokens' must be a whole number of tokens, at most 10^15",
+        ),
+        (
+            {"answer": "x", "n": 1e300},
+            {"response": {"answer": "answer", "usage": {"output_tokens": "n"}}},
+            "reply field 'usage.output_tokens' must be a whole number of tokens, at most 10^15",
+        ),
+        (
+            {"answer": "x", "n": 1.7e308},
+            {"response": {"answer": "answer", "usage": {"cost_usd": "n"}}},
+            "reply field 'usage.cost_usd' must be a number that is not negative, at most 10^15",
         ),
         (
             {"content": [{"type": "text", "text": "x"}], "type": "message"},

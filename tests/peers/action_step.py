@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from tests.command import read_at_start
+from tests.command_client import read_at_start
 from tests.support import Ended, agenteval
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"

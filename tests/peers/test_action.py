@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from github.PullRequest import PullRequest
-from tests.command import read_at_start
+from tests.command_client import read_at_start
 from tests.peers.action_step import Runner, process_environment, step_of
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, GithubEmulator
 from tests.support import agenteval

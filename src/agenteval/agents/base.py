@@ -14,7 +14,7 @@ from agenteval.agents.reply_parts import raise_error
 from agenteval.agents.tool_calls import protocol_calls
 from agenteval.core.arguments import JsonObject, problems
 from agenteval.core.errors import AgentError, Problem
-from agenteval.results.case import ToolCall, Usage
+from agenteval.results.case import MOST_USED, ToolCall, Usage
 from agenteval.suite.json_path import keys_of
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ def _tool_calls(value: Any) -> tuple[ToolCall, ...]:
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             raise AgentError(f"reply field 'tool_calls[{index}]' must be an object with a text 'name'")
         duration = item.get("duration_ms")
-        if duration is not None and not is_number(duration):
+        if duration is not None and (not is_number(duration) or abs(duration) > MOST_USED):
             raise AgentError(f"reply field 'tool_calls[{index}].duration_ms' must be a number")
         error = item.get("error")
         calls.append(
@@ -343,12 +343,12 @@ def _usage(value: Any) -> Usage | None:
     tokens: dict[str, int | None] = {}
     for name in ("input_tokens", "output_tokens"):
         count = value.get(name)
-        if count is not None and (not is_number(count) or count < 0 or count != int(count)):
-            raise AgentError(f"reply field 'usage.{name}' must be a whole number of tokens")
+        if count is not None and (not is_number(count) or not 0 <= count <= MOST_USED or count != int(count)):
+            raise AgentError(f"reply field 'usage.{name}' must be a whole number of tokens, at most 10^15")
         tokens[name] = None if count is None else int(count)
     cost = value.get("cost_usd")
-    if cost is not None and (not is_number(cost) or cost < 0):
-        raise AgentError("reply field 'usage.cost_usd' must be a number that is not negative")
+    if cost is not None and (not is_number(cost) or not 0 <= cost <= MOST_USED):
+        raise AgentError("reply field 'usage.cost_usd' must be a number that is not negative, at most 10^15")
     return Usage(cost_usd=cost, **tokens)
 
 

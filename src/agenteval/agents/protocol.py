@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agenteval.results.case import MOST_USED
+
 
 class _Document(BaseModel):
     model_config = ConfigDict(extra="allow")
@@ -48,9 +50,9 @@ class CallDocument(_Document):
 class UsageDocument(_Document):
     """Token usage and cost of an answer."""
 
-    input_tokens: int | None = Field(None, ge=0)
-    output_tokens: int | None = Field(None, ge=0)
-    cost_usd: float | None = Field(None, ge=0, description="US dollars")
+    input_tokens: int | None = Field(None, ge=0, le=MOST_USED)
+    output_tokens: int | None = Field(None, ge=0, le=MOST_USED)
+    cost_usd: float | None = Field(None, ge=0, le=MOST_USED, description="US dollars")
 
 
 class ReplyDocument(_Document):

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from agenteval.cli.arguments import COMMAND, Parser
@@ -140,6 +141,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     words = _in_new_spelling(sys.argv[1:] if argv is None else argv)
     arguments, rest = command_line().parse_known_args(words)
     arguments.words = words
+    _check_not_empty(arguments.parser, words)
     options = [item for item in rest if item.startswith("-")]
     if options or (rest and not hasattr(arguments, "suites")):
         hint = _similar_option(arguments.parser, options[0]) if options else ""
@@ -149,6 +151,16 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         # argparse accepts suites only before the first option; users also write them after it.
         arguments.suites += rest
     return arguments
+
+
+def _check_not_empty(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Check that no value is empty: a variable of a shell that is not set must not switch a baseline off."""
+    for before, word in pairwise(["", *words]):
+        name = word.removesuffix("=") if word.startswith("--") and word.endswith("=") else before if not word else ""
+        if name == "--input" or (word and not name):
+            continue
+        what = f"{name}: its value" if name.startswith("-") else "an argument"
+        parser.error(f"{what} is empty; is a variable of the shell not set?")
 
 
 def _in_new_spelling(argv: Sequence[str]) -> list[str]:

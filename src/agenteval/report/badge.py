@@ -20,7 +20,7 @@ def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
 
 
 def badge_json(results: Results, gate: GateView) -> str:
-    """Return the text of badge.json: the pass rate, of how many cases, in the colour of verdict and share."""
+    """Return the text of badge.json: the pass rate, or how many of all cases passed, in the colour of the verdict."""
     message, colour = _message(results, gate)
     badge = {"schemaVersion": 1, "label": "agenteval", "message": message, "color": colour}
     return f"{json.dumps(badge, indent=1)}\n"
@@ -42,14 +42,13 @@ def _result(results: Results, gate: GateView) -> tuple[str, str]:
     if gate.verdict == "unproven":
         return "unproven", "lightgrey"
     checked, cases = _checked(results), results.summary.cases
-    of_how_many = "" if checked == cases else f", {checked:,} of {cases:,} checked"
-    passed = f"{percent(rate)} passed{of_how_many}"
+    decided = checked - results.summary.failed
+    passed = f"{percent(rate)} passed" if checked == cases else f"{decided:,} of {cases:,} passed"
     if why_partial(results.run):
         return passed, "lightgrey"
     if not gate.passed:
         return passed, "red"
-    share = (checked - results.summary.failed) / cases
-    return passed, next(colour for least, colour in _COLOURS if share >= least)
+    return passed, next(colour for least, colour in _COLOURS if decided / cases >= least)
 
 
 def _of_how_many(results: Results) -> Iterator[str]:

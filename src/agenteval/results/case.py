@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import not_
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -13,6 +13,10 @@ from agenteval.suite.model import MetricKind
 CaseStatus = Literal["passed", "failed", "error", "skipped"]
 ScoreStatus = Literal["scored", "skipped", "error"]
 NotAskedCause = Literal["budget", "time", "limit", "sample"]
+
+
+#: The most tokens, and US dollars, of a reply: their sums over a run are numbers too.
+MOST_USED: Final = 10**15
 
 
 class Usage(ResultsModel):

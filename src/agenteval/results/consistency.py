@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, SuiteResult
-from agenteval.results.model import Results
-from agenteval.results.rollup import case_status, iteration_status, strict_case_status, summarise
+from agenteval.results.model import OWN_NAME, Results
+from agenteval.results.rollup import case_status, iteration_status, strict_case_status
 
 _COUNTS = ("cases", "passed", "failed", "errors", "skipped")
+_MOST_NAMED = 3
+
+
+def check_consistent(results: Results, file: Path | str) -> None:
+    """Check that the statuses and counts that a gate reads follow from the rest of the results.
+
+    Args:
+        results: a run with all its cases. Other tools have other rules, so theirs is not checked.
+        file: where it is.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    _refuse(results, contradictions(results), file)
+
+
+def check_counts(results: Results, file: Path | str) -> None:
+    """Check only the counts: a baseline can be of a version that had other rules for statuses; see above."""
+    _refuse(results, wrong_counts(results), file)
+
+
+def _refuse(results: Results, reasons: Iterator[str], file: Path | str) -> None:
+    found = list(itertools.islice(reasons, _MOST_NAMED + 1)) if results.tool.name == OWN_NAME else []
+    if found:
+        why = "; ".join(found[:_MOST_NAMED] + ["…"] * (len(found) > _MOST_NAMED))
+        message = f"the file contradicts itself, so it was changed after the run: {why}; run the suite again"
+        raise ConfigError(Problem(message, file=str(file), kind=Kind.RESULTS))
 
 
 def contradictions(results: Results) -> Iterator[str]:
@@ -26,9 +56,15 @@ def contradictions(results: Results) -> Iterator[str]:
     for suite, case in every:
         if (status := _status(case, suite)) != case.status:
             yield f"the case {case.id} has the status {case.status}, and its iterations make it {status}"
-    counted = summarise(cases)
-    for name in _COUNTS:
-        said, found = getattr(results.summary, name), getattr(counted, name)
+    yield from wrong_counts(results)
+
+
+def wrong_counts(results: Results) -> Iterator[str]:
+    """Yield the counts of the summary that are not those of the cases."""
+    statuses = Counter(case.status for _, case in results.cases())
+    counted = (statuses.total(), *(statuses[status] for status in ("passed", "failed", "error", "skipped")))
+    for name, found in zip(_COUNTS, counted, strict=True):
+        said = getattr(results.summary, name)
         if said != found:
             yield f"summary.{name} is {said:,}, and of its cases it is {found:,}"
 

@@ -11,6 +11,7 @@ from agenteval.compare.rescored import Rescored
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.text.redact import Redactor
 from agenteval.results.case import CaseResult
+from agenteval.results.consistency import check_counts
 from agenteval.results.masking import redacted
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.partial import why_no_baseline, why_partial
@@ -138,11 +139,12 @@ def check_baseline(results: Results, file: Path | None) -> None:
     """Check that a run can be a baseline.
 
     Raises:
-        ConfigError: it covers only a part of its suites (a shard, a selection, or a run that ended early), or most of
-            its cases were not evaluated.
+        ConfigError: it covers only a part of its suites (a shard, a selection, or a run that ended early), most of
+            its cases were not evaluated, or it has other cases than its summary says.
     """
     if why := why_no_baseline(results):
         raise ConfigError(Problem(f"this run cannot be a baseline: {why}", file=str(file or ""), kind=Kind.RESULTS))
+    check_counts(results, file or "")
 
 
 def check_not_shard(results: Results, file: Path | None) -> None:

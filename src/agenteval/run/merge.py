@@ -24,6 +24,7 @@ from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.archive import InMemory
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
+from agenteval.results.consistency import check_consistent
 from agenteval.results.importers.detect import read_run
 from agenteval.results.merge import Merged, merge
 from agenteval.results.merge_parts import Part
@@ -233,6 +234,7 @@ def _read(files: Iterable[Path], written: Collection[Path]) -> tuple[list[Part],
     for file in (path / RESULTS_FILE if (path / RESULTS_FILE).is_file() else path for path in files):
         try:
             results, missing = read_run(file)
+            check_consistent(results, file)
             parts.append(Part(str(file), results))
             notes |= dict.fromkeys(missing)
         except ConfigError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import stat
 import sys
@@ -26,8 +25,8 @@ from agenteval.report.terminal.detail import Detail
 from agenteval.report.view.view import view_of
 from agenteval.report.write import print_result, render_reports
 from agenteval.results.archive import InMemory
-from agenteval.results.consistency import contradictions
-from agenteval.results.model import OWN_NAME, Results
+from agenteval.results.consistency import check_consistent
+from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE, read_results, results_json
 from agenteval.run.baseline import FoundBaseline, baseline_of, check_baseline, check_not_shard
 from agenteval.run.finished_runs import compare_finished
@@ -44,7 +43,6 @@ _REPORTS: Mapping[str, tuple[str, str]] = {
     "html": ("html", "report.html"),
     "junit": ("junit", "junit.xml"),
 }
-_MOST_CONTRADICTIONS = 3
 _BY_ENDING: Mapping[str, str] = {".md": "markdown", ".html": "html", ".htm": "html", ".xml": "junit"}
 
 
@@ -69,7 +67,7 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     spec = resolve_saved(now, settings, os.environ)
     then, notes = read_run(baseline, suites_of(now))
     check_not_shard(now, current)
-    _check_consistent(now, current)
+    check_consistent(now, current)
     check_baseline(then, baseline)
     integrity = integrity_of(now, then, working_directory(), spec.redact)
     found = _rescored(now, baseline_of(with_ids_of(now, then), notes), settings)
@@ -78,23 +76,6 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     gate = decide_gate(results, spec.gate)
     print_result(results, view_of(gate, results), sys.stdout, Detail(settings.verbosity))
     return gate.exit_status
-
-
-def _check_consistent(now: Results, file: Path) -> None:
-    """Check that the statuses that the gate reads follow from the rest of the results.
-
-    Raises:
-        ConfigError: they do not.
-    """
-    if now.tool.name != OWN_NAME:
-        # Other tools have other rules.
-        return
-    found = list(itertools.islice(contradictions(now), _MOST_CONTRADICTIONS + 1))
-    if found:
-        more = ["…"] if len(found) > _MOST_CONTRADICTIONS else []
-        reasons = "; ".join(found[:_MOST_CONTRADICTIONS] + more)
-        message = f"the file contradicts itself, so it was changed after the run: {reasons}; run the suite again"
-        raise ConfigError(Problem(message, file=str(file), kind=Kind.RESULTS))
 
 
 def _rescored(now: Results, baseline: FoundBaseline, settings: Settings) -> FoundBaseline:
@@ -123,7 +104,7 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
         ConfigError: the results or a template cannot be read.
         InfrastructureError: the report cannot be written.
     """
-    results = read_results(path)
+    results = _consistent_results(path)
     kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
     if kind == "json" and output is None:
         # No configuration is needed, so none can be wrong.
@@ -157,6 +138,12 @@ def _check_is_file(output: Path) -> None:
     if os.path.lexists(output) and not stat.S_ISREG(mode := output.lstat().st_mode):
         message = f"it is {kind_of(mode)}, not a regular file; name another file with -o"
         raise ConfigError(Problem(message, file=str(output), kind=Kind.OPTION))
+
+
+def _consistent_results(path: Path) -> Results:
+    results = read_results(path)
+    check_consistent(results, path)
+    return results
 
 
 def _results_file(path: Path) -> Input:
@@ -195,7 +182,7 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
         ConfigError: the file or a template cannot be read.
         InfrastructureError: the reports cannot be written.
     """
-    results = read_results(path)
+    results = _consistent_results(path)
     directory = out or (path if path.is_dir() else path.parent)
     if out is not None:
         _check_same_run(results, out)

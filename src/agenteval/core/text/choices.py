@@ -57,4 +57,5 @@ def _nearest(name: str, allowed: list[str]) -> list[str]:
 
 
 def _form(name: str) -> str:
-    return name.strip().casefold().replace("-", "_").replace(" ", "_")
+    # The dashes before every option make no two options similar.
+    return name.strip().lstrip("-").casefold().replace("-", "_").replace(" ", "_")

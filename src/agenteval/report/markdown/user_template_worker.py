@@ -83,7 +83,7 @@ def _place(error: Exception, template: Path) -> str:
     if isinstance(error, TemplateSyntaxError):
         return f"{error.filename or template}:{error.lineno}"
     ours = str(template_directory())
-    places = [place for place in _frames(error.__traceback__) if place[0].endswith(template.suffix)]
+    places = [place for place in _frames(error.__traceback__) if Path(place[0]).suffix == template.suffix]
     # The line of the user's template, even if a built-in template failed because of it.
     found = next((place for place in reversed(places) if not place[0].startswith(ours)), None)
     return f"{found[0]}:{found[1]}" if found else str(template)

@@ -158,8 +158,8 @@ def _verdict(results: Results, gate: GateView, columns: int) -> Iterator[Line]:
     word, style = _BADGES[gate.verdict]
     headline = shown(view.headline(results, gate))
     told = "" if headline == gate.verdict else headline
-    summary, usage = results.summary, results.summary.usage
-    passed = f"{summary.passed:,} of {summary.cases:,}"
+    counts, usage = view.counts(results), results.summary.usage
+    passed = f"{counts.passed:,} of {counts.cases:,}"
     figures = [] if f"{passed} case" in told else [f"{passed} pass"]
     figures += [view.money(usage.cost_usd)] if usage.cost_usd else []
     figures.append(view.duration(results.run.duration_s))

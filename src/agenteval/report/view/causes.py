@@ -296,7 +296,8 @@ def _key(found: Finding, answers: Counter[tuple[Kind, str]]) -> _Key:
     metric, error = found.error
     if metric:
         return _Key(kind, "error", metric, text=error)
-    if found.answer_hash and answers[kind, found.answer_hash] >= FEWEST_ALIKE:
+    # That answers are the same explains why cases fail, not why they were skipped.
+    if kind != "skipped" and found.answer_hash and answers[kind, found.answer_hash] >= FEWEST_ALIKE:
         return _Key(kind, "answer", text=found.answer_hash)
     return _Key(kind) if wrong is None else _Key(kind, "reason", wrong.metric, wrong.turn, alike(wrong.words))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agenteval.compare.gate_counts import Counts
 from agenteval.compare.gate_words import run_notes
 from agenteval.core.text.escape import one_line
 from agenteval.report.view import view
@@ -16,7 +17,6 @@ from agenteval.report.view.run_cost import base_name
 from agenteval.report.view.view import GateView, count
 from agenteval.results.comparison import ComparedResource, Comparison
 from agenteval.results.model import Results
-from agenteval.results.summary import Summary
 
 #: Maximum number of characters of a heading, with its icon and name.
 LONGEST_HEADING = 100
@@ -170,7 +170,7 @@ class _Facts:
 
     @property
     def _not_run(self) -> str:
-        errors, cases = self.amount("error"), self.results.summary.cases
+        errors, cases = self.amount("error"), view.counts(self.results).cases
         kinds = [cause for cause in self.causes if cause.kind == "error"]
         why = "the agent was not reachable" if self.is_outside and all(_of_agent(cause) for cause in kinds) else ""
         if errors and errors == cases:
@@ -191,7 +191,7 @@ class _Facts:
         return ""
 
     def _of(self, amount: int) -> str:
-        total = self.results.summary.cases
+        total = view.counts(self.results).cases
         if self.comparison is not None and self.amount("broke"):
             total = sum(case.change not in {"new", "removed", "changed"} for case in self.comparison.cases)
         return f"{amount:,} of {count(max(total, amount), 'case')}"
@@ -202,7 +202,7 @@ class _Facts:
         if not summary.cases:
             return self.gate.headline
         if self.comparison is None:
-            return f"{_passed(summary)} — nothing to compare with yet"
+            return f"{_passed(view.counts(self.results))} — nothing to compare with yet"
         if self.loosens:
             return f"{_NOTHING} — but this change loosens the rules of {self.base}"
         if maybe := self.amount("maybe"):
@@ -281,12 +281,12 @@ class _Facts:
 
     @property
     def _score(self) -> str:
-        summary = self.results.summary
-        parts = [_passed(summary)] if self.comparison else []
-        if summary.errors:
-            parts.append(f"{count(summary.errors, 'case')} could not be run")
-        if summary.skipped:
-            parts.append(f"{count(summary.skipped, 'case')} skipped")
+        counts = view.counts(self.results)
+        parts = [_passed(counts)] if self.comparison else []
+        if counts.errors:
+            parts.append(f"{count(counts.errors, 'case')} could not be run")
+        if counts.skipped:
+            parts.append(f"{count(counts.skipped, 'case')} skipped")
         if self.comparison is not None and (drops := smallest_drops(self.comparison)):
             parts.append(drops.replace("would be detected", "would have been seen"))
         return " · ".join(parts)
@@ -317,9 +317,9 @@ class _Facts:
         return f"{', '.join(parts)}{' (no limit is set)' if free else ''}"
 
 
-def _passed(summary: Summary) -> str:
-    verb = "passes" if summary.passed == 1 else "pass"
-    return f"{summary.passed:,} of {count(summary.cases, 'case')} {verb}"
+def _passed(counts: Counts) -> str:
+    verb = "passes" if counts.passed == 1 else "pass"
+    return f"{counts.passed:,} of {count(counts.cases, 'case')} {verb}"
 
 
 def _change(resource: ComparedResource, word: str) -> str:

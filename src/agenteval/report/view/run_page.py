@@ -106,7 +106,8 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
     summary, run = results.summary, results.run
     changes = _resource_changes(results.comparison)
     evaluated = summary.cases - summary.skipped
-    yield "Passed", f"{summary.passed:,} of {evaluated:,} ({view.percent(summary.pass_rate)})"
+    without = f", without {summary.skipped:,} skipped" if summary.skipped else ""
+    yield "Passed", f"{summary.passed:,} of {evaluated:,} ({view.percent(summary.pass_rate)}){without}"
     yield "Could not be run", f"{summary.errors:,}" if summary.errors else ""
     yield "Skipped", f"{summary.skipped:,}" if summary.skipped else ""
     yield "Mean score", view.number(summary.score)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
+from agenteval.compare.gate_counts import Counts
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
@@ -232,6 +233,13 @@ def duration(seconds: float) -> str:
 def headline(results: Results, gate: GateView) -> str:
     """Return the verdict in a few words, after ``interrupted`` if the run was."""
     return gate.headline if results.run.complete else f"interrupted: {gate.headline}"
+
+
+@once
+def counts(results: Results) -> Counts:
+    """Return the numbers of cases that the gate decided on: without those in quarantine."""
+    rules = results.gate.rules if results.gate else None
+    return Counts.of(results, frozenset(rules.quarantine if rules else ()))
 
 
 def score_values(score: Score) -> str:

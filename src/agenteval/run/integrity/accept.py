@@ -15,7 +15,7 @@ from agenteval.core.text import escape
 from agenteval.core.text.choices import join_choices
 from agenteval.results.model import Results
 from agenteval.run.integrity.acceptable import acceptable, chosen_of, failed_cases
-from agenteval.run.integrity.accepted_file import accepted_path, read_accepted, write_accepted
+from agenteval.run.integrity.accepted_file import accepted_path, latest_day, read_accepted, write_accepted
 from agenteval.run.integrity.answers import Answers, new_answers
 from agenteval.run.integrity.suite_files import ChangedFile, changed_files, written
 from agenteval.run.resolve.control import read_control_files, read_control_suites
@@ -129,6 +129,9 @@ def _last_day(request: Request) -> date:
     )
     if last < today:
         problems.append(Problem(f"--until: {last} is over", kind=Kind.OPTION))
+    if last > latest_day():
+        message = f"--until: {last} is more than a year ahead; use {latest_day()} or earlier"
+        problems.append(Problem(message, kind=Kind.OPTION))
     problems += [
         Problem(f"{name!r}: wildcards are not allowed; name each case", kind=Kind.OPTION)
         for name in request.names

@@ -122,9 +122,14 @@ def _where(entry: Accepted) -> str:
     return f"{FOLDER}/{FILE}:{entry.line}: the entry for {entry.case or entry.metric}"
 
 
+def latest_day() -> date:
+    """Return the latest day that an entry may end on."""
+    return datetime.now(UTC).date() + timedelta(days=_MOST_DAYS)
+
+
 def _endless(file: AcceptedFile, document: Document) -> Iterator[Problem]:
     """Yield the problems of entries that last too long."""
-    latest = datetime.now(UTC).date() + timedelta(days=_MOST_DAYS)
+    latest = latest_day()
     for place, entry in enumerate(file.accepted):
         if entry.until > latest:
             text = f"{entry.until} is more than a year ahead; write {latest} or earlier"

@@ -66,5 +66,12 @@ def shortened(path: Path) -> Path:
 
 def _missing(templates: Mapping[str, Path | None]) -> Iterable[Problem]:
     for name, path in templates.items():
-        if path is not None and not path.is_file():
-            yield Problem(f"no such file; it was named as the template of the {name}", file=str(path), kind=Kind.FILE)
+        if path is None:
+            continue
+        named = f"it was named as the template of the {name}"
+        if not path.is_file():
+            yield Problem(f"no such file; {named}", file=str(path), kind=Kind.FILE)
+        elif not (limits := boundary()).contains(path.resolve()):
+            allowed = " and ".join(map(str, limits.roots))
+            outside = f"it is outside of the directories that may be read ({allowed})"
+            yield Problem(f"{outside}; {named}", file=str(path), kind=Kind.FILE)

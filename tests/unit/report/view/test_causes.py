@@ -32,6 +32,10 @@ def wrong(id_: str, reason: str | None = None, kind: str = "standard", **more: A
     return Score(id=id_, kind=kind, score=0.2, threshold=0.5, passed=False, status="scored", reason=reason, **more)
 
 
+def unscored(reason: str) -> Score:
+    return Score(id="polite", kind="standard", score=None, passed=None, status="skipped", reason=reason)
+
+
 def failed(name: str, *turns: TurnResult, status: Any = "failed") -> CaseResult:
     whole = runs.case(name, status)
     return whole.model_copy(update={"iterations": [runs.iteration(status, *turns)]})
@@ -94,6 +98,14 @@ def test_what_is_one_cause() -> None:
                 told("d", "cold"),
             ],
             [["a", "b", "c"], ["d"]],
+        ),
+        "skipped for one reason, although some give the same answer": (
+            [
+                *(failed(name, runs.turn(unscored("budget"), response=answer), status="skipped") for name in "abc"),
+                failed("d", runs.turn(unscored("budget"), response="other"), status="skipped"),
+                failed("e", runs.turn(unscored("no ground_truth"), response=answer), status="skipped"),
+            ],
+            [["a", "b", "c", "d"], ["e"]],
         ),
         "twice the same answer is no cause": (
             [told("a", "cold", answer), told("b", "off topic", answer)],

@@ -8,6 +8,7 @@ from typing import Any
 
 from agenteval.agents.replay.otel.messages import Attributes, Said, SpanEvent, parsed, read_said
 from agenteval.agents.replay.otel.shape import LogRecord, Resource, Span, value_of, values_of
+from agenteval.results.case import MOST_USED
 
 # The attributes that name the case of a trace; the first present one counts.
 CASE_ATTRIBUTES = ("agenteval.case", "test.case.name")
@@ -18,7 +19,6 @@ _INPUT_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 # The last one is eight zero bytes in base64; some files use it for spans without a parent.
 _NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
-_MOST_TOKENS = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,6 @@ def _text(value: Any) -> str | None:
 def _tokens(attributes: Attributes, names: Sequence[str]) -> int | None:
     for name in names:
         count = attributes.get(name)
-        if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MOST_TOKENS:
+        if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_USED:
             return count
     return None

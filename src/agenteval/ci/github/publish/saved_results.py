@@ -20,6 +20,7 @@ from agenteval.ci.github.publish.publisher import (
 from agenteval.compare.gate import decide_gate, quarantined, rules_of
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.report.view.view import view_of
+from agenteval.results.consistency import check_consistent
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.run.resolve.saved import resolve_saved
@@ -82,6 +83,7 @@ def _prepared(
     path: Path, target: Target, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
 ) -> tuple[PublicationTarget, Content]:
     results = read_results(path)
+    check_consistent(results, path)
     settings = Settings(config=config)
     return _place(results, target, environment), judged_content(results, options, settings, environment)
 

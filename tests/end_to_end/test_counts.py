@@ -1,0 +1,80 @@
+"""Every outlet counts the same cases."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from datetime import date
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.end_to_end.conftest import Command
+from tests.support import case, python_agent, results_in, write_suite
+
+AGENT = """
+def reply(request):
+    if request["case"].startswith("error"):
+        raise RuntimeError("no model")
+    return request["input"]
+"""
+KINDS = ("passed", "failed", "error", "skipped")
+# What sentences say about the cases that count, as "1 of 9 cases could not be run".
+SENTENCE = re.compile(r"([\d,]+) of ([\d,]+) (?:cases? )?(pass(?:ed|es)?|could not be run|failed)\b")
+
+
+def project(directory: Path, kinds: tuple[str, ...]) -> None:
+    """A suite with a case of each kind, those with the letter q in quarantine, and a case that passes."""
+    expected = {"failed": "other", "skipped": None}
+    names = ["passed", *kinds]
+    cases = [case(f"{name} {n}", "x", expected.get(name.split()[0], "x")) for n, name in enumerate(names)]
+    write_suite(directory, cases)
+    gate = {"quarantine": [{"case": "*q*", "until": date(2999, 1, 1), "reason": "known"}], "max_error_rate": 0.01}
+    config = {"agents": {"default": python_agent(directory, AGENT)}, "gate": gate}
+    (directory / "agenteval.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        *itertools.combinations(KINDS, 2),
+        *(("error", f"{kind} q") for kind in KINDS),
+        ("failed", "failed q", "error q", "skipped", "skipped q", "passed q"),
+        ("failed q", "error q"),
+    ],
+    ids=", ".join,
+)
+def test_all_outlets_count_the_same_cases(kinds: tuple[str, ...], tmp_path: Path, command: Command) -> None:
+    project(tmp_path, kinds)
+    ended = command("run")
+    names = ["passed", *kinds]
+    counted = [name for name in names if not name.endswith(" q")]
+    reports = tmp_path / "agenteval-report"
+    html = (reports / "report.html").read_text(encoding="utf-8")
+    texts = {
+        "terminal": ended.out,
+        "html": re.sub(r"<[^>]*>", "", re.sub(r"(?s)<(script|style).*?</\1>", "", html)),
+        **{name: (reports / name).read_text(encoding="utf-8") for name in ("summary.md", "comment.md")},
+    }
+    amounts = {
+        "pass": counted.count("passed"),
+        "failed": counted.count("failed"),
+        "could not be run": counted.count("error"),
+    }
+    for outlet, text in texts.items():
+        said = SENTENCE.findall(text)
+        for part, total, what in said:
+            expected = amounts["pass" if what.startswith("pass") else what]
+            assert (int(part), int(total)) == (expected, len(counted)), (outlet, part, total, what)
+    assert SENTENCE.search(texts["terminal"])
+    summary = results_in(tmp_path).summary
+    evaluated = summary.cases - summary.skipped
+    without = f", without {summary.skipped} skipped" if summary.skipped else ""
+    assert f"{summary.passed} of {evaluated} ({summary.passed / evaluated:.0%}){without}" in " ".join(
+        texts["html"].split()
+    )
+    badge = json.loads((reports / "badge.json").read_text(encoding="utf-8"))["message"]
+    checked = summary.passed + summary.failed
+    share = f"{summary.passed / checked:.0%} passed"
+    assert badge == (share if checked == summary.cases else f"{summary.passed} of {summary.cases} passed")
