@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.end_to_end.conftest import Command
+from tests.git_server import commit, git
 from tests.support import case, python_agent, results_in, write_suite
 
 AGENT = """
@@ -78,3 +79,30 @@ def test_all_outlets_count_the_same_cases(kinds: tuple[str, ...], tmp_path: Path
     checked = summary.passed + summary.failed
     share = f"{summary.passed / checked:.0%} passed"
     assert badge == (share if checked == summary.cases else f"{summary.passed} of {summary.cases} passed")
+
+
+def test_all_outlets_count_the_same_broken_cases(tmp_path: Path, command: Command) -> None:
+    project(tmp_path, ("passed", "passed q", "passed", "failed"))
+    git(tmp_path, "init", "--quiet")
+    commit(tmp_path)
+    assert command("run", "--iterations", "8", "--fail-on", "none", "--out", "before").status == 0
+    suite = yaml.safe_load((tmp_path / "agent.yaml").read_text(encoding="utf-8"))
+    answers = (tmp_path / "agent.py").read_text(encoding="utf-8")
+    broken = answers.replace(
+        "return request", 'return "no" if request["case"] in ("passed 1", "passed q 2") else request'
+    )
+    (tmp_path / "agent.py").write_text(broken, encoding="utf-8")
+    suite["test_cases"] += [case("new 1"), case("new 2", "hello", "other")]
+    (tmp_path / "agent.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+    ended = command("run", "--iterations", "8", "--baseline", "before", "--fail-on", "regressions")
+    assert ended.status == 1, ended.text
+    reports = tmp_path / "agenteval-report"
+    html = re.sub(r"<[^>]*>", "", (reports / "report.html").read_text(encoding="utf-8"))
+    texts = [
+        ended.out,
+        html,
+        *((reports / name).read_text(encoding="utf-8") for name in ("summary.md", "comment.md")),
+    ]
+    said = [re.findall(r"(\d+ of \d+) cases? broke", text) for text in texts]
+    assert all(said), said
+    assert {amount for found in said for amount in found} == {"1 of 4"}

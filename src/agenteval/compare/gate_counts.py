@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from agenteval.results.case import CaseStatus
+from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
 
 # Maximum number of names in a text.
@@ -22,6 +23,14 @@ def some(names: Collection[str]) -> str:
     """Return the first names as an enumeration."""
     shown = list(names)[:_NAMED]
     return ", ".join(shown) + (", …" if len(names) > _NAMED else "")
+
+
+def compared(comparison: Comparison) -> int:
+    """Return how many cases can have broken: those of both runs, unchanged, and not in quarantine."""
+    return sum(
+        case.change not in {"new", "removed", "changed"} and "quarantined" not in case.notes
+        for case in comparison.cases
+    )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agenteval.compare.gate_counts import Counts, of_cases, some
+from agenteval.compare.gate_counts import Counts, compared, of_cases, some
 from agenteval.compare.gate_failures import Failures
 from agenteval.compare.gate_words import cases, failed
 from agenteval.results.analysis.unmeasured import unmeasured
@@ -48,7 +48,7 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
         failing: its failing cases; ``None`` if each of them fails the gate.
     """
     comparison = results.comparison
-    found = list(_regressions(comparison, counts)) if comparison else []
+    found = list(_regressions(comparison)) if comparison else []
     if text := failed(counts, failing):
         found.append(Finding("failures", text, conditions=tuple(_failures(counts, failing, broke=bool(found)))))
     unmet = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is False]
@@ -58,12 +58,12 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
     return found
 
 
-def _regressions(comparison: Comparison, counts: Counts) -> Iterator[Finding]:
+def _regressions(comparison: Comparison) -> Iterator[Finding]:
     if comparison.verdict == "regressed":
-        worse = sum(case.change == "regressed" for case in comparison.cases)
+        worse = _broke(comparison)
         by_cases = worse and comparison.policy.get("name") == "any-flip"
-        text = f"{of_cases(worse, counts.cases)} broke" if by_cases else comparison.headline
-        yield Finding("regressions", text, tuple(comparison.findings), tuple(_worse(comparison, counts)))
+        text = f"{of_cases(worse, compared(comparison))} broke" if by_cases else comparison.headline
+        yield Finding("regressions", text, tuple(comparison.findings), tuple(_worse(comparison)))
         # The findings of the statistics name the metrics.
         for metric in comparison.metrics if comparison.stage is None else ():
             if metric.verdict == "regressed" and metric.gating and metric.difference < 0:
@@ -86,13 +86,17 @@ def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Itera
         yield Condition(found=f"{also} {more}of {cases(counts.cases)} failed", about="cases")
 
 
-def _worse(comparison: Comparison, counts: Counts) -> Iterator[Condition]:
+def _broke(comparison: Comparison) -> int:
+    return sum(case.change == "regressed" and "quarantined" not in case.notes for case in comparison.cases)
+
+
+def _worse(comparison: Comparison) -> Iterator[Condition]:
     """Yield the cases that broke and the means that fell, each with the limit that decided."""
-    broke = sum(case.change == "regressed" and "quarantined" not in case.notes for case in comparison.cases)
+    broke = _broke(comparison)
     by_cases = comparison.stage is not None or comparison.policy.get("name") not in {"mean-drop", "threshold"}
     means = [metric for metric in comparison.metrics if metric.gating and metric.verdict == "regressed"]
     if broke and by_cases:
-        yield Condition(found=f"{of_cases(broke, counts.cases)} broke", about="cases")
+        yield Condition(found=f"{of_cases(broke, compared(comparison))} broke", about="cases")
     for metric in means:
         if metric.difference < 0:
             moved = f"from {metric.baseline:.2f} to {metric.current:.2f}"

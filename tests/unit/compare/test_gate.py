@@ -191,7 +191,7 @@ class TestReasons:
             }
         )
         assert decide_gate(now, GatePolicy()).reasons == (
-            "1 of 11 cases broke",
+            "1 of 1 case broke",
             "the mean of rouge dropped from 0.90 to 0.20",
             "1 of 11 cases failed",
             "criterion not met: latency",

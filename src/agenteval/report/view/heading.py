@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agenteval.compare.gate_counts import Counts
+from agenteval.compare.gate_counts import Counts, compared
 from agenteval.compare.gate_words import run_notes
 from agenteval.core.text.escape import one_line
 from agenteval.report.view import view
@@ -193,7 +193,7 @@ class _Facts:
     def _of(self, amount: int) -> str:
         total = view.counts(self.results).cases
         if self.comparison is not None and self.amount("broke"):
-            total = sum(case.change not in {"new", "removed", "changed"} for case in self.comparison.cases)
+            total = compared(self.comparison)
         return f"{amount:,} of {count(max(total, amount), 'case')}"
 
     @property
