@@ -213,7 +213,15 @@ def test_an_unchanged_agent_never_needs_the_control(home: Path, server: GitServe
     "case_of",
     [
         ({"max_confirmation": {"calls": 2}}, {}, {"first"}, "0 calls were made, 3 more are needed"),
-        ({"max_confirmation": {"calls": 11}}, {}, {"first", "current", "control"}, "'max_confirmation: {calls: 11}'"),
+        pytest.param(
+            (
+                {"max_confirmation": {"calls": 11}},
+                {},
+                {"first", "current", "control"},
+                "'max_confirmation: {calls: 11}'",
+            ),
+            marks=pytest.mark.long,
+        ),
         (
             {},
             {"github-token": "ghs_another0123456789"},

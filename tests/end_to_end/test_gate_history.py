@@ -205,7 +205,7 @@ def _report(repository: Repository, name: str, out: str = "reports/pull-request"
 # Every outlet has the numbers and the words of the test that decided
 
 
-@pytest.mark.parametrize("outcome", ["clean", "mean", "case", "rise"])
+@pytest.mark.parametrize("outcome", [pytest.param("clean", marks=pytest.mark.long), "mean", "case", "rise"])
 def test_numbers_and_words_agree_in_every_outlet(good: Repository, outcome: str) -> None:
     if outcome == "rise":
         good.rank(BAD)

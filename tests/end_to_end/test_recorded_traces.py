@@ -91,10 +91,10 @@ def test_validate_says_that_a_suite_without_inputs_needs_traces(folder: Path) ->
     ("options", "broken", "status"),
     [
         ((), False, 1),
-        (("--fail-on", "none"), False, 0),
-        (("-k", "question 1"), False, 0),
+        pytest.param(("--fail-on", "none"), False, 0, marks=pytest.mark.long),
+        pytest.param(("-k", "question 1"), False, 0, marks=pytest.mark.long),
         (("--tag", "persona:nobody"), False, 2),
-        (("--iterations", "2"), False, 1),
+        pytest.param(("--iterations", "2"), False, 1, marks=pytest.mark.long),
         ((), True, 2),
         (("--keep-going",), True, 1),
         (("--shard", "1/2"), False, 2),

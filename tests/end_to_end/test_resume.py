@@ -202,15 +202,17 @@ def change_the_judge(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "arguments", "reason"),
     [
-        (change_a_case, (), "the suite agent.yaml has changed"),
+        pytest.param(change_a_case, (), "the suite agent.yaml has changed", marks=pytest.mark.long),
         (change_a_metric, (), "the suite agent.yaml has changed"),
         (change_the_code_of_a_metric, (), "the suite agent.yaml has changed"),
-        (change_the_program, (), "the agent of agent.yaml has changed"),
+        pytest.param(change_the_program, (), "the agent of agent.yaml has changed", marks=pytest.mark.long),
         (change_the_definition, (), "the agent of agent.yaml has changed"),
         (change_the_judge, (), "the judge of agent.yaml was none, now ollama/another"),
         (change_nothing, ("--iterations", "2"), "the number of iterations of agent.yaml was 3, now 2"),
-        (change_nothing, ("--seed", "8"), "--seed was 7, now 8"),
-        (change_nothing, ("-k", "1"), "the selection of cases of agent.yaml has changed"),
+        pytest.param(change_nothing, ("--seed", "8"), "--seed was 7, now 8", marks=pytest.mark.long),
+        pytest.param(
+            change_nothing, ("-k", "1"), "the selection of cases of agent.yaml has changed", marks=pytest.mark.long
+        ),
         (change_nothing, ("--agent", "replay:answers.jsonl"), "the agent of agent.yaml has changed"),
     ],
 )

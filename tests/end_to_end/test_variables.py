@@ -126,15 +126,14 @@ def test_no_text_of_any_format_takes_a_secret(tmp_path: Path, name: str) -> None
         file.write_text(text.replace("@", STOLEN), encoding="utf-8")
         expected += text.count("@") * len(SECRETS)
     told = []
-    for command in ("run", "validate"):
-        # Whether the variables are set makes no difference.
-        for variables in (SECRETS, {}):
-            ended = agenteval(command, cwd=tmp_path, env=environment(**variables))
-            assert ended.status == 2, ended.text
-            assert "stolen" not in ended.text
-            said = [mistake for mistake in shown(ended.err) if "environment variable " in mistake.title]
-            told.append(sorted((mistake.title, mistake.place, mistake.more) for mistake in said))
-    assert told[0] == told[1] == told[2] == told[3]
+    # Whether the variables are set makes no difference.
+    for command, variables in (("run", SECRETS), ("run", {}), ("validate", SECRETS)):
+        ended = agenteval(command, cwd=tmp_path, env=environment(**variables))
+        assert ended.status == 2, ended.text
+        assert "stolen" not in ended.text
+        said = [mistake for mistake in shown(ended.err) if "environment variable " in mistake.title]
+        told.append(sorted((mistake.title, mistake.place, mistake.more) for mistake in said))
+    assert told[0] == told[1] == told[2]
     assert sum(1 + more for _, _, more in told[0]) == expected
     for secret in SECRETS:
         of_it = [more for title, _, more in told[0] if f"environment variable {secret} " in title]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
 import sysconfig
 import venv
 from pathlib import Path
+from zipfile import ZipFile
 
 from tests.end_to_end.test_init import AGENTS, SUITES, WORKFLOW, files_in
 from tests.support import PATIENCE_S, ROOT, environment, run_to_end
@@ -18,7 +18,8 @@ from agenteval.results.store import read_results
 def test_the_wheel_has_every_starter_and_the_demo(tmp_path: Path) -> None:
     # One test, because other processes would build the wheel again.
     programs = installed(tmp_path / "wheel")
-    check_starters(programs, tmp_path)
+    check_files(tmp_path / "wheel")
+    check_starter(programs, tmp_path)
     check_demo(programs, tmp_path)
 
 
@@ -37,14 +38,21 @@ def installed(folder: Path) -> Path:
     return python.parent
 
 
-def check_starters(programs: Path, tmp_path: Path) -> None:
-    for suite_format, kind in itertools.product(SUITES, AGENTS):
-        target = tmp_path / f"{suite_format}-{kind}"
-        arguments = ["init", str(target), "--format", suite_format, "--agent", kind]
-        ended = run_to_end([str(programs / "agenteval-action"), *arguments], tmp_path, environment())
-        assert ended.status == 0, ended.err
-        expected = [*SUITES[suite_format], ".gitignore", "agenteval.yaml", *AGENTS[kind], WORKFLOW]
-        assert sorted(files_in(target)) == sorted(expected)
+def check_files(folder: Path) -> None:
+    """The wheel has every file of the package; each starter is one of them."""
+    (wheel,) = folder.glob("*.whl")
+    source = ROOT / "src"
+    expected = {str(path.relative_to(source)) for path in (source / "agenteval").rglob("*") if path.is_file()}
+    assert {name for name in expected if "__pycache__" not in name} <= set(ZipFile(wheel).namelist())
+
+
+def check_starter(programs: Path, tmp_path: Path) -> None:
+    target = tmp_path / "starter"
+    arguments = ["init", str(target), "--format", "fluxloop", "--agent", "python"]
+    ended = run_to_end([str(programs / "agenteval-action"), *arguments], tmp_path, environment())
+    assert ended.status == 0, ended.err
+    expected = [*SUITES["fluxloop"], ".gitignore", "agenteval.yaml", *AGENTS["python"], WORKFLOW]
+    assert sorted(files_in(target)) == sorted(expected)
 
 
 def check_demo(programs: Path, tmp_path: Path) -> None:

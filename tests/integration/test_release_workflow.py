@@ -229,7 +229,7 @@ def test_a_repeated_job_changes_nothing(release: Release) -> None:
     assert release.tags() == before
 
 
-@pytest.mark.parametrize("refused", [TAG, MAJOR])
+@pytest.mark.parametrize("refused", [TAG, pytest.param(MAJOR, marks=pytest.mark.long)])
 def test_a_refused_push_moves_no_tag(refused: str, release: Release) -> None:
     before = release.tags()
     hook = release.origin / "hooks" / "update"
@@ -262,6 +262,7 @@ def test_a_release_that_cannot_be_made_is_made_by_a_repetition(release: Release)
     assert (release.releases / TAG).exists()
 
 
+@pytest.mark.long
 def test_an_image_that_was_built_again_replaces_the_first(release: Release) -> None:
     released = release.at(f"refs/tags/{TAG}")
     assert release.job("tags").returncode == 0
@@ -288,6 +289,7 @@ def test_a_tag_that_somebody_moved_is_left_alone(release: Release) -> None:
     assert not (release.releases / TAG).exists()
 
 
+@pytest.mark.long
 def test_a_repair_of_an_older_version_leaves_the_major_version_where_it_is(release: Release) -> None:
     assert release.job("tags").returncode == 0
     newest = release.tags()

@@ -223,7 +223,12 @@ READABLE: dict[str, tuple[Callable[[Proposal], None], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("why", READABLE)
+SLOW = {"the change names another suite", "a submodule moves"}
+
+
+@pytest.mark.parametrize(
+    "why", [pytest.param(why, marks=pytest.mark.long) if why in SLOW else why for why in READABLE]
+)
 def test_the_rules_of_the_base_commit_need_only_its_suites(proposal: Proposal, why: str) -> None:
     make, status, verdict = READABLE[why]
     for _ in range(2):

@@ -8,6 +8,7 @@ import tomllib
 from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
+import pytest
 from tests.support import ROOT, python_program
 
 from agenteval.core.version import __version__
@@ -54,6 +55,7 @@ def test_omitted_packages_are_required_by_other_packages_only() -> None:
     assert not unused & own
 
 
+@pytest.mark.long
 def test_nothing_imports_omitted_packages() -> None:
     """Every module of the locked packages that agenteval imports anywhere is imported without the omitted ones."""
     unused, locked = names_in("unused.txt"), names_in("runtime.lock")
