@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.core.errors import ConfigError
 from agenteval.core.files.boundary import bounded
 from agenteval.report.markdown.filters import MARKDOWN
 from agenteval.report.template_files import template_directory
@@ -26,3 +27,18 @@ def test_templates_are_read_before_the_run(tmp_path: Path, monkeypatch: pytest.M
         path.write_text("changed", encoding="utf-8")
     environment = make_environment(MARKDOWN, template_directory(), look.comment_template, look.template_texts)
     assert environment.get_template(USER_TEMPLATE).render() == "first, second"
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_template_outside_of_the_workspace_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    workspace, outside = tmp_path / "workspace", tmp_path / "passwd"
+    workspace.mkdir()
+    outside.write_text("not ours", encoding="utf-8")
+    monkeypatch.chdir(workspace)
+    if linked:
+        Path("own.md.j2").symlink_to(outside)
+    named = Path("own.md.j2") if linked else outside
+    with bounded([workspace], None), pytest.raises(ConfigError, match="outside of the directories that may be read"):
+        presentation(Settings(comment_template=named), Config(), {})

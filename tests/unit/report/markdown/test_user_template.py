@@ -203,6 +203,13 @@ def test_problems_have_their_place(write: Write, text: str, problem: str) -> Non
     assert _problem(write(text)).startswith(problem)
 
 
+def test_a_template_without_a_suffix_has_a_place_too(write: Write) -> None:
+    with pytest.raises(UserTemplateError, match=r"^own:2: Page has no 'regresions'"):
+        _rendered(write("a\n{{ report.regresions }}", "own"))
+    with pytest.raises(UserTemplateError, match=r"^own(:\d+)?: there is no none\.j2"):
+        _rendered(write("{% include 'none.j2' %}", "own"))
+
+
 def test_a_template_that_is_not_text(write: Write) -> None:
     write("").write_bytes(b"\xff")
     assert "own.j2 cannot be read" in _problem(Path("own.j2"))
