@@ -522,6 +522,13 @@ def test_in_the_options(mistake: Mistake, folder: Path, command: Command) -> Non
     check(mistake, folder, command)
 
 
+DASHES = (
+    *(("run", name) for name in ("baseline", "filter", "iterations", "traces", "agent", "concurrency", "tag")),
+    ("probe", "input"),
+    ("merge", "a", "-o", "b", "baseline"),
+)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -542,6 +549,7 @@ def test_in_the_options(mistake: Mistake, folder: Path, command: Command) -> Non
         (["merge", "a", "-o", "b", "--baseline", ""], "--baseline: its value is empty"),
         (["merge", "a", "", "-o", "b"], "an argument is empty"),
         (["compare", "a", ""], "an argument is empty"),
+        *(([*command, f"--{name}=--"], f"--{name}: '--' is not a value") for *command, name in DASHES),
         (["run", "--bogus"], "unknown option '--bogus'"),
         (["run", "--iteration", "3"], "unknown option '--iteration'; did you mean '--iterations'?"),
         (["run", "agent.yaml", "--quite"], "unknown option '--quite'; did you mean '--quiet'?"),

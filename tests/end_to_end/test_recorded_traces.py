@@ -16,6 +16,8 @@ from tests.end_to_end.conftest import Command
 from tests.mistakes import shown
 from tests.support import Ended, agenteval, copied_agenteval, environment, results_in, said, verdict_of
 
+from agenteval.results.store import read_results
+
 SPELLINGS = (("--traces", "{}"), ("--agent", "replay:{}"))
 RULES = [{"check": "output_not_empty"}]
 SUITE = {"evaluators": [{"name": "answered", "type": "rule_based", "enabled": True, "rules": RULES}]}
@@ -176,3 +178,24 @@ def test_no_more_tasks_are_started_than_there_are_traces(
     ended = command("run", folder / "evaluation.yaml", "--traces", folder / "experiment", "--concurrency", "1000000")
     assert ended.status == 1, ended.text
     assert 1 < names.count("_score_recorded") <= 12 + 1
+
+
+@pytest.mark.parametrize("successful", [True, False])
+def test_the_criteria_of_traces_stay_what_the_run_found(tmp_path: Path, successful: bool) -> None:
+    # What a trace reports beside its answer, such as success, is not in the results.
+    rule = {"name": "any", "type": "rule_based", "enabled": True, "rules": [{"check": "output_not_empty"}]}
+    criteria = {"performance": {"all_traces_successful": True}}
+    suite = {"evaluators": [rule], "success_criteria": criteria}
+    (tmp_path / "evaluation.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+    traces = [
+        {"trace_id": f"t{n}", "input": f"q{n}", "output": "a", "success": n > 0 or successful} for n in range(3)
+    ]
+    (tmp_path / "traces.jsonl").write_text("\n".join(map(json.dumps, traces)), encoding="utf-8")
+    ran = agenteval("run", "evaluation.yaml", "--traces", "traces.jsonl", "--out", "one", cwd=tmp_path)
+    merged = agenteval("merge", "one", "-o", "merged", cwd=tmp_path)
+    compared = agenteval("compare", "one", "one", cwd=tmp_path)
+    assert {ran.status, merged.status, compared.status} == {0 if successful else 1}, merged.text
+    first, again = (read_results(tmp_path / name).suites[0].criteria for name in ("one", "merged"))
+    assert first == again
+    assert [criterion.met for criterion in first] == [successful]
+    assert "could not be checked" not in merged.text

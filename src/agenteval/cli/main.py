@@ -141,7 +141,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     words = _in_new_spelling(sys.argv[1:] if argv is None else argv)
     arguments, rest = command_line().parse_known_args(words)
     arguments.words = words
-    _check_not_empty(arguments.parser, words)
+    _check_values(arguments.parser, words)
     options = [item for item in rest if item.startswith("-")]
     if options or (rest and not hasattr(arguments, "suites")):
         hint = _similar_option(arguments.parser, options[0]) if options else ""
@@ -153,14 +153,18 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def _check_not_empty(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+def _check_values(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     """Check that no value is empty: a variable of a shell that is not set must not switch a baseline off."""
     for before, word in pairwise(["", *words]):
-        name = word.removesuffix("=") if word.startswith("--") and word.endswith("=") else before if not word else ""
-        if name == "--input" or (word and not name):
+        option, sign, value = word.partition("=") if word.startswith("--") else (before, not word, word)
+        if not sign:
             continue
-        what = f"{name}: its value" if name.startswith("-") else "an argument"
-        parser.error(f"{what} is empty; is a variable of the shell not set?")
+        if not value and option != "--input":
+            what = f"{option}: its value" if option.startswith("-") else "an argument"
+            parser.error(f"{what} is empty; is a variable of the shell not set?")
+        if value == "--":
+            # For argparse, it would end the options, and this one would have no value.
+            parser.error(f"{option}: '--' is not a value")
 
 
 def _in_new_spelling(argv: Sequence[str]) -> list[str]:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 
 from agenteval.report.report import Report, ReportFile
-from agenteval.report.view.view import GateView, percent
+from agenteval.report.view import view
+from agenteval.report.view.view import GateView
 from agenteval.results.model import Results
 from agenteval.results.partial import why_partial
 
@@ -32,18 +33,19 @@ def _message(results: Results, gate: GateView) -> tuple[str, str]:
 
 
 def _result(results: Results, gate: GateView) -> tuple[str, str]:
-    rate, shard = results.summary.pass_rate, results.run.shard
+    counts, shard = view.counts(results), results.run.shard
     if not results.run.complete:
         return "interrupted", "lightgrey"
     if shard is not None:
         return f"shard {shard.index} of {shard.count}", "lightgrey"
-    if rate is None:
+    if counts.cases == counts.skipped:
         return "nothing checked", "lightgrey"
     if gate.verdict == "unproven":
         return "unproven", "lightgrey"
-    checked, cases = _checked(results), results.summary.cases
-    decided = checked - results.summary.failed
-    passed = f"{percent(rate)} passed" if checked == cases else f"{decided:,} of {cases:,} passed"
+    # Those that a metric or the comparison of means decided about.
+    decided, cases = counts.passed - _undecided(results), counts.cases
+    all_are = decided + counts.failed == cases
+    passed = f"{view.percent(decided / cases)} passed" if all_are else f"{decided:,} of {cases:,} passed"
     if why_partial(results.run):
         return passed, "lightgrey"
     if not gate.passed:
@@ -60,9 +62,7 @@ def _of_how_many(results: Results) -> Iterator[str]:
         yield f"judged {judging.judged:,} of {judging.cases:,} cases"
 
 
-def _checked(results: Results) -> int:
-    """Return the number of cases that a metric or the comparison of means decided about."""
-    summary = results.summary
+def _undecided(results: Results) -> int:
+    """Return the number of cases that passed although neither a metric nor the comparison of means decided."""
     is_compared = results.comparison is not None and bool(results.comparison.metrics)
-    undecided = 0 if is_compared else sum(suite.undecided for suite in results.suites)
-    return summary.passed + summary.failed - undecided
+    return 0 if is_compared else sum(suite.undecided for suite in results.suites)

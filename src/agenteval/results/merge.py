@@ -27,7 +27,8 @@ class Merged:
     """A merged run.
 
     Attributes:
-        results: the run without its pool entry. Its criteria are not evaluated, because they concern the whole run.
+        results: the run without its pool entry. Its criteria are not evaluated, because they concern the whole run;
+            those of a single run are as that run has them.
         fingerprints: fingerprints by case id, for the pool entry.
         warnings: differences of the parts that do not prevent the merge.
     """
@@ -52,7 +53,7 @@ def merge(parts: Sequence[Part]) -> Merged:
     check_parts(parts)
     sharded = parts[0].run.shard is not None
     ordered = sorted(parts, key=lambda part: part.shard.index) if sharded else list(parts)
-    suites = _joined(ordered) if sharded else _repeated(ordered)
+    suites = _joined(ordered) if sharded else _repeated(ordered) if len(ordered) > 1 else ordered[0].results.suites
     return Merged(
         results=Results(
             tool=_tool(ordered),

@@ -269,8 +269,16 @@ def _answers(results: Results, suites: Sequence[Suite]) -> dict[str, list[Evalua
     return {
         suite.path: list(_answers_of(suite, asking[suite.path]))
         for suite in results.suites
-        if suite.path in asking and suite.cases and not _has_shortened_calls(suite, asking[suite.path])
+        if suite.path in asking
+        and suite.cases
+        and not _has_shortened_calls(suite, asking[suite.path])
+        and not _is_of_traces(suite)
     }
+
+
+def _is_of_traces(results: SuiteResult) -> bool:
+    """Return whether traces were scored: the results do not contain what else a trace reports, such as success."""
+    return any(case.cluster is not None for case in results.cases)
 
 
 def _has_shortened_calls(results: SuiteResult, suite: Suite) -> bool:
@@ -294,10 +302,14 @@ def _evaluated(results: Results, suites: Sequence[Suite], execution: RunExecutio
         from agenteval.run.analyse import evaluate_suites
 
         evaluations = evaluate_suites(suites, execution.answers, results)
-    unknown = [suite.path for suite in results.suites if suite.criteria and suite.path not in execution.answers]
+    unknown = [
+        suite.path
+        for suite in results.suites
+        if suite.path not in execution.answers and any(criterion.met is None for criterion in suite.criteria)
+    ]
     message = (
-        "its criteria could not be checked: the suite is not available, or has changed since the run, or tool calls "
-        "that a criterion reads are shortened (`max_answer_bytes`)"
+        "its criteria could not be checked: the suite is not available, or has changed since the run, or the results "
+        "do not contain what a criterion reads: shortened tool calls (`max_answer_bytes`), or what traces report"
     )
     warnings = (*evaluations.warnings, *(f"{path}: {message}" for path in unknown))
     return replace(evaluations, warnings=warnings)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from agenteval.core.text.escape import address, markdown_inline
 from agenteval.report.presentation import Links, Presentation
+from agenteval.report.view import view
 from agenteval.report.view.cause_rows import cause_row
 from agenteval.report.view.causes import Cause, causes_of, largest_cause
 from agenteval.report.view.heading import heading_of
@@ -28,14 +29,14 @@ def overview_row(results: Results, gate: GateView, job: str, presentation: Prese
         job: name of the job.
         presentation: the target of links.
     """
-    causes, summary = causes_of(results), results.summary
+    causes, counts = causes_of(results), view.counts(results)
     heading = heading_of(results, gate, causes)
     run = Links(presentation.site, results.run).workflow_run
     resources = {item.name: item for item in results.comparison.resources} if results.comparison else {}
     cells = (
         heading.icon,
         f"<b>{markdown_inline(heading.name)}</b>{_small(job)}",
-        f"{summary.passed:,} of {summary.cases:,}",
+        f"{counts.passed:,} of {counts.cases:,}",
         _broke(results, causes),
         _resource(resources.get("cost_usd")),
         _resource(resources.get("latency_ms")),

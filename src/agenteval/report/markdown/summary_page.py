@@ -142,8 +142,11 @@ def _counts(source: Source, causes: Sequence[Cause]) -> Iterator[tuple[str, str]
     planned = {case.planned for _, case in source.entries if case.iterations}
     times = f" × {planned.pop()}" if len(planned) == 1 and planned != {1} else ""
     yield "Cases", f"{summary.cases:,}{times}"
-    yield "Pass", f"{summary.passed:,}"
+    counts = view.counts(results)
+    yield "Pass", f"{counts.passed:,}"
     amounts = {kind: sum(len(cause.cases) for cause in causes if cause.kind == kind) for kind in KINDS}
+    # All of them, because none is among those that pass.
+    amounts["quarantined"] = summary.cases - counts.cases
     titles: tuple[tuple[Kind, str], ...] = (
         ("broke", "Broke"),
         ("failed", "Failed"),

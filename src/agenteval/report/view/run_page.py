@@ -105,9 +105,13 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
     """Yield the few facts of the head: how many passed, what it cost, what it is compared with, and of what it is."""
     summary, run = results.summary, results.run
     changes = _resource_changes(results.comparison)
-    evaluated = summary.cases - summary.skipped
-    without = f", without {summary.skipped:,} skipped" if summary.skipped else ""
-    yield "Passed", f"{summary.passed:,} of {evaluated:,} ({view.percent(summary.pass_rate)}){without}"
+    counts = view.counts(results)
+    evaluated = counts.cases - counts.skipped
+    rate = counts.passed / evaluated if evaluated else None
+    left_out = [f"{counts.skipped:,} skipped"] if counts.skipped else []
+    left_out += [f"{summary.cases - counts.cases:,} in quarantine"] if summary.cases != counts.cases else []
+    without = f", without {' and '.join(left_out)}" if left_out else ""
+    yield "Passed", f"{counts.passed:,} of {evaluated:,} ({view.percent(rate)}){without}"
     yield "Could not be run", f"{summary.errors:,}" if summary.errors else ""
     yield "Skipped", f"{summary.skipped:,}" if summary.skipped else ""
     yield "Mean score", view.number(summary.score)

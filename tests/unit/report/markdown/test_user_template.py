@@ -205,9 +205,9 @@ def test_problems_have_their_place(write: Write, text: str, problem: str) -> Non
 
 def test_a_template_without_a_suffix_has_a_place_too(write: Write) -> None:
     with pytest.raises(UserTemplateError, match=r"^own:2: Page has no 'regresions'"):
-        _rendered(write("a\n{{ report.regresions }}", "own"))
+        _rendered(write("a\n{{ report.regresions }}").rename("own"))
     with pytest.raises(UserTemplateError, match=r"^own(:\d+)?: there is no none\.j2"):
-        _rendered(write("{% include 'none.j2' %}", "own"))
+        _rendered(write("{% include 'none.j2' %}").rename("own"))
 
 
 def test_a_template_that_is_not_text(write: Write) -> None:
