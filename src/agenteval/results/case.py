@@ -182,6 +182,13 @@ class CaseResult(ResultsModel):
         return not any(score.status == "error" and score.gating for score in scores)
 
     @property
+    def is_open(self) -> bool:
+        """Whether the case failed, or was not evaluated; a case without a metric that applies is neither."""
+        if self.status == "skipped":
+            return any(turn.not_asked or any(score.not_asked for score in turn.scores) for turn in self.turns)
+        return self.status != "passed"
+
+    @property
     def reason(self) -> str:
         """Why the case did not pass: errors of the agent, then the failed scores; empty for a passed case."""
         if self.status == "passed":

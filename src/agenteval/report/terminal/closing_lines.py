@@ -184,7 +184,9 @@ def _sure(results: Results, gate: GateView, certain: Sequence[str]) -> Iterator[
 
 
 def _commands(results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands) -> Iterator[Line]:
-    wrong = results.summary.failed + results.summary.errors
+    summary = results.summary
+    left_out = sum(case.is_open for _, case in results.cases() if case.status == "skipped") if summary.skipped else 0
+    wrong = summary.failed + summary.errors + left_out
     again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {view.count(wrong, 'case')}"
     if only_passing_fell(results, causes):
         again, only, wrong = again.removesuffix(" --failed"), "all cases: the mean fell over cases that pass", 1

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import below
-from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE, read_results
 
@@ -52,14 +51,7 @@ def failed_cases(path: Path) -> FailedCases:
 def _failed(results: Results) -> tuple[str, ...]:
     compared = results.comparison.cases if results.comparison else []
     broke = {case.id for case in compared if case.change == "regressed"}
-    return tuple(case.id for _, case in results.cases() if case.id in broke or _did_not_pass(case))
-
-
-def _did_not_pass(case: CaseResult) -> bool:
-    """Return whether a case failed, or could not be run; a case without a metric that applies is neither."""
-    if case.status == "skipped":
-        return any(turn.not_asked or any(score.not_asked for score in turn.scores) for turn in case.turns)
-    return case.status != "passed"
+    return tuple(case.id for _, case in results.cases() if case.id in broke or case.is_open)
 
 
 def _run_in(path: Path) -> tuple[Path, Results]:
