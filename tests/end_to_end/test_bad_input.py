@@ -549,6 +549,8 @@ DASHES = (
         (["merge", "a", "-o", "b", "--baseline", ""], "--baseline: its value is empty"),
         (["merge", "a", "", "-o", "b"], "an argument is empty"),
         (["compare", "a", ""], "an argument is empty"),
+        (["merge", "a", "-o=--"], "-o: '--' is not a value"),
+        (["merge", "a", "-o--"], "-o: '--' is not a value"),
         *(([*command, f"--{name}=--"], f"--{name}: '--' is not a value") for *command, name in DASHES),
         (["run", "--bogus"], "unknown option '--bogus'"),
         (["run", "--iteration", "3"], "unknown option '--iteration'; did you mean '--iterations'?"),

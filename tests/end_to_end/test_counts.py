@@ -136,5 +136,6 @@ def test_as_many_cases_run_again_as_the_command_says(tmp_path: Path, command: Co
     (tmp_path / "traces.jsonl").write_text("\n".join(map(json.dumps, traces)), encoding="utf-8")
     ended = command("run", "--traces", "traces.jsonl", "evaluation.yaml")
     assert "only these 4 cases" in ended.out
+    assert "3 skipped (limits.max_llm_calls (0) is used up" in ended.out.replace("judge: ", "")
     command("run", "--traces", "traces.jsonl", "evaluation.yaml", "--failed")
     assert [found.name for _, found in results_in(tmp_path).cases()] == ["q0", "q1", "q2", "q3"]

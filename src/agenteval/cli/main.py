@@ -31,6 +31,8 @@ _EPILOG = """exit status:
   130, 143  interrupted by SIGINT or SIGTERM; reports contain the finished cases"""
 
 
+# An option and its value in one argument, as --out=reports or -oreports.
+_JOINED = re.compile(r"(?s)(--[^=]+(?==)|-[A-Za-z](?=.))=?(.*)")
 # What a command did not do after a mistake; empty for those that only show something.
 _UNDONE = {
     "accept": "nothing was accepted",
@@ -156,9 +158,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def _check_values(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     """Check that no value is empty: a variable of a shell that is not set must not switch a baseline off."""
     for before, word in pairwise(["", *words]):
-        option, sign, value = word.partition("=") if word.startswith("--") else (before, not word, word)
-        if not sign:
+        joined = _JOINED.fullmatch(word)
+        if word and not joined:
             continue
+        option, value = joined.groups() if joined else (before, word)
         if not value and option != "--input":
             what = f"{option}: its value" if option.startswith("-") else "an argument"
             parser.error(f"{what} is empty; is a variable of the shell not set?")

@@ -91,8 +91,9 @@ def _counted(kind: Kind, causes: Sequence[Cause], base: str) -> Part:
         case "improved":
             return f"{amount:,} improved{_named(causes)}", "green"
         case "skipped":
-            words = causes[0].text if causes[0].example and causes[0].example.wrong else ""
-            return f"{amount:,} skipped{f' ({shown(words)})' if words else ''}", "yellow"
+            reasons = [cause.text for cause in causes if cause.example and cause.example.wrong]
+            more = f", and {view.count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+            return f"{amount:,} skipped{f' ({shown(reasons[0])}{more})' if reasons else ''}", "yellow"
         case "quarantined":
             return f"{amount:,} in quarantine{_named(causes)}", ""
         case _:
