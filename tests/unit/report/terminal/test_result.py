@@ -4,6 +4,8 @@ import io
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from tests.unit.report import samples
@@ -15,7 +17,7 @@ from agenteval.core.text import cells
 from agenteval.report.terminal.commands import NextCommands
 from agenteval.report.terminal.detail import Detail
 from agenteval.report.terminal.result import print_results
-from agenteval.results.case import ToolCall
+from agenteval.results.case import Score, ToolCall
 from agenteval.results.comparison import AnswerChange, ComparedCase, History, ScoreChange
 
 _COMMANDS = NextCommands("agenteval run --failed", "agenteval open", "agenteval-report/report.html")
@@ -50,6 +52,28 @@ def test_golden(name: str) -> None:
 )
 def test_golden_of_other_widths_and_details(name: str, file: str, verbosity: int, width: int) -> None:
     samples.check_golden(f"terminal-{file}.txt", _printed(_sample(name), verbosity=verbosity, width=width))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "said"),
+    [
+        (("no ground_truth",) * 3, "3 skipped (no ground_truth)"),
+        (("no ground_truth", "used up"), "2 skipped (no ground_truth, and 1 more reason)"),
+        (("no ground_truth", "used up", "no text"), "3 skipped (no ground_truth, and 2 more reasons)"),
+    ],
+)
+def test_skipped_cases_have_all_their_reasons(reasons: Sequence[str], said: str) -> None:
+    turns = [samples.turn("q", None, "a").model_copy(update={"scores": [skipped(text)]}) for text in reasons]
+    cases = [
+        samples.case(str(number), samples.iteration(turn, status="skipped"), status="skipped")
+        for number, turn in enumerate(turns)
+    ]
+    sample = _sample("broken")
+    assert said in _printed(replace(sample, results=samples.results(samples.suite(*cases))), width=120)
+
+
+def skipped(reason: str) -> Score:
+    return Score(id="f1", kind="standard", score=None, passed=None, status="skipped", reason=reason)
 
 
 def test_200_cases_with_one_answer_are_one_cause() -> None:
