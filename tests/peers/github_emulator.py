@@ -23,6 +23,7 @@ STRANGER_TOKEN = "ghp_stranger00000000000000000000000000000"
 REPOSITORY = "acme/widgets"
 
 _HERE = Path(__file__).parent
+_TRIES = 3
 _APP, _INSTALLATION = 15368, 100
 _RIGHTS = {"contents": "write", "pull_requests": "write", "issues": "write", "metadata": "read"}
 _START_S = 30
@@ -75,7 +76,23 @@ def running(folder: Path, port: int | None = None, public_url: str | None = None
         public_url: what it calls itself in its answers, when a proxy stands in front of it.
     """
     key = _private_key()
-    port = port or free_port()
+    # Another process can take a free port before the emulator does.
+    for tries_left in reversed(range(1 if port else _TRIES)):
+        try:
+            process, url = _started(folder, key, port or free_port(), public_url)
+            break
+        except RuntimeError:
+            if not tries_left:
+                raise
+    try:
+        yield GithubEmulator(url, key)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _started(folder: Path, key: str, port: int, public_url: str | None) -> tuple[subprocess.Popen[bytes], str]:
+    """Start the emulator; return it, and what it calls itself."""
     direct_url = f"http://127.0.0.1:{port}"
     url = public_url or direct_url
     seed, log = folder / "seed.yaml", folder / "emulate.log"
@@ -95,10 +112,11 @@ def running(folder: Path, port: int | None = None, public_url: str | None = None
         process = subprocess.Popen([*command, "--seed", str(seed)], stdout=output, stderr=output)
     try:
         wait_until_up(f"{direct_url}/rate_limit", process, log)
-        yield GithubEmulator(url, key)
-    finally:
+    except BaseException:
         process.terminate()
         process.wait()
+        raise
+    return process, url
 
 
 def _private_key() -> str:

@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -33,7 +34,9 @@ _REAPING_INTERVAL_S = 2.0
 
 # A random start, because other runs on this machine use the same range.
 _numbers = count(secrets.randbelow(_MARKS))
-_taken: set[int] = set()
+# Each is reserved for this process by the name of a socket, which the kernel gives to one process only. ``None`` if a
+# program that is no run has the name.
+_taken: dict[int, socket.socket | None] = {}
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,34 @@ def new_mark() -> int:
         OSError: all group ids are in use.
     """
     numbers = (_FIRST + number % _MARKS for number in islice(_numbers, _MARKS))
-    in_use = _taken.union(*(process.groups for process in processes()))
-    mark = next((number for number in numbers if number not in in_use), None)
-    if mark is None:
+    in_use = set(_taken).union(*(process.groups for process in processes()))
+    free = None
+    for mark in (number for number in numbers if number not in in_use):
+        reserved = _reserved(mark)
+        if reserved is not None:
+            _taken[mark] = reserved
+            return mark
+        free = mark
+    if free is None:
         raise OSError(errno.EAGAIN, "too many programs are running")
-    _taken.add(mark)
-    return mark
+    _taken[free] = None
+    return free
+
+
+def _reserved(mark: int) -> socket.socket | None:
+    """Reserve a mark among all runs of the machine, before a process has it; ``None`` if another run did."""
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0agenteval-mark-{mark}")
+    except OSError:
+        name.close()
+        return None
+    return name
 
 
 def free_mark(mark: int) -> None:
     """Release a group id that no process ever had."""
-    _taken.discard(mark)
+    _release(mark)
 
 
 def kill_marked(mark: int, own_child: int | None) -> None:
@@ -143,8 +163,15 @@ def _ended(marks: frozenset[int], own_child: int | None) -> bool:
         if now - began > _LIMIT_S:
             return False
         time.sleep(_PAUSE_S)
-    _taken.difference_update(marks)
+    for mark in marks:
+        _release(mark)
     return True
+
+
+def _release(mark: int) -> None:
+    reserved = _taken.pop(mark, None)
+    if reserved is not None:
+        reserved.close()
 
 
 @dataclass(frozen=True)
