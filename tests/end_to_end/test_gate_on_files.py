@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.end_to_end.conftest import Command
@@ -71,14 +72,19 @@ def as_version_1(out: Path) -> None:
     file.write_text(json.dumps({**content, "schema_version": 1}), encoding="utf-8")
 
 
+def two_runs(suite: Path, command: Command, monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[Path, Any]:
+    """Make a run in which all cases pass, ``before``, and one in which none does, ``now``; return one's results."""
+    run(command, monkeypatch, 0, "--out", "before")
+    run(command, monkeypatch, CASES, "--out", "now")
+    file = suite / changed / "results.json"
+    return file, json.loads(file.read_text(encoding="utf-8"))
+
+
 def test_results_that_were_changed_after_the_run_are_refused(
     suite: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failed case that is called passed, no case at all, every case skipped, cases several times."""
-    run(command, monkeypatch, 0, "--out", "before")
-    run(command, monkeypatch, CASES, "--out", "now")
-    file = suite / "now" / "results.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
+    file, content = two_runs(suite, command, monkeypatch, "now")
     (tested,) = content["suites"]
     cases = tested["cases"]
     for changed, said in (
@@ -122,10 +128,7 @@ def test_results_that_were_changed_after_the_run_are_refused(
 def test_a_baseline_with_other_cases_than_its_summary_says_is_refused(
     suite: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(command, monkeypatch, 0, "--out", "before")
-    run(command, monkeypatch, CASES, "--out", "now")
-    file = suite / "before" / "results.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
+    file, content = two_runs(suite, command, monkeypatch, "before")
     file.write_text(json.dumps({**content, "suites": [], "pool": []}), encoding="utf-8")
     for arguments in (
         ("compare", "now", "before"),

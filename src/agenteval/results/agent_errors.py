@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from agenteval.results.case import CaseResult
+from agenteval.results.case import TurnResult
 
 # Retries stop after many failures of an agent, so cases differ in their number.
 _ATTEMPTS = re.compile(r" \(after \d+ attempts\)$")
@@ -15,9 +16,9 @@ _TRACEBACK = "Traceback (most recent call last):"
 RAISED = re.compile(r"(?:^|[\s:])(?P<error>(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning): (?P<text>.*))$")
 
 
-def agent_errors(case: CaseResult) -> frozenset[str]:
-    """Return the errors of the turns of a case, without the number of attempts."""
-    return frozenset(without_attempts(turn.error) for turn in case.turns if turn.error)
+def agent_errors(turns: Iterable[TurnResult]) -> frozenset[str]:
+    """Return the errors of turns, without the number of attempts."""
+    return frozenset(without_attempts(turn.error) for turn in turns if turn.error)
 
 
 def without_attempts(error: str) -> str:

@@ -76,6 +76,18 @@ def outside_problem(path: Path) -> str:
     return f"{path} is outside of the directories that may be written ({allowed}); name a path in the workspace"
 
 
+def outside_reading(path: Path) -> str:
+    """Return why a file may not be read; empty if it is inside.
+
+    Args:
+        path: the path without links.
+    """
+    if _in_force.contains(path):
+        return ""
+    allowed = " and ".join(map(str, _in_force.roots))
+    return f"it is outside of the directories that may be read ({allowed})"
+
+
 def _absolute(path: Path) -> Path:
     # Not resolved, because links must be seen.
     return Path(os.path.abspath(path))  # noqa: PTH100

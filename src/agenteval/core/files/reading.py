@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
 
-from agenteval.core.files.boundary import boundary
+from agenteval.core.files.boundary import outside_reading
 
 # Bytes of a text that is parsed as a whole.
 LARGEST_TEXT = 200_000_000
@@ -152,10 +152,8 @@ def _check_way(path: Path) -> None:
 def _check_place(path: Path) -> None:
     """Check the place of an opened file."""
     _refuse_kernel(path)
-    limits = boundary()
-    if not limits.contains(path):
-        allowed = " and ".join(map(str, limits.roots))
-        raise OSError(errno.EINVAL, f"it is outside of the directories that may be read ({allowed})")
+    if outside := outside_reading(path):
+        raise OSError(errno.EINVAL, outside)
 
 
 def _refuse_kernel(path: Path) -> None:

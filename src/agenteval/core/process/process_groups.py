@@ -85,8 +85,10 @@ def _reserved(mark: int) -> socket.socket | None:
 
 
 def free_mark(mark: int) -> None:
-    """Release a group id that no process ever had."""
-    _release(mark)
+    """Release a group id that no process has."""
+    reserved = _taken.pop(mark, None)
+    if reserved is not None:
+        reserved.close()
 
 
 def kill_marked(mark: int, own_child: int | None) -> None:
@@ -164,14 +166,8 @@ def _ended(marks: frozenset[int], own_child: int | None) -> bool:
             return False
         time.sleep(_PAUSE_S)
     for mark in marks:
-        _release(mark)
+        free_mark(mark)
     return True
-
-
-def _release(mark: int) -> None:
-    reserved = _taken.pop(mark, None)
-    if reserved is not None:
-        reserved.close()
 
 
 @dataclass(frozen=True)

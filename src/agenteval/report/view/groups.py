@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 def group_key(case: CaseResult) -> frozenset[str]:
     """Return what the cases of a group have in common; empty for a case that is shown alone."""
-    return agent_errors(case) if case.status == "error" else frozenset()
+    return agent_errors(case.turns) if case.status == "error" else frozenset()
 
 
 def grouped(entries: Iterable[T], case_of: Callable[[T], CaseResult]) -> list[list[T]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from agenteval.results.agent_errors import without_attempts
+from agenteval.results.agent_errors import agent_errors
 from agenteval.results.case import CaseResult
 from agenteval.run.cases.agent_failure import AgentFailure
 from agenteval.suite.agent_kinds import REPLAY
@@ -43,7 +43,7 @@ class _Agent:
         self.has_tool_calls |= any(turn.tool_calls for turn in case.turns)
         self.without_expected_calls += any(score.kind == _TOOLS and score.passed is False for score in case.scores)
         # What was not asked did not fail.
-        for error in {without_attempts(turn.error) for turn in case.turns if turn.error and not turn.not_asked}:
+        for error in agent_errors(turn for turn in case.turns if not turn.not_asked):
             if error in self.errors or len(self.errors) < _MOST_ERRORS:
                 self.errors[error] += 1
 

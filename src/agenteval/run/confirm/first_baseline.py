@@ -56,7 +56,7 @@ def first_baseline(results: Results, runs: ConfirmingRuns) -> FoundBaseline | Un
 
 
 def _first_error(made: Results) -> str:
-    errors = sorted(text for _, case in made.cases() for text in agent_errors(case))
+    errors = sorted(text for _, case in made.cases() for text in agent_errors(case.turns))
     return f": {one_line(errors[0], _LONGEST_ERROR)}" if errors else ""
 
 

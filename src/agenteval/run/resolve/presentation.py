@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files.boundary import boundary
+from agenteval.core.files.boundary import boundary, outside_reading
 from agenteval.core.files.reading import read_regular
 from agenteval.core.paths import working_directory
 from agenteval.report.presentation import Presentation, Site
@@ -71,7 +71,5 @@ def _missing(templates: Mapping[str, Path | None]) -> Iterable[Problem]:
         named = f"it was named as the template of the {name}"
         if not path.is_file():
             yield Problem(f"no such file; {named}", file=str(path), kind=Kind.FILE)
-        elif not (limits := boundary()).contains(path.resolve()):
-            allowed = " and ".join(map(str, limits.roots))
-            outside = f"it is outside of the directories that may be read ({allowed})"
+        elif outside := outside_reading(path.resolve()):
             yield Problem(f"{outside}; {named}", file=str(path), kind=Kind.FILE)
