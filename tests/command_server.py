@@ -30,8 +30,7 @@ _NOT_IMPORTED = (
     # These run as programs.
     "agenteval.__main__",
     "agenteval.agents.worker.",
-    # Their libraries, numpy and deepeval, start threads or read the environment.
-    "agenteval.compare.",
+    # Its library reads the environment.
     "agenteval.metrics.judges.deepeval",
 )
 # Libraries that take long to import, and that agenteval imports where it uses them.
@@ -57,6 +56,7 @@ def _next_command(requests: socket.socket) -> dict[str, Any] | None:
     ended_end.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(ended_end.fileno())
+    has_imported = False
     while True:
         ready, _, _ = select.select([requests, ended, sys.stdin, *running.values()], [], [])
         if sys.stdin in ready:
@@ -67,8 +67,9 @@ def _next_command(requests: socket.socket) -> dict[str, Any] | None:
         _kill_left(running, ready)
         if requests not in ready:
             continue
-        if not gc.get_freeze_count():
+        if not has_imported:
             _import_most()
+            has_imported = True
         asked, _ = requests.accept()
         _, streams, _, _ = socket.recv_fds(asked, 1, 3)
         with asked.makefile("rb") as line:

@@ -10,6 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers as hypothesis_providers
 
+# Until all tests are imported.
+gc.disable()
+
 # Tests replace an agent within a second. If its size stays the same too, Python takes the bytecode of the old one.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
@@ -61,5 +64,5 @@ def pytest_xdist_setupnodes() -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Nothing that was imported is garbage: to look for some again and again takes a tenth of the time."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
