@@ -2,8 +2,8 @@
 
 import gc
 import os
-import shutil
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -16,17 +16,6 @@ gc.disable()
 # Tests replace an agent within a second. If its size stays the same too, Python takes the bytecode of the old one.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
-
-def _pass_by_the_script_that_finds_python() -> None:
-    """Let ``python3`` be a program: that of pyenv is a shell script, which takes most of the time of an answer."""
-    found, own = shutil.which("python3"), Path(sys.base_prefix, "bin")
-    if found and (own / "python3").exists():
-        with Path(found).open("rb") as program:
-            if program.read(2) == b"#!":
-                os.environ["PATH"] = f"{own}{os.pathsep}{os.environ['PATH']}"
-
-
-_pass_by_the_script_that_finds_python()
 
 # No test may depend on the load of the machine, or on chance: `make test` tries the same examples every time.
 # Hypothesis would also try numbers and texts of the modules that are imported so far; those depend on earlier tests.
@@ -48,6 +37,19 @@ settings.load_profile("agenteval")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add an option to see each row of a parametrised unit test as a test."""
     parser.addoption("--each-row", action="store_true", help="run each row of parametrised unit tests as a test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the agents of tests run in a Python without packages, whatever the machine has installed.
+
+    It starts faster too: packages may run code at each start, and ``python3`` of pyenv is a shell script.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    python = Path(config.cache.mkdir("python"))
+    if not (python / "bin" / "python3").exists():
+        venv.create(python, symlinks=True)
+    os.environ["PATH"] = f"{python / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 
 @pytest.hookimpl(optionalhook=True)

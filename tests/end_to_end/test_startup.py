@@ -71,7 +71,7 @@ def test_help_and_version_import_next_to_nothing(tmp_path: Path, arguments: list
 
 def test_the_version_imports_nothing_of_ours_but_the_command_line(tmp_path: Path) -> None:
     own = {name for name in modules(tmp_path, "--version") if name.partition(".")[0] == "agenteval"}
-    parts = ("cli", "core", "core.errors", "core.renamed", "core.version")
+    parts = ("cli", "core", "core.errors", "core.renamed", "core.signals", "core.version")
     others = {name for name in own if not name.startswith("agenteval.cli.")}
     assert others == {"agenteval", *(f"agenteval.{name}" for name in parts)}
     assert not own & {"agenteval.cli.init", "agenteval.cli.schema", "agenteval.cli.plugins"}

@@ -13,6 +13,7 @@ from tests.support import PATIENCE_S, agent_spec, answer, ends, number_in, reque
 
 from agenteval.agents.base import RemarkingAgent
 from agenteval.core.errors import AgentError, ConfigError, TransientAgentError
+from agenteval.core.process import child
 from agenteval.results.case import ToolCall, Usage
 from agenteval.suite.model import AgentSpec
 
@@ -117,6 +118,51 @@ def test_log_lines_before_a_reply_are_ignored_and_remarked_once(tmp_path: Path, 
     assert remark.startswith(
         f"{tmp_path / 'agenteval.yaml'}:3: agent: the command prints further lines before its reply"
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo one; (sleep 0.2; echo two) & exit 0",
+        "echo one; setsid sh -c 'sleep 0.2; echo two' & exit 0",
+        # A filter of the whole output, which ends after the program.
+        "exec bash -c 'exec > >(sleep 0.2; cat); echo one; echo two'",
+    ],
+    ids=["in its group", "elsewhere", "filter"],
+)
+def test_what_background_processes_print_within_a_second_is_in_the_reply(
+    tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A busy machine may need longer.
+    monkeypatch.setattr(child, "LAST_WORDS_S", PATIENCE_S)
+    assert answer(shell(tmp_path, line)).response == "one\ntwo"
+
+
+@pytest.mark.parametrize("start", ["", "setsid "])
+def test_a_background_process_that_keeps_the_output_open_is_ended_and_remarked_once(
+    tmp_path: Path, start: str
+) -> None:
+    async def run() -> tuple[list[str], tuple[str, ...]]:
+        async with started(shell(tmp_path, f"echo one; {start}sleep 1000 & echo $! > pid")) as bot:
+            replies = [await bot.session().send(request(str(number))) for number in range(2)]
+            assert isinstance(bot, RemarkingAgent)
+            return [reply.response for reply in replies], bot.remarks().texts
+
+    answers, remarks = asyncio.run(run())
+    assert answers == ["one", "one"]
+    (remark,) = remarks
+    assert "keeps the command's standard output open" in remark
+    assert ends(number_in(tmp_path / "pid"))
+
+
+def test_one_that_keeps_only_the_errors_open_is_not_waited_for(tmp_path: Path) -> None:
+    async def run() -> tuple[str, ...]:
+        async with started(shell(tmp_path, "echo one; sleep 1000 > /dev/null & exit 0")) as bot:
+            assert (await bot.session().send(request())).response == "one"
+            assert isinstance(bot, RemarkingAgent)
+            return bot.remarks().texts
+
+    assert not asyncio.run(run())
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,9 @@ from agenteval.run.settings import Settings
 
 REPORTS = ("results.json", "junit.xml", "summary.md", "comment.md", "journal.jsonl")
 SIGNALS = pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+    ("number", "status"),
+    [(signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)],
+    ids=["SIGHUP", "SIGINT", "SIGTERM"],
 )
 
 # Case "quick" is answered; every other one starts a child, says so, and hangs.
@@ -102,9 +104,10 @@ def read_reports(directory: Path) -> Results:
     return results_in(directory)
 
 
-@SIGNALS
-@pytest.mark.parametrize("kind", ["command", "python", "python-async"])
-def test_reports_hold_what_had_finished(tmp_path: Path, kind: str, number: signal.Signals, status: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "number"), [("command", signal.SIGINT), ("python", signal.SIGTERM), ("python-async", signal.SIGHUP)]
+)
+def test_reports_hold_what_had_finished(tmp_path: Path, kind: str, number: signal.Signals) -> None:
     cases = [case("quick 1"), case("hang-1"), case("quick 2", "other"), case("hang-2")]
     write_suite(tmp_path, cases, agent=agents(tmp_path, kind))
     journal = tmp_path / "agenteval-report" / "journal.jsonl"
@@ -115,7 +118,7 @@ def test_reports_hold_what_had_finished(tmp_path: Path, kind: str, number: signa
         assert eventually(lambda: len(journal.read_text(encoding="utf-8").splitlines()) == 3)
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == status, err
+    assert process.returncode == 128 + number, err
     # Nothing but what is meant for people: no traceback, no warning about what was left open.
     assert err.splitlines() == ["running 4 cases"]
     assert verdict_of(out) == "error: interrupted: 2 of 4 cases had finished"
@@ -139,6 +142,18 @@ def test_reports_are_written_even_if_nothing_had_finished(
     assert process.returncode == status
     assert verdict_of(out) == "error: interrupted: 0 of 1 case had finished"
     assert read_reports(tmp_path).summary.cases == 0
+
+
+def test_the_end_of_its_terminal_does_not_end_a_run_under_nohup(tmp_path: Path) -> None:
+    waits = "open('own', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('hello')\n"
+    (tmp_path / "agent.py").write_text(f"import os, time\n{waits}", encoding="utf-8")
+    write_suite(tmp_path, [case("a")], agent={"command": [sys.executable, "agent.py"]})
+    with subprocess.Popen(["nohup", str(AGENTEVAL), "run"], cwd=tmp_path, env=environment()) as process:
+        assert eventually((tmp_path / "own").exists)
+        process.send_signal(signal.SIGHUP)
+        (tmp_path / "go").touch()
+        assert process.wait(PATIENCE_S) == 0
+    assert statuses(results_in(tmp_path)) == {"a": "passed"}
 
 
 # Starts only if it may, and hangs in case "hang" of a first run.

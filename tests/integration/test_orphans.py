@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from pathlib import Path
 
@@ -73,6 +74,16 @@ def given_up(spec: AgentSpec, file: Path) -> int:
     return asyncio.run(give_up())
 
 
+def working_in(directory: Path) -> set[int]:
+    """Processes whose working directory it is."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink() == directory:
+                found.add(int(process.name))
+    return found
+
+
 @pytest.mark.parametrize("make", [lambda path: program(path, HANGING), lambda path: python(path, CALLED)])
 def test_what_detached_itself_from_a_hanging_agent_ends_with_it(tmp_path: Path, make: object) -> None:
     assert callable(make)
@@ -94,6 +105,42 @@ def test_a_detached_process_whose_first_thread_has_ended_ends_too(tmp_path: Path
     assert answer(program(tmp_path, DETACHED_WITHOUT_FIRST_THREAD + code)).response == "done"
 
     assert ends(number_in(tmp_path / "pid"))
+
+
+def test_one_that_starts_another_one_and_ends_again_and_again_ends_too(tmp_path: Path) -> None:
+    code = """
+if not os.fork():
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if os.fork():
+            os._exit(0)
+        time.sleep(0.002)
+    os._exit(0)
+print("done")
+"""
+    assert answer(program(tmp_path, "import os, time" + code)).response == "done"
+    assert not working_in(tmp_path)
+
+
+def test_what_a_run_inside_of_an_agent_started_ends_with_the_agent(tmp_path: Path) -> None:
+    """The inner run is killed before it has ended its agent, which then is an orphan of the outer run."""
+    (tmp_path / "inner.py").write_text(DETACHED + "\ndetach('detached')\ntime.sleep(1000)\n", encoding="utf-8")
+    code = """
+import asyncio, sys
+from agenteval.core.process.child import Child
+
+async def run():
+    child = await Child.start([sys.executable, "inner.py"], ".", {}, lambda _: None, lambda _: None)
+    await child.wait()
+
+asyncio.run(run())
+"""
+    pid = given_up(program(tmp_path, code), tmp_path / "detached")
+    assert ends(pid)
 
 
 def test_one_program_takes_no_other_one_along(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from agenteval.agents.output import OutputReader
 from agenteval.agents.reading import ReplyForm
 from agenteval.core.errors import AgentError, TransientAgentError, agent_problem
 from agenteval.core.process.access import check_access
-from agenteval.core.process.child import Child, ending, find_program
+from agenteval.core.process.child import LAST_WORDS_S, Child, ending, find_program
 from agenteval.core.process.confinement import user_environment
 from agenteval.core.process.last_output import LastOutput
 from agenteval.core.process.lines import MOST_BYTES, WROTE_TOO_MUCH
@@ -32,6 +32,11 @@ _NO_JSON = (
     "a reply starts like JSON and is none ({}), so it was taken as text; print one whole JSON object, "
     "or set `reply: text` if the answers are text"
 )
+_CUT_OFF = (
+    "a background process keeps the command's standard output open; it was ended "
+    f"{LAST_WORDS_S:g} s after the command, so what it would have printed later is not in the reply; "
+    "wait for it, or redirect its output"
+)
 _PRINT = "print the answer on standard output, only a line break for an empty one"
 _NO_HISTORY = (
     f"the command gets only the input of a turn ({INPUT}), so it does not know the earlier turns of a conversation; "
@@ -41,11 +46,19 @@ _NO_HISTORY = (
 
 @dataclass(frozen=True)
 class Ended:
-    """A program that ended: exit status (negative: the signal), output, and the end of its error output."""
+    """A program that ended.
+
+    Attributes:
+        status: its exit status; negative for a signal.
+        output: its standard output.
+        errors: the end of its error output.
+        was_cut_off: whether its background processes could have written more.
+    """
 
     status: int
     output: bytes
     errors: str
+    was_cut_off: bool
 
     @property
     def failure(self) -> str:
@@ -128,7 +141,7 @@ class Program:
         await child.finish(line)
         if len(output) > MOST_BYTES:
             raise AgentError(f"{self._what} {WROTE_TOO_MUCH}")
-        return Ended(child.returncode or 0, bytes(output), errors.text())
+        return Ended(child.returncode or 0, bytes(output), errors.text(), child.was_cut_off)
 
 
 class CommandAgent:
@@ -167,6 +180,8 @@ class CommandAgent:
             said = f" ({ended.errors})" if ended.errors else ""
             raise AgentError(f"the agent's command printed no answer{said}; {_PRINT}")
         output = self._reader.read(ended.output.decode("utf-8", "replace"), request)
+        if ended.was_cut_off:
+            self._remarks[_CUT_OFF] = None
         if output.has_log:
             self._remarks[_LOG] = None
         if output.no_json and not self._has_no_json:

@@ -20,6 +20,7 @@ from agenteval.cli.commands import accept, github, project, results, suites
 from agenteval.cli.streams import loss, protect_standard_streams
 from agenteval.core.errors import AgentEvalError, InfrastructureError, unexpected_error
 from agenteval.core.renamed import RENAMED
+from agenteval.core.signals import ending_signals
 from agenteval.core.version import __version__
 
 _EPILOG = """exit status:
@@ -28,7 +29,8 @@ _EPILOG = """exit status:
   2  a suite, the configuration or an option is wrong; nothing was run
   3  the infrastructure failed (agent unreachable, too many errors, disk full),
      or the gate is unproven for another reason
-  130, 143  interrupted by SIGINT or SIGTERM; reports contain the finished cases"""
+  129, 130, 143
+     interrupted by SIGHUP, SIGINT or SIGTERM; reports contain the finished cases"""
 
 
 # An option and its value in one argument, as --out=reports or -oreports.
@@ -81,18 +83,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let SIGTERM remove temporary files and locks, as Ctrl-C does.
+    """Let all signals that end a run remove temporary files and locks, as Ctrl-C does.
 
     The first process of a container gets only the signals that it handles.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _end)
+    before = {number: signal.signal(number, _end) for number in ending_signals() if number != signal.SIGINT}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+        for number, usual in before.items():
+            signal.signal(number, usual or signal.SIG_DFL)
 
 
 def _end(number: int, _frame: object) -> NoReturn:

@@ -71,6 +71,10 @@ async def contained(work: Awaitable[ResultT]) -> ResultT:
         if task is not None and task.cancelling():
             raise
         raise _harmless(error) from error
+    finally:
+        if asyncio.iscoroutine(work):
+            # A task that is cancelled before it starts would leave it unused, which Python warns of.
+            work.close()
 
 
 async def _raising_harmless(work: Awaitable[ResultT]) -> ResultT:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.runtime import in_thread
+from agenteval.core.runtime import contained, in_thread
 
 
 def test_the_result_is_returned() -> None:
@@ -52,3 +52,18 @@ def test_giving_up_waits_for_nothing() -> None:
     release.set()
     assert ended.wait(60)
     time.sleep(0.01)
+
+
+def test_a_callers_coroutine_that_is_cancelled_before_it_starts_is_not_left_unused() -> None:
+    async def unused() -> None:
+        raise AssertionError
+
+    async def run() -> None:
+        task = asyncio.create_task(contained(unused()))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    # Python warns of a coroutine that was never awaited; tests fail at warnings.
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())

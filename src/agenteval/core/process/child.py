@@ -16,9 +16,9 @@ from agenteval.core.process.confinement import launch
 from agenteval.core.process.orphans import VARIABLE, end_orphans, new_token
 from agenteval.core.process.process_groups import end_marked, free_mark, kill_marked
 
-# Time in seconds to wait for pending output after a program has ended.
+# Time in seconds to wait for pending output after a program has ended: its background processes may still write some.
 LAST_WORDS_S = 1.0
-# Time in seconds for the output of a program that has ended, before a background process must be keeping it open.
+# Time in seconds for the errors of a program that has ended, before a background process must be keeping them open.
 _ARRIVAL_S = 0.02
 # Time in seconds between SIGTERM and SIGKILL.
 _GRACE_S = 1.0
@@ -44,7 +44,12 @@ class Child(asyncio.SubprocessProtocol):
 
     Callbacks receive its output, and an empty piece at the end of each output. The child has ended when the program
     has ended; background processes may keep the pipes open for longer.
+
+    Attributes:
+        was_cut_off: whether background processes could have written more when they were ended.
     """
+
+    was_cut_off = False
 
     def __init__(
         self, on_output: Callable[[bytes], None], on_errors: Callable[[bytes], None], mark: int | None = None
@@ -53,6 +58,7 @@ class Child(asyncio.SubprocessProtocol):
         self._mark = mark
         self._receivers = {1: on_output, 2: on_errors}
         self._open = {1, 2}
+        self._output_closed: asyncio.Future[None] = loop.create_future()
         self._pipes_closed: asyncio.Future[None] = loop.create_future()
         self._exited: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.SubprocessTransport | None = None
@@ -141,10 +147,13 @@ class Child(asyncio.SubprocessProtocol):
             self.write(data)
             self.end_input()
             await self.wait()
+            await asyncio.wait([self._output_closed], timeout=LAST_WORDS_S)
             await self.wait_for_output(_ARRIVAL_S)
             if self._open:
-                # Background processes keep the output open, so they are killed.
+                # Background processes keep the pipes open, so they are killed.
+                self.was_cut_off = 1 in self._open
                 self.kill()
+                await self._end_orphans()
                 await self.wait_for_output(LAST_WORDS_S)
         finally:
             await self.close()
@@ -177,8 +186,7 @@ class Child(asyncio.SubprocessProtocol):
         try:
             await self.wait()
             self._signal(signal.SIGKILL)
-            if self._token is not None and self._transport is not None:
-                await end_orphans(self._token, self._transport.get_pid())
+            await self._end_orphans()
         finally:
             # Only the process group: all processes with the mark are ended below, in a thread.
             self._signal(signal.SIGKILL)
@@ -202,6 +210,8 @@ class Child(asyncio.SubprocessProtocol):
         if fd in self._open:
             self._open.discard(fd)
             self._receivers[fd](b"")
+        if fd == 1 and not self._output_closed.done():
+            self._output_closed.set_result(None)
         if not self._open and not self._pipes_closed.done():
             self._pipes_closed.set_result(None)
 
@@ -209,6 +219,10 @@ class Child(asyncio.SubprocessProtocol):
         """Handle asyncio's event: the program has ended."""
         if not self._exited.done():
             self._exited.set_result(None)
+
+    async def _end_orphans(self) -> None:
+        if self._token is not None and self._transport is not None:
+            await end_orphans(self._token, self._transport.get_pid())
 
     async def _end_descendants(self) -> None:
         """End all processes with the mark, in a thread; a cancellation does not stop the thread."""

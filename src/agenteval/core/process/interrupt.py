@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from agenteval.core.signals import ending_signals
 
 
 class Interrupter:
@@ -97,7 +97,7 @@ def signals_taken() -> Iterator[Interrupter]:
         with interruptible(interrupter):
             yield interrupter
         return
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: signal.getsignal(number) for number in ending_signals()}
 
     def handle(number: int, frame: FrameType | None) -> None:
         if interrupter.take(number):

@@ -1,7 +1,8 @@
 """Ends a program's orphans, including those that left its process group.
 
 Linux gives orphans to the nearest subreaper (prctl(2), ``PR_SET_CHILD_SUBREAPER``). An inherited environment variable
-identifies their program. On other systems nothing happens.
+identifies their program, and all programs above it: a run inside an agent of a run gives its programs both tokens. On
+other systems nothing happens.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _ROUNDS, _PAUSE_S = 200, 0.005
 def new_token() -> str:
     """Return a unique value for a program's environment variable."""
     adopt_orphans()
-    return uuid.uuid4().hex
+    above = os.environ.get(VARIABLE)
+    return f"{above},{uuid.uuid4().hex}" if above else uuid.uuid4().hex
 
 
 @cache
@@ -50,12 +52,22 @@ async def end_orphans(token: str, program: int) -> None:
         program: the process id and process group id of the program, which has ended.
     """
     known: set[int] = set()
+    ended: set[int] = set()
     for _ in range(_ROUNDS):
-        known |= {pid for pid in _children() if pid != program and _belongs(pid, token, program)}
-        known = {pid for pid in known if not _has_ended(pid)}
-        if not known:
+        found, newly_ended = set(), set()
+        for pid in set(_children()) - {program}:
+            environment = _environment(pid)
+            if pid in known or _belongs(pid, environment, token, program):
+                found.add(pid)
+            elif not environment and pid not in ended:
+                newly_ended.add(pid)
+        if not found and not newly_ended:
             return
-        await asyncio.sleep(_PAUSE_S)
+        known = {pid for pid in found if not _has_ended(pid)}
+        # One that ended may have started another one, which became a child of this process after the look.
+        ended |= newly_ended
+        if known:
+            await asyncio.sleep(_PAUSE_S)
 
 
 def _children() -> Iterator[int]:
@@ -66,20 +78,24 @@ def _children() -> Iterator[int]:
                 yield from map(int, (task / "children").read_text(encoding="ascii").split())
 
 
-def _belongs(pid: int, token: str, group: int) -> bool:
-    """Return whether a child belongs to a program; an ended child has no environment that could be checked."""
+def _belongs(pid: int, environment: bytes, token: str, group: int) -> bool:
+    """Return whether a child belongs to a program, or to a program below it."""
     with contextlib.suppress(OSError):
         if os.getpgid(pid) == group:
             return True
-        return any(f"{VARIABLE}={token}".encode() in variables for variables in _environments(pid))
-    return False
+    marked = f"{VARIABLE}={token}".encode()
+    return any(variable == marked or variable.startswith(marked + b",") for variable in environment.split(b"\0"))
 
 
-def _environments(pid: int) -> Iterator[list[bytes]]:
-    """Yield the environment variables of each thread; a thread that has ended, even the first one, has none."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            yield (task / "environ").read_bytes().split(b"\0")
+def _environment(pid: int) -> bytes:
+    """Return the environment variables; a process that has ended has none."""
+    with contextlib.suppress(OSError):
+        # A thread that has ended, even the first one, has none either.
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                if environment := (task / "environ").read_bytes():
+                    return environment
+    return b""
 
 
 def _has_ended(pid: int) -> bool:
