@@ -22,6 +22,7 @@ from tests.support import results_in
 
 from agenteval.results.case import CaseResult
 
+_REPORT_TOKENS = "the reply of the agent needs usage.input_tokens and usage.output_tokens"
 GUIDES = Path(__file__).parents[1] / "data" / "agentci" / "guides"
 TOOL = """
 import json
@@ -108,7 +109,7 @@ ALL = [
         "performance-tokens",
         [after(1, (48, 12)), after(1, (300, 600))],
         [after(1), after(1)],
-        ["the agent reports no tokens: its reply needs usage.input_tokens and usage.output_tokens"] * 2,
+        [f"1 of 1 answer without {kind}: {_REPORT_TOKENS}" for kind in ("output tokens", "input tokens")],
         broken=True,
     ),
     Guide(

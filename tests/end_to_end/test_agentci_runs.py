@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
@@ -954,7 +955,9 @@ parameters = {{ threshold = 0.8, words = ["a", "b"], deep = {{ x = 1 }} }}
 module = "checks.own"
 function = "{}"
 """
-CHECKS = """
+CHECKS = (
+    f"NUMPY = {str(Path(numpy.__file__).parents[1])!r}"
+    + """
 import asyncio, json
 from checks.words import LENGTH
 
@@ -991,6 +994,8 @@ def without_passed(output, parameters):
     return {"score": 1.0}
 
 def of_numpy(output, parameters):
+    import sys
+    sys.path.append(NUMPY)
     import numpy
 
     score = numpy.float32(0.5)
@@ -1023,6 +1028,7 @@ def odd_metadata(output, parameters):
 
 NUMBER = 5
 """
+)
 
 
 FUNCTIONS = re.findall(r"(?m)^(?:async )?def (\w+)", CHECKS)

@@ -144,6 +144,17 @@ def test_reports_are_written_even_if_nothing_had_finished(
     assert read_reports(tmp_path).summary.cases == 0
 
 
+def test_a_caller_that_ignores_the_end_of_its_children_does_not_hide_that_of_an_agent(tmp_path: Path) -> None:
+    write_suite(tmp_path, [case("a")], agent={"command": ["echo", "hello"]})
+    start = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", start, str(AGENTEVAL), "run"], cwd=tmp_path, env=environment(), check=False
+    )
+    assert ended.returncode == 0
+
+
 def test_the_end_of_its_terminal_does_not_end_a_run_under_nohup(tmp_path: Path) -> None:
     waits = "open('own', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('hello')\n"
     (tmp_path / "agent.py").write_text(f"import os, time\n{waits}", encoding="utf-8")
@@ -250,6 +261,10 @@ def test_pressing_twice_still_writes_the_reports(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode in {130, 143}, err
     assert statuses(read_reports(tmp_path)) == {"quick": "passed"}
+    # The case that did not run has no result, so it cannot be selected.
+    refused = agenteval("run", "--failed", cwd=tmp_path)
+    assert refused.status == 2
+    assert "the run was interrupted before 1 of its cases had finished" in " ".join(refused.err.split())
 
 
 def test_a_resumed_run_whose_directory_is_published_keeps_its_journal(

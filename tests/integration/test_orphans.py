@@ -93,6 +93,22 @@ def test_what_detached_itself_from_a_hanging_agent_ends_with_it(tmp_path: Path, 
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_a_second_cancellation_does_not_keep_what_detached_itself_alive(tmp_path: Path) -> None:
+    code = DETACHED + "\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ndetach('detached')\ntime.sleep(1000)\n"
+
+    async def give_up() -> int:
+        async with asyncio.timeout(PATIENCE_S), started(program(tmp_path, code)) as agent:
+            asking = asyncio.create_task(agent.session().send(request()))
+            pid = await asyncio.to_thread(number_in, tmp_path / "detached")
+            for _ in range(10):
+                asking.cancel()
+                await asyncio.sleep(0.01)
+            await asyncio.gather(asking, return_exceptions=True)
+        return pid
+
+    assert ends(asyncio.run(give_up()))
+
+
 def test_what_detached_itself_from_an_agent_that_answered_ends_too(tmp_path: Path) -> None:
     assert answer(program(tmp_path, DONE)).response == "done"
     pid = number_in(tmp_path / "detached")

@@ -90,6 +90,9 @@ def _ended_in_order() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    if sys.platform != "win32":
+        # A caller that ignores it would take the exit status of every agent.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     before = {number: signal.signal(number, _end) for number in ending_signals() if number != signal.SIGINT}
     try:
         yield

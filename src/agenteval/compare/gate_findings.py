@@ -9,7 +9,9 @@ from typing import Final, Literal
 from agenteval.compare.gate_counts import Counts, compared, of_cases, some
 from agenteval.compare.gate_failures import Failures
 from agenteval.compare.gate_words import cases, failed
+from agenteval.results.analysis.formatting import criterion_texts
 from agenteval.results.analysis.unmeasured import unmeasured
+from agenteval.results.case import Criterion
 from agenteval.results.comparison import ComparedMetric, ComparedResource, Comparison
 from agenteval.results.metric_use import is_undecided
 from agenteval.results.model import Results
@@ -51,11 +53,19 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
     found = list(_regressions(comparison)) if comparison else []
     if text := failed(counts, failing):
         found.append(Finding("failures", text, conditions=tuple(_failures(counts, failing, broke=bool(found)))))
-    unmet = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is False]
+    unmet = [_unmet(criterion) for suite in results.suites for criterion in suite.criteria if criterion.met is False]
     if unmet:
         text = f"criterion not met: {', '.join(unmet)}"
         found.append(Finding("failures", text, conditions=(Condition(found=text, about="criteria"),)))
     return found
+
+
+def _unmet(criterion: Criterion) -> str:
+    """Return ``error_rate (0.6%, needed at most 0.5%)``."""
+    if criterion.value is None or criterion.threshold is None:
+        return criterion.name
+    value, limit = criterion_texts(criterion)
+    return f"{criterion.name} ({value}, needed {limit})"
 
 
 def _regressions(comparison: Comparison) -> Iterator[Finding]:

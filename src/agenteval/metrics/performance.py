@@ -25,8 +25,8 @@ class Latency:
     def measure_all(self, observations: Sequence[Observation]) -> list[Outcome]:
         """Score the answers of all iterations together."""
         known = [item.latency_ms / 1000 for item in observations if item.latency_ms is not None]
-        if not known:
-            raise MetricError("no answer has a latency")
+        if len(known) < len(observations):
+            raise MetricError(f"{_of(len(observations) - len(known), observations)} without a latency")
         return _outcomes(observations, known, (self.minimum, self.maximum, self.equal), " s")
 
 
@@ -48,29 +48,44 @@ class Tokens:
 
     def measure_all(self, observations: Sequence[Observation]) -> list[Outcome]:
         """Score the answers of all iterations together."""
-        used = [item.usage for item in observations if item.usage is not None]
-        inputs = [usage.input_tokens for usage in used if usage.input_tokens is not None]
-        outputs = [usage.output_tokens for usage in used if usage.output_tokens is not None]
-        totals = [
-            (usage.input_tokens or 0) + (usage.output_tokens or 0)
-            for usage in used
-            if usage.input_tokens is not None or usage.output_tokens is not None
+        counts = [
+            (None, None) if item.usage is None else (item.usage.input_tokens, item.usage.output_tokens)
+            for item in observations
         ]
-        if not totals:
-            raise MetricError(
-                "the agent reports no tokens: its reply needs usage.input_tokens and usage.output_tokens"
-            )
+        both = (self.minimum, self.maximum, self.equal)
         parts = (
-            (inputs, (self.input_min, self.input_max, None), " input tokens"),
-            (outputs, (self.output_min, self.output_max, None), " output tokens"),
+            (0, (self.input_min, self.input_max, None), " input tokens"),
+            (1, (self.output_min, self.output_max, None), " output tokens"),
         )
         problems = []
-        for counts, limits, unit in parts:
+        for place, limits, unit in parts:
             if any(limit is not None for limit in limits):
-                if not counts:
-                    raise MetricError(f"the agent reports no{unit}")
-                problems += _problems(_mean(counts), limits, unit)
-        return _outcomes(observations, totals, (self.minimum, self.maximum, self.equal), " tokens", problems)
+                known = [pair[place] for pair in counts]
+                problems += _problems(_mean(_complete(known, unit)), limits, unit)
+        if any(limit is not None for limit in both):
+            for place, _, unit in parts:
+                _complete([pair[place] for pair in counts], unit)
+        totals = [(given or 0) + (written or 0) for given, written in counts]
+        return _outcomes(observations, totals, both, " tokens", problems)
+
+
+def _complete(counts: Sequence[int | None], unit: str) -> list[int]:
+    """Return the counts of all answers.
+
+    Raises:
+        MetricError: an answer has none. What it left out could be any number.
+    """
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts):
+        raise MetricError(
+            f"{_of(len(counts) - len(known), counts)} without{unit}: "
+            "the reply of the agent needs usage.input_tokens and usage.output_tokens"
+        )
+    return known
+
+
+def _of(amount: int, answers: Sequence[object]) -> str:
+    return f"{amount:,} of {len(answers):,} {'answer' if len(answers) == 1 else 'answers'}"
 
 
 _Limits = tuple[float | None, float | None, float | None]

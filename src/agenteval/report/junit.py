@@ -54,6 +54,9 @@ def render(results: Results, archive: Archive) -> Iterator[str]:
         _suite_head(suite, archive.counts(suite), _time(taken), timestamp)
         for suite, taken in zip(results.suites, seconds, strict=True)
     ]
+    if heads and results.unfinished:
+        # Reporters look at testcases only, so one of them tells of all cases that did not run.
+        heads[-1] |= {key: str(int(heads[-1][key]) + 1) for key in ("tests", "errors")}
     properties = list(_properties(results, len(results.suites) == 1))
     root = {key: str(sum(int(head[key]) for head in heads)) for key in _COUNTS}
     root["time"] = _time(sum(seconds))
@@ -63,6 +66,8 @@ def render(results: Results, archive: Archive) -> Iterator[str]:
         yield _open_tag("testsuite", head, _STEP)
         yield from properties
         yield from _testcases(_findings(suite, archive, int(head["tests"])), _line(suite.path))
+        if suite is results.suites[-1] and results.unfinished:
+            yield f"{_STEP * 2}{_unfinished(results.unfinished, _line(suite.path))}\n"
         yield f"{_STEP}</testsuite>\n"
     yield "</testsuites>\n"
 
@@ -159,12 +164,25 @@ def _attribute(line: str) -> str:
 
 def _explained(case: CaseResult, path: str, time: str) -> str:
     """Return a case that did not pass as XML, with the reasons."""
+    return _element(_not_passed(case, path), time)
+
+
+def _unfinished(amount: int, path: str) -> str:
+    """Return a testcase for the cases that had not finished when the run was interrupted."""
     # Imported here, so that commands without reports do not import it.
+    from junit_xml import TestCase
+
+    testcase = TestCase("the run was interrupted", classname=path)
+    testcase.add_error_info(f"{view.count(amount, 'case')} did not run", error_type="interrupted")
+    return _element(testcase, _time(0))
+
+
+def _element(testcase: TestCase, time: str) -> str:
     from xml.etree import ElementTree
 
     from junit_xml import TestSuite
 
-    (element,) = TestSuite("", [_not_passed(case, path)]).build_xml_doc()
+    (element,) = TestSuite("", [testcase]).build_xml_doc()
     element.set("time", time)
     ElementTree.indent(element, level=2)
     element.tail = ""

@@ -109,6 +109,14 @@ class Results(ResultsModel):
         """Yield every case with its suite, in suite order."""
         return [(suite, case) for suite in self.suites for case in suite.cases]
 
+    @property
+    def unfinished(self) -> int:
+        """Number of selected cases that an interrupted run had not finished; 0 for a shard."""
+        covered = self.run.coverage
+        if self.run.complete or covered is None or self.run.shard is not None:
+            return 0
+        return max(0, covered.selected - self.summary.cases)
+
     def failed(self) -> list[CaseResult]:
         """Yield every case that failed or could not be run, in suite order."""
         return [case for _, case in self.cases() if case.status in {"failed", "error"}]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agenteval.suite.model import AgentSpec, MetricConfig
     from agenteval.suite.model_tools import Tool
 
+# ``-m NAME``, ``-mNAME``, ``-Im NAME``
+_RUN_MODULE = re.compile(r"-[A-Za-z]*?m(.*)")
 _IN_FILE = re.compile(r"(.+\.py):[^\W\d][\w.]*")
 _IN_MODULE = re.compile(r"([^\W\d][\w.]*):[^\W\d][\w.]*")
 
@@ -61,10 +63,12 @@ def _project(project: HolodeckProject) -> Iterator[Path]:
 
 def _command(directory: str, command: Sequence[str]) -> Iterator[Path]:
     """Yield the files that are arguments of a command, and those of the modules that Python runs by it."""
-    yield from (Path(directory, part) for part in command)
-    for option, name in pairwise(command):
-        if option == "-m":
-            yield from _module(directory, name)
+    for part, following in pairwise((*command, "")):
+        path = Path(directory, part)
+        # Python runs the second one if the first one is a directory.
+        yield from (path, path / "__main__.py")
+        if option := _RUN_MODULE.fullmatch(part):
+            yield from _module(directory, option[1] or following)
 
 
 def _tool(directory: str, tool: Tool) -> Iterator[Path]:

@@ -527,7 +527,7 @@ def broken() -> Sample:
             line=22,
         ),
     ]
-    met = Criterion(name="overall_success_rate", met=False, value=0.4, threshold=0.8)
+    met = Criterion(name="error_rate", met=False, value=0.4, threshold=0.05)
     return Sample(
         results(suite(*cases, criteria=[met]), complete=False),
         closed("error", "2 errors", ("2 cases could not be run",)),

@@ -14,6 +14,7 @@ from tests.unit.report import samples
 from agenteval.report import junit
 from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseResult
+from agenteval.results.coverage import Coverage
 from agenteval.results.model import Results
 
 _DATA = ROOT / "tests" / "data"
@@ -104,6 +105,21 @@ def test_junitparser_reads_the_counts() -> None:
         "Nothing to check": "Skipped",
     }
     assert {case.classname for case in suite} == {samples.SUITE}
+
+
+def test_cases_that_an_interrupted_run_did_not_reach_are_one_error() -> None:
+    finished = samples.results(samples.suite(samples.passed_case("a")), samples.suite(samples.passed_case("b")))
+    covered = Coverage(cases=5, selected=5, finished=2)
+    run = finished.run.model_copy(update={"complete": False, "coverage": covered})
+    document = _rendered(finished.model_copy(update={"run": run}))
+    _assert_valid(document, _SCHEMAS[0])
+    root = _parse(document)
+    assert (root.get("tests"), root.get("errors"), root.get("failures")) == ("3", "1", "0")
+    assert [suite.get("errors") for suite in root.iter("testsuite")] == ["0", "1"]
+    (error,) = root.iter("error")
+    assert error.get("message") == "3 cases did not run"
+    # The cases of a run with a time limit are errors, each with its reason.
+    assert not list(_parse(_rendered(samples.results(samples.suite(), complete=False))).iter("error"))
 
 
 def test_root_sums_over_suites() -> None:

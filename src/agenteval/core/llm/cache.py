@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.authentic import Seal
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.cached import read_cache_file, write_cache_file
 from agenteval.core.llm.providers import endpoint
 from agenteval.core.llm.spec import ModelSpec
@@ -124,11 +125,19 @@ def key_of(model: ModelSpec, parts: Sequence[Any]) -> str:
 
 
 def default_directory() -> Path:
-    """Return ``AGENTEVAL_CACHE``, else ``agenteval`` in the user's cache directory."""
+    """Return ``AGENTEVAL_CACHE``, else ``agenteval`` in the user's cache directory.
+
+    Raises:
+        ConfigError: the user has no home directory.
+    """
     own = os.environ.get(CACHE_DIRECTORY)
     if own:
         return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    except RuntimeError:
+        message = f"the user has no home directory for the cache: set HOME, or a directory in {CACHE_DIRECTORY}"
+        raise ConfigError(Problem(message, kind=Kind.VARIABLE)) from None
     return Path(base) / "agenteval" / "llm"
 
 

@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -180,21 +180,22 @@ class Child(asyncio.SubprocessProtocol):
                 kill_marked(self._mark, self._transport.get_pid())
 
     async def close(self) -> None:
-        """End the program and its descendants, and close the pipes."""
+        """End the program and its descendants, and close the pipes, also on further cancellations."""
         if self.returncode is None:
             self.end()
         try:
             await self.wait()
-            self._signal(signal.SIGKILL)
-            await self._end_orphans()
         finally:
             # Only the process group: all processes with the mark are ended below, in a thread.
             self._signal(signal.SIGKILL)
-            if self._last_resort is not None:
-                self._last_resort.cancel()
-            if self._transport is not None:
-                self._transport.close()
-            await self._end_descendants()
+            try:
+                await _finished(self._end_orphans())
+            finally:
+                if self._last_resort is not None:
+                    self._last_resort.cancel()
+                if self._transport is not None:
+                    self._transport.close()
+                await self._end_descendants()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Handle asyncio's event: the program has started."""
@@ -221,7 +222,9 @@ class Child(asyncio.SubprocessProtocol):
             self._exited.set_result(None)
 
     async def _end_orphans(self) -> None:
+        """End the orphans of the program, once it has ended."""
         if self._token is not None and self._transport is not None:
+            await asyncio.wait([self._exited], timeout=LAST_WORDS_S)
             await end_orphans(self._token, self._transport.get_pid())
 
     async def _end_descendants(self) -> None:
@@ -249,12 +252,29 @@ class Child(asyncio.SubprocessProtocol):
 
 
 async def _end_once_started(starting: asyncio.Future[tuple[Any, Child]]) -> None:
-    while not starting.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([starting])
+    await _done(starting)
     if not starting.cancelled() and starting.exception() is None:
         _, child = starting.result()
         await child.close()
+
+
+async def _finished(work: Coroutine[Any, Any, None]) -> None:
+    """Finish work before a cancellation takes effect."""
+    task = asyncio.ensure_future(work)
+    if await _done(task):
+        raise asyncio.CancelledError
+    await task
+
+
+async def _done(future: asyncio.Future[Any]) -> bool:
+    """Wait for a future, whatever is cancelled meanwhile; return whether that was asked."""
+    was_cancelled = False
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError:
+            was_cancelled = True
+    return was_cancelled
 
 
 def ending(code: int | None) -> str:

@@ -11,7 +11,7 @@ from agenteval.metrics.base import MetricError
 from agenteval.metrics.text.patterns import PatternGivenUpError, found
 from agenteval.metrics.values import shown
 from agenteval.results.record.fields import Record, reported_success, value_at
-from agenteval.results.record.token_usage import TokenUsage, token_usage
+from agenteval.results.record.token_usage import token_usage
 
 # The flags in a suite, and their letters in a pattern.
 FLAGS = {"IGNORECASE": "i", "MULTILINE": "m", "DOTALL": "s"}
@@ -70,10 +70,14 @@ def token_usage_under(
     max_prompt_tokens: float | None = None,
     max_completion_tokens: float | None = None,
 ) -> RuleScore:
-    """Return 1 within all budgets, else the smallest budget/actual; counts without a record are within budget."""
+    """Return 1 within all budgets, else the smallest budget/actual; counts that are not known are within budget."""
     usage = token_usage(record)
     if usage is None:
         return RuleScore(0.0, "the trace contains no token usage")
+    if usage.unusable:
+        return RuleScore(0.0, f"the trace contains {usage.unusable}, which is not a number of tokens")
+    total = usage.total if usage.is_complete else None
+    known = ((max_total_tokens, total), (max_prompt_tokens, usage.prompt), (max_completion_tokens, usage.completion))
     budgets = (
         ("total", usage.total, max_total_tokens),
         ("prompt", usage.prompt or 0.0, max_prompt_tokens),
@@ -85,7 +89,7 @@ def token_usage_under(
         if budget is not None and actual > budget
     ]
     if not over:
-        return RuleScore(1.0, unmeasured=_lacks_count(usage, max_prompt_tokens, max_completion_tokens))
+        return RuleScore(1.0, unmeasured=any(budget is not None and count is None for budget, count in known))
     return RuleScore(min(score for score, _ in over), ", ".join(reason for _, reason in over))
 
 
@@ -126,12 +130,6 @@ def _passed(record: Record, target: str) -> RuleScore:
     """Return 1 for a field; it is unmeasured if the field is missing. Only failed answers have a field for errors."""
     is_missing = value_at(record, target) is None and "error" not in target.split(".")
     return RuleScore(1.0, unmeasured=is_missing)
-
-
-def _lacks_count(usage: TokenUsage, max_prompt_tokens: float | None, max_completion_tokens: float | None) -> bool:
-    """Return whether a budget has no count to compare with."""
-    pairs = ((max_prompt_tokens, usage.prompt), (max_completion_tokens, usage.completion))
-    return any(budget is not None and count is None for budget, count in pairs)
 
 
 def _present(record: Record, keywords: Sequence[str], target: str, *, case_sensitive: bool) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from agenteval.metrics.base import Observation, Outcome, record_of
@@ -23,6 +23,7 @@ from agenteval.metrics.rules.checks import (
 from agenteval.metrics.rules.similarity import meaning, similarity
 from agenteval.results.metric_use import UNMEASURED
 from agenteval.results.record.fields import Record
+from agenteval.suite.rules import why_nothing
 
 _EMBEDDING = "embedding"
 
@@ -52,9 +53,12 @@ class RuleBased:
 
     rules: Sequence[Mapping[str, Any]]
     resources: Resources
+    _checking_nothing: frozenset[int] = field(init=False, repr=False)
     requires: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
+        nothing = frozenset(index for index, rule in enumerate(self.rules) if why_nothing(rule))
+        object.__setattr__(self, "_checking_nothing", nothing)
         if any(map(needs_model, self.rules)):
             self.resources.embeddings.check(None)
 
@@ -68,7 +72,7 @@ class RuleBased:
         record = record_of(observation)
         if any(map(needs_model, self.rules)):
             return self._measure_with_model(record)
-        return _outcome(self.rules, [_check(record, rule) for rule in self.rules])
+        return self._outcome([_check(record, rule) for rule in self.rules])
 
     async def _measure_with_model(self, record: Record) -> Outcome:
         scores = [
@@ -77,7 +81,22 @@ class RuleBased:
             else await asyncio.to_thread(_check, record, rule)
             for rule in self.rules
         ]
-        return _outcome(self.rules, scores)
+        return self._outcome(scores)
+
+    def _outcome(self, scores: Sequence[RuleScore]) -> Outcome:
+        named = [(rule["check"], score) for rule, score in zip(self.rules, scores, strict=True)]
+        missed = [f"{check}: {score.reason}" for check, score in named if score.reason]
+        unmeasured = [
+            f"rule {index + 1}: {check}"
+            for index, (check, score) in enumerate(named)
+            if score.unmeasured or index in self._checking_nothing
+        ]
+        found = {"rules": [{"check": check, "score": score.score, "reason": score.reason} for check, score in named]}
+        return Outcome(
+            math.fsum(score.score for score in scores) / len(scores),
+            reason="; ".join(missed) or None,
+            details={**found, UNMEASURED: unmeasured} if unmeasured else found,
+        )
 
 
 def _check(record: Record, rule: Mapping[str, Any]) -> RuleScore:
@@ -91,15 +110,3 @@ def _parameters(rule: Mapping[str, Any], *without: str) -> dict[str, Any]:
 def needs_model(rule: Mapping[str, Any]) -> bool:
     """Return whether a rule compares texts by their embeddings."""
     return rule["check"] == "similarity" and rule.get("method") == _EMBEDDING
-
-
-def _outcome(rules: Sequence[Mapping[str, Any]], scores: Sequence[RuleScore]) -> Outcome:
-    named = [(rule["check"], score) for rule, score in zip(rules, scores, strict=True)]
-    missed = [f"{check}: {score.reason}" for check, score in named if score.reason]
-    unmeasured = [f"rule {index}: {check}" for index, (check, score) in enumerate(named, 1) if score.unmeasured]
-    found = {"rules": [{"check": check, "score": score.score, "reason": score.reason} for check, score in named]}
-    return Outcome(
-        math.fsum(score.score for score in scores) / len(scores),
-        reason="; ".join(missed) or None,
-        details={**found, UNMEASURED: unmeasured} if unmeasured else found,
-    )

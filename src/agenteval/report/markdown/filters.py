@@ -18,6 +18,7 @@ from agenteval.core.text import escape
 from agenteval.report.templating import Language
 from agenteval.report.view import view
 from agenteval.report.view.text_diff import Piece
+from agenteval.results.analysis.formatting import criterion_texts
 from agenteval.results.case import Criterion, Score
 
 # Maximum length of a value without a filter.
@@ -124,6 +125,8 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "state_icon": lambda state: _STATES[state],
     "mark": _mark,
     "met": _met,
+    "criterion_value": lambda criterion: escape.markdown_inline(criterion_texts(criterion)[0]),
+    "criterion_limit": lambda criterion: escape.markdown_inline(criterion_texts(criterion)[1]),
     "join": _join,
 }
 _CHANGED: Mapping[str, Callable[..., str]] = {

@@ -16,7 +16,7 @@ from agenteval.report.view.causes import Cause
 from agenteval.report.view.certainty import certainty, requested_proof
 from agenteval.report.view.comparison_rows import ResourceRow, resource_rows
 from agenteval.report.view.integrity import integrity_rows
-from agenteval.report.view.next_steps import only_passing_fell
+from agenteval.report.view.next_steps import only_passing_fell, open_cases
 from agenteval.report.view.run_cost import base_name
 from agenteval.report.view.view import GateView
 from agenteval.results.model import Results
@@ -161,7 +161,8 @@ def _verdict(results: Results, gate: GateView, columns: int) -> Iterator[Line]:
     told = "" if headline == gate.verdict else headline
     counts, usage = view.counts(results), results.summary.usage
     passed = f"{counts.passed:,} of {counts.cases:,}"
-    figures = [] if f"{passed} case" in told else [f"{passed} pass"]
+    is_told = any(f"{passed} {noun} pass" in told for noun in ("case", "cases"))
+    figures = [] if is_told else [f"{passed} pass"]
     figures += [view.money(usage.cost_usd)] if usage.cost_usd else []
     figures.append(view.duration(results.run.duration_s))
     totals: Part = (" · ".join(figures), "dim")
@@ -185,9 +186,7 @@ def _sure(results: Results, gate: GateView, certain: Sequence[str]) -> Iterator[
 
 
 def _commands(results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands) -> Iterator[Line]:
-    summary = results.summary
-    left_out = sum(case.is_open for _, case in results.cases() if case.status == "skipped") if summary.skipped else 0
-    wrong = summary.failed + summary.errors + left_out
+    wrong = open_cases(results)
     again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {view.count(wrong, 'case')}"
     if only_passing_fell(results, causes):
         again, only, wrong = again.removesuffix(" --failed"), "all cases: the mean fell over cases that pass", 1

@@ -21,7 +21,7 @@ _ACCEPTED = frozenset({"broke", "removed", "fell"})
 
 _HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
-        r"connect|refused|reach|resolve|name or service|listens",
+        r"connect|refused|(?<!limit was )reach|resolve|name or service|listens",
         (
             "Is the agent started before this step, and ready? Wait for it in a step before.",
             "In a container, the services of a job are called by their names: http://agent:8000, not 127.0.0.1.",
@@ -72,6 +72,13 @@ def only_passing_fell(results: Results, causes: Sequence[Cause]) -> bool:
     return any(cause.kind == "fell" for cause in causes) and not _not_passed(results, causes)
 
 
+def open_cases(results: Results) -> int:
+    """Return how many cases `--failed` runs again: also those whose judge a limit left out."""
+    summary = results.summary
+    left_out = sum(case.is_open for _, case in results.cases() if case.status == "skipped") if summary.skipped else 0
+    return summary.failed + summary.errors + left_out
+
+
 def _not_passed(results: Results, causes: Sequence[Cause]) -> list[Finding]:
     """Return the cases of causes to repeat that did not pass."""
     failed = {case.id for case in results.failed()}
@@ -79,7 +86,10 @@ def _not_passed(results: Results, causes: Sequence[Cause]) -> list[Finding]:
 
 
 def _commands(results: Results, causes: Sequence[Cause]) -> list[str]:
-    failed = results.summary.failed + results.summary.errors
+    if _is_recorded(results):
+        # The command needs the traces, which are not in the artifact.
+        return []
+    amount = open_cases(results)
     found = _not_passed(results, causes)
     if not found and not only_passing_fell(results, causes):
         return []
@@ -94,8 +104,12 @@ def _commands(results: Results, causes: Sequence[Cause]) -> list[str]:
     artifact = shlex.quote(_artifact(results) or DEFAULT_ARTIFACT)
     download = [f"gh run download {run} -n {artifact} -D {folder}   # the results of this run"] if run else []
     repeat = " ".join(part for part in ("agenteval run", named, f"--failed-in {folder}") if part)
-    only = "only the case that did not pass" if failed == 1 else f"only the {failed:,} cases that did not pass"
+    only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
     return [*download, f"{repeat}   # {only}"]
+
+
+def _is_recorded(results: Results) -> bool:
+    return results.run.coverage is not None and results.run.coverage.cases is None
 
 
 def _accept(results: Results, causes: Sequence[Cause]) -> str:

@@ -19,6 +19,7 @@ from agenteval.report.view.run_cost import base_name, run_cost
 from agenteval.report.view.run_metrics import Metric, run_metrics
 from agenteval.report.view.run_setup import run_setup
 from agenteval.report.view.view import GateView
+from agenteval.results.analysis.formatting import criterion_texts
 from agenteval.results.archive import Archive
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
@@ -166,10 +167,7 @@ def _moved(comparison: Comparison | None) -> Part:
 
 def _criteria(results: Results) -> Part:
     found = [(suite.name, criterion) for suite in results.suites for criterion in suite.criteria]
-    rows = (
-        (MET[item.met], item.name, suite, view.number(item.value), view.number(item.threshold))
-        for suite, item in found
-    )
+    rows = ((MET[item.met], item.name, suite, *criterion_texts(item)) for suite, item in found)
     columns = ("Result", "Criterion", "Suite", "#Value", "#Needed")
     shown = table("", columns, rows, _MOST_ROWS, (MET_STATES[item.met] for _, item in found))
     return Part("criteria", "Criteria", tables=(shown,) if found else ())

@@ -124,7 +124,7 @@ def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
     if any(turn.error for turn in iteration.turns):
         return False
     said = was_successful(trace)
-    return iteration.status != "failed" if said is None else said
+    return iteration.status != "failed" and trace.get("output") is not None if said is None else said
 
 
 def _tokens(trace: Mapping[str, Any], turns: Sequence[TurnResult]) -> int | None:

@@ -88,20 +88,29 @@ def _performance(summary: Summary, criteria: Criteria) -> Iterator[Check]:
         yield Check("performance", "all_traces_successful", met, share, 1.0, {"expected": True, **counts})
     if criteria.avg_response_ms is not None:
         average, count = times.averaged.average, times.averaged.count
-        yield _time("avg_response_time", "average_ms", average, criteria.avg_response_ms, count)
+        yield _time(
+            "avg_response_time", "average_ms", average, criteria.avg_response_ms, count=count, missing=times.missing
+        )
     if criteria.max_response_ms is not None:
         count = len(times.ordered)
-        yield _time("max_response_time", "max_ms", times.maximum, criteria.max_response_ms, count)
+        yield _time(
+            "max_response_time", "max_ms", times.maximum, criteria.max_response_ms, count=count, missing=times.missing
+        )
     if criteria.error_rate_percent is not None:
         yield _error_rate(summary, criteria.error_rate_percent)
 
 
-def _time(key: str, unit: str, value_ms: float | None, limit_ms: float, count: int) -> Check:
+def _time(key: str, unit: str, value_ms: float | None, limit_ms: float, *, count: int, missing: int) -> Check:
+    """Check a latency; it is not known whether the limit is met if an answer has none."""
     details: dict[str, Any] = {unit: value_ms, "threshold_ms": limit_ms, "trace_count": count}
+    met = _within(value_ms, limit_ms)
     if value_ms is None:
         details["message"] = "no answer says how long it took"
+    elif met and missing:
+        met = None
+        details["message"] = f"{missing} of {count + missing} answers without a duration"
     value = None if value_ms is None else value_ms / _MS
-    return Check("performance", key, _within(value_ms, limit_ms), value, limit_ms / _MS, details)
+    return Check("performance", key, met, value, limit_ms / _MS, details)
 
 
 def _error_rate(summary: Summary, limit_percent: float) -> Check:

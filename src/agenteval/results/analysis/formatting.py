@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agenteval.results.analysis.criteria import Check
+    from agenteval.results.case import Criterion
 
+_SHARES_OF_ALL = ("tool_calling.", "all_traces_successful")
 _TIMES = frozenset({"avg_response_time", "max_response_time"})
 _MOST_DECIMALS = 6
 
@@ -17,32 +19,37 @@ def check_label(check: Check) -> str:
     return f"{prefixes[check.section]}{check.key.replace('_', ' ')}"
 
 
-def check_texts(check: Check) -> tuple[str, str]:
+def criterion_texts(criterion: Criterion) -> tuple[str, str]:
     """Return the value and the limit of a criterion: ``1.84 s`` and ``at most 2.00 s``.
 
     Both have enough decimals to differ visibly if they differ.
     """
-    texts = "–", _limit(check, 0)
-    if check.value is not None:
+    value, threshold = criterion.value, criterion.threshold
+    if threshold is None:
+        return "–" if value is None else _write(criterion, value, 0), "–"
+    texts = "–", _limit(criterion, threshold, 0)
+    if value is not None:
         for more in range(_MOST_DECIMALS):
-            texts = _write(check, check.value, more), _limit(check, more)
-            if check.met or texts[0] != _write(check, check.threshold, more):
+            texts = _write(criterion, value, more), _limit(criterion, threshold, more)
+            if criterion.met or texts[0] != _write(criterion, threshold, more):
                 break
     return texts
 
 
-def _limit(check: Check, more: int) -> str:
-    if check.section == "functionality" or (check.section == "performance" and check.key == "all_traces_successful"):
+def _limit(criterion: Criterion, threshold: float, more: int) -> str:
+    if criterion.name.startswith(_SHARES_OF_ALL):
         return "all"
-    return f"{'at least' if check.section == 'quality' else 'at most'} {_write(check, check.threshold, more)}"
+    return f"{'at least' if _is_quality(criterion) else 'at most'} {_write(criterion, threshold, more)}"
 
 
-def _write(check: Check, value: float, more: int) -> str:
-    if check.section == "quality":
+def _write(criterion: Criterion, value: float, more: int) -> str:
+    if _is_quality(criterion):
         return f"{value:.{3 + more}f}"
-    if check.section == "performance" and check.key in _TIMES:
-        return seconds(1000 * value, more)
-    return percent(value, more)
+    return seconds(1000 * value, more) if criterion.name in _TIMES else percent(value, more)
+
+
+def _is_quality(criterion: Criterion) -> bool:
+    return criterion.name.startswith("quality.")
 
 
 def percent(share: float, more: int = 0) -> str:
@@ -57,6 +64,8 @@ def percent(share: float, more: int = 0) -> str:
 
 def seconds(milliseconds: float, more: int = 0) -> str:
     """Format a latency: ``840 ms``, ``12.30 s``, with ``more`` decimals if needed."""
+    if 0 < milliseconds < 0.5 and not more:
+        return "<1 ms"
     if round(milliseconds) < 1000:
         return f"{milliseconds:.{more}f} ms"
     return f"{milliseconds / 1000:,.{2 + more}f} s"

@@ -10,7 +10,7 @@ from agenteval.results.analysis.advice import ADVICE, TITLES, Kind
 from agenteval.results.analysis.aggregate import passes
 from agenteval.results.analysis.criteria import Check
 from agenteval.results.analysis.failures import Failures
-from agenteval.results.analysis.formatting import check_texts, percent, seconds
+from agenteval.results.analysis.formatting import criterion_texts, percent, seconds
 from agenteval.results.analysis.outliers import Outliers
 from agenteval.results.analysis.personas import PersonaStats
 from agenteval.results.analysis.summary import Counted, Summary
@@ -102,7 +102,7 @@ def _findings(findings: Findings) -> Iterator[_Finding]:
 def _unmet(checks: Iterable[Check]) -> Iterator[_Finding]:
     for check in checks:
         if check.met is False and check.value is not None:
-            value, limit = check_texts(check)
+            value, limit = criterion_texts(check.criterion)
             texts = {"name": check.name, "value": value, "limit": limit}
             texts["label"] = check.key.replace("_", " ")
             numbers = {"criterion": check.name, "value": check.value, "threshold": check.threshold}

@@ -54,10 +54,12 @@ class Times:
     Attributes:
         averaged: the average, without outliers if the suite removes them.
         ordered: all latencies, ascending.
+        missing: number of successful answers without a latency.
     """
 
     averaged: Moments
     ordered: Sequence[float] = field(repr=False)
+    missing: int
 
     @property
     def maximum(self) -> float | None:
@@ -121,7 +123,11 @@ def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate:
     """
     return Summary(
         totals=_totals(answers, averages.scored),
-        times=Times(durations_of(averages.timed), sorted(_present(answer.duration_ms for answer in answers))),
+        times=Times(
+            averaged=durations_of(averages.timed),
+            ordered=sorted(_present(answer.duration_ms for answer in answers)),
+            missing=sum(answer.success and answer.duration_ms is None for answer in answers),
+        ),
         metrics=_metrics(answers, averages.scored, aggregate),
         top_reasons=most_frequent(reasons(answers, aggregate), _TOP_REASONS),
         absent_reasons=most_frequent(

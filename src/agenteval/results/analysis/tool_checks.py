@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agenteval.results.case import ToolCall
-from agenteval.results.record.fields import is_finite, is_true
+from agenteval.results.record.fields import as_number, is_finite, is_true
 
 # The keys of these figures in traces.
 _PLACES = ("tool_calling", "tool_calling_metrics", "tool_metrics", "tool_usage")
@@ -23,7 +23,7 @@ def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str
     """Return check → shares of tool calls that meet it.
 
     A trace may contain the shares, in one mapping or in a list of mappings. Without them, the success of all calls is
-    computed from the calls.
+    computed from the calls, else from the observations of tools in its timeline.
 
     Args:
         trace: the record.
@@ -33,8 +33,9 @@ def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str
     for entry in _entries(trace):
         for check in _CHECKS:
             found.setdefault(check, []).extend(_shares(entry.get(check)))
-    if calls and not found.get("all_calls_successful"):
-        found["all_calls_successful"] = [sum(call.error is None for call in calls) / len(calls)]
+    succeeded = [call.error is None for call in calls] or list(_in_timeline(trace))
+    if succeeded and not found.get("all_calls_successful"):
+        found["all_calls_successful"] = [sum(succeeded) / len(succeeded)]
     return {check: tuple(shares) for check, shares in found.items() if shares}
 
 
@@ -45,15 +46,25 @@ def _entries(trace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [entry for entry in entries if isinstance(entry, Mapping)]
 
 
+def _in_timeline(trace: Mapping[str, Any]) -> Iterator[bool]:
+    """Yield for each observation of a tool whether it tells of no error."""
+    observations = trace.get("timeline") or trace.get("observations")
+    for item in observations if isinstance(observations, list) else ():
+        if isinstance(item, Mapping) and str(item.get("type")).lower() == "tool":
+            yield not item.get("error") and str(item.get("level")).lower() != "error"
+
+
 def _shares(value: Any) -> Iterator[float]:
     """Return shares from a boolean, a number, a text such as "false", or a list of these; ``None`` is ignored.
 
-    A number that is not finite and an object are not met.
+    A number that is not finite, an object, and a text that neither agrees nor is a number are not met.
     """
     if isinstance(value, list):
         for item in value:
             yield from _shares(item)
-    elif isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value):
-        yield float(min(1, max(0, value)))
     elif value is not None:
-        yield float(is_true(value))
+        number = as_number(value) if isinstance(value, str) else value
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            yield float(min(1, max(0, number))) if is_finite(number) else 0.0
+        else:
+            yield float(is_true(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,9 @@ from agenteval.results.case import ToolCall, Usage
 
 Record = Mapping[str, Any]
 
-_NO = frozenset({"", "0", "false", "no", "none", "null", "failed", "failure", "error", "nan"})
+_YES = frozenset(
+    {"true", "yes", "y", "on", "ok", "success", "successful", "succeeded", "pass", "passed", "completed", "done"}
+)
 
 
 def trace_of_reply(
@@ -76,12 +79,20 @@ def value_at(record: Record, path: str) -> Any:
 def is_true(value: Any) -> bool:
     """Return whether a value of a trace means yes.
 
-    ``true``, finite numbers other than 0, and texts that do not deny mean yes. Objects and lists mean no: what they
-    contain could deny.
+    ``true``, finite numbers other than 0, and texts that agree mean yes. Other texts, objects and lists mean no: what
+    they contain could deny.
     """
     if isinstance(value, str):
-        return value.strip().lower() not in _NO
+        number = as_number(value)
+        return value.strip().lower() in _YES if number is None else is_true(number)
     return isinstance(value, int | float) and bool(value) and is_finite(value)
+
+
+def as_number(text: str) -> float | None:
+    """Return a text as a number; ``None`` if it is not one."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return None
 
 
 def is_finite(number: float) -> bool:

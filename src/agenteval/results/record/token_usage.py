@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.results.record.fields import Record, value_at
+from agenteval.results.record.fields import Record, is_finite, value_at
 
 # The names that providers and frameworks use.
 _PROMPT = ("prompt_tokens", "input_tokens")
@@ -33,11 +33,21 @@ _DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Token counts; ``None`` if only the total is known."""
+    """Token counts.
+
+    Attributes:
+        total: the sum of all counts that are known.
+        prompt: ``None`` if it is not known.
+        completion: ``None`` if it is not known.
+        is_complete: whether the total is known, and not only a part of it.
+        unusable: a count that is not a number of tokens, as ``total_tokens: 'many'``; empty for none.
+    """
 
     total: float
     prompt: float | None = None
     completion: float | None = None
+    is_complete: bool = True
+    unusable: str = ""
 
 
 def token_usage(record: Record) -> TokenUsage | None:
@@ -99,19 +109,30 @@ def _search(value: Any, depth: int) -> TokenUsage | None:
 def _counts(value: Any) -> TokenUsage | None:
     if not isinstance(value, Mapping):
         return None
-    prompt, completion, total = (_first(value, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
-    if total is None and prompt is None and completion is None:
+    counts = [_first(value, names) for names in (_PROMPT, _COMPLETION, _TOTAL)]
+    if all(count is None for count in counts):
         return None
-    if not total:
-        total = (prompt or 0.0) + (completion or 0.0)
-    return TokenUsage(total, prompt, completion)
+    unusable = next((count for count in counts if isinstance(count, str)), "")
+    prompt, completion, total = (count if isinstance(count, float) else None for count in counts)
+    if total:
+        return TokenUsage(total, prompt, completion, unusable=unusable)
+    # A reply without tokens does not exist: writers that do not know the number write 0.
+    known = (prompt or 0.0) + (completion or 0.0)
+    is_complete = prompt is not None and completion is not None and known > 0
+    return TokenUsage(known, prompt, completion, is_complete, unusable)
 
 
-def _first(value: Mapping[str, Any], names: Sequence[str]) -> float | None:
+def _first(value: Mapping[str, Any], names: Sequence[str]) -> float | str | None:
+    """Return the first count of these names; as text if it is not a number of tokens."""
     for name in names:
         count = value.get(name)
-        if isinstance(count, int | float) and not isinstance(count, bool) and math.isfinite(count) and count >= 0:
-            return float(count)
+        if count is None:
+            continue
+        if isinstance(count, str) and count.isdecimal():
+            count = float(count)
+        if isinstance(count, bool) or not isinstance(count, int | float) or not is_finite(count) or count < 0:
+            return f"{name}: {count!r:.40}"
+        return float(count)
     return None
 
 
@@ -119,7 +140,13 @@ def _sum(parts: Sequence[TokenUsage]) -> TokenUsage | None:
     if not parts:
         return None
     prompts, completions = [part.prompt for part in parts], [part.completion for part in parts]
-    return TokenUsage(math.fsum(part.total for part in parts), _known_sum(prompts), _known_sum(completions))
+    return TokenUsage(
+        math.fsum(part.total for part in parts),
+        _known_sum(prompts),
+        _known_sum(completions),
+        is_complete=all(part.is_complete for part in parts),
+        unusable=next((part.unusable for part in parts if part.unusable), ""),
+    )
 
 
 def _known_sum(values: Sequence[float | None]) -> float | None:

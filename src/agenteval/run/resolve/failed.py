@@ -31,7 +31,8 @@ def failed_cases(path: Path) -> FailedCases:
         path: the results, a directory with them, or a directory with the results of the run and of its baseline.
 
     Raises:
-        ConfigError: there are no readable results, those of several runs, or every case passed.
+        ConfigError: there are no readable results, those of several runs, or of an interrupted one, or every case
+            passed.
     """
     try:
         file, results = _run_in(path)
@@ -40,6 +41,9 @@ def failed_cases(path: Path) -> FailedCases:
         raise ConfigError(replace(item, message=f"{item.message}; {hint}") for item in error.problems) from None
     except OSError as error:
         raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(path), kind=Kind.RESULTS)) from None
+    if results.unfinished:
+        message = f"the run was interrupted before {results.unfinished} of its cases had finished; --resume runs them"
+        raise ConfigError(Problem(message, file=str(file), kind=Kind.RESULTS))
     ids = _failed(results)
     if not ids:
         raise ConfigError(

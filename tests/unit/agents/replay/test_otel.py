@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agenteval.agents.replay.otel.answer import OtelAnswer, answer_of
 from agenteval.agents.replay.otel.messages import SaidCall, SpanEvent, read_said
 from agenteval.agents.replay.otel.read import read_answers
-from agenteval.agents.replay.otel.shape import Span, value_of
+from agenteval.agents.replay.otel.shape import Span, Status, value_of
 from agenteval.agents.replay.otel.span import agent_span
 from agenteval.core.errors import ConfigError
 from agenteval.results.case import ToolCall, Usage
@@ -364,3 +364,21 @@ def test_no_file_crashes_the_reader(tmp_path_factory: pytest.TempPathFactory, co
     # It has no span of an agent.
     with contextlib.suppress(ConfigError):
         assert list(read_answers(file))
+
+
+@pytest.mark.parametrize(
+    ("code", "failed"),
+    [
+        *((code, False) for code in (None, 0, 1, "0", "1", "STATUS_CODE_UNSET", "STATUS_CODE_OK", "OK", "Unset")),
+        *((code, True) for code in (2, "2", "STATUS_CODE_ERROR", "ERROR", "error")),
+    ],
+)
+def test_the_status_is_read_as_writers_name_it(code: Any, failed: bool) -> None:
+    assert Status.model_validate({"code": code}).failed is failed
+    assert not Status.model_validate({}).failed
+
+
+@pytest.mark.parametrize("code", [3, -1, True, "failed", "", [2], {}])
+def test_a_status_that_does_not_exist_is_a_mistake(code: Any) -> None:
+    with pytest.raises(ValueError, match="must be STATUS_CODE_UNSET, STATUS_CODE_OK or STATUS_CODE_ERROR"):
+        Status.model_validate({"code": code})

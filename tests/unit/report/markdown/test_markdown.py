@@ -128,7 +128,7 @@ class TestSummary:
             assert part not in comment
 
     def test_shows_criteria_usage_and_time(self) -> None:
-        assert "| ❌ | support | overall&#95;success&#95;rate | 0.40 | 0.80 |" in _summary(samples.broken())
+        assert "| ❌ | support | error&#95;rate | 40.0% | at most 5.0% |" in _summary(samples.broken())
         green = _summary(samples.green())
         assert "| tokens | 1,234 in, 567 out |" in green
         assert "| calls of models | 3 |" in green

@@ -11,7 +11,7 @@ from tests.unit.results.analysis.answers import AGGREGATE, answer, many, summary
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.criteria import Check, check_criteria, overall
 from agenteval.results.analysis.evaluate import evaluate
-from agenteval.results.analysis.formatting import check_texts
+from agenteval.results.analysis.formatting import criterion_texts
 from agenteval.suite.evaluation import Analyses, Criteria, Evaluation
 
 ANSWERS = many()
@@ -83,6 +83,17 @@ def test_a_criterion_without_data_is_not_met_overall() -> None:
     assert overall([]) is None
 
 
+def test_an_answer_without_a_latency_could_be_the_slow_one() -> None:
+    answers = [answer(0.9, 1000), answer(0.9, None), answer(0.9, 1000)]
+    limits = Criteria(avg_response_ms=2000, max_response_ms=2000)
+    for check in _check(answers, limits).values():
+        assert (check.met, check.details["message"]) == (None, "1 of 3 answers without a duration")
+    # More latencies only make it worse; and there is no latency without an answer.
+    assert {check.met for check in _check(answers, Criteria(max_response_ms=999)).values()} == {False}
+    answers[1] = replace(answers[1], success=False)
+    assert {check.met for check in _check(answers, limits).values()} == {True}
+
+
 def test_one_broken_tool_call_is_too_many() -> None:
     good = answer(0.9, tool_checks={"proper_timing": (1.0,) * 999})
     bad = answer(0.9, tool_checks={"proper_timing": (0.0,)})
@@ -118,7 +129,7 @@ def test_removed_outliers_count_in_maxima_and_rates_but_not_in_averages() -> Non
 )
 def test_a_value_that_misses_its_limit_never_looks_like_it(criteria: Criteria, texts: tuple[str, str]) -> None:
     found = _check([answer(0.6999, 2000.4, metric_scores={"clarity": 0.6999})], criteria)
-    assert [check_texts(check) for check in found.values()] == [texts]
+    assert [criterion_texts(check.criterion) for check in found.values()] == [texts]
 
 
 @given(

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 _NUMBERS = {"intValue": int, "doubleValue": float}
-_FAILED = (2, "STATUS_CODE_ERROR")
+# Numbers and names of the status; some writers leave out the prefix of the names.
+_STATUS = {"0": False, "1": False, "2": True, "UNSET": False, "OK": False, "ERROR": True}
+_STATUS_PREFIX = "STATUS_CODE_"
 
 
 class _Shape(BaseModel):
@@ -29,13 +31,19 @@ class KeyValue(_Shape):
 class Status(_Shape):
     """The status of a span."""
 
-    code: int | str | None = None
+    failed: bool = Field(default=False, alias="code")
     message: str | None = None
 
-    @property
-    def failed(self) -> bool:
-        """Whether the span ended with an error."""
-        return self.code in _FAILED
+    @field_validator("failed", mode="before")
+    @classmethod
+    def _read(cls, code: Any) -> bool:
+        """Return whether the span ended with an error."""
+        name = "UNSET" if code is None else str(code).upper().removeprefix(_STATUS_PREFIX)
+        if name not in _STATUS:
+            raise ValueError(
+                f"must be {_STATUS_PREFIX}UNSET, {_STATUS_PREFIX}OK or {_STATUS_PREFIX}ERROR, or 0, 1 or 2"
+            )
+        return _STATUS[name]
 
 
 class Event(_Shape):

@@ -10,7 +10,7 @@ from agenteval.report.view.parts import State, Table
 from agenteval.report.view.run_page import MET, MET_STATES
 from agenteval.report.view.view import NOTHING, number, signed
 from agenteval.results.analysis.criteria import Check
-from agenteval.results.analysis.formatting import check_label, check_texts
+from agenteval.results.analysis.formatting import check_label, criterion_texts
 from agenteval.results.analysis.inference import Statistics
 from agenteval.results.analysis.outliers import OutlierReport
 from agenteval.results.analysis.personas import PersonaStats
@@ -39,7 +39,7 @@ _TOTAL_NAMES = {
 
 def criteria(checks: Sequence[Check]) -> Table:
     """Return every condition with its value and limit."""
-    rows = ((MET[check.met], check_label(check), *check_texts(check)) for check in checks)
+    rows = ((MET[check.met], check_label(check), *criterion_texts(check.criterion)) for check in checks)
     columns = ("Result", "Condition", "#Value", "#Wanted")
     return parts.table("", columns, rows, _MOST_ROWS, (MET_STATES[check.met] for check in checks))
 

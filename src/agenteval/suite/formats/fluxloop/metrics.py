@@ -14,13 +14,11 @@ from agenteval.core.errors import Problem
 from agenteval.core.llm.names import chat_model
 from agenteval.core.llm.spec import KEY_VARIABLES, ModelSpec
 from agenteval.core.text.choices import choices, did_you_mean, join_choices
-from agenteval.core.text.pattern import matches_everything
 from agenteval.suite.evaluation import JudgeLimits
 from agenteval.suite.formats.fluxloop.evaluator_schema import (
     EVALUATORS,
     RULES,
     JudgeEvaluatorEntry,
-    MatchesRegex,
     ModelParameters,
     RuleEvaluatorEntry,
     Similarity,
@@ -28,11 +26,14 @@ from agenteval.suite.formats.fluxloop.evaluator_schema import (
 from agenteval.suite.formats.fluxloop.prebuilt_judges import NOT_DOCUMENTED, prebuilt_names, prebuilt_template
 from agenteval.suite.model import MetricConfig, Place
 from agenteval.suite.prompt_template import has_text, template_warnings
+from agenteval.suite.rules import why_nothing
 
 API_KEY = "FLUXLOOP_LLM_API_KEY"
 _AT = ("evaluators",)
 _EVALUATOR_TEXTS = ("name", "model", "prompt_template")
 _RULE_TEXTS = ("keywords", "pattern", "target", "expected_path")
+# Keys that can make a rule check nothing.
+_CHECKED_KEY = {"matches_regex": "pattern", "similarity": "expected_path"}
 _HIGHEST_OF_FIRST_NUMBER = 10.0
 _S = TypeVar("_S")
 
@@ -127,11 +128,12 @@ class EvaluatorReader:
         self.problems += problems
         if entry is None:
             return None
-        if isinstance(entry, MatchesRegex) and matches_everything(entry.pattern):
-            self._warn((*at, "pattern"), "every text matches this pattern, so this checks nothing")
         if isinstance(entry, Similarity) and entry.min_score is not None:
             entry = entry.model_copy(update={"threshold": entry.min_score, "min_score": None})
-        return entry.model_dump(exclude_none=True)
+        rule = entry.model_dump(exclude_none=True)
+        if why := why_nothing(rule):
+            self._warn((*at, _CHECKED_KEY[rule["check"]]), f"{why}, so this checks nothing")
+        return rule
 
     def _judge(self, entry: JudgeEvaluatorEntry, parameters: object, at: KeyPath) -> MetricConfig | None:
         template = self._template(entry, at)
