@@ -12,6 +12,7 @@ from agenteval.agents.base import NO_ANSWER, Reply, is_number, reply_from_json
 from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, RecordedTurn
 from agenteval.core.documents.lines import read_lines
 from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
+from agenteval.results.case import MOST_USED
 
 _LONGEST_LINE = 100_000_000
 _PLACE = ("case", "turn", "iteration")
@@ -115,8 +116,8 @@ def _place(record: Any) -> tuple[str, int, int]:
     if "response" not in record and "error" not in record:
         raise ValueError("needs a `response` or an `error`")
     latency = record.get("latency_ms")
-    if latency is not None and not is_number(latency):
-        raise ValueError("`latency_ms` must be a number")
+    if latency is not None and not (is_number(latency) and abs(latency) <= MOST_USED):
+        raise ValueError("`latency_ms` must be a number, at most 10^15")
     return case, place[0], place[1]
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agenteval.agents.base import is_number
 from agenteval.agents.replay.otel.file import is_otel
 from agenteval.agents.replay.trace import BadLine, Trace
 from agenteval.core.documents.lines import read_lines
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import beginning
 from agenteval.core.text.json_text import text_of
+from agenteval.results.case import MOST_USED
 
 # Bytes; longer lines are not read.
 LONGEST_LINE = 10_000_000
@@ -126,7 +127,8 @@ def _problems(record: dict[str, Any]) -> list[str]:
         problems.append(f"`persona` must be a name, not {_kind(persona)}")
     duration = record.get("duration_ms")
     if duration is not None and not _is_duration(duration):
-        problems.append(f"`duration_ms` must be a number of milliseconds, not {_kind(duration)}")
+        most = " (at most 10^15)" if is_number(duration) and duration > MOST_USED else ""
+        problems.append(f"`duration_ms` must be a number of milliseconds, not {_kind(duration)}{most}")
     success = record.get("success")
     if success is not None and not isinstance(success, bool):
         problems.append(f"`success` must be true or false, not {_kind(success)}")
@@ -134,12 +136,7 @@ def _problems(record: dict[str, Any]) -> list[str]:
 
 
 def _is_duration(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(value) and value >= 0
-    except OverflowError:
-        return False
+    return is_number(value) and 0 <= value <= MOST_USED
 
 
 def _kind(value: Any) -> str:

@@ -115,6 +115,7 @@ def test_broken_lines_do_not_hide_the_others(tmp_path: Path) -> None:
         ({"duration_ms": -0.5}, "`duration_ms` must be a number of milliseconds, not -0.5"),
         ({"duration_ms": float("nan")}, "`duration_ms` must be a number of milliseconds, not NaN"),
         ({"duration_ms": float("inf")}, "`duration_ms` must be a number of milliseconds, not Infinity"),
+        ({"duration_ms": 1e308}, "`duration_ms` must be a number of milliseconds, not 1e+308 (at most 10^15)"),
         ({"duration_ms": 10**400}, f"`duration_ms` must be a number of milliseconds, not 1{'0' * 38}…"),
         ({"success": "false"}, '`success` must be true or false, not "false"'),
         ({"trace_id": [1]}, "`trace_id` must be text, not a list"),
