@@ -231,7 +231,8 @@ class _Facts:
             yield "One cause for all of them is likely: a model, key or service that answers differently."
         yield from self._also
         if self.gate.verdict != "passed" or self._decision == self._score:
-            yield from (f"{note[:1].upper()}{note[1:]}." for note in run_notes(self.results))
+            untold = [note for note in run_notes(self.results) if note not in self._decision]
+            yield from (f"{note[:1].upper()}{note[1:]}." for note in untold)
         if moved := self._moved():
             yield f"Per answer: {moved}."
 

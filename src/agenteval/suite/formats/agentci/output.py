@@ -201,7 +201,8 @@ class OutputReader:
         match = TextMatch(strategy, expected, sensitive, entry.threshold)  # type: ignore[arg-type]
         has_empty = any(not (text if sensitive else text.strip()) for text in expected)
         if match.matches_everything or (strategy == "contains" and has_empty):
-            message = f"every text {_PARTS[strategy]}, so this checks nothing"
+            what = "this" if match.matches_everything else "an empty text"
+            message = f"every text {_PARTS[strategy]}, so {what} checks nothing"
             self._warnings.append(str(self._document.problem((*at, strategy), message)))
         elif entry.threshold == 0:
             message = "every text reaches a similarity of 0, so this checks nothing"
