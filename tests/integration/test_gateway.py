@@ -287,6 +287,13 @@ class TestCache:
         monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "own"))
         assert default_directory() == tmp_path / "own"
 
+    def test_a_user_without_a_home_directory_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("AGENTEVAL_CACHE", "XDG_CACHE_HOME", "HOME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr("pwd.getpwuid", lambda number: {}[number])
+        with pytest.raises(ConfigError, match="no home directory for the cache: set HOME, or a directory in"):
+            default_directory()
+
 
 class TestTheSameCallTwice:
     def test_identical_calls_at_once_are_sent_once(self, server: ModelServer, tmp_path: Path) -> None:

@@ -103,5 +103,7 @@ def _code(directory: str, reference: str) -> Iterator[Path]:
 def _module(directory: str, name: str) -> Iterator[Path]:
     """Yield the files that a Python module may consist of, in a directory and its ``src``."""
     path = Path(*name.split("."))
+    if not path.name:
+        return
     files = (path.with_name(f"{path.name}.py"), path / "__init__.py", path / "__main__.py")
     yield from (Path(directory, folder, file) for folder in ("", "src") for file in files)
