@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agenteval.results.case import ToolCall
-from agenteval.results.record.fields import as_number, is_finite, is_true
+from agenteval.results.record.fields import as_number, is_finite, is_true, value_at
 
 # The keys of these figures in traces.
 _PLACES = ("tool_calling", "tool_calling_metrics", "tool_metrics", "tool_usage")
+# What the level or the status of an observation says of an error.
+_FAILED = frozenset({"error", "critical", "fatal", "failed", "failure"})
 _CHECKS = (
     "all_calls_successful",
     "appropriate_selection",
@@ -41,7 +43,7 @@ def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str
 
 def _entries(trace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the entries of the first key that has any."""
-    value = next((trace[place] for place in _PLACES if place in trace), None)
+    value = next((found for place in _PLACES if (found := value_at(trace, place)) is not None), None)
     entries = value if isinstance(value, list) else [value]
     return [entry for entry in entries if isinstance(entry, Mapping)]
 
@@ -51,7 +53,24 @@ def _in_timeline(trace: Mapping[str, Any]) -> Iterator[bool]:
     observations = trace.get("timeline") or trace.get("observations")
     for item in observations if isinstance(observations, list) else ():
         if isinstance(item, Mapping) and str(item.get("type")).lower() == "tool":
-            yield not item.get("error") and str(item.get("level")).lower() != "error"
+            # FluxLoop stores fields that it does not define below ``raw``.
+            parts = [part for part in (item, item.get("raw")) if isinstance(part, Mapping)]
+            yield not any(map(_tells_of_error, parts)) and not _is_error(item.get("output"))
+
+
+def _is_error(output: Any) -> bool:
+    """Return whether a result is an error, as MCP and Anthropic mark it; other fields are the tool's own."""
+    return isinstance(output, Mapping) and any(is_true(output.get(name)) for name in ("isError", "is_error"))
+
+
+def _tells_of_error(part: Mapping[str, Any]) -> bool:
+    success = part.get("success")
+    return (
+        bool(part.get("error"))
+        or _is_error(part)
+        or any(str(part.get(name)).lower() in _FAILED for name in ("level", "status"))
+        or (success is not None and not is_true(success))
+    )
 
 
 def _shares(value: Any) -> Iterator[float]:

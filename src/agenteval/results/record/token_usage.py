@@ -9,17 +9,27 @@ from typing import Any
 
 from agenteval.results.record.fields import Record, is_finite, value_at
 
-# The names that providers and frameworks use.
-_PROMPT = ("prompt_tokens", "input_tokens")
-_COMPLETION = ("completion_tokens", "output_tokens")
-_TOTAL = ("total_tokens",)
+# The names that providers and frameworks use: OpenAI, Anthropic, Bedrock, and Gemini in Python and in JSON.
+_PROMPT = ("prompt_tokens", "input_tokens", "inputTokens", "prompt_token_count", "promptTokenCount")
+_COMPLETION = ("completion_tokens", "output_tokens", "outputTokens", "candidates_token_count", "candidatesTokenCount")
+_TOTAL = ("total_tokens", "totalTokens", "total_token_count", "totalTokenCount")
+# Tokens of the prompt that Anthropic and Bedrock count apart.
+_CACHED = (
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "cacheWriteInputTokens",
+    "cacheReadInputTokens",
+)
+_USAGE = ("token_usage", "usage", "usage_metadata", "usageMetadata")
 # Keys with the figures of a whole trace; the first key with figures counts.
-_PLACES = ("token_usage", "usage", "summary.token_usage", "summary.usage", "metadata.token_usage", "metadata.usage")
+_PLACES = tuple(
+    f"{parent}{name}"
+    for parent in ("", "summary.", "metadata.", "response_metadata.", "llm_output.")
+    for name in _USAGE
+)
 # Keys with the figures of one observation, at any depth.
 _INSIDE = (
-    "token_usage",
-    "usage",
-    "usage_metadata",
+    *_USAGE,
     "output",
     "message",
     "messages",
@@ -53,19 +63,34 @@ class TokenUsage:
 def token_usage(record: Record) -> TokenUsage | None:
     """Return the token usage of an answer; ``None`` if the record has none.
 
-    Figures for the whole trace come first. Without them, the figures of the timeline are added. A repeated
-    observation counts once. An observation does not count if nested observations have figures, because it contains
-    their sum.
+    Figures for the whole trace come first. Without them, or if they are 0, the figures of the timeline are added. A
+    repeated observation counts once. An observation does not count if nested observations have figures, because it
+    contains their sum.
 
     Args:
         record: the record of the trace.
     """
+    first = None
+    for usage in _found(record):
+        # Writers that do not know the number write 0.
+        if usage.total or usage.unusable:
+            return usage
+        first = first or usage
+    return first
+
+
+def _found(record: Record) -> Iterator[TokenUsage]:
     for place in _PLACES:
-        found = _counts(value_at(record, place))
-        if found is not None:
-            return found
+        parent, inside, _ = place.partition(".")
+        # Most traces have few of these keys, and each look takes time.
+        if not inside or parent in record or "summary" in record:
+            usage = _counts(value_at(record, place))
+            if usage is not None:
+                yield usage
     observations = record.get("timeline") or record.get("observations")
-    return _sum(list(_observed(observations))) if isinstance(observations, list) else None
+    usage = _sum(list(_observed(observations))) if isinstance(observations, list) else None
+    if usage is not None:
+        yield usage
 
 
 def _observed(observations: Sequence[Any]) -> Iterator[TokenUsage]:
@@ -97,7 +122,9 @@ def _field(observation: Any, name: str) -> str | None:
 
 
 def _search(value: Any, depth: int) -> TokenUsage | None:
-    """Return the figures of an observation: direct ones, else the first nested ones."""
+    """Return the figures of an observation: direct ones, else the first nested ones; of messages, their sum."""
+    if isinstance(value, list):
+        return _sum([found for item in value if (found := _search(item, depth - 1)) is not None])
     if not isinstance(value, Mapping) or not depth:
         return None
     found = _counts(value)
@@ -114,12 +141,14 @@ def _counts(value: Any) -> TokenUsage | None:
         return None
     unusable = next((count for count in counts if isinstance(count, str)), "")
     prompt, completion, total = (count if isinstance(count, float) else None for count in counts)
-    if total:
-        return TokenUsage(total, prompt, completion, unusable=unusable)
-    # A reply without tokens does not exist: writers that do not know the number write 0.
+    cached = [_first(value, (name,)) for name in _CACHED]
+    unusable = unusable or next((count for count in cached if isinstance(count, str)), "")
+    if prompt is not None:
+        prompt = math.fsum([prompt, *(count for count in cached if isinstance(count, float))])
     known = (prompt or 0.0) + (completion or 0.0)
-    is_complete = prompt is not None and completion is not None and known > 0
-    return TokenUsage(known, prompt, completion, is_complete, unusable)
+    # A reply without tokens does not exist.
+    is_complete = bool(total) or (prompt is not None and completion is not None and known > 0)
+    return TokenUsage(max(total or 0.0, known), prompt, completion, is_complete, unusable)
 
 
 def _first(value: Mapping[str, Any], names: Sequence[str]) -> float | str | None:

@@ -54,9 +54,14 @@ def agent_beside_traces(settings: Settings) -> list[Problem]:
     ]
 
 
-def unused_keep_going(settings: Settings, traces: Collection[str]) -> tuple[str, ...]:
-    """Return a warning if no traces are scored whose broken lines could be left out."""
-    return ("--keep-going has no effect without recorded traces",) if settings.keep_going and not traces else ()
+def unused_options(settings: Settings, traces: Collection[str]) -> tuple[str, ...]:
+    """Return a warning for each option without effect: there are no traces, or only traces."""
+    without = settings.keep_going and not traces
+    recorded = settings.traces is not None and (settings.iterations or 1) > 1
+    return (
+        *(["--keep-going has no effect without recorded traces"] if without else []),
+        *(["--iterations has no effect on recorded traces: each is one answer"] if recorded else []),
+    )
 
 
 def no_suite() -> Problem:

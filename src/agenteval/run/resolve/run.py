@@ -40,7 +40,7 @@ from agenteval.run.resolve.checks import (
     secret_metrics,
     undivided_traces,
     unusable_suites,
-    unused_keep_going,
+    unused_options,
     without_cases,
     without_metrics,
 )
@@ -145,7 +145,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
             *(text for suite in suites for text in suite.warnings),
             *gate_warnings(settings, context, known, config.compare, config.gate.required),
             *_metrics_without_cases(found),
-            *unused_keep_going(settings, found.traces),
+            *unused_options(settings, found.traces),
             *(() if found.traces else selection.warnings(item.case for item in every)),
             *search.warnings,
             *past.warnings,

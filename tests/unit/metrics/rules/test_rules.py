@@ -315,6 +315,22 @@ PLACES = [
     {"timeline": [{"output": {"usage": usage(20, 5)}}, {"raw": {"output": {"messages": {"usage": usage(10, 5)}}}}]},
     {"timeline": [{"prompt_tokens": 30, "completion_tokens": 10, "usage": usage(99, 99)}]},
     {"observations": [{"output": {"message": {"usage_metadata": {"input_tokens": 30, "output_tokens": 10}}}}]},
+    {"usage": {"inputTokens": 30, "outputTokens": 10, "totalTokens": 40}},
+    {"usage_metadata": {"prompt_token_count": 30, "candidates_token_count": 10, "total_token_count": 40}},
+    {"usageMetadata": {"promptTokenCount": 30, "candidatesTokenCount": 10}},
+    {"response_metadata": {"token_usage": LONG}},
+    {
+        "usage": {
+            "input_tokens": 5,
+            "cache_read_input_tokens": 20,
+            "cache_creation_input_tokens": 5,
+            "output_tokens": 10,
+        }
+    },
+    {"timeline": [{"output": {"messages": [{"usage_metadata": usage(20, 5)}, {}, {"usage": usage(10, 5)}]}}]},
+    # Of those who do not know it:
+    {"usage": usage(0, 0, 0), "timeline": [{"usage": LONG}]},
+    {"token_usage": {"total_tokens": 0}, "usage": LONG},
     # Never twice:
     {"token_usage": LONG, "usage": LONG, "summary": {"token_usage": LONG}, "timeline": [{"usage": LONG}]},
     {"summary": {"raw": {"token_usage": LONG}}, "timeline": [{"usage": LONG}]},
@@ -343,6 +359,7 @@ def test_where_tokens_are_found(trace: dict[str, Any]) -> None:
         ({"usage": usage(30, 10, 45)}, TokenUsage(45.0, 30.0, 10.0)),
         ({"usage": usage(30, 10, 0)}, TokenUsage(40.0, 30.0, 10.0)),
         ({"usage": usage(prompt=5)}, TokenUsage(5.0, 5.0, is_complete=False)),
+        ({"usage": usage(9000, 9000, 1)}, TokenUsage(18000.0, 9000.0, 9000.0)),
         ({"usage": usage(0, 0, 0)}, TokenUsage(0.0, 0.0, 0.0, is_complete=False)),
         ({"timeline": [{"usage": usage(prompt=5)}, {"usage": usage(1, 2)}]}, TokenUsage(8.0, 6.0, is_complete=False)),
         ({"usage": {"total_tokens": "5000", "prompt_tokens": 1}}, TokenUsage(5000.0, 1.0)),

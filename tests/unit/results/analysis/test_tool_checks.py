@@ -42,6 +42,22 @@ WORKED = {"type": "tool", "name": "search", "output": "found"}
     [
         ({"timeline": [FAILED, WORKED]}, [], (0.5,)),
         ({"timeline": [{"type": "TOOL", "level": "ERROR"}]}, [], (0.0,)),
+        *(
+            ({"timeline": [{"type": "tool", **fields}, WORKED]}, [], (0.5,))
+            for fields in (
+                {"raw": {"error": "boom"}},
+                {"raw": {"level": "CRITICAL"}},
+                {"status": "Error"},
+                {"success": False},
+                {"output": {"is_error": True}},
+                {"output": {"isError": True, "content": []}},
+            )
+        ),
+        (
+            {"timeline": [{"type": "tool", "status": "success", "success": True, "error": None, "raw": {}}]},
+            [],
+            (1.0,),
+        ),
         ({"observations": [WORKED, {"type": "generation", "error": "boom"}]}, [], (1.0,)),
         # What the trace says comes first, then the calls that were recorded with the answer.
         ({"timeline": [FAILED], "tool_usage": {"all_calls_successful": True}}, [], (1.0,)),
@@ -53,6 +69,13 @@ def test_without_a_share_the_calls_count(
     trace: dict[str, Any], calls: list[ToolCall], shares: tuple[float, ...]
 ) -> None:
     assert tool_checks(trace, calls) == {"all_calls_successful": shares}
+
+
+def test_a_place_without_a_value_hides_no_other_one() -> None:
+    assert tool_checks({"tool_calling": None, "tool_metrics": {"proper_timing": False}}, []) == {
+        "proper_timing": (0.0,)
+    }
+    assert tool_checks({"summary": {"raw": {"tool_usage": {"proper_timing": 0.5}}}}, []) == {"proper_timing": (0.5,)}
 
 
 @pytest.mark.parametrize("timeline", [None, "none", [], [3, None], [{"type": "generation"}]])

@@ -338,6 +338,17 @@ def test_an_option_for_traces_without_traces_is_a_warning(folder: Path) -> None:
     assert spec.warnings == ("--keep-going has no effect without recorded traces",)
 
 
+@pytest.mark.parametrize("iterations", [None, 1, 3])
+def test_iterations_of_traces_are_a_warning(folder: Path, iterations: int | None) -> None:
+    rules = [{"check": "output_not_empty"}]
+    evaluators = [{"name": "answered", "type": "rule_based", "enabled": True, "rules": rules}]
+    (folder / "evaluation.yaml").write_text(yaml.safe_dump({"evaluators": evaluators}), encoding="utf-8")
+    (folder / "traces.jsonl").write_text('{"input": "q", "output": "a"}\n', encoding="utf-8")
+    settings = Settings(suites=(Path("evaluation.yaml"),), traces=Path("traces.jsonl"), iterations=iterations)
+    told = any("--iterations has no effect" in warning for warning in resolve_run(settings).warnings)
+    assert told is (iterations == 3)
+
+
 def test_a_suite_without_cases_is_a_problem_beside_the_configuration(folder: Path) -> None:
     suite(folder)
     configure(folder, iterationz=2)
