@@ -10,7 +10,7 @@ from agenteval.core.text.json_text import text_of
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.text.patterns import PatternGivenUpError, found
 from agenteval.metrics.values import shown
-from agenteval.results.record.fields import Record, reported_success, value_at
+from agenteval.results.record.fields import Record, reported_error, reported_success, value_at
 from agenteval.results.record.token_usage import token_usage
 
 # The flags in a suite, and their letters in a pattern.
@@ -49,8 +49,10 @@ def success(record: Record) -> RuleScore:
         return RuleScore(0.0, "the trace contains neither `success` nor `status`")
     if not said:
         return RuleScore(0.0, "the trace is marked as failed")
-    error = value_at(record, "error")
-    return RuleScore(0.0, f"the trace contains an error: {shown(text_of(error))}") if error else RuleScore(1.0)
+    error = reported_error(record)
+    if error is not None:
+        return RuleScore(0.0, f"the trace contains an error: {shown(text_of(error))}")
+    return RuleScore(1.0)
 
 
 def latency_under(record: Record, *, budget_ms: float) -> RuleScore:

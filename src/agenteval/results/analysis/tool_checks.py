@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agenteval.results.case import ToolCall
-from agenteval.results.record.fields import as_number, is_finite, is_true, value_at
+from agenteval.results.record.fields import FAILED, as_number, is_finite, is_true, reported_error, value_at
 
 # The keys of these figures in traces.
 _PLACES = ("tool_calling", "tool_calling_metrics", "tool_metrics", "tool_usage")
-# What the level or the status of an observation says of an error.
-_FAILED = frozenset({"error", "critical", "fatal", "failed", "failure"})
 _CHECKS = (
     "all_calls_successful",
     "appropriate_selection",
@@ -66,9 +64,9 @@ def _is_error(output: Any) -> bool:
 def _tells_of_error(part: Mapping[str, Any]) -> bool:
     success = part.get("success")
     return (
-        bool(part.get("error"))
+        reported_error(part) is not None
         or _is_error(part)
-        or any(str(part.get(name)).lower() in _FAILED for name in ("level", "status"))
+        or any(str(part.get(name)).lower() in FAILED for name in ("level", "status"))
         or (success is not None and not is_true(success))
     )
 

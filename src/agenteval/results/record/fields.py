@@ -12,6 +12,9 @@ from agenteval.results.case import ToolCall, Usage
 
 Record = Mapping[str, Any]
 
+#: What a status or a level says of an error.
+FAILED = frozenset({"error", "critical", "fatal", "fail", "failed", "failure"})
+_NOTHING = frozenset({"", "none", "null"})
 _YES = frozenset(
     {"true", "yes", "y", "on", "ok", "success", "successful", "succeeded", "pass", "passed", "completed", "done"}
 )
@@ -101,17 +104,30 @@ def is_finite(number: float) -> bool:
 
 
 def reported_success(record: Record) -> bool | None:
-    """Return the success that a trace reports, by ``success`` or else by ``status``; ``None`` if it reports none."""
-    said = value_at(record, "success")
+    """Return the success that a trace reports, by ``success`` or else by ``status``; ``None`` if it reports none.
+
+    A status that tells of a failure contradicts a success, and counts.
+    """
+    said, status = value_at(record, "success"), value_at(record, "status")
+    word = status.strip().lower().removeprefix("status_code_") if isinstance(status, str) else None
     if said is not None:
-        return is_true(said)
-    status = value_at(record, "status")
-    return status.strip().lower() == "success" if isinstance(status, str) else None
+        return is_true(said) and word not in FAILED
+    return None if word is None or word == "unset" else word in _YES
+
+
+def reported_error(record: Record) -> Any:
+    """Return the error that a trace contains; ``None`` without one, also if it is only called none."""
+    error = value_at(record, "error")
+    if isinstance(error, str):
+        return None if error.strip().lower() in _NOTHING else error
+    if isinstance(error, Mapping):
+        return error if any(error.values()) else None
+    return error or None
 
 
 def was_successful(record: Record) -> bool | None:
     """Return whether an answer succeeded. An answer with an error did not, even if its trace reports success."""
-    return False if value_at(record, "error") else reported_success(record)
+    return False if reported_error(record) is not None else reported_success(record)
 
 
 def _nested(record: Record, path: Sequence[str]) -> Any:

@@ -92,7 +92,18 @@ def test_output_not_empty_of_another_field() -> None:
         ({"output": "a"}, 0.0, "the trace contains neither `success` nor `status`"),
         ({"status": "SUCCESS"}, 1.0, None),
         ({"status": "failed"}, 0.0, "the trace is marked as failed"),
-        ({"success": True, "status": "failed"}, 1.0, None),
+        ({"success": True, "status": "Failed"}, 0.0, "the trace is marked as failed"),
+        ({"success": True, "status": "in progress"}, 1.0, None),
+        ({"status": "in progress"}, 0.0, "the trace is marked as failed"),
+        ({"status": "ok"}, 1.0, None),
+        ({"status": "STATUS_CODE_OK"}, 1.0, None),
+        ({"status": "completed"}, 1.0, None),
+        ({"status": "STATUS_CODE_UNSET"}, 0.0, "the trace contains neither `success` nor `status`"),
+        ({"status": "500"}, 0.0, "the trace is marked as failed"),
+        *(
+            ({"success": True, "error": error}, 1.0, None)
+            for error in ("", "None", "null", {}, {"message": None}, False)
+        ),
         ({"success": True, "error": None}, 1.0, None),
         ({"success": True, "error": "boom"}, 0.0, "the trace contains an error: 'boom'"),
     ],

@@ -53,6 +53,8 @@ WORKED = {"type": "tool", "name": "search", "output": "found"}
                 {"output": {"isError": True, "content": []}},
             )
         ),
+        # What a tool's result says is its own affair.
+        ({"timeline": [{"type": "tool", "output": {"status": "failed", "success": False}}]}, [], (1.0,)),
         (
             {"timeline": [{"type": "tool", "status": "success", "success": True, "error": None, "raw": {}}]},
             [],
