@@ -33,9 +33,8 @@ _NO_JSON = (
     "or set `reply: text` if the answers are text"
 )
 _CUT_OFF = (
-    "a background process keeps the command's standard output open; it was ended "
-    f"{LAST_WORDS_S:g} s after the command, so what it would have printed later is not in the reply; "
-    "wait for it, or redirect its output"
+    f"a background process keeps the command's standard output open; what it prints later than {LAST_WORDS_S:g} s "
+    "after the end of the command is not in the reply; wait for it, or redirect its output"
 )
 _PRINT = "print the answer on standard output, only a line break for an empty one"
 _NO_HISTORY = (

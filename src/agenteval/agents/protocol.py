@@ -76,7 +76,7 @@ class RecordingDocument(ReplyDocument):
     case: str = Field(description="name or id of the case")
     turn: int = Field(0, ge=0, description="number of the turn, from 0")
     iteration: int = Field(0, ge=0, description="number of the iteration, from 0")
-    latency_ms: float | None = Field(None, ge=-MOST_USED, le=MOST_USED, description="milliseconds")
+    latency_ms: float | None = Field(None, ge=0, le=MOST_USED, description="milliseconds")
 
 
 class TraceDocument(_Document):

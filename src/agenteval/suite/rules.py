@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Mapping
+from operator import or_
 from typing import Any
 
 from agenteval.core.text.pattern import matches_everything
@@ -14,7 +17,8 @@ def why_nothing(rule: Mapping[str, Any]) -> str:
     Args:
         rule: the name of its check under ``check``, and its parameters.
     """
-    if rule["check"] == "matches_regex" and matches_everything(rule["pattern"]):
+    flags = [getattr(re, name) for name in rule.get("flags", ())]
+    if rule["check"] == "matches_regex" and matches_everything(rule["pattern"], functools.reduce(or_, flags, 0)):
         return "every text matches this pattern"
     if rule["check"] == "similarity" and rule["expected_path"] == rule.get("target", "output"):
         return "a text is always like itself"

@@ -213,7 +213,7 @@ def test_conditions_are_always_shown() -> None:
     text = _markdown(EvaluationReport(sections=nothing))
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Conditions"]
     assert "| ❌ not met | all traces successful | 94.6% | all |" in text
-    assert "| ⚪ no data | quality: missing | – | at least 0.500 |" in text
+    assert "| ⚪ not checked | quality: missing | – | at least 0.500 |" in text
 
 
 def test_numbers_of_the_report_are_those_of_the_summary() -> None:

@@ -116,8 +116,8 @@ def _place(record: Any) -> tuple[str, int, int]:
     if "response" not in record and "error" not in record:
         raise ValueError("needs a `response` or an `error`")
     latency = record.get("latency_ms")
-    if latency is not None and not (is_number(latency) and abs(latency) <= MOST_USED):
-        raise ValueError("`latency_ms` must be a number, at most 10^15")
+    if latency is not None and not (is_number(latency) and 0 <= latency <= MOST_USED):
+        raise ValueError("`latency_ms` must be a number from 0 to 10^15")
     return case, place[0], place[1]
 
 

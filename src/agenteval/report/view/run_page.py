@@ -28,7 +28,7 @@ from agenteval.results.verdict import Verdict
 _MOST_ROWS = 200
 _LONGEST_LABEL = 80
 #: Words for a condition that is met, not met, or without data, and their states.
-MET: Mapping[bool | None, str] = {True: "met", False: "not met", None: "no data"}
+MET: Mapping[bool | None, str] = {True: "met", False: "not met", None: "not checked"}
 MET_STATES: Mapping[bool | None, State] = {True: "good", False: "bad", None: "neutral"}
 #: The state of each verdict.
 VERDICT_STATES: Mapping[Verdict, State] = {"passed": "good", "failed": "bad", "unproven": "neutral", "error": "bad"}

@@ -31,7 +31,8 @@ def criterion_texts(criterion: Criterion) -> tuple[str, str]:
     if value is not None:
         for more in range(_MOST_DECIMALS):
             texts = _write(criterion, value, more), _limit(criterion, threshold, more)
-            if criterion.met or texts[0] != _write(criterion, threshold, more):
+            is_exact = not set("<>") & set(texts[1])
+            if is_exact and (criterion.met or texts[0] != _write(criterion, threshold, more)):
                 break
     return texts
 

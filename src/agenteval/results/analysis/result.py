@@ -58,9 +58,8 @@ class EvaluationResult:
     def warnings(self) -> list[str]:
         """Warnings that do not fail the run: alerts, criteria without data, an unusable baseline."""
         found = [f"alert: {alert}" for alert in self.alerts if alert.triggered or alert.value is None]
-        found += [
-            f"criterion {check.name} could not be checked: no data" for check in self.checks if check.met is None
-        ]
+        unknown = [check.name for check in self.checks if check.met is None]
+        found += [f"criterion {name} could not be checked: data is missing" for name in unknown]
         if self.comparison and self.comparison.message:
             found.append(self.comparison.message)
         return found

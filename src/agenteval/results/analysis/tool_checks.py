@@ -50,7 +50,7 @@ def _in_timeline(trace: Mapping[str, Any]) -> Iterator[bool]:
     """Yield for each observation of a tool whether it tells of no error."""
     observations = trace.get("timeline") or trace.get("observations")
     for item in observations if isinstance(observations, list) else ():
-        if isinstance(item, Mapping) and str(item.get("type")).lower() == "tool":
+        if isinstance(item, Mapping) and "tool" in str(item.get("type")).lower():
             # FluxLoop stores fields that it does not define below ``raw``.
             parts = [part for part in (item, item.get("raw")) if isinstance(part, Mapping)]
             yield not any(map(_tells_of_error, parts)) and not _is_error(item.get("output"))

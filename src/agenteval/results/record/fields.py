@@ -109,6 +109,8 @@ def reported_success(record: Record) -> bool | None:
     A status that tells of a failure contradicts a success, and counts.
     """
     said, status = value_at(record, "success"), value_at(record, "status")
+    if said is None and isinstance(status, bool):
+        return status
     word = status.strip().lower().removeprefix("status_code_") if isinstance(status, str) else None
     if said is not None:
         return is_true(said) and word not in FAILED
@@ -166,4 +168,4 @@ def _token_usage(usage: Usage | None) -> dict[str, int]:
         return {}
     parts = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
     known = {name: count for name, count in parts.items() if count is not None}
-    return {**known, "total_tokens": sum(known.values())} if known else {}
+    return {**known, "total_tokens": sum(known.values())} if len(known) == len(parts) else known

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.results.record.fields import Record, is_finite, value_at
+from agenteval.results.record.fields import Record, as_number, is_finite, value_at
 
 # The names that providers and frameworks use: OpenAI, Anthropic, Bedrock, and Gemini in Python and in JSON.
 _PROMPT = ("prompt_tokens", "input_tokens", "inputTokens", "prompt_token_count", "promptTokenCount")
@@ -84,7 +84,7 @@ def _found(record: Record) -> Iterator[TokenUsage]:
         parent, inside, _ = place.partition(".")
         # Most traces have few of these keys, and each look takes time.
         if not inside or parent in record or "summary" in record:
-            usage = _counts(value_at(record, place))
+            usage = _usage_of(value_at(record, place))
             if usage is not None:
                 yield usage
     observations = record.get("timeline") or record.get("observations")
@@ -110,6 +110,13 @@ def _observed(observations: Sequence[Any]) -> Iterator[TokenUsage]:
     for identity, usage in found.items():
         if identity not in above:
             yield usage
+    if found and any(_is_call(item) and _search(item, _DEPTH) is None for item in observations):
+        # A call of a model that does not tell its tokens, such as a stream.
+        yield TokenUsage(0.0, is_complete=False)
+
+
+def _is_call(observation: Any) -> bool:
+    return _field(observation, "type") in {"generation", "GENERATION", "llm"}
 
 
 def _field(observation: Any, name: str) -> str | None:
@@ -123,14 +130,31 @@ def _field(observation: Any, name: str) -> str | None:
 
 def _search(value: Any, depth: int) -> TokenUsage | None:
     """Return the figures of an observation: direct ones, else the first nested ones; of messages, their sum."""
+    if depth <= 0:
+        return None
     if isinstance(value, list):
         return _sum([found for item in value if (found := _search(item, depth - 1)) is not None])
-    if not isinstance(value, Mapping) or not depth:
+    if not isinstance(value, Mapping):
         return None
     found = _counts(value)
     if found is not None:
         return found
-    return next((inner for key in _INSIDE if (inner := _search(value.get(key), depth - 1)) is not None), None)
+    for key in _INSIDE:
+        inside = value.get(key)
+        found = (_usage_of(inside) if key in _USAGE else None) or _search(inside, depth - 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _usage_of(value: Any) -> TokenUsage | None:
+    """Return the figures under a key of usage; Langfuse calls them ``input``, ``output`` and ``total``."""
+    found = _counts(value)
+    if found is not None or not isinstance(value, Mapping):
+        return found
+    plain = {f"{name}_tokens": value[name] for name in ("input", "output", "total") if name in value}
+    numbers = [count for count in plain.values() if count is not None]
+    return _counts(plain) if numbers and all(isinstance(count, int | float) for count in numbers) else None
 
 
 def _counts(value: Any) -> TokenUsage | None:
@@ -146,23 +170,25 @@ def _counts(value: Any) -> TokenUsage | None:
     if prompt is not None:
         prompt = math.fsum([prompt, *(count for count in cached if isinstance(count, float))])
     known = (prompt or 0.0) + (completion or 0.0)
-    # A reply without tokens does not exist.
-    is_complete = bool(total) or (prompt is not None and completion is not None and known > 0)
+    # A request without tokens does not exist.
+    is_complete = bool(total) or (bool(prompt) and completion is not None)
     return TokenUsage(max(total or 0.0, known), prompt, completion, is_complete, unusable)
 
 
 def _first(value: Mapping[str, Any], names: Sequence[str]) -> float | str | None:
-    """Return the first count of these names; as text if it is not a number of tokens."""
+    """Return the first of these counts that is not 0; as text if it is not a number of tokens."""
+    found = None
     for name in names:
         count = value.get(name)
         if count is None:
             continue
-        if isinstance(count, str) and count.isdecimal():
-            count = float(count)
-        if isinstance(count, bool) or not isinstance(count, int | float) or not is_finite(count) or count < 0:
+        number = as_number(count) if isinstance(count, str) else count
+        if isinstance(number, bool) or not isinstance(number, int | float) or not is_finite(number) or number < 0:
             return f"{name}: {count!r:.40}"
-        return float(count)
-    return None
+        if number:
+            return float(number)
+        found = 0.0
+    return found
 
 
 def _sum(parts: Sequence[TokenUsage]) -> TokenUsage | None:

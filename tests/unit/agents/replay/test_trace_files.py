@@ -313,7 +313,7 @@ def test_a_reply_as_a_record() -> None:
 
 @pytest.mark.parametrize(
     ("usage", "tokens"),
-    [(None, None), (Usage(), None), (Usage(output_tokens=5), {"completion_tokens": 5, "total_tokens": 5})],
+    [(None, None), (Usage(), None), (Usage(output_tokens=5), {"completion_tokens": 5})],
 )
 def test_tokens_of_a_reply(usage: Usage | None, tokens: dict[str, int] | None) -> None:
     assert trace_of_reply(input="", output="", usage=usage).get("token_usage") == tokens

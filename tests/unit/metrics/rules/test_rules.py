@@ -339,6 +339,9 @@ PLACES = [
         }
     },
     {"timeline": [{"output": {"messages": [{"usage_metadata": usage(20, 5)}, {}, {"usage": usage(10, 5)}]}}]},
+    {"usage": {"input": 30, "output": 10, "total": 40, "unit": "TOKENS"}},
+    {"timeline": [{"input": 5, "output": 6, "usage": {"input": 30, "output": 10}}]},
+    {"usage": {"prompt_tokens": 0, "input_tokens": 30, "completion_tokens": "10"}},
     # Of those who do not know it:
     {"usage": usage(0, 0, 0), "timeline": [{"usage": LONG}]},
     {"token_usage": {"total_tokens": 0}, "usage": LONG},
@@ -370,6 +373,13 @@ def test_where_tokens_are_found(trace: dict[str, Any]) -> None:
         ({"usage": usage(30, 10, 45)}, TokenUsage(45.0, 30.0, 10.0)),
         ({"usage": usage(30, 10, 0)}, TokenUsage(40.0, 30.0, 10.0)),
         ({"usage": usage(prompt=5)}, TokenUsage(5.0, 5.0, is_complete=False)),
+        # A part of the tokens is not the total: calls that tell nothing, and requests without tokens.
+        (
+            {"timeline": [{"type": "generation", "usage": usage(1, 2)}, {"type": "generation", "usage": None}]},
+            TokenUsage(3.0, None, None, is_complete=False),
+        ),
+        ({"usage": usage(0, 5)}, TokenUsage(5.0, 0.0, 5.0, is_complete=False)),
+        ({"timeline": [{"type": "generation", "usage": None}]}, None),
         ({"usage": usage(9000, 9000, 1)}, TokenUsage(18000.0, 9000.0, 9000.0)),
         ({"usage": usage(0, 0, 0)}, TokenUsage(0.0, 0.0, 0.0, is_complete=False)),
         ({"timeline": [{"usage": usage(prompt=5)}, {"usage": usage(1, 2)}]}, TokenUsage(8.0, 6.0, is_complete=False)),

@@ -117,7 +117,7 @@ def test_no_answers_do_not_crash() -> None:
     content = as_json(result)
     assert (content["total_traces"], content["pass_rate"], content["average_score"]) == (0, None, None)
     assert result.success is False
-    assert "criterion error_rate could not be checked: no data" in result.warnings
+    assert "criterion error_rate could not be checked: data is missing" in result.warnings
 
 
 def test_warnings_name_triggered_alerts_only() -> None:

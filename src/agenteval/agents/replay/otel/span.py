@@ -126,11 +126,15 @@ def _tool(span: Span, attributes: Attributes) -> ToolRun:
 
 
 def _error(span: Span, attributes: Attributes, events: Sequence[SpanEvent]) -> str | None:
-    """Return the error of a failed span: its status message, with the exception type if that adds information."""
-    if span.status is None or not span.status.failed:
+    """Return the error of a failed span: its status message, with the exception type if that adds information.
+
+    A span with an ``error.type`` has failed too, as OpenTelemetry's conventions define the attribute.
+    """
+    has_failed = span.status is not None and span.status.failed
+    if not has_failed and not attributes.get("error.type"):
         return None
     raised = next((event.attributes for event in reversed(events) if event.name == "exception"), {})
-    message = span.status.message or _text(raised.get("exception.message")) or ""
+    message = (span.status.message if span.status else None) or _text(raised.get("exception.message")) or ""
     kind = _text(attributes.get("error.type")) or _text(raised.get("exception.type")) or ""
     # A message often begins with the exception's name without its module.
     said = [part for part in (kind if kind.rpartition(".")[2] not in message else "", message) if part]
