@@ -66,7 +66,7 @@ VALUES: list[tuple[str, set[str]]] = [
     (f"https://shop.example/hook?sig={TOKEN}&v=1", {TOKEN}),
     (f"-Xmx1g -Djavax.net.ssl.trustStorePassword={PASSWORD} -Dx=y", {PASSWORD}),
     (f"--user me --password {PASSWORD} --verbose", {PASSWORD}),
-    (f"//registry.npmjs.org/:_authToken={TOKEN}", {TOKEN}),
+    (f"//registry.example.org/:_authToken={TOKEN}", {TOKEN}),
     (f"[default]\naws_access_key_id = AKIA42\naws_secret_access_key = {TOKEN}\nregion = eu", {TOKEN}),
     (f"Authorization: Bearer {TOKEN}", {TOKEN}),
     (f"authorization: basic {base64.b64encode(b'me:hunter22!x').decode()}", {PASSWORD, "bWU6aHVudGVyMjIheA=="}),
@@ -113,7 +113,7 @@ signature: illegible
 session: 2024-05-01
 API key: see the wiki
 https://shop.example/path@2x.png?size=3
-https://registry.npmjs.org/@scope/package
+https://registry.example.org/@scope/package
 http://localhost:3000/@me
 http://localhost:8080/users/jane@example.com
 https://example.com:8443/a:b@c
