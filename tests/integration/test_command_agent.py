@@ -29,6 +29,18 @@ def shell(directory: Path, line: str, **fields: Any) -> AgentSpec:
     return agent_spec("command", ["sh", "-c", line], directory, **fields)
 
 
+def asked_twice(spec: AgentSpec) -> tuple[list[str], tuple[str, ...]]:
+    """The answers of an agent, and what it remarked."""
+
+    async def run() -> tuple[list[str], tuple[str, ...]]:
+        async with started(spec) as bot:
+            replies = [await bot.session().send(request(str(number))) for number in range(2)]
+            assert isinstance(bot, RemarkingAgent)
+            return [reply.response for reply in replies], bot.remarks().texts
+
+    return asyncio.run(run())
+
+
 # Replies
 
 
@@ -106,13 +118,7 @@ def test_names_the_field_of_a_reply_that_is_wrong(tmp_path: Path, fields: dict[s
     ids=["text", "json-lines", "indented", "nested"],
 )
 def test_log_lines_before_a_reply_are_ignored_and_remarked_once(tmp_path: Path, output: str) -> None:
-    async def run() -> tuple[list[str], tuple[str, ...]]:
-        async with started(program(tmp_path, f"sys.stdout.write({output!r})")) as bot:
-            replies = [await bot.session().send(request(str(number))) for number in range(2)]
-            assert isinstance(bot, RemarkingAgent)
-            return [reply.response for reply in replies], bot.remarks().texts
-
-    answers, remarks = asyncio.run(run())
+    answers, remarks = asked_twice(program(tmp_path, f"sys.stdout.write({output!r})"))
     assert answers == ["done", "done"]
     (remark,) = remarks
     assert remark.startswith(
@@ -142,13 +148,7 @@ def test_what_background_processes_print_within_a_second_is_in_the_reply(
 def test_a_background_process_that_keeps_the_output_open_is_ended_and_remarked_once(
     tmp_path: Path, start: str
 ) -> None:
-    async def run() -> tuple[list[str], tuple[str, ...]]:
-        async with started(shell(tmp_path, f"echo one; {start}sleep 1000 & echo $! > pid")) as bot:
-            replies = [await bot.session().send(request(str(number))) for number in range(2)]
-            assert isinstance(bot, RemarkingAgent)
-            return [reply.response for reply in replies], bot.remarks().texts
-
-    answers, remarks = asyncio.run(run())
+    answers, remarks = asked_twice(shell(tmp_path, f"echo one; {start}sleep 1000 & echo $! > pid"))
     assert answers == ["one", "one"]
     (remark,) = remarks
     assert "keeps the command's standard output open" in remark

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agenteval.results.case import ToolCall
-from agenteval.results.record.fields import FAILED, as_number, is_finite, is_true, reported_error, value_at
+from agenteval.results.record.fields import (
+    FAILED,
+    as_number,
+    is_finite,
+    is_true,
+    observations_of,
+    reported_error,
+    value_at,
+)
 
 # The keys of these figures in traces.
 _PLACES = ("tool_calling", "tool_calling_metrics", "tool_metrics", "tool_usage")
@@ -48,8 +56,7 @@ def _entries(trace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _in_timeline(trace: Mapping[str, Any]) -> Iterator[bool]:
     """Yield for each observation of a tool whether it tells of no error."""
-    observations = trace.get("timeline") or trace.get("observations")
-    for item in observations if isinstance(observations, list) else ():
+    for item in observations_of(trace):
         if isinstance(item, Mapping) and "tool" in str(item.get("type")).lower():
             # FluxLoop stores fields that it does not define below ``raw``.
             parts = [part for part in (item, item.get("raw")) if isinstance(part, Mapping)]

@@ -79,6 +79,12 @@ def value_at(record: Record, path: str) -> Any:
     return unknown[path] if path in unknown else _nested(unknown, path.split("."))
 
 
+def observations_of(record: Record) -> list[Any]:
+    """Return the observations of a trace: calls of models and tools, in order."""
+    found = record.get("timeline") or record.get("observations")
+    return found if isinstance(found, list) else []
+
+
 def is_true(value: Any) -> bool:
     """Return whether a value of a trace means yes.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.results.record.fields import Record, as_number, is_finite, value_at
+from agenteval.results.record.fields import Record, as_number, is_finite, observations_of, value_at
 
 # The names that providers and frameworks use: OpenAI, Anthropic, Bedrock, and Gemini in Python and in JSON.
 _PROMPT = ("prompt_tokens", "input_tokens", "inputTokens", "prompt_token_count", "promptTokenCount")
@@ -87,17 +87,19 @@ def _found(record: Record) -> Iterator[TokenUsage]:
             usage = _usage_of(value_at(record, place))
             if usage is not None:
                 yield usage
-    observations = record.get("timeline") or record.get("observations")
-    usage = _sum(list(_observed(observations))) if isinstance(observations, list) else None
+    usage = _sum(list(_observed(observations_of(record))))
     if usage is not None:
         yield usage
 
 
 def _observed(observations: Sequence[Any]) -> Iterator[TokenUsage]:
     found: dict[Any, TokenUsage] = {}
+    is_silent = False
     for index, observation in enumerate(observations):
         usage = _search(observation, _DEPTH)
-        if usage is not None:
+        if usage is None:
+            is_silent = is_silent or _is_call(observation)
+        else:
             identity = _field(observation, "id")
             found[index if identity is None else identity] = usage
     parents = {_field(item, "id"): _field(item, "parent_observation_id") for item in observations}
@@ -110,7 +112,7 @@ def _observed(observations: Sequence[Any]) -> Iterator[TokenUsage]:
     for identity, usage in found.items():
         if identity not in above:
             yield usage
-    if found and any(_is_call(item) and _search(item, _DEPTH) is None for item in observations):
+    if found and is_silent:
         # A call of a model that does not tell its tokens, such as a stream.
         yield TokenUsage(0.0, is_complete=False)
 
@@ -163,12 +165,11 @@ def _counts(value: Any) -> TokenUsage | None:
     counts = [_first(value, names) for names in (_PROMPT, _COMPLETION, _TOTAL)]
     if all(count is None for count in counts):
         return None
+    counts += [_first(value, (name,)) for name in _CACHED]
     unusable = next((count for count in counts if isinstance(count, str)), "")
-    prompt, completion, total = (count if isinstance(count, float) else None for count in counts)
-    cached = [_first(value, (name,)) for name in _CACHED]
-    unusable = unusable or next((count for count in cached if isinstance(count, str)), "")
+    prompt, completion, total, *cached = (count if isinstance(count, float) else None for count in counts)
     if prompt is not None:
-        prompt = math.fsum([prompt, *(count for count in cached if isinstance(count, float))])
+        prompt = math.fsum([prompt, *(count or 0.0 for count in cached)])
     known = (prompt or 0.0) + (completion or 0.0)
     # A request without tokens does not exist.
     is_complete = bool(total) or (bool(prompt) and completion is not None)
