@@ -1,0 +1,178 @@
+"""Scenarios: files, scripted replies and commands, and what people must see of them.
+
+A scenario knows nothing of the inside: the command line runs in an empty directory, and what it printed and wrote is
+read. ``README.md`` beside this file describes the format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.support import Ended
+
+FOLDER = Path(__file__).parent
+_OF_FILE = frozenset({"why", "slow", "expected_to_fail"})
+_OF_STEP = frozenset({"files", "remove", "replace", "env", "agent", "judge", "before", "run", "expect"})
+_EXPECTED = frozenset({"exit", "verdict", "cases", "scores", "says", "silent", "absent"})
+#: Where sentences can stand, besides the two streams: files of the report directory.
+_OUTLETS = {
+    "comment": "comment.md",
+    "summary": "summary.md",
+    "junit": "junit.xml",
+    "page": "report.html",
+    "results": "results.json",
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One story: steps that are played one after the other in one directory.
+
+    Attributes:
+        id: area and name, with the name of the row in brackets.
+        steps: what is given and expected in each step, by the keys of the format.
+        is_slow: whether real processes play it.
+        fails_because: why the program does not do this yet; empty if it does.
+    """
+
+    id: str
+    steps: Sequence[Mapping[str, Any]]
+    is_slow: bool
+    fails_because: str
+
+
+def load_scenarios(folder: Path = FOLDER) -> list[Scenario]:
+    """Return all scenarios below a folder, those of one file in its order."""
+    return [scenario for file in sorted(folder.rglob("*.yaml")) for scenario in _of_file(file)]
+
+
+def _of_file(file: Path) -> Iterator[Scenario]:
+    name = str(file.relative_to(FOLDER).with_suffix(""))
+    story = yaml.safe_load(file.read_text(encoding="utf-8"))
+    rows = story.pop("rows", {"": {}})
+    for row, changes in rows.items():
+        told = _merged(story, changes or {})
+        first, *later = told.pop("steps", [{}])
+        step = {key: value for key, value in told.items() if key not in _OF_FILE}
+        steps = [_merged(step, first), *later]
+        unknown = {key for step in steps for key in step} - _OF_STEP
+        unknown |= {key for step in steps for key in step.get("expect", {})} - _EXPECTED
+        if unknown or not told.get("why"):
+            raise ValueError(f"{file}: unknown keys {sorted(unknown)}, or no `why`")
+        yield Scenario(
+            f"{name}[{row}]" if row != "" else name, steps, bool(told.get("slow")), told.get("expected_to_fail", "")
+        )
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with changes; mappings in it are merged too."""
+    found = dict(base)
+    for key, value in changes.items():
+        before = found.get(key)
+        found[key] = _merged(before, value) if isinstance(before, Mapping) and isinstance(value, Mapping) else value
+    return found
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a step left.
+
+    Attributes:
+        ended: exit status and output of the command.
+        folder: the directory in which it ran.
+        reports: the directory of its reports.
+    """
+
+    ended: Ended
+    folder: Path
+    reports: Path
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The document results.json."""
+        found: dict[str, Any] = json.loads((self.reports / "results.json").read_text(encoding="utf-8"))
+        return found
+
+    @property
+    def cases(self) -> list[dict[str, Any]]:
+        """The cases of all suites."""
+        return [case for suite in self.results["suites"] for case in suite["cases"]]
+
+    def text(self, outlet: str) -> str:
+        """What stands in an outlet: a stream, a report, or any file of the directory."""
+        if outlet in {"terminal", "errors"}:
+            return self.ended.out if outlet == "terminal" else self.ended.err
+        file = self.reports / _OUTLETS[outlet] if outlet in _OUTLETS else self.folder / outlet
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def check(expected: Mapping[str, Any], seen: Seen) -> None:
+    """Raise an AssertionError with all differences and the whole output, if a step left anything but the expected."""
+    differences = list(_differences(expected, seen))
+    if differences:
+        raise AssertionError("\n".join([*differences, "--- terminal", seen.ended.out, "--- errors", seen.ended.err]))
+
+
+def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+    if expected.get("exit", seen.ended.status) != seen.ended.status:
+        yield f"exit status {seen.ended.status}, expected {expected['exit']}"
+    if expected.keys() & {"verdict", "cases", "scores"}:
+        if not (seen.reports / "results.json").exists():
+            yield "no results.json"
+            return
+        yield from _other_results(expected, seen)
+    for outlet, texts in expected.get("says", {}).items():
+        said = _folded(seen.text(outlet))
+        yield from (f"{outlet} does not say: {text}" for text in _texts(texts) if text not in said)
+    for outlet, texts in expected.get("silent", {}).items():
+        said = _folded(seen.text(outlet))
+        yield from (f"{outlet} says: {text}" for text in _texts(texts) if text in said)
+    yield from (f"{path} exists" for path in expected.get("absent", ()) if (seen.folder / path).exists())
+
+
+def _texts(texts: str | Sequence[str]) -> list[str]:
+    return [_folded(str(text)) for text in ([texts] if isinstance(texts, str) else texts)]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _other_results(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+    verdict = seen.results["gate"]["verdict"]
+    if expected.get("verdict", verdict) != verdict:
+        yield f"verdict {verdict}, expected {expected['verdict']}"
+    cases = {case["name"]: case for case in seen.cases}
+    for name, status in expected.get("cases", {}).items():
+        found = cases.get(str(name), {}).get("status")
+        if found != status:
+            yield f"case {name}: {found}, expected {status}"
+    for name, metrics in expected.get("scores", {}).items():
+        scores = _scores(cases.get(str(name), {}))
+        for metric, score in metrics.items():
+            if not _is_near(scores.get(metric), score):
+                yield f"case {name}: {metric} is {scores.get(metric)} among {sorted(scores)}, expected {score}"
+
+
+def _scores(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scores of the first iteration, those of a later turn before those of an earlier one.
+
+    A metric without a score has its status instead.
+    """
+    turns = case["iterations"][0]["turns"] if case.get("iterations") else []
+    return {
+        score["id"]: score["score"] if score["status"] == "scored" else score["status"]
+        for turn in turns
+        for score in turn["scores"]
+    }
+
+
+def _is_near(found: Any, expected: Any) -> bool:
+    if isinstance(found, float | int) and isinstance(expected, float | int):
+        return abs(found - expected) <= 0.0005
+    return bool(found == expected)

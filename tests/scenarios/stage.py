@@ -1,0 +1,168 @@
+"""Plays scenarios: the scripted agent and model, the directory, and the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration import model_server
+from tests.scenarios.scenario import Scenario, Seen
+from tests.support import PATIENCE_S, Answer, Ended, HangUp, agenteval, environment, serving
+
+from agenteval.cli import main as cli
+
+_SCRIPTED = 'agents: {default: {http: "${AGENT_URL}", retries: 0}}\n'
+_VARIABLES = {
+    "OPENAI_API_KEY": model_server.KEY,
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.com",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.com",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+}
+
+
+class _Script:
+    """Replies by key; those of a list come one after the other, and the last one stays."""
+
+    def __init__(self) -> None:
+        self._replies: Any = {}
+        self._given: dict[str, int] = {}
+
+    def write(self, replies: Any) -> None:
+        self._replies, self._given = replies, {}
+
+    def next(self, key: str) -> Any:
+        reply = self._replies[key]
+        if not isinstance(reply, list):
+            return reply
+        at = self._given.get(key, 0)
+        self._given[key] = at + 1
+        return reply[min(at, len(reply) - 1)]
+
+    def answer(self, request: dict[str, Any]) -> Answer:
+        """Answer a request to the agent by its case or its input."""
+        question = request.get("input", "")
+        if self._replies == "echo":
+            return Answer({"response": question})
+        name = str(request.get("case", "")).rpartition("::")[2]
+        key = next((key for key in (name, question, "*") if key in self._replies), None)
+        reply = f"no scripted reply for {name!r}" if key is None else self.next(key)
+        if reply == "hang up":
+            raise HangUp
+        if isinstance(reply, dict) and "http" in reply:
+            return Answer(reply.get("body", ""), status=reply["http"], headers=reply.get("headers", {}))
+        return Answer(reply if isinstance(reply, dict) else {"response": str(reply)})
+
+    def judge(self, asked: model_server.RecordedQuestion) -> model_server.Answer:
+        """Answer a model's prompt by the first key that stands in it."""
+        if asked.embedded is not None:
+            return model_server.embeds(asked, model_server.words(asked.embedded))
+        prompt = json.dumps(asked.body["messages"], ensure_ascii=False)
+        key = next((key for key in self._replies if key == "*" or key in prompt), None)
+        reply = "no scripted reply" if key is None else self.next(key)
+        if isinstance(reply, dict) and "http" in reply:
+            return model_server.error(reply["http"], reply.get("body", "refused"))
+        return model_server.says(asked, reply if isinstance(reply, str) else json.dumps(reply))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The scripted agent and model, and the variables that name their addresses."""
+
+    agent: _Script
+    judge: _Script
+    addresses: Mapping[str, str]
+
+
+@contextlib.contextmanager
+def opened_stage() -> Iterator[Stage]:
+    """Start the scripted agent and model for the length of the block."""
+    agent, judge = _Script(), _Script()
+    with serving(agent.answer) as service, model_server.serving() as model:
+        model.respond = judge.judge
+        addresses = {"AGENT_URL": service.url, "MODEL_URL": f"{model.url}/v1", "OPENAI_BASE_URL": f"{model.url}/v1"}
+        yield Stage(agent, judge, addresses)
+
+
+def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], Seen]]:
+    """Play the steps of a scenario in a new directory; yield each with what it left, before the next one."""
+    with tempfile.TemporaryDirectory(prefix="scenario-", ignore_cleanup_errors=True) as name:
+        folder = Path(name).resolve()
+        # As root, agents run as another user.
+        folder.chmod(0o755)
+        for step in scenario.steps:
+            _prepare(step, folder, stage)
+            given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
+            variables = {**environment(), **_VARIABLES, **stage.addresses, **given}
+            if before := step.get("before"):
+                subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
+            words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
+            command = agenteval if scenario.is_slow else _in_this_process
+            ended = command(*words, cwd=folder, env=variables)
+            yield step, Seen(ended, folder, folder / _report_directory(words))
+
+
+def _filled(text: str, addresses: Mapping[str, str]) -> str:
+    """Return a text with addresses in place of ``${AGENT_URL}`` and its like."""
+    return re.sub(r"\$\{(\w+)\}", lambda found: addresses.get(found[1], found[0]), text)
+
+
+def _report_directory(words: Sequence[str]) -> str:
+    return next((name for option, name in pairwise(words) if option in {"--out", "-o"}), "agenteval-report")
+
+
+def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
+    """Write the files of a step, and what the agent and the model say in it."""
+    for path in step.get("remove", ()):
+        (folder / path).unlink()
+    for path, text in step.get("files", {}).items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+    for path, changes in step.get("replace", {}).items():
+        text = (folder / path).read_text(encoding="utf-8")
+        for old, new in changes.items():
+            if old not in text:
+                raise ValueError(f"{old!r} does not stand in {path}")
+            text = text.replace(old, new)
+        (folder / path).write_text(text, encoding="utf-8")
+    if "agent" in step:
+        stage.agent.write(step["agent"])
+        config = folder / "agenteval.yaml"
+        written = config.read_text(encoding="utf-8") if config.exists() else ""
+        if not re.search(r"^agents:", written, re.MULTILINE):
+            config.write_text(written + _SCRIPTED, encoding="utf-8")
+    if "judge" in step:
+        stage.judge.write(step["judge"])
+
+
+def _in_this_process(*words: str, cwd: Path, env: Mapping[str, str]) -> Ended:
+    """Run the command line in this process: many times as fast as in a new one."""
+    out, err = io.BytesIO(), io.BytesIO()
+    streams = [io.TextIOWrapper(stream, encoding="utf-8", write_through=True) for stream in (out, err)]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ.keys() - env.keys():
+            patch.delenv(name)
+        for name, value in env.items():
+            patch.setenv(name, value)
+        patch.chdir(cwd)
+        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+            try:
+                status = cli.main(list(words))
+            except SystemExit as error:
+                status = error.code if isinstance(error.code, int) else -1
+    return Ended(status, out.getvalue().decode(), err.getvalue().decode())

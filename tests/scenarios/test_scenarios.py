@@ -1,0 +1,29 @@
+"""Plays all scenarios; ``-k holodeck`` plays some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.scenarios.scenario import Scenario, check, load_scenarios
+from tests.scenarios.stage import Stage, opened_stage, play
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with opened_stage() as found:
+        yield found
+
+
+def _parameter(scenario: Scenario) -> Any:
+    marks = [pytest.mark.slow] if scenario.is_slow else []
+    if scenario.fails_because:
+        marks.append(pytest.mark.xfail(reason=scenario.fails_because, strict=True, raises=AssertionError))
+    return pytest.param(scenario, id=scenario.id, marks=marks)
+
+
+@pytest.mark.parametrize("scenario", [_parameter(scenario) for scenario in load_scenarios()])
+def test_scenario(scenario: Scenario, stage: Stage) -> None:
+    for step, seen in play(scenario, stage):
+        check(step.get("expect", {}), seen)
