@@ -402,6 +402,7 @@ class Service:
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     most_at_once: int = 0
     _at_once: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -446,14 +447,15 @@ def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def serving(respond: Callable[[dict[str, Any]], Answer]) -> Iterator[Service]:
-    """Serve an answer to each POSTed JSON document."""
+    """Serve an answer to each JSON document that is sent; a request without one has an empty mapping."""
     service = Service()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "{}")
+            service.lines.append(f"{self.command} {self.path}")
             with service.counted(body, dict(self.headers)):
                 try:
                     sent = respond(body)
@@ -468,6 +470,8 @@ def serving(respond: Callable[[dict[str, Any]], Answer]) -> Iterator[Service]:
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(content)
+
+        do_GET = do_PUT = do_PATCH = do_POST  # noqa: N815 - the names are those of the base class
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
             """Print nothing."""

@@ -18,7 +18,9 @@ from tests.support import Ended
 FOLDER = Path(__file__).parent
 _OF_FILE = frozenset({"why", "slow", "expected_to_fail"})
 _OF_STEP = frozenset({"files", "remove", "replace", "env", "agent", "judge", "before", "run", "expect"})
-_EXPECTED = frozenset({"exit", "verdict", "cases", "scores", "says", "silent", "absent"})
+_EXPECTED = frozenset(
+    {"exit", "verdict", "cases", "scores", "says", "silent", "absent", "calls", "answers", "problems"}
+)
 #: Where sentences can stand, besides the two streams: files of the report directory.
 _OUTLETS = {
     "comment": "comment.md",
@@ -27,6 +29,8 @@ _OUTLETS = {
     "page": "report.html",
     "results": "results.json",
 }
+#: And what the agent and the judge were asked.
+_REQUESTS = {"requests": "agent", "prompts": "judge"}
 
 
 @dataclass(frozen=True)
@@ -86,11 +90,13 @@ class Seen:
         ended: exit status and output of the command.
         folder: the directory in which it ran.
         reports: the directory of its reports.
+        asked: the requests to `agent` and `judge`.
     """
 
     ended: Ended
     folder: Path
     reports: Path
+    asked: Mapping[str, Sequence[str]]
 
     @property
     def results(self) -> dict[str, Any]:
@@ -104,7 +110,9 @@ class Seen:
         return [case for suite in self.results["suites"] for case in suite["cases"]]
 
     def text(self, outlet: str) -> str:
-        """What stands in an outlet: a stream, a report, or any file of the directory."""
+        """What stands in an outlet: a stream, the requests, a report, or any file of the directory."""
+        if outlet in _REQUESTS:
+            return "\n".join(self.asked[_REQUESTS[outlet]])
         if outlet in {"terminal", "errors"}:
             return self.ended.out if outlet == "terminal" else self.ended.err
         file = self.reports / _OUTLETS[outlet] if outlet in _OUTLETS else self.folder / outlet
@@ -113,7 +121,8 @@ class Seen:
 
 def check(expected: Mapping[str, Any], seen: Seen) -> None:
     """Raise an AssertionError with all differences and the whole output, if a step left anything but the expected."""
-    differences = list(_differences(expected, seen))
+    told = {key: value for key, value in expected.items() if value is not None}
+    differences = list(_differences(told, seen))
     if differences:
         raise AssertionError("\n".join([*differences, "--- terminal", seen.ended.out, "--- errors", seen.ended.err]))
 
@@ -121,7 +130,7 @@ def check(expected: Mapping[str, Any], seen: Seen) -> None:
 def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     if expected.get("exit", seen.ended.status) != seen.ended.status:
         yield f"exit status {seen.ended.status}, expected {expected['exit']}"
-    if expected.keys() & {"verdict", "cases", "scores"}:
+    if expected.keys() & {"verdict", "cases", "scores", "answers", "problems"}:
         if not (seen.reports / "results.json").exists():
             yield "no results.json"
             return
@@ -132,6 +141,9 @@ def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     for outlet, texts in expected.get("silent", {}).items():
         said = _folded(seen.text(outlet))
         yield from (f"{outlet} says: {text}" for text in _texts(texts) if text in said)
+    for who, number in expected.get("calls", {}).items():
+        if len(seen.asked[who]) != number:
+            yield f"{len(seen.asked[who])} calls of the {who}, expected {number}"
     yield from (f"{path} exists" for path in expected.get("absent", ()) if (seen.folder / path).exists())
 
 
@@ -157,6 +169,19 @@ def _other_results(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
         for metric, score in metrics.items():
             if not _is_near(scores.get(metric), score):
                 yield f"case {name}: {metric} is {scores.get(metric)} among {sorted(scores)}, expected {score}"
+    yield from _other_answers(expected, cases)
+
+
+def _other_answers(expected: Mapping[str, Any], cases: Mapping[str, Any]) -> Iterator[str]:
+    turns = {name: case["iterations"][0]["turns"] for name, case in cases.items() if case.get("iterations")}
+    for name, answer in expected.get("answers", {}).items():
+        given = [turn["response"] for turn in turns.get(str(name), [])]
+        if given[-1:] != [answer]:
+            yield f"case {name}: answers {given}, expected {answer!r}"
+    for name, problem in expected.get("problems", {}).items():
+        given = [turn["error"] for turn in turns.get(str(name), [])]
+        if not any(problem in (error or "") for error in given):
+            yield f"case {name}: errors {given}, expected {problem!r}"
 
 
 def _scores(case: Mapping[str, Any]) -> dict[str, Any]:

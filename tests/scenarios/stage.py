@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 from tests.integration import model_server
 from tests.scenarios.scenario import Scenario, Seen
-from tests.support import PATIENCE_S, Answer, Ended, HangUp, agenteval, environment, serving
+from tests.support import PATIENCE_S, Answer, Ended, HangUp, Service, agenteval, environment, serving
 
 from agenteval.cli import main as cli
 
@@ -55,7 +56,7 @@ class _Script:
 
     def answer(self, request: dict[str, Any]) -> Answer:
         """Answer a request to the agent by its case or its input."""
-        question = request.get("input", "")
+        question = str(request.get("input", ""))
         if self._replies == "echo":
             return Answer({"response": question})
         name = str(request.get("case", "")).rpartition("::")[2]
@@ -64,7 +65,10 @@ class _Script:
         if reply == "hang up":
             raise HangUp
         if isinstance(reply, dict) and "http" in reply:
-            return Answer(reply.get("body", ""), status=reply["http"], headers=reply.get("headers", {}))
+            time.sleep(reply.get("after", 0))
+            headers = {**reply.get("headers", {})}
+            kind = headers.pop("Content-Type", "application/json")
+            return Answer(reply.get("body", ""), status=reply["http"], content_type=kind, headers=headers)
         return Answer(reply if isinstance(reply, dict) else {"response": str(reply)})
 
     def judge(self, asked: model_server.RecordedQuestion) -> model_server.Answer:
@@ -81,11 +85,32 @@ class _Script:
 
 @dataclass(frozen=True)
 class Stage:
-    """The scripted agent and model, and the variables that name their addresses."""
+    """The scripted agent and model, what they were asked, and the variables that name their addresses."""
 
     agent: _Script
     judge: _Script
+    service: Service
+    model: model_server.ModelServer
     addresses: Mapping[str, str]
+
+    def forget(self) -> None:
+        """Forget what was asked."""
+        for asked in (self.service.requests, self.service.headers, self.service.lines, self.model.asked):
+            asked.clear()
+
+    @property
+    def asked(self) -> Mapping[str, Sequence[str]]:
+        """What the agent and the model were asked: line, headers and body of each request."""
+        service = zip(self.service.lines, self.service.headers, self.service.requests, strict=True)
+        agent = [
+            f"{line}\n{_lines(headers)}\n{json.dumps(body, ensure_ascii=False)}" for line, headers, body in service
+        ]
+        model = [json.dumps(asked.body, ensure_ascii=False) for asked in self.model.asked]
+        return {"agent": agent, "judge": model}
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in headers.items())
 
 
 @contextlib.contextmanager
@@ -95,7 +120,7 @@ def opened_stage() -> Iterator[Stage]:
     with serving(agent.answer) as service, model_server.serving() as model:
         model.respond = judge.judge
         addresses = {"AGENT_URL": service.url, "MODEL_URL": f"{model.url}/v1", "OPENAI_BASE_URL": f"{model.url}/v1"}
-        yield Stage(agent, judge, addresses)
+        yield Stage(agent, judge, service, model, addresses)
 
 
 def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], Seen]]:
@@ -111,9 +136,10 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
+            stage.forget()
             command = agenteval if scenario.is_slow else _in_this_process
             ended = command(*words, cwd=folder, env=variables)
-            yield step, Seen(ended, folder, folder / _report_directory(words))
+            yield step, Seen(ended, folder, folder / _report_directory(words), stage.asked)
 
 
 def _filled(text: str, addresses: Mapping[str, str]) -> str:
@@ -140,12 +166,12 @@ def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
                 raise ValueError(f"{old!r} does not stand in {path}")
             text = text.replace(old, new)
         (folder / path).write_text(text, encoding="utf-8")
-    if "agent" in step:
+    if step.get("agent") is not None:
         stage.agent.write(step["agent"])
         config = folder / "agenteval.yaml"
         written = config.read_text(encoding="utf-8") if config.exists() else ""
         if not re.search(r"^agents:", written, re.MULTILINE):
-            config.write_text(written + _SCRIPTED, encoding="utf-8")
+            config.write_text(f"{written}\n{_SCRIPTED}", encoding="utf-8")
     if "judge" in step:
         stage.judge.write(step["judge"])
 
