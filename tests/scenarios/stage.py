@@ -72,11 +72,12 @@ class _Script:
         return Answer(reply if isinstance(reply, dict) else {"response": str(reply)})
 
     def judge(self, asked: model_server.RecordedQuestion) -> model_server.Answer:
-        """Answer a model's prompt by the first key that stands in it."""
+        """Answer a model's prompt by the first key that stands in it, else by ``*``."""
         if asked.embedded is not None:
             return model_server.embeds(asked, model_server.words(asked.embedded))
-        prompt = json.dumps(asked.body["messages"], ensure_ascii=False)
-        key = next((key for key in self._replies if key == "*" or key in prompt), None)
+        prompt = "\n".join(str(message["content"]) for message in asked.body["messages"])
+        rest = "*" if "*" in self._replies else None
+        key = next((key for key in self._replies if key != "*" and key in prompt), rest)
         reply = "no scripted reply" if key is None else self.next(key)
         if isinstance(reply, dict) and "http" in reply:
             return model_server.error(reply["http"], reply.get("body", "refused"))
@@ -132,7 +133,8 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
         for step in scenario.steps:
             _prepare(step, folder, stage)
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
-            variables = {**environment(), **_VARIABLES, **stage.addresses, **given}
+            cache = {"AGENTEVAL_CACHE": str(folder / ".cache")}
+            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **given}
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
