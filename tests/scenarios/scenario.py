@@ -147,8 +147,8 @@ def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     yield from (f"{path} exists" for path in expected.get("absent", ()) if (seen.folder / path).exists())
 
 
-def _texts(texts: str | Sequence[str]) -> list[str]:
-    return [_folded(str(text)) for text in ([texts] if isinstance(texts, str) else texts)]
+def _texts(texts: str | Sequence[str] | None) -> list[str]:
+    return [_folded(str(text)) for text in ([texts] if isinstance(texts, str) else texts or ())]
 
 
 def _folded(text: str) -> str:

@@ -155,8 +155,6 @@ def _report_directory(words: Sequence[str]) -> str:
 
 def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
     """Write the files of a step, and what the agent and the model say in it."""
-    for path in step.get("remove", ()):
-        (folder / path).unlink()
     for path, text in step.get("files", {}).items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -168,6 +166,8 @@ def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
                 raise ValueError(f"{old!r} does not stand in {path}")
             text = text.replace(old, new)
         (folder / path).write_text(text, encoding="utf-8")
+    for path in step.get("remove", ()):
+        (folder / path).unlink()
     if step.get("agent") is not None:
         stage.agent.write(step["agent"])
         config = folder / "agenteval.yaml"
