@@ -16,6 +16,8 @@ import yaml
 from tests.support import Ended
 
 FOLDER = Path(__file__).parent
+#: Ten times as fast, if libyaml is there.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OF_FILE = frozenset({"why", "slow", "expected_to_fail"})
 _OF_STEP = frozenset({"files", "remove", "replace", "env", "agent", "judge", "before", "run", "expect"})
 _EXPECTED = frozenset(
@@ -57,7 +59,7 @@ def load_scenarios(folder: Path = FOLDER) -> list[Scenario]:
 
 def _of_file(file: Path) -> Iterator[Scenario]:
     name = str(file.relative_to(FOLDER).with_suffix(""))
-    story = yaml.safe_load(file.read_text(encoding="utf-8"))
+    story = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)
     rows = story.pop("rows", {"": {}})
     for row, changes in rows.items():
         told = _merged(story, changes or {})
