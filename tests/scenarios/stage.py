@@ -20,7 +20,17 @@ from typing import Any
 import pytest
 from tests.integration import model_server
 from tests.scenarios.scenario import Scenario, Seen
-from tests.support import PATIENCE_S, Answer, Ended, HangUp, Service, agenteval, environment, serving
+from tests.support import (
+    PATIENCE_S,
+    Answer,
+    Ended,
+    HangUp,
+    Service,
+    agenteval,
+    environment,
+    serving,
+    trusting_one_authority,
+)
 
 from agenteval.cli import main as cli
 
@@ -120,9 +130,11 @@ def _lines(headers: Mapping[str, str]) -> str:
 def opened_stage() -> Iterator[Stage]:
     """Start the scripted agent and model for the length of the block."""
     agent, judge = _Script(), _Script()
-    with serving(agent.answer) as service, model_server.serving() as model:
+    with serving(agent.answer) as service, model_server.serving() as model, tempfile.TemporaryDirectory() as trusted:
+        Path(trusted).chmod(0o755)
         model.respond = judge.judge
         addresses = {"AGENT_URL": service.url, "MODEL_URL": f"{model.url}/v1", "OPENAI_BASE_URL": f"{model.url}/v1"}
+        addresses |= trusting_one_authority(Path(trusted))
         yield Stage(agent, judge, service, model, addresses)
 
 
