@@ -107,7 +107,9 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
         for step in scenario.steps:
             _prepare(step, folder, stage)
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
-            variables = {**environment(), **_VARIABLES, **stage.addresses, **given}
+            # Replies of judges must not come from another scenario.
+            cache = {"AGENTEVAL_CACHE": str(folder / ".cache")}
+            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **given}
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
