@@ -68,12 +68,12 @@ class _Script:
         return Answer(reply if isinstance(reply, dict) else {"response": str(reply)})
 
     def judge(self, asked: model_server.RecordedQuestion) -> model_server.Answer:
-        """Answer a model's prompt by the first key that stands in it."""
+        """Answer a model's prompt by the first key that stands in it, else by ``*``."""
         if asked.embedded is not None:
             return model_server.embeds(asked, model_server.words(asked.embedded))
         prompt = json.dumps(asked.body["messages"], ensure_ascii=False)
-        key = next((key for key in self._replies if key == "*" or key in prompt), None)
-        reply = "no scripted reply" if key is None else self.next(key)
+        found = next((key for key in self._replies if key != "*" and key in prompt), "*")
+        reply = self.next(found) if found in self._replies else "no scripted reply"
         if isinstance(reply, dict) and "http" in reply:
             return model_server.error(reply["http"], reply.get("body", "refused"))
         return model_server.says(asked, reply if isinstance(reply, str) else json.dumps(reply))
@@ -94,7 +94,8 @@ def opened_stage() -> Iterator[Stage]:
     agent, judge = _Script(), _Script()
     with serving(agent.answer) as service, model_server.serving() as model:
         model.respond = judge.judge
-        addresses = {"AGENT_URL": service.url, "MODEL_URL": f"{model.url}/v1", "OPENAI_BASE_URL": f"{model.url}/v1"}
+        api = f"{model.url}/v1"
+        addresses = {"AGENT_URL": service.url, "MODEL_URL": api, "MODEL_HOST": model.url, "OPENAI_BASE_URL": api}
         yield Stage(agent, judge, addresses)
 
 
