@@ -53,8 +53,9 @@ class _Script:
         self._given[key] = at + 1
         return reply[min(at, len(reply) - 1)]
 
-    def answer(self, request: dict[str, Any]) -> Answer:
-        """Answer a request to the agent by its case or its input."""
+    def answer(self, asked: Any) -> Answer:
+        """Answer a request to the agent by its case or its input, or the only argument of a tool."""
+        request = asked if isinstance(asked, dict) else {"input": str(asked)}
         question = request.get("input", "")
         if self._replies == "echo":
             return Answer({"response": question})
