@@ -6,6 +6,7 @@ read. ``README.md`` beside this file describes the format.
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,12 +71,12 @@ def _of_file(file: Path) -> Iterator[Scenario]:
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with changes; mappings in it are merged too."""
+    """Return a mapping with changes; mappings in it are merged too, and nothing as a value removes a key."""
     found = dict(base)
     for key, value in changes.items():
         before = found.get(key)
         found[key] = _merged(before, value) if isinstance(before, Mapping) and isinstance(value, Mapping) else value
-    return found
+    return {key: value for key, value in found.items() if key not in changes or value is not None}
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
         yield from _other_results(expected, seen)
     for outlet, texts in expected.get("says", {}).items():
         said = _folded(seen.text(outlet))
-        yield from (f"{outlet} does not say: {text}" for text in _texts(texts) if text not in said)
+        shown = html.unescape(said)
+        yield from (f"{outlet} does not say: {text}" for text in _texts(texts) if text not in said + shown)
     for outlet, texts in expected.get("silent", {}).items():
         said = _folded(seen.text(outlet))
         yield from (f"{outlet} says: {text}" for text in _texts(texts) if text in said)
@@ -155,8 +157,9 @@ def _other_results(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     for name, metrics in expected.get("scores", {}).items():
         scores = _scores(cases.get(str(name), {}))
         for metric, score in metrics.items():
-            if not _is_near(scores.get(metric), score):
-                yield f"case {name}: {metric} is {scores.get(metric)} among {sorted(scores)}, expected {score}"
+            found = scores.get(metric, "absent")
+            if not _is_near(found, score):
+                yield f"case {name}: {metric} is {found} among {sorted(scores)}, expected {score}"
 
 
 def _scores(case: Mapping[str, Any]) -> dict[str, Any]:

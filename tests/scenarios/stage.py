@@ -55,8 +55,9 @@ class _Script:
         self._given[key] = at + 1
         return reply[min(at, len(reply) - 1)]
 
-    def answer(self, request: dict[str, Any]) -> Answer:
-        """Answer a request to the agent by its case or its input."""
+    def answer(self, asked: Any) -> Answer:
+        """Answer a request to the agent by its case or its input, or the only argument of a tool."""
+        request = asked if isinstance(asked, dict) else {"input": str(asked)}
         question = request.get("input", "")
         if self._replies == "echo":
             return Answer({"response": question})
@@ -70,12 +71,12 @@ class _Script:
         return Answer(reply if isinstance(reply, dict) else {"response": str(reply)})
 
     def judge(self, asked: model_server.RecordedQuestion) -> model_server.Answer:
-        """Answer a model's prompt by the first key that stands in it."""
+        """Answer a model's prompt by the first key that stands in it, else by ``*``."""
         if asked.embedded is not None:
             return model_server.embeds(asked, model_server.words(asked.embedded))
         prompt = json.dumps(asked.body["messages"], ensure_ascii=False)
-        key = next((key for key in self._replies if key == "*" or key in prompt), None)
-        reply = "no scripted reply" if key is None else self.next(key)
+        found = next((key for key in self._replies if key != "*" and key in prompt), "*")
+        reply = self.next(found) if found in self._replies else "no scripted reply"
         if isinstance(reply, dict) and "http" in reply:
             return model_server.error(reply["http"], reply.get("body", "refused"))
         return model_server.says(asked, reply if isinstance(reply, str) else json.dumps(reply))
@@ -96,7 +97,8 @@ def opened_stage() -> Iterator[Stage]:
     agent, judge = _Script(), _Script()
     with serving(agent.answer) as service, model_server.serving() as model:
         model.respond = judge.judge
-        addresses = {"AGENT_URL": service.url, "MODEL_URL": f"{model.url}/v1", "OPENAI_BASE_URL": f"{model.url}/v1"}
+        api = f"{model.url}/v1"
+        addresses = {"AGENT_URL": service.url, "MODEL_URL": api, "MODEL_HOST": model.url, "OPENAI_BASE_URL": api}
         yield Stage(agent, judge, addresses)
 
 
@@ -110,7 +112,9 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
         for step in scenario.steps:
             _prepare(step, folder, stage)
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
-            variables = {**environment(), **_VARIABLES, **stage.addresses, **given}
+            # Replies of judges must not come from another scenario.
+            cache = {"AGENTEVAL_CACHE": str(folder / ".cache")}
+            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **given}
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
