@@ -17,9 +17,13 @@ import yaml
 from tests.support import Ended
 
 FOLDER = Path(__file__).parent
+#: Ten times as fast, if libyaml is there.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OF_FILE = frozenset({"why", "slow", "expected_to_fail"})
 _OF_STEP = frozenset({"files", "remove", "replace", "env", "agent", "judge", "before", "run", "expect"})
-_EXPECTED = frozenset({"exit", "verdict", "cases", "scores", "says", "silent", "absent"})
+_EXPECTED = frozenset(
+    {"exit", "verdict", "cases", "scores", "says", "silent", "absent", "calls", "answers", "problems"}
+)
 #: Where sentences can stand, besides the two streams: files of the report directory.
 _OUTLETS = {
     "comment": "comment.md",
@@ -28,6 +32,8 @@ _OUTLETS = {
     "page": "report.html",
     "results": "results.json",
 }
+#: And what the agent and the judge were asked.
+_REQUESTS = {"requests": "agent", "prompts": "judge"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ def load_scenarios(folder: Path = FOLDER) -> list[Scenario]:
 
 def _of_file(file: Path) -> Iterator[Scenario]:
     name = str(file.relative_to(FOLDER).with_suffix(""))
-    story = yaml.safe_load(file.read_text(encoding="utf-8"))
+    story = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)
     rows = story.pop("rows", {"": {}})
     for row, changes in rows.items():
         told = _merged(story, changes or {})
@@ -87,11 +93,13 @@ class Seen:
         ended: exit status and output of the command.
         folder: the directory in which it ran.
         reports: the directory of its reports.
+        asked: the requests to `agent` and `judge`.
     """
 
     ended: Ended
     folder: Path
     reports: Path
+    asked: Mapping[str, Sequence[str]]
 
     @property
     def results(self) -> dict[str, Any]:
@@ -105,7 +113,9 @@ class Seen:
         return [case for suite in self.results["suites"] for case in suite["cases"]]
 
     def text(self, outlet: str) -> str:
-        """What stands in an outlet: a stream, a report, or any file of the directory."""
+        """What stands in an outlet: a stream, the requests, a report, or any file of the directory."""
+        if outlet in _REQUESTS:
+            return "\n".join(self.asked[_REQUESTS[outlet]])
         if outlet in {"terminal", "errors"}:
             return self.ended.out if outlet == "terminal" else self.ended.err
         file = self.reports / _OUTLETS[outlet] if outlet in _OUTLETS else self.folder / outlet
@@ -114,7 +124,8 @@ class Seen:
 
 def check(expected: Mapping[str, Any], seen: Seen) -> None:
     """Raise an AssertionError with all differences and the whole output, if a step left anything but the expected."""
-    differences = list(_differences(expected, seen))
+    told = {key: value for key, value in expected.items() if value is not None}
+    differences = list(_differences(told, seen))
     if differences:
         raise AssertionError("\n".join([*differences, "--- terminal", seen.ended.out, "--- errors", seen.ended.err]))
 
@@ -122,7 +133,7 @@ def check(expected: Mapping[str, Any], seen: Seen) -> None:
 def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     if expected.get("exit", seen.ended.status) != seen.ended.status:
         yield f"exit status {seen.ended.status}, expected {expected['exit']}"
-    if expected.keys() & {"verdict", "cases", "scores"}:
+    if expected.keys() & {"verdict", "cases", "scores", "answers", "problems"}:
         if not (seen.reports / "results.json").exists():
             yield "no results.json"
             return
@@ -134,11 +145,14 @@ def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     for outlet, texts in expected.get("silent", {}).items():
         said = _folded(seen.text(outlet))
         yield from (f"{outlet} says: {text}" for text in _texts(texts) if text in said)
+    for who, number in expected.get("calls", {}).items():
+        if len(seen.asked[who]) != number:
+            yield f"{len(seen.asked[who])} calls of the {who}, expected {number}"
     yield from (f"{path} exists" for path in expected.get("absent", ()) if (seen.folder / path).exists())
 
 
-def _texts(texts: str | Sequence[str]) -> list[str]:
-    return [_folded(str(text)) for text in ([texts] if isinstance(texts, str) else texts)]
+def _texts(texts: str | Sequence[str] | None) -> list[str]:
+    return [_folded(str(text)) for text in ([texts] if isinstance(texts, str) else texts or ())]
 
 
 def _folded(text: str) -> str:
@@ -160,6 +174,19 @@ def _other_results(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
             found = scores.get(metric, "absent")
             if not _is_near(found, score):
                 yield f"case {name}: {metric} is {found} among {sorted(scores)}, expected {score}"
+    yield from _other_answers(expected, cases)
+
+
+def _other_answers(expected: Mapping[str, Any], cases: Mapping[str, Any]) -> Iterator[str]:
+    turns = {name: case["iterations"][0]["turns"] for name, case in cases.items() if case.get("iterations")}
+    for name, answer in expected.get("answers", {}).items():
+        given = [turn["response"] for turn in turns.get(str(name), [])]
+        if given[-1:] != [answer]:
+            yield f"case {name}: answers {given}, expected {answer!r}"
+    for name, problem in expected.get("problems", {}).items():
+        given = [turn["error"] for turn in turns.get(str(name), [])]
+        if not any(problem in (error or "") for error in given):
+            yield f"case {name}: errors {given}, expected {problem!r}"
 
 
 def _scores(case: Mapping[str, Any]) -> dict[str, Any]:
