@@ -53,7 +53,7 @@ def load_scenarios(folder: Path = FOLDER) -> list[Scenario]:
 
 def _of_file(file: Path) -> Iterator[Scenario]:
     name = str(file.relative_to(FOLDER).with_suffix(""))
-    story = yaml.safe_load(file.read_text(encoding="utf-8"))
+    story = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     rows = story.pop("rows", {"": {}})
     for row, changes in rows.items():
         told = _merged(story, changes or {})

@@ -130,6 +130,8 @@ def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
     for path in step.get("remove", ()):
         (folder / path).unlink()
     for path, text in step.get("files", {}).items():
+        if text is None:
+            continue
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
@@ -140,7 +142,7 @@ def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
                 raise ValueError(f"{old!r} does not stand in {path}")
             text = text.replace(old, new)
         (folder / path).write_text(text, encoding="utf-8")
-    if "agent" in step:
+    if step.get("agent") is not None:
         stage.agent.write(step["agent"])
         config = folder / "agenteval.yaml"
         written = config.read_text(encoding="utf-8") if config.exists() else ""
