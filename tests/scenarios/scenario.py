@@ -7,10 +7,12 @@ read. ``README.md`` beside this file describes the format.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import yaml
 from tests.support import Ended
@@ -113,7 +115,7 @@ class Seen:
 
 def check(expected: Mapping[str, Any], seen: Seen) -> None:
     """Raise an AssertionError with all differences and the whole output, if a step left anything but the expected."""
-    differences = list(_differences(expected, seen))
+    differences = [*_differences(expected, seen), *_disagreements(seen)]
     if differences:
         raise AssertionError("\n".join([*differences, "--- terminal", seen.ended.out, "--- errors", seen.ended.err]))
 
@@ -133,6 +135,22 @@ def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
         said = _folded(seen.text(outlet))
         yield from (f"{outlet} says: {text}" for text in _texts(texts) if text in said)
     yield from (f"{path} exists" for path in expected.get("absent", ()) if (seen.folder / path).exists())
+
+
+def _disagreements(seen: Seen) -> Iterator[str]:
+    """Yield the numbers of cases that a report shows and the results do not have."""
+    if not all((seen.reports / name).exists() for name in ("results.json", "junit.xml")):
+        return
+    summary = seen.results["summary"]
+    suites = list(ElementTree.fromstring(seen.text("junit")))
+    for name, attribute in {"cases": "tests", "failed": "failures", "errors": "errors", "skipped": "skipped"}.items():
+        counted = sum(int(suite.get(attribute, 0)) for suite in suites)
+        if counted != summary[name]:
+            yield f"junit counts {counted} {name}, the results {summary[name]}"
+    for outlet, pattern in {"comment": r"^<sub>([\d,]+) cases?\b", "summary": r"^\| Cases .*\n.*\n\| ([\d,]+) "}.items():
+        for counted in re.findall(pattern, seen.text(outlet), re.MULTILINE):
+            if counted != f"{summary['cases']:,}":
+                yield f"{outlet} counts {counted} cases, the results {summary['cases']}"
 
 
 def _texts(texts: str | Sequence[str]) -> list[str]:
