@@ -19,7 +19,7 @@ from tests.support import Ended
 
 FOLDER = Path(__file__).parent
 _OF_FILE = frozenset({"why", "slow", "expected_to_fail"})
-_OF_STEP = frozenset({"files", "remove", "replace", "env", "agent", "judge", "before", "run", "expect"})
+_OF_STEP = frozenset({"files", "remove", "replace", "env", "event", "agent", "judge", "before", "run", "expect"})
 _EXPECTED = frozenset({"exit", "verdict", "cases", "scores", "says", "silent", "absent"})
 #: Where sentences can stand, besides the two streams: files of the report directory.
 _OUTLETS = {
@@ -109,6 +109,8 @@ class Seen:
         """What stands in an outlet: a stream, a report, or any file of the directory."""
         if outlet in {"terminal", "errors"}:
             return self.ended.out if outlet == "terminal" else self.ended.err
+        if outlet == "outputs":
+            return re.sub(r"(?ms)^(\S+)<<(\S+)\n(.*?)\n\2$", r"\1=\3", self.text("runner/output"))
         file = self.reports / _OUTLETS[outlet] if outlet in _OUTLETS else self.folder / outlet
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
@@ -120,7 +122,8 @@ def check(expected: Mapping[str, Any], seen: Seen) -> None:
         raise AssertionError("\n".join([*differences, "--- terminal", seen.ended.out, "--- errors", seen.ended.err]))
 
 
-def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+def _differences(told: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+    expected = {key: value for key, value in told.items() if value is not None}
     if expected.get("exit", seen.ended.status) != seen.ended.status:
         yield f"exit status {seen.ended.status}, expected {expected['exit']}"
     if expected.keys() & {"verdict", "cases", "scores"}:

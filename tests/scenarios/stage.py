@@ -34,6 +34,20 @@ _VARIABLES = {
     "GIT_CONFIG_SYSTEM": os.devnull,
 }
 
+#: What a runner of GitHub sets for a step.
+_RUNNER = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_ACTOR": "someone",
+    "GITHUB_API_URL": "http://127.0.0.1:9",
+    "GITHUB_EVENT_PATH": "runner/event",
+    "GITHUB_OUTPUT": "runner/output",
+    "GITHUB_REF": "refs/heads/main",
+    "GITHUB_REPOSITORY": "org/bot",
+    "GITHUB_RUN_ID": "99",
+    "GITHUB_SHA": "c" * 40,
+    "GITHUB_STEP_SUMMARY": "runner/summary",
+}
+
 
 class _Script:
     """Replies by key; those of a list come one after the other, and the last one stays."""
@@ -107,13 +121,24 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
         for step in scenario.steps:
             _prepare(step, folder, stage)
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
-            variables = {**environment(), **_VARIABLES, **stage.addresses, **given}
+            variables = {**environment(), **_VARIABLES, **stage.addresses, **_runner(step, folder), **given}
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
             command = agenteval if scenario.is_slow else _in_this_process
             ended = command(*words, cwd=folder, env=variables)
             yield step, Seen(ended, folder, folder / _report_directory(words))
+
+
+def _runner(step: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Write the files of a runner, and return its variables; neither without an event."""
+    if not (event := step.get("event")):
+        return {}
+    ((name, payload),) = event.items()
+    (folder / "runner").mkdir(exist_ok=True)
+    for file, text in {"event": json.dumps(payload), "output": "", "summary": ""}.items():
+        (folder / "runner" / file).write_text(text, encoding="utf-8")
+    return {**_RUNNER, "GITHUB_EVENT_NAME": name, "GITHUB_WORKSPACE": str(folder)}
 
 
 def _filled(text: str, addresses: Mapping[str, str]) -> str:
