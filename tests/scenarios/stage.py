@@ -47,6 +47,20 @@ _VARIABLES = {
     "GIT_CONFIG_SYSTEM": os.devnull,
 }
 
+#: What a runner of GitHub sets for a step.
+_RUNNER = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_ACTOR": "someone",
+    "GITHUB_API_URL": "http://127.0.0.1:9",
+    "GITHUB_EVENT_PATH": "runner/event",
+    "GITHUB_OUTPUT": "runner/output",
+    "GITHUB_REF": "refs/heads/main",
+    "GITHUB_REPOSITORY": "org/bot",
+    "GITHUB_RUN_ID": "99",
+    "GITHUB_SHA": "c" * 40,
+    "GITHUB_STEP_SUMMARY": "runner/summary",
+}
+
 
 class _Script:
     """Replies by key; those of a list come one after the other, and the last one stays."""
@@ -152,7 +166,7 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
             # Replies of judges must not come from another scenario.
             cache = {"AGENTEVAL_CACHE": str(folder / ".cache")}
-            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **given}
+            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **_runner(step, folder), **given}
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
@@ -160,6 +174,17 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
             command = agenteval if scenario.is_slow else _in_this_process
             ended = command(*words, cwd=folder, env=variables)
             yield step, Seen(ended, folder, folder / _report_directory(words), stage.asked)
+
+
+def _runner(step: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Write the files of a runner, and return its variables; neither without an event."""
+    if not (event := step.get("event")):
+        return {}
+    ((name, payload),) = event.items()
+    (folder / "runner").mkdir(exist_ok=True)
+    for file, text in {"event": json.dumps(payload), "output": "", "summary": ""}.items():
+        (folder / "runner" / file).write_text(text, encoding="utf-8")
+    return {**_RUNNER, "GITHUB_EVENT_NAME": name, "GITHUB_WORKSPACE": str(folder)}
 
 
 def _filled(text: str, addresses: Mapping[str, str]) -> str:
@@ -174,6 +199,8 @@ def _report_directory(words: Sequence[str]) -> str:
 def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
     """Write the files of a step, and what the agent and the model say in it."""
     for path, text in step.get("files", {}).items():
+        if text is None:
+            continue
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
