@@ -6,11 +6,14 @@ read. ``README.md`` beside this file describes the format.
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import yaml
 from tests.support import Ended
@@ -19,7 +22,7 @@ FOLDER = Path(__file__).parent
 #: Ten times as fast, if libyaml is there.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OF_FILE = frozenset({"why", "slow", "expected_to_fail"})
-_OF_STEP = frozenset({"files", "remove", "replace", "env", "agent", "judge", "before", "run", "expect"})
+_OF_STEP = frozenset({"files", "remove", "replace", "env", "event", "agent", "judge", "before", "run", "expect"})
 _EXPECTED = frozenset(
     {"exit", "verdict", "cases", "scores", "says", "silent", "absent", "calls", "answers", "problems"}
 )
@@ -76,12 +79,12 @@ def _of_file(file: Path) -> Iterator[Scenario]:
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with changes; mappings in it are merged too."""
+    """Return a mapping with changes; mappings in it are merged too, and nothing as a value removes a key."""
     found = dict(base)
     for key, value in changes.items():
         before = found.get(key)
         found[key] = _merged(before, value) if isinstance(before, Mapping) and isinstance(value, Mapping) else value
-    return found
+    return {key: value for key, value in found.items() if key not in changes or value is not None}
 
 
 @dataclass(frozen=True)
@@ -117,19 +120,21 @@ class Seen:
             return "\n".join(self.asked[_REQUESTS[outlet]])
         if outlet in {"terminal", "errors"}:
             return self.ended.out if outlet == "terminal" else self.ended.err
+        if outlet == "outputs":
+            return re.sub(r"(?ms)^(\S+)<<(\S+)\n(.*?)\n\2$", r"\1=\3", self.text("runner/output"))
         file = self.reports / _OUTLETS[outlet] if outlet in _OUTLETS else self.folder / outlet
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def check(expected: Mapping[str, Any], seen: Seen) -> None:
     """Raise an AssertionError with all differences and the whole output, if a step left anything but the expected."""
-    told = {key: value for key, value in expected.items() if value is not None}
-    differences = list(_differences(told, seen))
+    differences = [*_differences(expected, seen), *_disagreements(seen)]
     if differences:
         raise AssertionError("\n".join([*differences, "--- terminal", seen.ended.out, "--- errors", seen.ended.err]))
 
 
-def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+def _differences(told: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+    expected = {key: value for key, value in told.items() if value is not None}
     if expected.get("exit", seen.ended.status) != seen.ended.status:
         yield f"exit status {seen.ended.status}, expected {expected['exit']}"
     if expected.keys() & {"verdict", "cases", "scores", "answers", "problems"}:
@@ -139,7 +144,8 @@ def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
         yield from _other_results(expected, seen)
     for outlet, texts in expected.get("says", {}).items():
         said = _folded(seen.text(outlet))
-        yield from (f"{outlet} does not say: {text}" for text in _texts(texts) if text not in said)
+        shown = html.unescape(said)
+        yield from (f"{outlet} does not say: {text}" for text in _texts(texts) if text not in said + shown)
     for outlet, texts in expected.get("silent", {}).items():
         said = _folded(seen.text(outlet))
         yield from (f"{outlet} says: {text}" for text in _texts(texts) if text in said)
@@ -147,6 +153,25 @@ def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
         if len(seen.asked[who]) != number:
             yield f"{len(seen.asked[who])} calls of the {who}, expected {number}"
     yield from (f"{path} exists" for path in expected.get("absent", ()) if (seen.folder / path).exists())
+
+
+def _disagreements(seen: Seen) -> Iterator[str]:
+    """Yield the numbers of cases that a report shows and the results do not have."""
+    if not all((seen.reports / name).exists() for name in ("results.json", "junit.xml")):
+        return
+    summary = seen.results["summary"]
+    suites = list(ElementTree.fromstring(seen.text("junit")))
+    for name, attribute in {"cases": "tests", "failed": "failures", "errors": "errors", "skipped": "skipped"}.items():
+        counted = sum(int(suite.get(attribute, 0)) for suite in suites)
+        if counted != summary[name]:
+            yield f"junit counts {counted} {name}, the results {summary[name]}"
+    for outlet, pattern in {
+        "comment": r"^<sub>([\d,]+) cases?\b",
+        "summary": r"^\| Cases .*\n.*\n\| ([\d,]+) ",
+    }.items():
+        for counted in re.findall(pattern, seen.text(outlet), re.MULTILINE):
+            if counted != f"{summary['cases']:,}":
+                yield f"{outlet} counts {counted} cases, the results {summary['cases']}"
 
 
 def _texts(texts: str | Sequence[str] | None) -> list[str]:
@@ -169,8 +194,9 @@ def _other_results(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     for name, metrics in expected.get("scores", {}).items():
         scores = _scores(cases.get(str(name), {}))
         for metric, score in metrics.items():
-            if not _is_near(scores.get(metric), score):
-                yield f"case {name}: {metric} is {scores.get(metric)} among {sorted(scores)}, expected {score}"
+            found = scores.get(metric, "absent")
+            if not _is_near(found, score):
+                yield f"case {name}: {metric} is {found} among {sorted(scores)}, expected {score}"
     yield from _other_answers(expected, cases)
 
 

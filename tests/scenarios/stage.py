@@ -47,6 +47,20 @@ _VARIABLES = {
     "GIT_CONFIG_SYSTEM": os.devnull,
 }
 
+#: What a runner of GitHub sets for a step.
+_RUNNER = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_ACTOR": "someone",
+    "GITHUB_API_URL": "http://127.0.0.1:9",
+    "GITHUB_EVENT_PATH": "runner/event",
+    "GITHUB_OUTPUT": "runner/output",
+    "GITHUB_REF": "refs/heads/main",
+    "GITHUB_REPOSITORY": "org/bot",
+    "GITHUB_RUN_ID": "99",
+    "GITHUB_SHA": "c" * 40,
+    "GITHUB_STEP_SUMMARY": "runner/summary",
+}
+
 
 class _Script:
     """Replies by key; those of a list come one after the other, and the last one stays."""
@@ -66,8 +80,9 @@ class _Script:
         self._given[key] = at + 1
         return reply[min(at, len(reply) - 1)]
 
-    def answer(self, request: dict[str, Any]) -> Answer:
-        """Answer a request to the agent by its case or its input."""
+    def answer(self, asked: Any) -> Answer:
+        """Answer a request to the agent by its case or its input, or the only argument of a tool."""
+        request = asked if isinstance(asked, dict) else {"input": str(asked)}
         question = str(request.get("input", ""))
         if self._replies == "echo":
             return Answer({"response": question})
@@ -133,7 +148,8 @@ def opened_stage() -> Iterator[Stage]:
     with serving(agent.answer) as service, model_server.serving() as model, tempfile.TemporaryDirectory() as trusted:
         Path(trusted).chmod(0o755)
         model.respond = judge.judge
-        addresses = {"AGENT_URL": service.url, "MODEL_URL": f"{model.url}/v1", "OPENAI_BASE_URL": f"{model.url}/v1"}
+        api = f"{model.url}/v1"
+        addresses = {"AGENT_URL": service.url, "MODEL_URL": api, "MODEL_HOST": model.url, "OPENAI_BASE_URL": api}
         addresses |= trusting_one_authority(Path(trusted))
         yield Stage(agent, judge, service, model, addresses)
 
@@ -148,8 +164,9 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
         for step in scenario.steps:
             _prepare(step, folder, stage)
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
+            # Replies of judges must not come from another scenario.
             cache = {"AGENTEVAL_CACHE": str(folder / ".cache")}
-            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **given}
+            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **_runner(step, folder), **given}
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
@@ -157,6 +174,17 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
             command = agenteval if scenario.is_slow else _in_this_process
             ended = command(*words, cwd=folder, env=variables)
             yield step, Seen(ended, folder, folder / _report_directory(words), stage.asked)
+
+
+def _runner(step: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Write the files of a runner, and return its variables; neither without an event."""
+    if not (event := step.get("event")):
+        return {}
+    ((name, payload),) = event.items()
+    (folder / "runner").mkdir(exist_ok=True)
+    for file, text in {"event": json.dumps(payload), "output": "", "summary": ""}.items():
+        (folder / "runner" / file).write_text(text, encoding="utf-8")
+    return {**_RUNNER, "GITHUB_EVENT_NAME": name, "GITHUB_WORKSPACE": str(folder)}
 
 
 def _filled(text: str, addresses: Mapping[str, str]) -> str:
@@ -171,6 +199,8 @@ def _report_directory(words: Sequence[str]) -> str:
 def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
     """Write the files of a step, and what the agent and the model say in it."""
     for path, text in step.get("files", {}).items():
+        if text is None:
+            continue
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
