@@ -30,6 +30,8 @@ _VARIABLES = {
     "GIT_AUTHOR_EMAIL": "a@example.com",
     "GIT_COMMITTER_NAME": "A",
     "GIT_COMMITTER_EMAIL": "a@example.com",
+    "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+    "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
 }
@@ -103,9 +105,10 @@ def opened_stage() -> Iterator[Stage]:
 def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], Seen]]:
     """Play the steps of a scenario in a new directory; yield each with what it left, before the next one."""
     with tempfile.TemporaryDirectory(prefix="scenario-", ignore_cleanup_errors=True) as name:
-        folder = Path(name).resolve()
         # As root, agents run as another user.
-        folder.chmod(0o755)
+        Path(name).chmod(0o755)
+        folder = Path(name).resolve() / "project"
+        folder.mkdir()
         for step in scenario.steps:
             _prepare(step, folder, stage)
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
