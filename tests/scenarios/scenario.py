@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import yaml
 from tests.support import Ended
 
 FOLDER = Path(__file__).parent
+#: Ten times as fast, if libyaml is there.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OF_FILE = frozenset({"why", "slow", "expected_to_fail"})
-_OF_STEP = frozenset({"files", "remove", "replace", "env", "agent", "judge", "before", "run", "expect"})
-_EXPECTED = frozenset({"exit", "verdict", "cases", "scores", "says", "silent", "absent"})
+_OF_STEP = frozenset({"files", "remove", "replace", "env", "event", "agent", "judge", "before", "run", "expect"})
+_EXPECTED = frozenset(
+    {"exit", "verdict", "cases", "scores", "says", "silent", "absent", "calls", "answers", "problems"}
+)
 #: Where sentences can stand, besides the two streams: files of the report directory.
 _OUTLETS = {
     "comment": "comment.md",
@@ -28,6 +34,8 @@ _OUTLETS = {
     "page": "report.html",
     "results": "results.json",
 }
+#: And what the agent and the judge were asked.
+_REQUESTS = {"requests": "agent", "prompts": "judge"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ def load_scenarios(folder: Path = FOLDER) -> list[Scenario]:
 
 def _of_file(file: Path) -> Iterator[Scenario]:
     name = str(file.relative_to(FOLDER).with_suffix(""))
-    story = yaml.safe_load(file.read_text(encoding="utf-8"))
+    story = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)
     rows = story.pop("rows", {"": {}})
     for row, changes in rows.items():
         told = _merged(story, changes or {})
@@ -87,11 +95,13 @@ class Seen:
         ended: exit status and output of the command.
         folder: the directory in which it ran.
         reports: the directory of its reports.
+        asked: the requests to `agent` and `judge`.
     """
 
     ended: Ended
     folder: Path
     reports: Path
+    asked: Mapping[str, Sequence[str]]
 
     @property
     def results(self) -> dict[str, Any]:
@@ -105,24 +115,29 @@ class Seen:
         return [case for suite in self.results["suites"] for case in suite["cases"]]
 
     def text(self, outlet: str) -> str:
-        """What stands in an outlet: a stream, a report, or any file of the directory."""
+        """What stands in an outlet: a stream, the requests, a report, or any file of the directory."""
+        if outlet in _REQUESTS:
+            return "\n".join(self.asked[_REQUESTS[outlet]])
         if outlet in {"terminal", "errors"}:
             return self.ended.out if outlet == "terminal" else self.ended.err
+        if outlet == "outputs":
+            return re.sub(r"(?ms)^(\S+)<<(\S+)\n(.*?)\n\2$", r"\1=\3", self.text("runner/output"))
         file = self.reports / _OUTLETS[outlet] if outlet in _OUTLETS else self.folder / outlet
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def check(expected: Mapping[str, Any], seen: Seen) -> None:
     """Raise an AssertionError with all differences and the whole output, if a step left anything but the expected."""
-    differences = list(_differences(expected, seen))
+    differences = [*_differences(expected, seen), *_disagreements(seen)]
     if differences:
         raise AssertionError("\n".join([*differences, "--- terminal", seen.ended.out, "--- errors", seen.ended.err]))
 
 
-def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+def _differences(told: Mapping[str, Any], seen: Seen) -> Iterator[str]:
+    expected = {key: value for key, value in told.items() if value is not None}
     if expected.get("exit", seen.ended.status) != seen.ended.status:
         yield f"exit status {seen.ended.status}, expected {expected['exit']}"
-    if expected.keys() & {"verdict", "cases", "scores"}:
+    if expected.keys() & {"verdict", "cases", "scores", "answers", "problems"}:
         if not (seen.reports / "results.json").exists():
             yield "no results.json"
             return
@@ -134,11 +149,33 @@ def _differences(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     for outlet, texts in expected.get("silent", {}).items():
         said = _folded(seen.text(outlet))
         yield from (f"{outlet} says: {text}" for text in _texts(texts) if text in said)
+    for who, number in expected.get("calls", {}).items():
+        if len(seen.asked[who]) != number:
+            yield f"{len(seen.asked[who])} calls of the {who}, expected {number}"
     yield from (f"{path} exists" for path in expected.get("absent", ()) if (seen.folder / path).exists())
 
 
-def _texts(texts: str | Sequence[str]) -> list[str]:
-    return [_folded(str(text)) for text in ([texts] if isinstance(texts, str) else texts)]
+def _disagreements(seen: Seen) -> Iterator[str]:
+    """Yield the numbers of cases that a report shows and the results do not have."""
+    if not all((seen.reports / name).exists() for name in ("results.json", "junit.xml")):
+        return
+    summary = seen.results["summary"]
+    suites = list(ElementTree.fromstring(seen.text("junit")))
+    for name, attribute in {"cases": "tests", "failed": "failures", "errors": "errors", "skipped": "skipped"}.items():
+        counted = sum(int(suite.get(attribute, 0)) for suite in suites)
+        if counted != summary[name]:
+            yield f"junit counts {counted} {name}, the results {summary[name]}"
+    for outlet, pattern in {
+        "comment": r"^<sub>([\d,]+) cases?\b",
+        "summary": r"^\| Cases .*\n.*\n\| ([\d,]+) ",
+    }.items():
+        for counted in re.findall(pattern, seen.text(outlet), re.MULTILINE):
+            if counted != f"{summary['cases']:,}":
+                yield f"{outlet} counts {counted} cases, the results {summary['cases']}"
+
+
+def _texts(texts: str | Sequence[str] | None) -> list[str]:
+    return [_folded(str(text)) for text in ([texts] if isinstance(texts, str) else texts or ())]
 
 
 def _folded(text: str) -> str:
@@ -160,6 +197,19 @@ def _other_results(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
             found = scores.get(metric, "absent")
             if not _is_near(found, score):
                 yield f"case {name}: {metric} is {found} among {sorted(scores)}, expected {score}"
+    yield from _other_answers(expected, cases)
+
+
+def _other_answers(expected: Mapping[str, Any], cases: Mapping[str, Any]) -> Iterator[str]:
+    turns = {name: case["iterations"][0]["turns"] for name, case in cases.items() if case.get("iterations")}
+    for name, answer in expected.get("answers", {}).items():
+        given = [turn["response"] for turn in turns.get(str(name), [])]
+        if given[-1:] != [answer]:
+            yield f"case {name}: answers {given}, expected {answer!r}"
+    for name, problem in expected.get("problems", {}).items():
+        given = [turn["error"] for turn in turns.get(str(name), [])]
+        if not any(problem in (error or "") for error in given):
+            yield f"case {name}: errors {given}, expected {problem!r}"
 
 
 def _scores(case: Mapping[str, Any]) -> dict[str, Any]:

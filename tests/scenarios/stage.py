@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +20,17 @@ from typing import Any
 import pytest
 from tests.integration import model_server
 from tests.scenarios.scenario import Scenario, Seen
-from tests.support import PATIENCE_S, Answer, Ended, HangUp, agenteval, environment, serving
+from tests.support import (
+    PATIENCE_S,
+    Answer,
+    Ended,
+    HangUp,
+    Service,
+    agenteval,
+    environment,
+    serving,
+    trusting_one_authority,
+)
 
 from agenteval.cli import main as cli
 
@@ -34,6 +45,20 @@ _VARIABLES = {
     "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
+}
+
+#: What a runner of GitHub sets for a step.
+_RUNNER = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_ACTOR": "someone",
+    "GITHUB_API_URL": "http://127.0.0.1:9",
+    "GITHUB_EVENT_PATH": "runner/event",
+    "GITHUB_OUTPUT": "runner/output",
+    "GITHUB_REF": "refs/heads/main",
+    "GITHUB_REPOSITORY": "org/bot",
+    "GITHUB_RUN_ID": "99",
+    "GITHUB_SHA": "c" * 40,
+    "GITHUB_STEP_SUMMARY": "runner/summary",
 }
 
 
@@ -58,7 +83,7 @@ class _Script:
     def answer(self, asked: Any) -> Answer:
         """Answer a request to the agent by its case or its input, or the only argument of a tool."""
         request = asked if isinstance(asked, dict) else {"input": str(asked)}
-        question = request.get("input", "")
+        question = str(request.get("input", ""))
         if self._replies == "echo":
             return Answer({"response": question})
         name = str(request.get("case", "")).rpartition("::")[2]
@@ -67,16 +92,20 @@ class _Script:
         if reply == "hang up":
             raise HangUp
         if isinstance(reply, dict) and "http" in reply:
-            return Answer(reply.get("body", ""), status=reply["http"], headers=reply.get("headers", {}))
+            time.sleep(reply.get("after", 0))
+            headers = {**reply.get("headers", {})}
+            kind = headers.pop("Content-Type", "application/json")
+            return Answer(reply.get("body", ""), status=reply["http"], content_type=kind, headers=headers)
         return Answer(reply if isinstance(reply, dict) else {"response": str(reply)})
 
     def judge(self, asked: model_server.RecordedQuestion) -> model_server.Answer:
         """Answer a model's prompt by the first key that stands in it, else by ``*``."""
         if asked.embedded is not None:
             return model_server.embeds(asked, model_server.words(asked.embedded))
-        prompt = json.dumps(asked.body["messages"], ensure_ascii=False)
-        found = next((key for key in self._replies if key != "*" and key in prompt), "*")
-        reply = self.next(found) if found in self._replies else "no scripted reply"
+        prompt = "\n".join(str(message["content"]) for message in asked.body["messages"])
+        rest = "*" if "*" in self._replies else None
+        key = next((key for key in self._replies if key != "*" and key in prompt), rest)
+        reply = "no scripted reply" if key is None else self.next(key)
         if isinstance(reply, dict) and "http" in reply:
             return model_server.error(reply["http"], reply.get("body", "refused"))
         return model_server.says(asked, reply if isinstance(reply, str) else json.dumps(reply))
@@ -84,22 +113,45 @@ class _Script:
 
 @dataclass(frozen=True)
 class Stage:
-    """The scripted agent and model, and the variables that name their addresses."""
+    """The scripted agent and model, what they were asked, and the variables that name their addresses."""
 
     agent: _Script
     judge: _Script
+    service: Service
+    model: model_server.ModelServer
     addresses: Mapping[str, str]
+
+    def forget(self) -> None:
+        """Forget what was asked."""
+        for asked in (self.service.requests, self.service.headers, self.service.lines, self.model.asked):
+            asked.clear()
+
+    @property
+    def asked(self) -> Mapping[str, Sequence[str]]:
+        """What the agent and the model were asked: line, headers and body of each request."""
+        service = zip(self.service.lines, self.service.headers, self.service.requests, strict=True)
+        agent = [
+            f"{line}\n{_lines(headers)}\n{json.dumps(body, ensure_ascii=False)}" for line, headers, body in service
+        ]
+        model = [json.dumps(asked.body, ensure_ascii=False) for asked in self.model.asked]
+        return {"agent": agent, "judge": model}
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in headers.items())
 
 
 @contextlib.contextmanager
 def opened_stage() -> Iterator[Stage]:
     """Start the scripted agent and model for the length of the block."""
     agent, judge = _Script(), _Script()
-    with serving(agent.answer) as service, model_server.serving() as model:
+    with serving(agent.answer) as service, model_server.serving() as model, tempfile.TemporaryDirectory() as trusted:
+        Path(trusted).chmod(0o755)
         model.respond = judge.judge
         api = f"{model.url}/v1"
         addresses = {"AGENT_URL": service.url, "MODEL_URL": api, "MODEL_HOST": model.url, "OPENAI_BASE_URL": api}
-        yield Stage(agent, judge, addresses)
+        addresses |= trusting_one_authority(Path(trusted))
+        yield Stage(agent, judge, service, model, addresses)
 
 
 def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], Seen]]:
@@ -114,13 +166,25 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
             # Replies of judges must not come from another scenario.
             cache = {"AGENTEVAL_CACHE": str(folder / ".cache")}
-            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **given}
+            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **_runner(step, folder), **given}
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
+            stage.forget()
             command = agenteval if scenario.is_slow else _in_this_process
             ended = command(*words, cwd=folder, env=variables)
-            yield step, Seen(ended, folder, folder / _report_directory(words))
+            yield step, Seen(ended, folder, folder / _report_directory(words), stage.asked)
+
+
+def _runner(step: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Write the files of a runner, and return its variables; neither without an event."""
+    if not (event := step.get("event")):
+        return {}
+    ((name, payload),) = event.items()
+    (folder / "runner").mkdir(exist_ok=True)
+    for file, text in {"event": json.dumps(payload), "output": "", "summary": ""}.items():
+        (folder / "runner" / file).write_text(text, encoding="utf-8")
+    return {**_RUNNER, "GITHUB_EVENT_NAME": name, "GITHUB_WORKSPACE": str(folder)}
 
 
 def _filled(text: str, addresses: Mapping[str, str]) -> str:
@@ -134,9 +198,9 @@ def _report_directory(words: Sequence[str]) -> str:
 
 def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
     """Write the files of a step, and what the agent and the model say in it."""
-    for path in step.get("remove", ()):
-        (folder / path).unlink()
     for path, text in step.get("files", {}).items():
+        if text is None:
+            continue
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
@@ -147,12 +211,14 @@ def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
                 raise ValueError(f"{old!r} does not stand in {path}")
             text = text.replace(old, new)
         (folder / path).write_text(text, encoding="utf-8")
-    if "agent" in step:
+    for path in step.get("remove", ()):
+        (folder / path).unlink()
+    if step.get("agent") is not None:
         stage.agent.write(step["agent"])
         config = folder / "agenteval.yaml"
         written = config.read_text(encoding="utf-8") if config.exists() else ""
         if not re.search(r"^agents:", written, re.MULTILINE):
-            config.write_text(written + _SCRIPTED, encoding="utf-8")
+            config.write_text(f"{written}\n{_SCRIPTED}", encoding="utf-8")
     if "judge" in step:
         stage.judge.write(step["judge"])
 
