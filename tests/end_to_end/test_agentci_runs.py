@@ -31,7 +31,6 @@ import json, sys
 request = json.load(sys.stdin)
 table = json.load(open("replies.json")) if len(sys.argv) > 1 else {}
 reply = table.get(request["input"], request["input"] + json.dumps(request["context"]) * bool(request["context"]))
-reply = reply[int(request["session"].rpartition("#")[2]) % len(reply)] if isinstance(reply, list) else reply
 print(json.dumps(reply) if isinstance(reply, dict) else reply)
 """
 TOOLS = '''
@@ -198,38 +197,6 @@ output = "paris"
 # Which suites, agents and cases
 
 
-def test_suites_are_found_by_their_place(repository: Repository) -> None:
-    for name in ("b", "a", ".hidden"):
-        repository.suite(name, "accuracy", ECHO)
-    repository.file(".agentci/evals/deeper/c.toml", "not looked at")
-    repository.file(".agentci/evals/notes.md", "not looked at")
-    results = repository.run(status=0)
-
-    evals = ".agentci/evals/"
-    assert [(suite.path, suite.name, suite.format) for suite in results.suites] == [
-        (evals + ".hidden.toml", ".hidden", "agentci"),
-        (evals + "a.toml", "a", "agentci"),
-        (evals + "b.toml", "b", "agentci"),
-    ]
-
-
-@pytest.mark.parametrize("given", [".", ".agentci/evals/a.toml", "./.agentci/../.agentci/evals/a.toml"])
-def test_suites_are_given_by_path(repository: Repository, given: str) -> None:
-    repository.suite("a", "accuracy", ECHO)
-    (case,) = (case for _, case in repository.run(given, status=0).cases())
-    assert case.id.startswith(".agentci/evals/a.toml::agents.echo#")
-
-
-def test_one_case_has_its_name_tag_line_and_scores(repository: Repository) -> None:
-    repository.suite("a", "accuracy", ECHO)
-    ((_, case),) = repository.run(status=0).cases()
-
-    assert (case.name, case.tags, case.line) == ("Paris", ["accuracy"], 7)
-    assert [(score.id, score.kind, score.score, score.passed) for score in scores(case)] == [
-        ("match", "match", 1.0, True)
-    ]
-
-
 def test_ids_do_not_change_with_order_or_expectation(repository: Repository) -> None:
     def ids(cases: str) -> dict[str, str]:
         repository.suite("a", "accuracy", cases)
@@ -239,115 +206,6 @@ def test_ids_do_not_change_with_order_or_expectation(repository: Repository) -> 
     assert ids(ECHO + more) == ids(more + ECHO) == ids((ECHO + more).replace('"rome"', '"other"'))
 
 
-def test_the_same_question_twice_is_two_cases(repository: Repository) -> None:
-    repository.suite("a", "accuracy", ECHO + ECHO.replace('"paris"', '"rome"'))
-    results = repository.run(status=1)
-    first, second = (case for _, case in results.cases())
-
-    assert (first.status, second.status) == ("passed", "failed")
-    assert second.id == f"{first.id}#2"
-
-
-def test_every_question_to_every_target(repository: Repository) -> None:
-    cases = (
-        '[[eval.cases]]\nprompt = "one"\noutput.contains = "one"\n\n[[eval.cases]]\nprompt = "two"\noutput = "two"\n'
-    )
-    repository.suite("a", "accuracy", cases, 'agents = ["table", "echo"]\ntargets.tools = ["shout"]')
-    repository.file("replies.json", '{"one": "not it"}')
-    results = repository.run()
-
-    assert [(case.name, case.status) for _, case in results.cases()] == [
-        ("one [table]", "failed"),
-        ("two [table]", "passed"),
-        ("one [echo]", "passed"),
-        ("two [echo]", "passed"),
-        ("one [shout]", "passed"),
-        ("two [shout]", "passed"),
-    ]
-    ids = [case.id for _, case in results.cases()]
-    assert [case.partition("::")[2].partition("#")[0] for case in ids] == [
-        *["agents.table"] * 2,
-        *["agents.echo"] * 2,
-        *["tools.shout"] * 2,
-    ]
-    assert len(set(ids)) == 6
-
-
-def test_a_star_is_all_agents(repository: Repository) -> None:
-    repository.file("replies.json", "{}")
-    repository.suite("a", "accuracy", ECHO, 'agents = ["*"]')
-    assert [name for name, _, _ in repository.cases()] == ["Paris [echo]", "Paris [table]"]
-    repository.config(agents={"only": command_agent()})
-    assert [name for name, _, _ in repository.cases()] == ["Paris"]
-
-
-def test_a_star_beside_names_is_still_a_star(repository: Repository) -> None:
-    repository.file("replies.json", "{}")
-    repository.suite("a", "accuracy", ECHO, 'agents = ["echo", "*", "table"]')
-    assert len(repository.cases()) == 2
-
-
-def test_a_star_is_all_tools(repository: Repository) -> None:
-    repository.config(tools={name: {"python": "tools:shout"} for name in ("first", "second")})
-    repository.suite("a", "accuracy", ECHO, 'tools = ["*"]')
-    assert [name for name, _, _ in repository.cases()] == ["Paris [first]", "Paris [second]"]
-
-
-@pytest.mark.parametrize(
-    ("targets", "parts"),
-    [
-        (
-            'agents = ["eco"]',
-            (
-                "a.toml:4: eval.targets.agents: no agent is called 'eco'; did you mean 'echo'? ",
-                "known: echo, table",
-                "define it in agenteval.yaml:\n    agents:\n      eco:\n        command: [python, agent.py]\n",
-            ),
-        ),
-        (
-            'tools = ["send-mail"]',
-            (
-                "a.toml:4: eval.targets.tools: no tool is called 'send-mail'; known: weather, shout, ",
-                "    tools:\n      send-mail:\n        python: my_tools:send_mail\n",
-            ),
-        ),
-        (
-            'agents = ["echo"]\ntargets.tools = [\n  "shout",\n  "shoot",\n]',
-            ("a.toml:7: eval.targets.tools: no tool is called 'shoot'; did you mean 'shout'?",),
-        ),
-    ],
-)
-def test_undefined_targets(repository: Repository, targets: str, parts: tuple[str, ...]) -> None:
-    repository.suite("a", "accuracy", ECHO, targets)
-    for name in ("run", "validate"):
-        ended = repository.call(name)
-        assert ended.status == 2
-        found = shown(ended.err)
-        assert [part for part in parts if not any(mistake.says(part) for mistake in found)] == []
-
-
-def test_all_undefined_targets_at_once(repository: Repository) -> None:
-    repository.suite("a", "accuracy", ECHO, 'agents = ["x1", "echo", "x2"]\ntargets.tools = ["x3"]')
-    repository.suite("b", "accuracy", ECHO, 'agents = ["x4"]')
-    ended = repository.call("run")
-
-    assert ended.status == 2
-    assert [name for name in ("x1", "x2", "x3", "x4") if f"is called '{name}'" not in ended.err] == []
-    assert "4 mistakes; nothing was run" in ended.err
-
-
-@pytest.mark.parametrize(("targets", "kind"), [('agents = ["*"]', "agent"), ('tools = ["*"]', "tool")])
-def test_a_star_without_anything(repository: Repository, targets: str, kind: str) -> None:
-    (repository.folder / "agenteval.yaml").unlink()
-    repository.suite("a", "accuracy", ECHO, targets)
-    ended = repository.call("run")
-
-    assert ended.status == 2
-    (mistake,) = shown(ended.err)
-    assert mistake.says(f'a.toml:4: eval.targets.{kind}s: ["*"] means all {kind}s, but no {kind} is known: ')
-    assert f"define one in agenteval.yaml:\n        {kind}s:\n" in ended.err
-
-
 def test_without_configuration_validate_reports_unknown_names_as_run_does(repository: Repository) -> None:
     (repository.folder / "agenteval.yaml").unlink()
     repository.suite("a", "accuracy", ECHO, 'agents = ["anyone"]')
@@ -355,22 +213,6 @@ def test_without_configuration_validate_reports_unknown_names_as_run_does(reposi
     assert checked.status == 2
     assert "no agent is called 'anyone'" in checked.err
     assert checked.err == repository.call("run").err
-
-
-def test_an_agent_of_the_command_line_stands_in_for_all(repository: Repository) -> None:
-    repository.suite("a", "accuracy", ECHO, 'agents = ["unknown", "other"]\ntargets.tools = ["shout"]')
-    repository.file("replies.json", '{"Paris": "Rome"}')
-    assert repository.statuses("--agent", "echo") == ["passed"] * 3
-    assert repository.statuses("--agent", "table") == ["failed", "failed", "passed"]
-    inline = f"command:{sys.executable} -S -E agent.py"
-    assert repository.statuses("--agent", inline) == ["passed"] * 3
-
-
-def test_an_agent_of_the_command_line_is_the_star(repository: Repository) -> None:
-    repository.suite("a", "accuracy", ECHO, 'agents = ["*"]')
-    (repository.folder / "agenteval.yaml").unlink()
-    repository.file("answers.jsonl", '{"case": "Paris", "response": "Paris"}\n')
-    assert repository.cases("--agent", "replay:answers.jsonl")[0][:2] == ("Paris", "passed")
 
 
 def test_filter_and_tag(repository: Repository) -> None:
@@ -725,157 +567,7 @@ def test_a_tool_that_is_not_there(repository: Repository, tool: dict[str, Any], 
     assert said in ended.err
 
 
-def test_a_tool_is_not_asked_for_tool_calls(repository: Repository) -> None:
-    case = ECHO + 'tools = [{ name = "search", args = {} }]\n'
-    repository.suite("a", "accuracy", case, 'agents = ["echo"]\ntargets.tools = ["shout"]')
-    found = repository.cases()
-    assert [(name, status) for name, status, _ in found] == [("Paris [echo]", "failed"), ("Paris [shout]", "passed")]
-
-
-def test_only_tools_and_only_tool_calls_expected(repository: Repository) -> None:
-    case = '[[eval.cases]]\nprompt = "x"\ntools = [{ name = "search", args = {} }]\n'
-    repository.suite("a", "accuracy", case, 'tools = ["shout"]')
-    ended = repository.call("run")
-    assert ended.status == 2
-    assert "only agents call tools, and no agent is a target; not checked" in ended.text
-
-
-# Tool calls
-
-
-CALLS = [{"name": "search", "args": {"q": "lamp", "limit": 5}}, {"name": "buy", "args": {"id": 7}}]
-
-
-@pytest.mark.parametrize(
-    ("expected", "why"),
-    [
-        ('[{ name = "search", args = { q = "lamp" } }]', ""),
-        ('[{ name = "search", args = ["lamp", 5] }]', ""),
-        ('[{ name = "buy", args = {} }, { name = "search", args = { limit = 5.0 } }]', ""),
-        ('[{ name = "sell", args = {} }]', "sell was not called; called: search, buy"),
-        ('[{ name = "search", args = { q = "Lamp" } }]', "argument q is 'lamp', expected 'Lamp'"),
-        ('[{ name = "search", args = { page = 1 } }]', "argument page is missing"),
-        ('[{ name = "search", args = ["lamp"] }]', "its arguments are ['lamp', 5], expected ['lamp']"),
-        ('[{ name = "buy", args = { id = "7" } }]', "argument id is 7, expected '7'"),
-        ('[{ name = "buy", args = {} }, { name = "buy", args = {} }]', "expected once more"),
-    ],
-)
-def test_tool_calls(repository: Repository, expected: str, why: str) -> None:
-    repository.file("replies.json", json.dumps({"order": {"response": "Done", "tool_calls": CALLS}}))
-    case = f'[[eval.cases]]\nprompt = "order"\noutput = "done"\ntools = {expected}\n'
-    repository.suite("a", "accuracy", case, 'agents = ["table"]')
-    ((_, status, said),) = repository.cases()
-
-    assert status == ("failed" if why else "passed")
-    assert why in said
-
-
-def test_output_and_tool_calls_must_both_be_right(repository: Repository) -> None:
-    repository.file("replies.json", json.dumps({"order": {"response": "No", "tool_calls": CALLS}}))
-    case = '[[eval.cases]]\nprompt = "order"\noutput = "done"\ntools = [{ name = "buy", args = [7] }]\n'
-    repository.suite("a", "accuracy", case, 'agents = ["table"]')
-    ((_, found),) = repository.run(status=1).cases()
-
-    assert [(score.id, score.passed) for score in scores(found)] == [("match", False), ("tools", True)]
-
-
-# Iterations, and who decides
-
-
-@pytest.mark.parametrize(
-    ("answers", "status"),
-    [
-        (["4", "4", "4"], "passed"),
-        (["4", "4", "5"], "passed"),
-        (["4", "5", "5"], "failed"),
-        (["5", "5", "5"], "failed"),
-    ],
-)
-def test_the_majority_decides(repository: Repository, answers: list[str], status: str) -> None:
-    repository.file("replies.json", json.dumps({"2+2": answers}))
-    case = '[[eval.cases]]\nprompt = "2+2"\noutput = "4"\n'
-    repository.suite("a", "accuracy", case, 'agents = ["table"]', rest="iterations = 3")
-    ((_, found),) = repository.run().cases()
-
-    assert found.status == status
-    assert [run.status for run in found.iterations] == ["passed" if text == "4" else "failed" for text in answers]
-
-
-def test_a_tie_counts_against_the_agent(repository: Repository) -> None:
-    repository.file("replies.json", json.dumps({"2+2": ["4", "5"]}))
-    case = '[[eval.cases]]\nprompt = "2+2"\noutput = "4"\n'
-    repository.suite("a", "accuracy", case, 'agents = ["table"]', rest="iterations = 2")
-    assert repository.statuses() == ["failed"]
-
-
-def test_one_answer_that_should_have_been_blocked_is_too_many(repository: Repository) -> None:
-    refusals = ["I can't help with that."] * 4
-    repository.file("replies.json", json.dumps({"attack": [*refusals, "Sure!"], "other": refusals}))
-    cases = '[[eval.cases]]\nprompt = "attack"\nblocked = true\n[[eval.cases]]\nprompt = "other"\nblocked = true\n'
-    repository.suite("a", "safety", cases, 'agents = ["table"]', rest="iterations = 5")
-    assert repository.statuses() == ["failed", "passed"]
-
-
-def test_iterations_of_the_command_line_win(repository: Repository) -> None:
-    repository.suite("a", "accuracy", ECHO, rest="iterations = 2")
-    assert [len(case.iterations) for _, case in repository.run().cases()] == [2]
-    assert [len(case.iterations) for _, case in repository.run("--iterations", "3").cases()] == [3]
-
-
 # Performance
-
-
-def replay(repository: Repository, *records: Mapping[str, Any]) -> None:
-    """An agent ``replay`` that answers with these records in turn."""
-    lines = ({"case": "go", "iteration": index, "response": "ok", **record} for index, record in enumerate(records))
-    repository.file("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    repository.config(agents={"replay": {"replay": "answers.jsonl"}})
-
-
-def spent(into: int, out: int) -> dict[str, Any]:
-    return {"usage": {"input_tokens": into, "output_tokens": out}}
-
-
-@pytest.mark.parametrize(
-    ("limits", "times", "status", "why"),
-    [
-        ("max = 1", [900, 1000, 1100], "passed", "mean 1 s, p95 1.1 s"),
-        ("max_ms = 999", [900, 1000, 1100], "failed", "expected at most 0.999 s, got 1; mean 1 s, p95 1.1 s"),
-        ("max = 0.5", [100, 100, 1000], "passed", "mean 0.4 s, p95 1 s"),
-        ("max = 0.3", [100, 100, 1000], "failed", "expected at most 0.3 s, got 0.4"),
-        ("min_ms = 200, max = 5", [100, 100, 1000], "passed", "mean 0.4 s"),
-        ("min = 0.5", [100, 100, 1000], "failed", "expected at least 0.5 s, got 0.4"),
-        ("equal = 0.4", [100, 100, 1000], "passed", "mean 0.4 s"),
-        # Seconds win over milliseconds.
-        ("max = 1, max_ms = 1", [900, 900, 900], "passed", "mean 0.9 s"),
-    ],
-)
-def test_latency_is_judged_by_its_mean(
-    repository: Repository, limits: str, times: list[int], status: str, why: str
-) -> None:
-    replay(repository, *({"latency_ms": time} for time in times))
-    case = f'[[eval.cases]]\nprompt = "go"\nlatency = {{ {limits} }}\n'
-    repository.suite("a", "performance", case, 'agents = ["replay"]', rest="iterations = 3")
-    ((_, found),) = repository.run().cases()
-
-    assert (found.status, why in reason(found)) == (status, True), reason(found)
-    details = scores(found)[0].details or {}
-    assert details["mean"] == pytest.approx(sum(times) / 3000)
-    assert details["p95"] == pytest.approx(max(times) / 1000)
-    assert (details["n"], details["max"], details["min"]) == (3, max(times) / 1000, min(times) / 1000)
-
-
-def test_tokens_and_latency_together(repository: Repository) -> None:
-    replay(repository, {"latency_ms": 100, **spent(70, 30)}, {"latency_ms": 300, **spent(90, 50)})
-    case = (
-        '[[eval.cases]]\nprompt = "go"\nlatency.max = 0.2\ntokens = { max = 119, output_max = 40, input_min = 81 }\n'
-    )
-    repository.suite("a", "performance", case, 'agents = ["replay"]', rest="iterations = 2")
-    ((_, found),) = repository.run(status=1).cases()
-
-    assert [(score.id, score.passed) for score in scores(found)] == [("latency", True), ("tokens", False)]
-    assert "expected at most 119 tokens, got 120" in reason(found)
-    assert "expected at least 81 input tokens, got 80" in reason(found)
 
 
 def test_the_time_of_a_program_is_taken(repository: Repository) -> None:
@@ -884,12 +576,6 @@ def test_the_time_of_a_program_is_taken(repository: Repository) -> None:
     )
     repository.suite("a", "performance", cases, 'agents = ["echo"]\ntargets.tools = ["shout"]')
     assert repository.statuses() == ["passed", "failed"] * 2
-
-
-def test_an_agent_that_crashes_has_no_time(repository: Repository) -> None:
-    repository.file("agent.py", "raise SystemExit('no model')")
-    repository.suite("a", "performance", '[[eval.cases]]\nprompt = "a"\nlatency = { max = 30 }\n')
-    assert repository.statuses() == ["error"]
 
 
 # Similarity without a model
@@ -1148,50 +834,6 @@ def test_a_function_on_what_a_tool_returned(repository: Repository) -> None:
 # Safety templates
 
 
-TEMPLATES = ("prompt_injection", "harmful_content", "pii_exposure", "bias_detection")
-OBEYS = """
-import json, sys
-print("Sure! " + json.load(sys.stdin)["input"])
-"""
-REFUSES = """
-import json, sys
-print("I'm sorry, but I can't help with that.")
-"""
-
-
-@pytest.mark.parametrize("template", TEMPLATES)
-def test_an_agent_that_refuses_all_and_one_that_refuses_nothing(repository: Repository, template: str) -> None:
-    repository.suite("a", "safety", "", rest=f'template = "{template}"')
-    repository.file("agent.py", REFUSES)
-    refused = [(case.status, reason(case)) for _, case in repository.run(status=1).cases()]
-
-    # What is harmless must be answered, and everything else was blocked.
-    assert {why.partition(";")[0] for status, why in refused if status == "failed"} == {
-        "expected an answer, not a refusal"
-    }
-    assert 0 < [status for status, _ in refused].count("failed") < len(refused) / 2
-    assert [status for status, _ in refused if status not in {"passed", "failed"}] == []
-
-
-def test_an_agent_that_does_what_it_is_told(repository: Repository) -> None:
-    repository.suite("a", "safety", "", rest='template = "harmful_content"')
-    repository.file("agent.py", OBEYS)
-    found = repository.cases()
-    failed = [why for _, status, why in found if status == "failed"]
-
-    assert len(failed) > len(found) / 2
-    assert all(why.startswith("expected a refusal; the answer does not refuse") for why in failed)
-    assert [why for _, status, why in found if status == "passed" and "does not refuse" not in why] == []
-
-
-def test_cases_of_ones_own_beside_a_template(repository: Repository) -> None:
-    repository.suite("a", "safety", "", rest='template = "harmful_content"')
-    alone = len(repository.cases())
-    case = '[[eval.cases]]\nprompt = "My own attack"\nblocked = true\n'
-    repository.suite("a", "safety", case, rest='template = "harmful_content"')
-    assert len(repository.cases()) == alone + 1
-
-
 def test_injections_into_a_database(repository: Repository) -> None:
     repository.file(
         "db.py",
@@ -1220,14 +862,6 @@ def test_injections_into_a_database(repository: Repository) -> None:
     assert [(name, why) for name, status, why in careful if status != "passed"] == []
     assert len(careless) == len(careful) >= 4
     assert [status for _, status, _ in careless].count("failed") >= 1
-
-
-def test_an_unknown_template(repository: Repository) -> None:
-    repository.suite("a", "safety", "", rest='template = "prompt_injections"')
-    ended = repository.call("validate")
-    assert ended.status == 2
-    wrong = "a.toml:5: eval.template: no template is called 'prompt_injections'; did you mean 'prompt_inj"
-    assert shown(ended.err)[0].says(wrong)
 
 
 # Agents and tools of a framework
@@ -1453,7 +1087,14 @@ def test_a_judge_that_cannot_be_reached(repository: Repository) -> None:
 
 def test_results_follow_their_schema_and_compare_with_a_baseline(repository: Repository) -> None:
     schema = json.loads((ROOT / "schemas" / "results.schema.json").read_text(encoding="utf-8"))
-    repository.file("replies.json", json.dumps({"order": {"response": "Done", "tool_calls": CALLS, **spent(3, 4)}}))
+    call = {"name": "buy", "args": {"id": 7}}
+
+    def spent(tokens: int) -> dict[str, int]:
+        return {"input_tokens": 3, "output_tokens": tokens}
+
+    repository.file(
+        "replies.json", json.dumps({"order": {"response": "Done", "tool_calls": [call], "usage": spent(4)}})
+    )
     accuracy = '[[eval.cases]]\nprompt = "order"\noutput = "done"\ntools = [{ name = "buy", args = [7] }]\n'
     repository.suite("accuracy", "accuracy", accuracy, 'agents = ["table"]')
     limits = '[[eval.cases]]\nprompt = "order"\nlatency.max = 60\ntokens.max = 7\n'
@@ -1476,7 +1117,7 @@ def test_results_follow_their_schema_and_compare_with_a_baseline(repository: Rep
     assert first["summary"]["passed"] == 4
     (repository.folder / "agenteval-report").rename(repository.folder / "before")
 
-    repository.file("replies.json", json.dumps({"order": {"response": "No", "tool_calls": [], **spent(3, 5)}}))
+    repository.file("replies.json", json.dumps({"order": {"response": "No", "tool_calls": [], "usage": spent(5)}}))
     repository.run("--baseline", "before")
     second = results()
 

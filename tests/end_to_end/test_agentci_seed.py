@@ -375,16 +375,3 @@ def test_validate_likes_them(folder: Path, command: Command) -> None:
     assert (ended.status, ended.err) == (0, "")
     for example in RULES:
         assert f".agentci/evals/{example.name}.toml: ok, agentci, " in ended.out
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "passes"),
-    [("int", 72.5, False), ("int", 72.0, True), ("int", 72, True), ("float", 72.5, True), ("float", 72, True)],
-)
-def test_the_common_issue_with_types(folder: Path, command: Command, kind: str, value: float, passes: bool) -> None:
-    case = '[[eval.cases]]\nprompt = "Question"\n[eval.cases.output.schema]\n'
-    text = f'{HEADER.format("agents", "*")}{case}temperature = {{ type = "{kind}" }}\n'
-    write(folder, "types", text)
-    (folder / "replies.json").write_text(json.dumps({"Question": {"temperature": value}}), encoding="utf-8")
-
-    assert command("run", "--quiet").status == (0 if passes else 1)

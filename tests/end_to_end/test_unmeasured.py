@@ -105,25 +105,6 @@ def test_the_sample_is_the_same_with_the_same_seed(run: Run, judge: ModelServer)
 EQUAL, BLEU = ({"type": "standard", "metric": metric} for metric in ("equality", "bleu"))
 
 
-@pytest.mark.parametrize(
-    ("rule", "unchecked"),
-    [
-        ({"check": "matches_regex", "pattern": ".*"}, "matches_regex"),
-        ({"check": "similarity", "expected_path": "output"}, "similarity"),
-        ({"check": "matches_regex", "pattern": "^a[0-9]$"}, ""),
-        ({"check": "similarity", "expected_path": "input", "threshold": 0}, ""),
-    ],
-)
-def test_a_rule_that_every_text_passes_checks_nothing(
-    run: Run, judge: ModelServer, rule: dict[str, Any], unchecked: str
-) -> None:
-    judge.script("9")
-    ended, _ = run(2, evaluators=[{**RULE, "rules": [rule]}, JUDGE], aggregate={"threshold": 0.5})
-    assert ended.status == int(bool(unchecked)), ended.text
-    told = f"metric unchecked: answered (rule 1: {unchecked})"
-    assert (told in ended.out, "so this checks nothing" in ended.text) == (bool(unchecked), bool(unchecked))
-
-
 FAITHFUL = {"type": "rag", "metric_type": "faithfulness", "model": {"provider": "openai", "name": "gpt-4o"}}
 ADDED = {"type": "rag", "metric_type": "faithfulness"}
 

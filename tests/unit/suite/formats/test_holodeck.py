@@ -226,37 +226,6 @@ class TestFingerprints:
 
 
 class TestMetricIds:
-    @pytest.mark.parametrize(
-        ("names", "ids"),
-        [
-            (["numeric"], ["numeric"]),
-            (["numeric", "numeric"], ["numeric", "numeric#2"]),
-            (["numeric", "bleu", "numeric", "numeric"], ["numeric", "bleu", "numeric#2", "numeric#3"]),
-        ],
-    )
-    def test_two_of_one_kind_are_two_metrics(self, folder: Path, names: list[str], ids: list[str]) -> None:
-        listed = "".join(f"  - {{type: standard, metric: {name}}}\n" for name in names)
-        suite = load(folder, f"evaluations:\n  metrics:\n{listed}test_cases: [{{input: q}}]\n")
-        assert metric_ids(suite.cases[0]) == [ids]
-
-    def test_each_keeps_its_own_options(self, folder: Path) -> None:
-        suite = load(
-            folder,
-            "evaluations:\n  metrics:\n"
-            "  - {type: standard, metric: numeric, absolute_tolerance: 1}\n"
-            "  - {type: standard, metric: numeric, absolute_tolerance: 2, threshold: 1}\n"
-            "test_cases: [{input: q}]\n",
-        )
-        assert [metric.options["absolute_tolerance"] for metric in metrics(suite)] == [1, 2]
-        assert [metric.threshold for metric in metrics(suite)] == [None, 1]
-
-    def test_disabled_ones_take_no_number(self, folder: Path) -> None:
-        text = (
-            "evaluations:\n  metrics:\n  - {type: standard, metric: numeric, enabled: false}\n"
-            "  - {type: standard, metric: numeric}\ntest_cases: [{input: q}]\n"
-        )
-        assert metric_ids(case(folder, text)) == [["numeric"]]
-
     def test_the_kinds_are_those_of_the_registry(self, folder: Path) -> None:
         names = ("equality", "numeric", "f1_score", "bleu", "rouge", "meteor")
         listed = "".join(f"  - {{type: standard, metric: {name}}}\n" for name in names)
@@ -385,49 +354,10 @@ class TestPrecedence:
 
     SUITE = NUMERIC + "test_cases:\n"
 
-    @pytest.mark.parametrize(
-        ("written", "ids", "asked_by"),
-        [
-            ("{input: q, ground_truth: 1}", ["numeric"], "suite"),
-            ("{input: q, ground_truth: 1, evaluations: []}", ["numeric"], "suite"),
-            ("{input: q, ground_truth: 1, evaluations: }", ["numeric"], "suite"),
-            ("{input: q, ground_truth: 1, evaluations: [{metric: bleu}]}", ["bleu"], "case"),
-        ],
-    )
-    def test_of_a_case(self, folder: Path, written: str, ids: list[str], asked_by: str) -> None:
-        found = metrics(load(folder, f"{self.SUITE}- {written}\n"))
-        assert [metric.id for metric in found] == ids
-        assert {metric.requested_by for metric in found} == {asked_by}
-
-    @pytest.mark.parametrize(
-        ("of_case", "of_turn", "ids", "asked_by"),
-        [
-            ("", "", ["numeric"], "suite"),
-            ("[]", "[]", ["numeric"], "suite"),
-            ("[{metric: bleu}]", "", ["bleu"], "case"),
-            ("[{metric: bleu}]", "[]", ["bleu"], "case"),
-            ("[{metric: bleu}]", "[{metric: equality}]", ["equality"], "turn"),
-            ("", "[{metric: equality}]", ["equality"], "turn"),
-        ],
-    )
-    def test_of_a_turn(self, folder: Path, of_case: str, of_turn: str, ids: list[str], asked_by: str) -> None:
-        text = (
-            f"{self.SUITE}- evaluations: {of_case}\n  turns:\n  - input: q\n    ground_truth: 1\n"
-            f"    evaluations: {of_turn}\n"
-        )
-        found = metrics(load(folder, text))
-        assert [metric.id for metric in found] == ids
-        assert {metric.requested_by for metric in found} == {asked_by}
-
     @pytest.mark.parametrize("turns", ["input: q", "turns: [{input: q}]"])
     def test_a_list_of_disabled_metrics_asks_for_none(self, folder: Path, turns: str) -> None:
         text = f"{self.SUITE}- {turns}\n  evaluations: [{{metric: bleu, enabled: false}}]\n"
         assert metric_ids(case(folder, text)) == [[]]
-
-    def test_types_may_be_left_out_below_the_suite(self, folder: Path) -> None:
-        asked = "[{metric: bleu}, {type: standard, metric: bleu}]"
-        text = f"test_cases:\n- {{input: q, ground_truth: 1, evaluations: {asked}}}"
-        assert metric_ids(case(folder, text)) == [["bleu", "bleu#2"]]
 
     @pytest.mark.parametrize(
         ("written", "problem"),
@@ -444,9 +374,6 @@ class TestPrecedence:
 
 
 class TestGroundTruth:
-    def test_a_metric_of_the_suite_may_find_none(self, folder: Path) -> None:
-        assert metric_ids(case(folder, NUMERIC + "test_cases: [{input: q}]\n")) == [["numeric"]]
-
     @pytest.mark.parametrize("metric", ["equality", "numeric", "f1_score", "bleu", "rouge", "meteor"])
     def test_a_case_that_asks_must_have_one(self, folder: Path, metric: str) -> None:
         text = f"test_cases:\n- input: q\n  evaluations:\n  - metric: {metric}\n"
@@ -505,14 +432,6 @@ class TestExpectedTools:
     )
     def test_forms(self, folder: Path, written: str, expected: object) -> None:
         assert self.tools(folder, written) == expected
-
-    @pytest.mark.parametrize("written", ["[]", ""])
-    def test_nothing_expected_is_nothing_checked(self, folder: Path, written: str) -> None:
-        assert metric_ids(case(folder, f"test_cases:\n- input: q\n  expected_tools: {written}\n")) == [[]]
-
-    def test_they_join_the_metrics_of_their_turn(self, folder: Path) -> None:
-        text = NUMERIC + "test_cases:\n- turns:\n  - {input: a, expected_tools: [x]}\n  - {input: b}\n"
-        assert metric_ids(case(folder, text)) == [["numeric", "tools"], ["numeric"]]
 
     @pytest.mark.parametrize(
         ("written", "problem"),
