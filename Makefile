@@ -36,18 +36,19 @@ help:
 # The quick unit tests, without those of the repository's files.
 FAST_TESTS := tests/unit --ignore=tests/unit/repository -m "not slow and not long" --hypothesis-profile=fast
 
-# Check lint, formatting, types, imports and prose, beside the unit, integration and end-to-end tests. LONG=1 adds the long
+# Check lint, formatting, types, imports, prose and sizes, beside the unit tests, scenarios, integration and end-to-end tests. LONG=1 adds the long
 # tests, which the scheduled workflow runs. FAST=1 runs only the quick unit tests, in less than a minute.
 test: $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs 2 checks tests
 
-# Check lint, formatting, types, imports and prose.
+# Check lint, formatting, types, imports, prose and sizes.
 checks: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(if $(FAST),,$(BIN)/python -m scripts.prose)
+	$(if $(FAST),,$(BIN)/python -m scripts.budget)
 
 tests: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=15 --durations-min=5 $(if $(FAST),$(FAST_TESTS),$(if $(LONG),--hypothesis-profile=long,-m "not long"))

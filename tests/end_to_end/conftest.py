@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-import certifi
 import pytest
-from tests.support import FOREIGN_VARIABLES, Ended, listening
+from tests.support import FOREIGN_VARIABLES, Ended, listening, trusting_one_authority
 
 from agenteval.cli import main as cli
 
@@ -18,14 +17,10 @@ Command = Callable[..., Ended]
 
 @pytest.fixture(scope="session", autouse=True)
 def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs that call a model read all certificate authorities, which takes 25 ms; no test needs more than one."""
-    end = "-----END CERTIFICATE-----\n"
-    first, _, _ = certifi.contents().partition(end)
-    file = tmp_path_factory.mktemp("authorities") / "one.pem"
-    file.write_text(first + end, encoding="ascii")
+    """Let no test read more than one certificate authority."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SSL_CERT_FILE", str(file))
-        patch.setenv("REQUESTS_CA_BUNDLE", str(file))
+        for name, file in trusting_one_authority(tmp_path_factory.mktemp("authorities")).items():
+            patch.setenv(name, file)
         yield
 
 

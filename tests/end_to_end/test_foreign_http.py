@@ -144,28 +144,6 @@ def test_a_service_is_evaluated_without_an_adapter(tmp_path: Path, port: int, co
     assert (call.name, call.args) == ("price_of", {"item": "bolt"})
 
 
-def test_a_mapping_without_tool_calls_is_said_once_with_the_right_one(tmp_path: Path, port: int) -> None:
-    ended = run(tmp_path, CHAT.replace("      tool_calls: data.trace.calls\n", ""), port)
-    assert ended.status == 1
-    hint = (
-        "warning: 2 cases expect tool calls, but no reply of the agent contains any; the replies contain tool calls "
-        "elsewhere: add `response: {tool_calls: data.trace.calls}` to the agent (agenteval.yaml:4)"
-    )
-    assert [line for line in ended.out.splitlines() if line.startswith("warning")] == [hint]
-    assert hint.removeprefix("warning: 2 cases expect tool calls, ")[:40] in (
-        tmp_path / "agenteval-report" / "summary.md"
-    ).read_text(encoding="utf-8")
-
-
-def test_an_unreachable_agent_is_said_once_with_the_number_of_cases(tmp_path: Path) -> None:
-    ended = run(tmp_path, CHAT.replace("    config:", "    retries: 0\n    config:"), free_port())
-    assert ended.status == 3
-    rows = [line for line in ended.out.splitlines() if line.startswith("! ")]
-    assert len(rows) == 1
-    assert rows[0].startswith("! bolt, ")
-    assert ended.text.count("nothing listens on 127.0.0.1:") == 1
-
-
 def test_probe_shows_request_reply_and_what_is_understood(tmp_path: Path, port: int) -> None:
     ended = run(tmp_path, CHAT, port, "probe", "-k", "nut")
     assert ended.status == 0, ended.text

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 from tests.mistakes import shown
-from tests.support import EQUALITY, agenteval, case, error_of, results_in, statuses, write_suite
+from tests.support import agenteval, case, results_in, statuses, write_suite
 
 # A command line tool that knows nothing of agenteval.
 CLI = """\
@@ -65,26 +65,6 @@ def test_a_node_program_is_evaluated(tmp_path: Path, agent: str, *, is_remarked:
     summary = (tmp_path / "agenteval-report" / "summary.md").read_text(encoding="utf-8")
     assert ended.text.count("prints further lines before its reply") == is_remarked
     assert summary.count("prints further lines before its reply") == is_remarked
-
-
-def test_an_object_is_the_answer_only_where_a_case_checks_json(tmp_path: Path) -> None:
-    program = "import json\nprint(json.dumps({'answer': 'yes', 'n': 1}))\n"
-    agent = f"agents: {{default: {{command: [{sys.executable}, agent.py]}}}}\n"
-    write(tmp_path, {"agent.py": program, "agenteval.yaml": agent})
-    path = {**EQUALITY, "response_path": "answer"}
-    cases = [
-        case("text", ground_truth="yes"),
-        case("object", ground_truth='{"answer": "yes", "n": 1}'),
-        {**case("leaf", ground_truth="yes"), "evaluations": [path]},
-    ]
-    write_suite(tmp_path, cases)
-    ended = agenteval("run", cwd=tmp_path)
-    results = results_in(tmp_path)
-    assert (ended.status, statuses(results)) == (3, {"text": "error", "object": "passed", "leaf": "passed"}), (
-        ended.text
-    )
-    (error,) = [error_of(found) for _, found in results.cases() if found.name == "text"]
-    assert "its keys: answer, n); set `response_path: answer`" in error
 
 
 SHOP = {

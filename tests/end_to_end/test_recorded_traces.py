@@ -66,28 +66,6 @@ def outcome(folder: Path, ended: Ended) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--agent", "replay:"), "replay: needs a file or a folder with recorded answers"),
-        (("--traces", ""), "--traces: needs a file or a folder"),
-        (("--traces", "experiment", "--agent", "replay:experiment"), "remove --agent or --traces"),
-    ],
-)
-def test_options_that_name_no_recording_are_errors(folder: Path, options: tuple[str, ...], message: str) -> None:
-    ended = agenteval("run", "evaluation.yaml", *options, cwd=folder)
-    assert (ended.status, any(mistake.says(message) for mistake in shown(ended.err))) == (2, True), ended.text
-
-
-def test_validate_says_that_a_suite_without_inputs_needs_traces(folder: Path) -> None:
-    ended = agenteval("validate", "evaluation.yaml", cwd=folder)
-    assert ended.status == 2
-    (mistake,) = shown(ended.err)
-    assert mistake.says("the suite has no cases: it names no inputs; give recorded traces with --traces PATH")
-    ended = agenteval("validate", "evaluation.yaml", "--traces", "experiment", cwd=folder)
-    assert (ended.status, ended.err) == (0, "")
-
-
 @pytest.mark.parametrize("path", ["experiment", "experiment/trace_summary.jsonl"])
 @pytest.mark.parametrize(
     ("options", "broken", "status"),
@@ -111,20 +89,6 @@ def test_both_spellings_are_equal(
     assert seen[0] == seen[1]
     assert seen[0]["status"] == status
     assert (seen[0]["results"] is None) == (status == 2)
-
-
-def test_a_run_of_one_spelling_is_resumed_by_the_other(folder: Path) -> None:
-    path = "experiment/trace_summary.jsonl"
-    whole = scored(folder, SPELLINGS[0], path)
-    results = said(results_in(folder))
-    journal = folder / "agenteval-report" / "journal.jsonl"
-    written = journal.read_text(encoding="utf-8").splitlines(keepends=True)
-    for spelling in SPELLINGS:
-        journal.write_text("".join(written[:5]), encoding="utf-8")
-        ended = scored(folder, spelling, path, "--resume")
-        assert ended.status == whole.status == 1
-        assert "4 of 12 iterations are taken" in ended.err
-        assert said(results_in(folder)) == results
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)

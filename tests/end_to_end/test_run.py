@@ -163,46 +163,6 @@ class TestExitStatus:
     """The table of the README."""
 
     @pytest.mark.parametrize(
-        ("cases", "arguments", "status"),
-        [
-            ([PASS], [], 0),
-            ([PASS, SKIP], [], 0),
-            ([PASS, FAIL], [], 1),
-            ([PASS, FAIL], ["--fail-on", "none"], 0),
-            ([PASS, FAIL], ["--fail-on", "regressions,errors"], 0),
-            ([PASS, FAIL], ["--fail-on", "failures"], 1),
-            ([CRASH], [], 3),
-            ([CRASH], ["--fail-on", "none"], 3),
-            ([CRASH, SKIP], ["--fail-on", "none"], 3),
-            # One of eleven is below the limit of errors, one of ten at it, one of nine above.
-            ([CRASH, *({**PASS, "name": str(n)} for n in range(10))], ["--fail-on", "failures"], 0),
-            ([CRASH, *({**PASS, "name": str(n)} for n in range(9))], ["--fail-on", "none"], 0),
-            ([CRASH, *({**PASS, "name": str(n)} for n in range(8))], ["--fail-on", "none"], 3),
-            ([CRASH, *({**PASS, "name": str(n)} for n in range(10))], [], 3),
-            ([SKIP], [], 2),
-            ([SKIP], ["--fail-on", "none"], 2),
-            ([FAIL, CRASH], ["--fail-on", "failures"], 3),
-        ],
-    )
-    def test_of_one_run(
-        self,
-        tmp_path: Path,
-        command: Command,
-        cases: Sequence[Mapping[str, Any]],
-        arguments: Sequence[str],
-        status: int,
-    ) -> None:
-        obedient(tmp_path, cases)
-        done = command("run", *arguments)
-        assert done.status == status, done.text
-        if status == 2:
-            # Nothing could be checked, so nothing was run.
-            assert (done.out, (tmp_path / "agenteval-report" / "results.json").exists()) == ("", False)
-            return
-        assert verdict_of(done.out).startswith("passed") is (status == 0)
-        assert len(results_in(tmp_path).cases()) == len(cases)
-
-    @pytest.mark.parametrize(
         ("before", "after", "fail_on", "status"),
         [
             (PASS, PASS, "", 0),
@@ -267,23 +227,6 @@ class TestExitStatus:
         git(tmp_path, "init", "--quiet")
         done = command("run", "--baseline", "before", "--fail-on", "regressions,unproven")
         assert "this repository has no commit yet" in done.out
-
-    def test_the_configuration_says_what_fails(self, tmp_path: Path, command: Command) -> None:
-        obedient(tmp_path, [PASS, FAIL, CRASH])
-        gate = "gate: {fail_on: [regressions], max_error_rate: 0.5}\n"
-        (tmp_path / "agenteval.yaml").write_text(gate, encoding="utf-8")
-        assert command("run").status == 0
-        assert command("run", "--fail-on", "failures").status == 1
-        assert command("run", "--fail-on", "errors").status == 3
-        (tmp_path / "agenteval.yaml").write_text("gate: {fail_on: none}\n", encoding="utf-8")
-        assert command("run", "-k", "fail").status == 0
-
-    def test_an_agent_that_cannot_be_reached(self, tmp_path: Path, command: Command) -> None:
-        write_suite(tmp_path, [case("a"), case("b")], agent={"http": "http://127.0.0.1:1/"})
-        done = command("run")
-        assert done.status == 3
-        assert "2 of 2 cases could not be run" in done.out
-        assert "nothing listens on 127.0.0.1:1" in done.err
 
 
 class TestWhichSuiteAndAgent:
@@ -536,12 +479,6 @@ class TestOutput:
         assert "\x1b" not in done.text
         assert verdict_of(done.out) == "failed: 1 of 2 cases failed"
 
-    def test_quiet_leaves_the_result(self, tmp_path: Path) -> None:
-        write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
-        done = agenteval("run", "--quiet", cwd=tmp_path)
-        assert (done.status, done.err) == (0, "")
-        assert verdict_of(done.out) == "passed: 1 of 1 case passed"
-
     def test_details_are_shown_on_demand(self, tmp_path: Path) -> None:
         write_suite(tmp_path, [case("a"), case("b", "x")], agent=echo_agent(tmp_path))
         plain = agenteval("run", cwd=tmp_path)
@@ -669,22 +606,3 @@ def on_a_terminal(argv: Sequence[str], directory: Path, env: Mapping[str, str]) 
         reader.join()
         os.close(ours)
     return shown.decode("utf-8", "replace")
-
-
-def test_failed_cases_run_again_until_none_is_left(tmp_path: Path, command: Command) -> None:
-    names = ("fine", "mended", "broken")
-    write_suite(tmp_path, [case(name, name, name) for name in names], agent={"command": ["ls", "{input}"]})
-    (tmp_path / "fine").touch()
-    assert command("run", "--out", "first").status != 0
-    (tmp_path / "mended").touch()
-
-    # From the first run to the report directory, and from there on to itself.
-    again = [command("run", "--failed-in", "first"), command("run", "--failed")]
-    (tmp_path / "broken").touch()
-    again += [command("run", "--failed"), command("run", "--failed")]
-
-    said = ["2 of 3 cases selected", "1 of 3 cases selected", "1 of 3 cases selected", ""]
-    assert [text for text, ended in zip(said, again, strict=True) if text in ended.out] == said, again
-    assert [ended.status for ended in again[2:]] == [0, 2]
-    assert "no case failed in this run, so none is to be run again" in again[-1].err
-    assert statuses(results_in(tmp_path)) == {"broken": "passed"}

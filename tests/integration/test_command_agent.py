@@ -12,7 +12,7 @@ import pytest
 from tests.support import PATIENCE_S, agent_spec, answer, ends, number_in, request, started
 
 from agenteval.agents.base import RemarkingAgent
-from agenteval.core.errors import AgentError, ConfigError, TransientAgentError
+from agenteval.core.errors import AgentError
 from agenteval.core.process import child
 from agenteval.results.case import ToolCall, Usage
 from agenteval.suite.model import AgentSpec
@@ -108,25 +108,6 @@ def test_names_the_field_of_a_reply_that_is_wrong(tmp_path: Path, fields: dict[s
 
 
 @pytest.mark.parametrize(
-    "output",
-    [
-        'loading model\n{"response": "done"}\n',
-        '{"level": 30, "msg": "loading"}\n{"level": 30, "msg": "asking"}\n{"response": "done"}',
-        'loading\r\n{\r\n  "response": "done"\r\n}\r\n',
-        'loading\n{\n  "response": "done",\n  "metadata": {\n    "a": 1\n  }\n}\n\n',
-    ],
-    ids=["text", "json-lines", "indented", "nested"],
-)
-def test_log_lines_before_a_reply_are_ignored_and_remarked_once(tmp_path: Path, output: str) -> None:
-    answers, remarks = asked_twice(program(tmp_path, f"sys.stdout.write({output!r})"))
-    assert answers == ["done", "done"]
-    (remark,) = remarks
-    assert remark.startswith(
-        f"{tmp_path / 'agenteval.yaml'}:3: agent: the command prints further lines before its reply"
-    )
-
-
-@pytest.mark.parametrize(
     "line",
     [
         "echo one; (sleep 0.2; echo two) & exit 0",
@@ -165,51 +146,6 @@ def test_one_that_keeps_only_the_errors_open_is_not_waited_for(tmp_path: Path) -
     assert not asyncio.run(run())
 
 
-@pytest.mark.parametrize(
-    ("output", "keys", "hint"),
-    [
-        ('{"answer": "42", "sources": ["a", "b"]}', "answer, sources", "response_path: answer"),
-        ('{"data": {"reply": {"text": "42"}}, "ok": true}', "data, ok", "response_path: data.reply.text"),
-        ('{"choices": [{"message": {"content": "42"}}]}', "choices", "response_path: choices[0].message.content"),
-        ('{"a": "1", "b": "2"}', "a, b", "`response_path` to the path of the answer"),
-        ('{"msg": "loading"}\n{"answer": "42"}', "answer", "response_path: answer"),
-        ("{}", "none", "reply: text"),
-    ],
-)
-def test_an_object_without_an_answer_is_an_error_with_its_keys(
-    tmp_path: Path, output: str, keys: str, hint: str
-) -> None:
-    with pytest.raises(AgentError) as caught:
-        answer(program(tmp_path, f"print({output!r})"))
-    assert f"a JSON object without `response` (its keys: {keys})" in str(caught.value)
-    assert hint in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("output", "options", "expects_json", "expected"),
-    [
-        ('{"answer": 42}\n', {}, True, '{"answer": 42}'),
-        ('{"response": "a", "answer": 42}', {}, True, "a"),
-        ('{"response":  "a"}', {"reply": "text"}, False, '{"response":  "a"}'),
-        ('log\n{"response": "a"}', {"reply": "text"}, False, 'log\n{"response": "a"}'),
-        ('{"data": [{"answer": 42}]}', {"response_path": "data[0].answer"}, False, "42"),
-        ('log\n{"answer": "a", "response": "b"}', {"response_path": "answer"}, False, "a"),
-    ],
-)
-def test_the_definition_or_the_case_tells_what_the_answer_is(
-    *, tmp_path: Path, output: str, options: dict[str, str], expects_json: bool, expected: str
-) -> None:
-    spec = program(tmp_path, f"sys.stdout.write({output!r})", options=options)
-    assert answer(spec, request(expects_json=expects_json)).response == expected
-
-
-def test_a_path_needs_json(tmp_path: Path) -> None:
-    with pytest.raises(
-        AgentError, match="the agent's reply is not a JSON object, so response_path 'answer' cannot be read"
-    ):
-        answer(program(tmp_path, "print('42')", options={"response_path": "answer"}))
-
-
 def test_reads_an_answer_of_five_megabytes(tmp_path: Path) -> None:
     reply = answer(program(tmp_path, "sys.stdout.write('x' * 5_000_000)"))
     assert reply.response == "x" * 5_000_000
@@ -228,63 +164,10 @@ def test_replaces_what_is_no_utf8(tmp_path: Path) -> None:
 # The request
 
 
-def test_sends_the_request_as_one_json_document(tmp_path: Path) -> None:
-    spec = program(tmp_path, "print(json.dumps({'response': json.dumps(request)}))", config={"ranking": "bm25"})
-    sent = request(
-        "Grüße \u2028 \U0001f600",
-        case="greeting",
-        turn=1,
-        session="suite::greeting#0",
-        history=({"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}),
-        files=("a.txt",),
-        config={"ranking": "bm25"},
-        context={"order": 7},
-    )
-    assert json.loads(answer(spec, sent).response) == {
-        "input": "Grüße \u2028 \U0001f600",
-        "case": "greeting",
-        "turn": 1,
-        "session": "suite::greeting#0",
-        "history": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}],
-        "files": ["a.txt"],
-        "config": {"ranking": "bm25"},
-        "context": {"order": 7},
-    }
-
-
-HOSTILE = "a b'\"$(touch hacked); `touch hacked` | touch hacked & ${HOME} {input} %s\n-x \udcff"
-
-
-def test_the_input_replaces_its_placeholder_as_one_argument(tmp_path: Path) -> None:
-    code = "import json, sys\nprint(json.dumps({'response': json.dumps([sys.argv[1:], sys.stdin.read()])}))"
-    (tmp_path / "cli.py").write_text(code, encoding="utf-8")
-    spec = agent_spec("command", [sys.executable, "cli.py", "-q", "{input}", "--text={input}"], tmp_path)
-    arguments, stdin = json.loads(answer(spec, request(HOSTILE, file_texts=("a file",))).response)
-    prompt = "a file\n\n" + HOSTILE.replace("\udcff", "?")
-    assert arguments == ["-q", prompt, f"--text={prompt}"]
-    assert stdin == ""
-    assert not (tmp_path / "hacked").exists()
-
-
 @pytest.mark.parametrize(("text", "said"), [("a\0b", "a null character"), ("x" * 130_000, "126 KiB")])
 def test_tells_why_an_input_cannot_be_an_argument(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(AgentError, match=f"cannot get an input with {said} as an argument; read the request from"):
         answer(agent_spec("command", ["echo", "{input}"], tmp_path), request(text))
-
-
-def test_remarks_that_a_program_with_the_input_alone_misses_the_history(tmp_path: Path) -> None:
-    async def run() -> list[tuple[str, ...]]:
-        async with started(agent_spec("command", ["echo", "{input}"], tmp_path)) as bot:
-            assert isinstance(bot, RemarkingAgent)
-            session, remarks = bot.session(), []
-            for history in ((), ({"role": "user", "content": "hello"},)):
-                await session.send(request(history=history))
-                remarks.append(bot.remarks().texts)
-            return remarks
-
-    before, after = asyncio.run(run())
-    assert before == ()
-    assert "does not know the earlier turns" in after[0]
 
 
 def test_does_not_mind_a_program_that_never_reads(tmp_path: Path) -> None:
@@ -340,20 +223,6 @@ def test_tells_the_exit_status_and_the_end_of_the_error_output(tmp_path: Path) -
     assert len(str(caught.value)) < 600
 
 
-def test_an_answer_of_a_program_that_failed_does_not_count(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match=r"exit status 1$"):
-        answer(shell(tmp_path, "echo fine; exit 1"))
-
-
-def test_names_the_signal_that_killed_it(tmp_path: Path) -> None:
-    with pytest.raises(TransientAgentError, match="was killed by SIGKILL"):
-        answer(shell(tmp_path, "kill -KILL $$"))
-    # It had begun to answer, so it may have done something.
-    with pytest.raises(AgentError, match="was killed by SIGKILL") as caught:
-        answer(shell(tmp_path, "echo 'I have'; kill -KILL $$"))
-    assert not isinstance(caught.value, TransientAgentError)
-
-
 def test_a_hanging_program_ends_with_all_its_children(tmp_path: Path) -> None:
     spec = shell(tmp_path, "sleep 1000 & echo $! > child; echo $$ > parent; wait")
 
@@ -405,16 +274,6 @@ def test_a_process_that_detached_itself_does_not_delay_the_answer(tmp_path: Path
     assert answer(program(tmp_path, code)).response == "done"
     pid = number_in(tmp_path / "child")
     assert ends(pid)
-
-
-@pytest.mark.parametrize("name", ["no-such-program", "./no-such-program", "./notes.txt"])
-def test_a_program_that_cannot_run_is_told_before_anything_runs(tmp_path: Path, name: str) -> None:
-    (tmp_path / "notes.txt").write_text("not executable", encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        answer(agent_spec("command", [name], tmp_path))
-    message = str(caught.value)
-    assert message.startswith(f"{tmp_path / 'agenteval.yaml'}:3: agent: ")
-    assert f"{name!r} does not exist or is not executable" in message
 
 
 def test_a_file_that_is_no_program_is_an_error_of_the_case(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,10 @@ from tests.support import Answer, agent_spec, answer, listening, request, servin
 
 from agenteval.agents.base import Reply
 from agenteval.agents.http import stream
-from agenteval.core.errors import AgentError, ConfigError, TransientAgentError
+from agenteval.core.errors import AgentError, TransientAgentError
 from agenteval.results.case import Usage
 
 ARGS = {"item": "bolt"}
-HISTORY = ({"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"})
 SERVER_SENT = "text/event-stream; charset=utf-8"
 LINES = "application/x-ndjson"
 
@@ -45,43 +44,6 @@ def events(*data: Any, names: Sequence[str] = ()) -> Answer:
 
 
 # Requests
-
-
-def test_the_body_is_a_template(tmp_path: Path) -> None:
-    body = {
-        "query": "{input}",
-        "messages": "{messages}",
-        "thread": "t-{session}",
-        "options": {"k": "{config.k}", "stream": False},
-        "user": "{context.user}",
-    }
-    asked = request("What?", turn=1, history=HISTORY, config={"k": 3}, context={"user": {"id": 7}})
-    with serving(lambda _: Answer({"response": "ok"})) as service:
-        spec = agent_spec("http", service.url, tmp_path, options={"body": body}, config={"k": 3})
-        answer(spec, asked)
-        (sent,) = service.requests
-    assert sent == {
-        "query": "What?",
-        "messages": [*HISTORY, {"role": "user", "content": "What?"}],
-        "thread": "t-case#0",
-        "options": {"k": 3, "stream": False},
-        "user": {"id": 7},
-    }
-
-
-def test_texts_of_files_come_before_the_input(tmp_path: Path) -> None:
-    with serving(lambda _: Answer({"response": "ok"})) as service:
-        answer(
-            agent_spec("http", service.url, tmp_path, options={"body": {"q": "{input}"}}),
-            request("What?", file_texts=("notes.txt: a",)),
-        )
-        assert service.requests == [{"q": "notes.txt: a\n\nWhat?"}]
-
-
-def test_a_case_without_a_value_is_an_error(tmp_path: Path) -> None:
-    with serving(lambda _: Answer({"response": "ok"})) as service, pytest.raises(AgentError) as caught:
-        answer(agent_spec("http", service.url, tmp_path, options={"body": {"user": "{context.user}"}}))
-    assert str(caught.value) == "the request needs {context.user}, but the case has no such value"
 
 
 class Recorder(BaseHTTPRequestHandler):
@@ -126,63 +88,7 @@ def test_a_question_in_the_address_cannot_change_it(tmp_path: Path, question: st
     assert parse_qs(urlsplit(path).query) == {"q": [question], "k": ["3"]}
 
 
-def test_no_way_up_in_the_address(tmp_path: Path) -> None:
-    with listening(Recorder) as url, pytest.raises(AgentError, match="cannot be a part of the agent's address"):
-        answer(agent_spec("http", f"{url}/ask/{{input}}", tmp_path), request(".."))
-
-
-@pytest.mark.parametrize(
-    ("target", "options", "said"),
-    [
-        ("http://agent/", {"body": "{inptu}"}, "{inptu} is not a placeholder; did you mean 'input'?"),
-        ("http://agent/", {"body": "{config.x}"}, "{config.x}: the agent's `config` has no such key"),
-        ("http://agent/", {"method": "GET"}, "a GET request sends the question in its address"),
-        ("http://agent/?q={input}", {"method": "GET", "body": {}}, "a GET request has no body"),
-        ("http://agent/", {"shape": "openai"}, "no shape 'openai'; known: openai-chat, "),
-        ("http://agent/", {"shape": "openai-chat", "body": "x"}, "with `shape`, `body` is a mapping"),
-        ("http://agent/", {"response": {"answer": "a["}}, "'a[' is not a path"),
-    ],
-)
-def test_definitions_that_cannot_work(tmp_path: Path, target: str, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        answer(agent_spec("http", target, tmp_path, options=options))
-    assert f"agenteval.yaml:3: agent: {said}" in str(caught.value)
-
-
 # Replies with a mapping
-
-NESTED: Mapping[str, Any] = {
-    "data": {
-        "reply": {"text": "A bolt costs 5 USD."},
-        "steps": [
-            {"kind": "llm", "text": "thinking"},
-            {"kind": "tool", "tool": {"name": "price_of", "arguments": json.dumps(ARGS)}, "output": "5 USD"},
-        ],
-        "sources": [{"text": "Prices of 2026."}, {"id": 3}, {"text": "A bolt is 5 USD."}],
-    },
-    "meta": {"tokens": {"in": 7, "out": 3}, "usd": 0.25},
-    "error": None,
-}
-MAPPING: Mapping[str, Any] = {
-    "answer": "data.reply.text",
-    "tool_calls": {"path": "data.steps", "name": "tool.name", "args": "tool.arguments", "result": "output"},
-    "retrieval_context": "data.sources[*].text",
-    "usage": {"input_tokens": "meta.tokens.in", "output_tokens": "meta.tokens.out", "cost_usd": "meta.usd"},
-    "error": "error",
-}
-
-
-def test_every_part_has_a_path(tmp_path: Path) -> None:
-    reply = replied(Answer(NESTED), tmp_path, response=MAPPING)
-    assert reply.response == "A bolt costs 5 USD."
-    assert [(call.name, call.args, call.result) for call in reply.tool_calls] == [("price_of", ARGS, "5 USD")]
-    assert reply.retrieval_context == ("Prices of 2026.", "A bolt is 5 USD.")
-    assert reply.usage == Usage(input_tokens=7, output_tokens=3, cost_usd=0.25)
-
-
-def test_parts_other_than_the_answer_may_be_missing(tmp_path: Path) -> None:
-    reply = replied(Answer({"data": {"reply": {"text": "Hi"}}}), tmp_path, response=MAPPING)
-    assert reply == Reply(response="Hi")
 
 
 def test_a_list_of_calls_of_a_known_form_needs_no_further_paths(tmp_path: Path) -> None:
@@ -197,11 +103,6 @@ def test_a_list_of_calls_of_a_known_form_needs_no_further_paths(tmp_path: Path) 
         assert [(call.name, call.args) for call in reply.tool_calls] == [("price_of", ARGS)]
 
 
-def test_only_other_parts_of_the_agent_protocol_are_mapped(tmp_path: Path) -> None:
-    reply = replied(Answer({"response": "x", "docs": ["a"]}), tmp_path, response={"retrieval_context": "docs"})
-    assert (reply.response, reply.retrieval_context) == ("x", ("a",))
-
-
 @pytest.mark.parametrize(
     ("answered", "text"),
     [
@@ -213,56 +114,6 @@ def test_only_other_parts_of_the_agent_protocol_are_mapped(tmp_path: Path) -> No
 )
 def test_answers_that_are_no_text(tmp_path: Path, answered: Any, text: str) -> None:
     assert replied(Answer({"answer": answered}), tmp_path, response={"answer": "answer"}).response == text
-
-
-@pytest.mark.parametrize(
-    ("body", "options", "said"),
-    [
-        (
-            {"data": {"answer": "x"}, "id": 1},
-            {"response_path": "data.text"},
-            "the response has no 'text' (response_path 'data.text'); 'data' is an object with the keys answer",
-        ),
-        ({"error": {"message": "no model"}}, {"response": MAPPING}, "the agent reported an error: no model"),
-        ({"error": "quota"}, {"response": MAPPING}, "the agent reported an error: quota"),
-        (
-            {"answer": "x", "calls": 3},
-            {"response": {"answer": "answer", "tool_calls": "calls"}},
-            "response.tool_calls: 'calls' must lead to a list, not a number",
-        ),
-        (
-            {"answer": "x", "calls": [{"title": "a"}]},
-            {"response": {"answer": "answer", "tool_calls": "calls"}},
-            "reply field 'tool_calls[0]' must be an object with a text 'name'",
-        ),
-        (
-            {"answer": "x", "n": "many"},
-            {"response": {"answer": "answer", "usage": {"input_tokens": "n"}}},
-            "reply field 'usage.input_tokens' must be a whole number of tokens, at most 10^15",
-        ),
-        (
-            {"answer": "x", "n": 1e300},
-            {"response": {"answer": "answer", "usage": {"output_tokens": "n"}}},
-            "reply field 'usage.output_tokens' must be a whole number of tokens, at most 10^15",
-        ),
-        (
-            {"answer": "x", "n": 1.7e308},
-            {"response": {"answer": "answer", "usage": {"cost_usd": "n"}}},
-            "reply field 'usage.cost_usd' must be a number that is not negative, at most 10^15",
-        ),
-        (
-            {"content": [{"type": "text", "text": "x"}], "type": "message"},
-            {"shape": "openai-chat"},
-            "the response has no 'choices' (shape openai-chat: 'choices[0].message'); the response is an object with "
-            "the keys content, type; it looks like `shape: anthropic-messages`",
-        ),
-        ({"error": {"message": "no quota"}}, {"shape": "openai-chat"}, "the agent reported an error: no quota"),
-    ],
-)
-def test_says_what_is_wrong_with_a_reply(tmp_path: Path, body: Any, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(AgentError) as caught:
-        replied(Answer(body), tmp_path, **options)
-    assert str(caught.value) == said
 
 
 # Streams

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import tracemalloc
 from collections.abc import Sequence
@@ -65,30 +64,6 @@ def test_all_of_an_answer_is_repeated(tmp_path: Path) -> None:
     )
 
 
-def test_the_report_directory_or_a_compressed_file_will_do(tmp_path: Path) -> None:
-    recorded(tmp_path, case("case", [turn()]))
-    packed = tmp_path / "packed.json.gz"
-    packed.write_bytes(gzip.compress((tmp_path / "results.json").read_bytes()))
-    for path in (tmp_path, packed):
-        assert answer(agent_spec("replay", str(path), tmp_path)).response == "hi"
-
-
-def test_turns_and_iterations_are_told_apart(tmp_path: Path) -> None:
-    passes = [[turn(0, "hello", f"0/{index}"), turn(1, "more", f"1/{index}")] for index in range(3)]
-    history = ({"role": "user", "content": "hello"}, {"role": "assistant", "content": "0/2"})
-    found = ask(
-        recorded(tmp_path, case("case", *passes)),
-        request(),
-        request(iteration=2),
-        request("more", turn=1, iteration=2, history=history),
-    )
-    assert [reply.response for reply in found if isinstance(reply, Reply)] == ["0/0", "0/2", "1/2"]
-
-
-def test_an_error_is_repeated(tmp_path: Path) -> None:
-    assert error(recorded(tmp_path, case("case", [turn(response=None, error="rate limited")]))) == "rate limited"
-
-
 def test_a_case_is_found_by_id_and_else_by_a_name_of_its_own(tmp_path: Path) -> None:
     spec = recorded(
         tmp_path,
@@ -104,35 +79,6 @@ def test_a_case_is_found_by_id_and_else_by_a_name_of_its_own(tmp_path: Path) -> 
     )
     assert [reply.response for reply in found if isinstance(reply, Reply)] == ["second", "third"]
     assert "no reply for case 'one'; record it: agenteval run -k 'one'" in str(found[2])
-
-
-def test_fewer_iterations_than_asked_for_are_an_error_that_names_the_case(tmp_path: Path) -> None:
-    spec = recorded(tmp_path, case("case", [turn()], [turn()]))
-    assert error(spec, iteration=2) == (
-        "results.json has no reply for case 'case', turn 0, iteration 2: it was recorded 2 times; "
-        "ask for no more with --iterations or in the suite, or record it again"
-    )
-
-
-def test_a_turn_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:
-    spec = recorded(tmp_path, case("case", [turn()]))
-    history = ({"role": "user", "content": "hello"},)
-    assert "turn 1, iteration 0: this turn was not recorded" in error(spec, turn=1, history=history)
-
-
-def test_an_answer_to_another_question_is_an_error(tmp_path: Path) -> None:
-    spec = recorded(tmp_path, case("case", [turn(0, "old question"), turn(1, "more")]))
-    told = (
-        "results.json: turn 0 of case 'case': the recorded question differs ('old question'); record the case again"
-    )
-    assert error(spec, text="new question") == told
-    # The second question is the same, but its answer came after another first one.
-    history = ({"role": "user", "content": "new question"}, {"role": "assistant", "content": "hi"})
-    assert error(spec, text="more", turn=1, history=history) == told
-
-
-def test_white_space_around_a_question_is_none_of_it(tmp_path: Path) -> None:
-    assert answer(recorded(tmp_path, case("case", [turn(text=" hello\n")])), request("hello ")).response == "hi"
 
 
 @pytest.mark.parametrize(
@@ -199,11 +145,6 @@ def test_a_file_that_is_cut_off_is_told(tmp_path: Path, cut: float) -> None:
     file.write_bytes(content[: int(len(content) * cut)])
     with pytest.raises(ConfigError, match=r"results\.json"):
         answer(spec)
-
-
-def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no run in this folder"):
-        answer(agent_spec("replay", str(tmp_path), tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -186,14 +186,6 @@ def test_many_broken_lines_are_counted(tmp_path: Path) -> None:
     assert caught.value.problems[-1].message == "10 more lines are not valid"
 
 
-def test_a_file_without_an_agent_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "traces.jsonl"
-    span = {"traceId": "a", "spanId": "b", "startTimeUnixNano": "1", "endTimeUnixNano": "2", "name": "GET /"}
-    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}), encoding="utf-8")
-    with pytest.raises(ConfigError, match="the file contains no span of an agent or a model"):
-        read_recording(file)
-
-
 def test_packed_data_that_is_cut_off_is_told(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl.gz"
     packed = gzip.compress((DATA / "openai-v2.jsonl").read_bytes())

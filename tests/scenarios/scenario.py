@@ -6,6 +6,7 @@ read. ``README.md`` beside this file describes the format.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +19,13 @@ import yaml
 from tests.support import Ended
 
 FOLDER = Path(__file__).parent
+#: Ten times as fast, if libyaml is there.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OF_FILE = frozenset({"why", "slow", "expected_to_fail"})
 _OF_STEP = frozenset({"files", "remove", "replace", "env", "event", "agent", "judge", "before", "run", "expect"})
-_EXPECTED = frozenset({"exit", "verdict", "cases", "scores", "says", "silent", "absent"})
+_EXPECTED = frozenset(
+    {"exit", "verdict", "cases", "scores", "says", "silent", "absent", "calls", "answers", "problems"}
+)
 #: Where sentences can stand, besides the two streams: files of the report directory.
 _OUTLETS = {
     "comment": "comment.md",
@@ -29,6 +34,8 @@ _OUTLETS = {
     "page": "report.html",
     "results": "results.json",
 }
+#: And what the agent and the judge were asked.
+_REQUESTS = {"requests": "agent", "prompts": "judge"}
 #: Where a report tells the number of all cases.
 _TOTALS = {"comment": r"^<sub>([\d,]+) cases?\b", "summary": r"^\| Cases .*\n.*\n\| ([\d,]+) "}
 #: What sentences say about the cases that count, as "1 of 9 cases could not be run".
@@ -59,7 +66,7 @@ def load_scenarios(folder: Path = FOLDER) -> list[Scenario]:
 
 def _of_file(file: Path) -> Iterator[Scenario]:
     name = str(file.relative_to(FOLDER).with_suffix(""))
-    story = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    story = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)
     rows = story.pop("rows", {"": {}})
     for row, changes in rows.items():
         told = _merged(story, changes or {})
@@ -76,12 +83,12 @@ def _of_file(file: Path) -> Iterator[Scenario]:
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with changes; mappings in it are merged too."""
+    """Return a mapping with changes; mappings in it are merged too, and nothing as a value removes a key."""
     found = dict(base)
     for key, value in changes.items():
         before = found.get(key)
         found[key] = _merged(before, value) if isinstance(before, Mapping) and isinstance(value, Mapping) else value
-    return found
+    return {key: value for key, value in found.items() if key not in changes or value is not None}
 
 
 @dataclass(frozen=True)
@@ -92,11 +99,13 @@ class Seen:
         ended: exit status and output of the command.
         folder: the directory in which it ran.
         reports: the directory of its reports.
+        asked: the requests to `agent` and `judge`.
     """
 
     ended: Ended
     folder: Path
     reports: Path
+    asked: Mapping[str, Sequence[str]]
 
     @property
     def results(self) -> dict[str, Any]:
@@ -110,7 +119,9 @@ class Seen:
         return [case for suite in self.results["suites"] for case in suite["cases"]]
 
     def text(self, outlet: str) -> str:
-        """What stands in an outlet: a stream, a report, or any file of the directory."""
+        """What stands in an outlet: a stream, the requests, a report, or any file of the directory."""
+        if outlet in _REQUESTS:
+            return "\n".join(self.asked[_REQUESTS[outlet]])
         if outlet in {"terminal", "errors"}:
             return self.ended.out if outlet == "terminal" else self.ended.err
         if outlet == "outputs":
@@ -130,17 +141,21 @@ def _differences(told: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     expected = {key: value for key, value in told.items() if value is not None}
     if expected.get("exit", seen.ended.status) != seen.ended.status:
         yield f"exit status {seen.ended.status}, expected {expected['exit']}"
-    if expected.keys() & {"verdict", "cases", "scores"}:
+    if expected.keys() & {"verdict", "cases", "scores", "answers", "problems"}:
         if not (seen.reports / "results.json").exists():
             yield "no results.json"
             return
         yield from _other_results(expected, seen)
     for outlet, texts in expected.get("says", {}).items():
         said = _folded(seen.text(outlet))
-        yield from (f"{outlet} does not say: {text}" for text in _texts(texts) if text not in said)
+        shown = html.unescape(said)
+        yield from (f"{outlet} does not say: {text}" for text in _texts(texts) if text not in said + shown)
     for outlet, texts in expected.get("silent", {}).items():
         said = _folded(seen.text(outlet))
         yield from (f"{outlet} says: {text}" for text in _texts(texts) if text in said)
+    for who, number in expected.get("calls", {}).items():
+        if len(seen.asked[who]) != number:
+            yield f"{len(seen.asked[who])} calls of the {who}, expected {number}"
     yield from (f"{path} exists" for path in expected.get("absent", ()) if (seen.folder / path).exists())
 
 
@@ -174,8 +189,8 @@ def _commands(seen: Seen) -> Iterator[str]:
             yield f"commands: {line!r}"
 
 
-def _texts(texts: str | Sequence[str]) -> list[str]:
-    return [_folded(str(text)) for text in ([texts] if isinstance(texts, str) else texts)]
+def _texts(texts: str | Sequence[str] | None) -> list[str]:
+    return [_folded(str(text)) for text in ([texts] if isinstance(texts, str) else texts or ())]
 
 
 def _folded(text: str) -> str:
@@ -194,8 +209,22 @@ def _other_results(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     for name, metrics in expected.get("scores", {}).items():
         scores = _scores(cases.get(str(name), {}))
         for metric, score in metrics.items():
-            if not _is_near(scores.get(metric), score):
-                yield f"case {name}: {metric} is {scores.get(metric)} among {sorted(scores)}, expected {score}"
+            found = scores.get(metric, "absent")
+            if not _is_near(found, score):
+                yield f"case {name}: {metric} is {found} among {sorted(scores)}, expected {score}"
+    yield from _other_answers(expected, cases)
+
+
+def _other_answers(expected: Mapping[str, Any], cases: Mapping[str, Any]) -> Iterator[str]:
+    turns = {name: case["iterations"][0]["turns"] for name, case in cases.items() if case.get("iterations")}
+    for name, answer in expected.get("answers", {}).items():
+        given = [turn["response"] for turn in turns.get(str(name), [])]
+        if given[-1:] != [answer]:
+            yield f"case {name}: answers {given}, expected {answer!r}"
+    for name, problem in expected.get("problems", {}).items():
+        given = [turn["error"] for turn in turns.get(str(name), [])]
+        if not any(problem in (error or "") for error in given):
+            yield f"case {name}: errors {given}, expected {problem!r}"
 
 
 def _scores(case: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +20,17 @@ from typing import Any
 import pytest
 from tests.integration import model_server
 from tests.scenarios.scenario import Scenario, Seen
-from tests.support import PATIENCE_S, Answer, Ended, HangUp, agenteval, environment, serving
+from tests.support import (
+    PATIENCE_S,
+    Answer,
+    Ended,
+    HangUp,
+    Service,
+    agenteval,
+    environment,
+    serving,
+    trusting_one_authority,
+)
 
 from agenteval.cli import main as cli
 
@@ -32,6 +43,8 @@ _VARIABLES = {
     "GIT_AUTHOR_EMAIL": "a@example.com",
     "GIT_COMMITTER_NAME": "A",
     "GIT_COMMITTER_EMAIL": "a@example.com",
+    "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+    "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
 }
@@ -69,9 +82,10 @@ class _Script:
         self._given[key] = at + 1
         return reply[min(at, len(reply) - 1)]
 
-    def answer(self, request: dict[str, Any]) -> Answer:
-        """Answer a request to the agent by its case or its input."""
-        question = request.get("input", "")
+    def answer(self, asked: Any) -> Answer:
+        """Answer a request to the agent by its case or its input, or the only argument of a tool."""
+        request = asked if isinstance(asked, dict) else {"input": str(asked)}
+        question = str(request.get("input", ""))
         if self._replies == "echo":
             return Answer({"response": question})
         name = str(request.get("case", "")).rpartition("::")[2]
@@ -80,15 +94,19 @@ class _Script:
         if reply == "hang up":
             raise HangUp
         if isinstance(reply, dict) and "http" in reply:
-            return Answer(reply.get("body", ""), status=reply["http"], headers=reply.get("headers", {}))
+            time.sleep(reply.get("after", 0))
+            headers = {**reply.get("headers", {})}
+            kind = headers.pop("Content-Type", "application/json")
+            return Answer(reply.get("body", ""), status=reply["http"], content_type=kind, headers=headers)
         return Answer(reply if isinstance(reply, dict) else {"response": str(reply)})
 
     def judge(self, asked: model_server.RecordedQuestion) -> model_server.Answer:
-        """Answer a model's prompt by the first key that stands in it."""
+        """Answer a model's prompt by the first key that stands in it, else by ``*``."""
         if asked.embedded is not None:
             return model_server.embeds(asked, model_server.words(asked.embedded))
-        prompt = json.dumps(asked.body["messages"], ensure_ascii=False)
-        key = next((key for key in self._replies if key == "*" or key in prompt), None)
+        prompt = "\n".join(str(message["content"]) for message in asked.body["messages"])
+        rest = "*" if "*" in self._replies else None
+        key = next((key for key in self._replies if key != "*" and key in prompt), rest)
         reply = "no scripted reply" if key is None else self.next(key)
         if isinstance(reply, dict) and "http" in reply:
             return model_server.error(reply["http"], reply.get("body", "refused"))
@@ -97,39 +115,67 @@ class _Script:
 
 @dataclass(frozen=True)
 class Stage:
-    """The scripted agent and model, and the variables that name their addresses."""
+    """The scripted agent and model, what they were asked, and the variables that name their addresses."""
 
     agent: _Script
     judge: _Script
+    service: Service
+    model: model_server.ModelServer
     addresses: Mapping[str, str]
+
+    def forget(self) -> None:
+        """Forget what was asked."""
+        for asked in (self.service.requests, self.service.headers, self.service.lines, self.model.asked):
+            asked.clear()
+
+    @property
+    def asked(self) -> Mapping[str, Sequence[str]]:
+        """What the agent and the model were asked: line, headers and body of each request."""
+        service = zip(self.service.lines, self.service.headers, self.service.requests, strict=True)
+        agent = [
+            f"{line}\n{_lines(headers)}\n{json.dumps(body, ensure_ascii=False)}" for line, headers, body in service
+        ]
+        model = [json.dumps(asked.body, ensure_ascii=False) for asked in self.model.asked]
+        return {"agent": agent, "judge": model}
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in headers.items())
 
 
 @contextlib.contextmanager
 def opened_stage() -> Iterator[Stage]:
     """Start the scripted agent and model for the length of the block."""
     agent, judge = _Script(), _Script()
-    with serving(agent.answer) as service, model_server.serving() as model:
+    with serving(agent.answer) as service, model_server.serving() as model, tempfile.TemporaryDirectory() as trusted:
+        Path(trusted).chmod(0o755)
         model.respond = judge.judge
-        addresses = {"AGENT_URL": service.url, "MODEL_URL": f"{model.url}/v1", "OPENAI_BASE_URL": f"{model.url}/v1"}
-        yield Stage(agent, judge, addresses)
+        api = f"{model.url}/v1"
+        addresses = {"AGENT_URL": service.url, "MODEL_URL": api, "MODEL_HOST": model.url, "OPENAI_BASE_URL": api}
+        addresses |= trusting_one_authority(Path(trusted))
+        yield Stage(agent, judge, service, model, addresses)
 
 
 def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], Seen]]:
     """Play the steps of a scenario in a new directory; yield each with what it left, before the next one."""
     with tempfile.TemporaryDirectory(prefix="scenario-", ignore_cleanup_errors=True) as name:
-        folder = Path(name).resolve()
         # As root, agents run as another user.
-        folder.chmod(0o755)
+        Path(name).chmod(0o755)
+        folder = Path(name).resolve() / "project"
+        folder.mkdir()
         for step in scenario.steps:
             _prepare(step, folder, stage)
             given = {key: _filled(str(value), stage.addresses) for key, value in step.get("env", {}).items()}
-            variables = {**environment(), **_VARIABLES, **stage.addresses, **_runner(step, folder), **given}
+            # Replies of judges must not come from another scenario.
+            cache = {"AGENTEVAL_CACHE": str(folder / ".cache")}
+            variables = {**environment(), **_VARIABLES, **cache, **stage.addresses, **_runner(step, folder), **given}
             if before := step.get("before"):
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
+            stage.forget()
             command = agenteval if scenario.is_slow else _in_this_process
             ended = command(*words, cwd=folder, env=variables)
-            yield step, Seen(ended, folder, folder / _report_directory(words))
+            yield step, Seen(ended, folder, folder / _report_directory(words), stage.asked)
 
 
 def _runner(step: Mapping[str, Any], folder: Path) -> dict[str, str]:
@@ -154,8 +200,6 @@ def _report_directory(words: Sequence[str]) -> str:
 
 def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
     """Write the files of a step, and what the agent and the model say in it."""
-    for path in step.get("remove", ()):
-        (folder / path).unlink()
     for path, text in step.get("files", {}).items():
         if text is None:
             continue
@@ -169,12 +213,14 @@ def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
                 raise ValueError(f"{old!r} does not stand in {path}")
             text = text.replace(old, new)
         (folder / path).write_text(text, encoding="utf-8")
+    for path in step.get("remove", ()):
+        (folder / path).unlink()
     if step.get("agent") is not None:
         stage.agent.write(step["agent"])
         config = folder / "agenteval.yaml"
         written = config.read_text(encoding="utf-8") if config.exists() else ""
         if not re.search(r"^agents:", written, re.MULTILINE):
-            config.write_text(written + _SCRIPTED, encoding="utf-8")
+            config.write_text(f"{written}\n{_SCRIPTED}", encoding="utf-8")
     if "judge" in step:
         stage.judge.write(step["judge"])
 

@@ -61,7 +61,7 @@ class OutputReader:
         return Output(Reply(text), no_json=_broken_at(text))
 
     def _is_reply(self, value: dict[str, Any]) -> bool:
-        return self.form.paths is not None or "response" in value
+        return self.form.paths is not None or "response" in value or value.get("error") is not None
 
 
 def without_last_break(text: str) -> str:

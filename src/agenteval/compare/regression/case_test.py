@@ -86,8 +86,8 @@ def _suspicion(now: Failures, past: Failures, settings: GateSettings) -> float |
     if not past.of or now.share - past.share < settings.case_drop - ROUNDING:
         return None
     p = fisher_p(past.failed, past.of, now.failed, now.of)
-    # Too few iterations for any test: a case that always passed and now always fails is worth a look.
-    is_flip = past.of < _LOOK and past.failed == 0 and now.failed == now.of
+    # A case that always passed and now never does is worth a look, however few iterations a test would have.
+    is_flip = past.failed == 0 and now.failed == now.of
     return p if p <= settings.case_fisher or is_flip else None
 
 

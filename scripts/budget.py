@@ -1,0 +1,86 @@
+"""Compares the project's sizes with ``requirements/ceilings.toml``; ``--lower`` lowers ceilings to what is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CEILINGS = ROOT / "requirements" / "ceilings.toml"
+SRC = ROOT / "src" / "agenteval"
+# Further below its ceiling, a size could grow again unseen.
+_LEAST = 0.97
+_ONE_CASE = """
+import pathlib, sys, tempfile
+from agenteval.cli.main import main
+suite = pathlib.Path(tempfile.mkdtemp(), "agent.yaml")
+suite.write_text("agent: {command: [cat]}\\nevaluations: {metrics: [{type: standard, metric: equality}]}\\n"
+    "test_cases: [{name: a, input: hi, ground_truth: hi}]\\n")
+main(["run", str(suite), "--out", str(suite.parent / "out"), "--quiet"])
+print(sum(name.partition(".")[0] == "agenteval" for name in sys.modules))
+"""
+
+
+def sizes() -> dict[str, int]:
+    """Return the lines, modules and records of each package, and the sizes of the project, by name."""
+    found: dict[str, int] = {}
+    for package in sorted({path.relative_to(SRC).parts[0].removesuffix(".py") for path in SRC.rglob("*.py")}):
+        texts = [file.read_text("utf-8") for file in [*SRC.glob(f"{package}.py"), *(SRC / package).rglob("*.py")]]
+        found |= {f"{package}.lines": sum(text.count("\n") for text in texts), f"{package}.modules": len(texts)}
+        found[f"{package}.records"] = sum(map(_records, texts))
+    pages = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts)]
+    tests = [file for file in (ROOT / "tests").rglob("*.py") if not {"scenarios", "node_modules"} & set(file.parts)]
+    inputs = (ROOT / "action.yml").read_text("utf-8").partition("\ninputs:\n")[2].partition("\noutputs:\n")[0]
+    one_case = subprocess.run([sys.executable, "-c", _ONE_CASE], capture_output=True, text=True, check=True).stdout
+    return found | {
+        "project.modules_of_one_case": int(one_case.split()[-1]),
+        "project.words_of_documentation": sum(len(page.read_text("utf-8").split()) for page in pages),
+        "project.action_inputs": len(re.findall(r"(?m)^  [\w-]+:", inputs)),
+        "project.lines_of_tests": sum(file.read_text("utf-8").count("\n") for file in tests),
+    }
+
+
+def _records(text: str) -> int:
+    """Count the data classes and named tuples of a module."""
+    classes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef))
+    kinds = (" ".join(ast.unparse(node) for node in [*found.decorator_list, *found.bases]) for found in classes)
+    return sum("dataclass" in kind or "NamedTuple" in kind for kind in kinds)
+
+
+def lowered(text: str, found: dict[str, int]) -> str:
+    """Return the ceilings file with each ceiling that is above its size lowered to it."""
+    table, lines = "", []
+    for line in text.splitlines():
+        if header := re.fullmatch(r"\[(\w+)\]", line):
+            table = header[1]
+        name, _, ceiling = line.partition(" = ")
+        size = found.get(f"{table}.{name}")
+        lines.append(line if size is None or size >= int(ceiling) else f"{name} = {size}")
+    return "\n".join([*lines, ""])
+
+
+def misses(text: str, found: dict[str, int]) -> list[str]:
+    """Return what is above its ceiling or more than 3 % below it, in sentences."""
+    ceilings = {
+        f"{table}.{name}": ceiling
+        for table, values in tomllib.loads(text).items()
+        for name, ceiling in values.items()
+        if name != "why"
+    }
+    return [
+        f"{name} is {size}, its ceiling {ceiling}: {'take something away' if size > ceiling else 'lower the ceiling'}"
+        for name in sorted(ceilings.keys() | found.keys())
+        for size, ceiling in [(found.get(name, 0), ceilings.get(name, 0))]
+        if size > ceiling or size < int(ceiling * _LEAST)
+    ]
+
+
+if __name__ == "__main__":
+    measured = sizes()
+    if sys.argv[1:] == ["--lower"]:
+        CEILINGS.write_text(lowered(CEILINGS.read_text("utf-8"), measured), "utf-8")
+    sys.exit("\n".join(misses(CEILINGS.read_text("utf-8"), measured)) or 0)
