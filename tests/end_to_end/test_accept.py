@@ -11,7 +11,6 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.judged_repository import Repository, made_repository
 from tests.git_server import commit, git
-from tests.mistakes import shown
 from tests.support import Ended
 
 FILE = ".agenteval/accepted.yaml"
@@ -131,61 +130,3 @@ def test_without_names_everything_is_accepted_and_the_file_is_kept(repository: R
     # Each entry can be read alone.
     assert "&id" not in (repository.folder / FILE).read_text(encoding="utf-8")
     assert repository.compared().status == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["*", "--reason", "x"], "'*': wildcards are not allowed; name each case"),
-        (["c7", "--reason", "x"], "'c7' is nothing that can be accepted"),
-        (["c0", "--reason", " "], "--reason: is empty"),
-        (["c0", "--reason", "x", "--until", "2001-01-01"], "--until: 2001-01-01 is over"),
-        (["c0", "--reason", "x", "--until", "2999-01-01"], "--until: 2999-01-01 is more than a year ahead"),
-        (["c0", "--reason", "x", "--until", "2999-01-01", "--update"], "2999-01-01 is more than a year ahead"),
-        (["c0", "--reason", "x", "--until", "soon"], "'soon' is not a day like 2030-01-31"),
-        (["c0", "--reason", "x", "--from", "nowhere"], "no such results file"),
-        (["c0", "--reason", "x", "--from", "../base"], "nothing to accept: it was not compared with a baseline"),
-        (["c0"], "--reason"),
-    ],
-)
-def test_mistakes(repository: Repository, arguments: list[str], said: str) -> None:
-    broken(repository)
-    repository.compared()
-    ended = repository.command("accept", *arguments)
-    assert ended.status == 2
-    assert any(mistake.says(said) for mistake in shown(ended.err)), ended.text
-    assert not (repository.folder / FILE).exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("accepted: 3", "accepted"),
-        ("accepted: [{case: 'a*', change: removed, fingerprint: ab, reason: x, until: 2999-01-01}]", "case"),
-        ("accepted: [{case: a, change: removed, reason: x, until: 2999-01-01}]", "needs its `fingerprint`"),
-        ("accepted: [{change: removed, reason: x, until: 2999-01-01}]", "exactly one of `case` and `metric`"),
-        ("accepted: [{metric: m, change: removed, reason: x, until: 2999-01-01}]", "`change: regressed`"),
-        ("accepted: ]", "not valid YAML"),
-    ],
-)
-def test_a_wrong_file_is_an_error_with_its_line(repository: Repository, text: str, said: str) -> None:
-    (repository.folder / FILE).parent.mkdir()
-    (repository.folder / FILE).write_text(text, encoding="utf-8")
-    ended = repository.compared()
-    assert ended.status == 2, ended.text
-    assert f"{FILE}:1" in ended.text
-    assert said in ended.text
-
-
-def test_an_entry_that_has_ended_does_not_count(repository: Repository) -> None:
-    broken(repository)
-    repository.compared()
-    accept(repository, "c0")
-    path = repository.folder / FILE
-    until = str(entries(repository)[0]["until"])
-    path.write_text(path.read_text(encoding="utf-8").replace(until, "2001-01-01"), encoding="utf-8")
-    ended = repository.compared()
-    assert ended.status == 1
-    assert f"{FILE}:4: the entry for agent.yaml::c0 ended on 2001-01-01 and does not count" in ended.text.replace(
-        "\u200b", ""
-    )

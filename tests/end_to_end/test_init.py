@@ -42,7 +42,6 @@ SUITES = {
 AGENTS = {"command": ["agent.py"], "http": [], "python": ["agent.py"]}
 WORKFLOW = ".github/workflows/agenteval.yml"
 PLACEHOLDER = "https://agent.example/reply"
-STARTERS = ROOT / "src" / "agenteval" / "cli" / "starters"
 
 each_format = pytest.mark.parametrize("suite_format", SUITES)
 each_agent = pytest.mark.parametrize("kind", AGENTS)
@@ -114,38 +113,6 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
 
 
 @each_format
-@each_agent
-def test_it_is_valid(suite_format: str, kind: str, tmp_path: Path, command: Command) -> None:
-    initialised(command, suite_format, kind)
-    ended = command("validate")
-    assert (ended.status, ended.err) == (0, "")
-    assert f"agenteval.yaml: ok, 1 agent\n{SUITES[suite_format][0]}: ok, {suite_format}, " in ended.out
-    assert "warning" not in ended.out
-
-
-@each_format
-@pytest.mark.parametrize("kind", ["command", "python"])
-def test_it_runs_at_once(suite_format: str, kind: str, tmp_path: Path, command: Command) -> None:
-    initialised(command, suite_format, kind)
-    ended = command("run", "--quiet")
-    assert (ended.status, ended.err) == (0, "")
-    assert "warning" not in ended.out
-    results = results_in(tmp_path)
-    assert results.summary.cases == results.summary.passed >= 3
-    assert {len(case.iterations) for _, case in results.cases()} == {3}
-
-
-@each_format
-def test_an_agent_that_is_worse_fails(suite_format: str, tmp_path: Path, command: Command) -> None:
-    initialised(command, suite_format, "python")
-    agent = tmp_path / "agent.py"
-    agent.write_text(agent.read_text(encoding="utf-8").replace("two working days", "a month or so"), encoding="utf-8")
-    assert command("run", "--quiet").status == 1
-    results = results_in(tmp_path)
-    assert 0 < results.summary.failed < results.summary.cases
-
-
-@each_format
 def test_an_http_agent_is_reached_once_its_address_is_there(
     suite_format: str, tmp_path: Path, command: Command
 ) -> None:
@@ -162,15 +129,6 @@ def test_an_http_agent_is_reached_once_its_address_is_there(
         configuration.write_text(text.replace(PLACEHOLDER, service.url), encoding="utf-8")
         assert command("run", "--quiet").status == 1
     assert set(statuses(results_in(tmp_path)).values()) == {"failed"}
-
-
-@each_agent
-def test_recorded_traces_are_scored_without_the_agent(kind: str, tmp_path: Path, command: Command) -> None:
-    initialised(command, "fluxloop", kind)
-    (tmp_path / "agent.py").unlink(missing_ok=True)
-    ended = command("run", "--traces", "traces", "--quiet")
-    assert (ended.status, ended.err) == (0, "")
-    assert verdict_of(ended.out) == "passed: 3 of 3 cases passed"
 
 
 def test_the_installed_command_starts_a_new_directory(tmp_path: Path) -> None:
@@ -218,52 +176,6 @@ def test_the_workflow_is_that_of_the_readme(tmp_path: Path, command: Command) ->
     assert written == shown
 
 
-def test_nothing_is_overwritten_and_all_that_exists_is_named(tmp_path: Path, command: Command) -> None:
-    (tmp_path / "agent.yaml").write_text("mine", encoding="utf-8")
-    (tmp_path / "agent.py").symlink_to("nowhere.py")
-    ended = command("init")
-    assert (ended.status, ended.out) == (2, "")
-    said = "agent.yaml, agent.py exist already; nothing was written"
-    assert shown(ended.err)[0].says(said)
-    assert files_in(tmp_path) == {"agent.yaml": b"mine"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["agent.py", "agent.yaml"]
-
-
-@each_format
-def test_a_second_start_is_refused(suite_format: str, tmp_path: Path, command: Command) -> None:
-    initialised(command, suite_format, "python")
-    before = files_in(tmp_path)
-    ended = command("init", "--format", suite_format, "--agent", "command")
-    assert (ended.status, ended.out) == (2, "")
-    assert len(shown(ended.err)) == 1
-    assert all(name in ended.err for name in before if name != ".gitignore")
-    assert files_in(tmp_path) == before
-
-
-def test_other_files_are_left_alone(tmp_path: Path, command: Command) -> None:
-    (tmp_path / ".github" / "workflows").mkdir(parents=True)
-    (tmp_path / ".github" / "workflows" / "tests.yml").write_text("mine", encoding="utf-8")
-    (tmp_path / "main.py").write_text("mine", encoding="utf-8")
-    initialised(command, "holodeck", "http")
-    files = files_in(tmp_path)
-    assert (files["main.py"], files[".github/workflows/tests.yml"]) == (b"mine", b"mine")
-    assert len(files) == 6
-
-
-@pytest.mark.parametrize(
-    ("blocked", "arguments"),
-    [("taken", ["taken"]), ("taken", ["taken/deeper"]), ("configs", ["--format", "fluxloop"]), (".github", [])],
-)
-def test_a_file_where_a_directory_must_be(
-    blocked: str, arguments: list[str], tmp_path: Path, command: Command
-) -> None:
-    (tmp_path / blocked).write_text("mine", encoding="utf-8")
-    ended = command("init", *arguments)
-    assert (ended.status, ended.out) == (2, "")
-    assert shown(ended.err)[0].says(f"not a directory: {blocked}; nothing was written")
-    assert files_in(tmp_path) == {blocked: b"mine"}
-
-
 # Nobody may make a directory here, whatever the permissions of who runs the tests.
 @pytest.mark.parametrize("directory", ["/proc/agenteval", "x" * 300])
 def test_a_directory_that_cannot_be_written(directory: str, tmp_path: Path, command: Command) -> None:
@@ -288,21 +200,6 @@ def test_a_disk_that_fills_up_keeps_nothing(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert shown(done.stderr)[0].says("cannot write agenteval.yaml: File too large; nothing was written")
-    assert files_in(tmp_path) == {}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--format", "promptfoo"], "--format: 'promptfoo' is not allowed"),
-        (["--agent", "replay"], "--agent: 'replay' is not allowed"),
-        (["one", "two"], "unexpected argument 'two'"),
-    ],
-)
-def test_choices_that_do_not_exist(arguments: list[str], said: str, tmp_path: Path, command: Command) -> None:
-    ended = command("init", *arguments)
-    assert (ended.status, ended.out) == (2, "")
-    assert said in ended.err
     assert files_in(tmp_path) == {}
 
 

@@ -13,7 +13,6 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.test_action import Runner
 from tests.git_server import commit, git
-from tests.mistakes import shown
 from tests.support import PYTHON, ROOT, agenteval, environment, open_folder, results_in
 
 from agenteval.results.model import Results
@@ -88,22 +87,6 @@ def test_each_suite_is_answered_by_the_agent_of_its_directory(
     assert signatures(results_in(tmp_path)) == EXPECTED
 
 
-@pytest.mark.parametrize(
-    ("pattern", "said"),
-    [
-        ("nothing/*", "nothing/*: no suite matches this pattern"),
-        ("agents/*/traces", "agents/*/traces: no suite matches this pattern"),
-        ("agents/a**", "agents/a**: ** must be a whole part of the path, as in agents/**/agent.yaml"),
-    ],
-)
-def test_a_pattern_without_a_suite(pattern: str, said: str, tmp_path: Path, command: Command) -> None:
-    monorepo(tmp_path)
-
-    ended = command("run", pattern)
-
-    assert (ended.status, shown(ended.err)[0].says(said)) == (2, True)
-
-
 def test_the_list_has_every_suite(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     signed_monorepo(tmp_path)
     (tmp_path / "node_modules" / "x").mkdir(parents=True)
@@ -153,29 +136,6 @@ def test_a_link_out_of_the_repository_is_not_followed(
     action = agenteval("action", cwd=home, env=environment(**variables))
     assert action.status == 2, action.text
     assert "it is outside of the directories that may be read" in action.text
-
-
-def test_a_suite_with_mistakes_is_listed(tmp_path: Path, command: Command) -> None:
-    (tmp_path / "agent.yaml").write_text("test_cases: [{inptu: x}]\n", encoding="utf-8")
-
-    text, as_json = command("list"), command("list", "--json")
-
-    assert (text.status, text.out) == (0, "agent.yaml: holodeck, has mistakes\n")
-    assert text.err.startswith("agenteval: warning: agent.yaml:1: test_cases[0]")
-    [found] = json.loads(as_json.out)
-    assert (found["path"], found["name"], found["format"], found["cases"]) == (
-        "agent.yaml",
-        "agent.yaml",
-        "holodeck",
-        None,
-    )
-
-
-def test_a_repository_without_a_suite(tmp_path: Path, command: Command) -> None:
-    ended = command("list", "--json")
-
-    assert (ended.status, ended.out) == (2, "")
-    assert shown(ended.err)[0].says("there is no suite in this directory or below (looked for agent.yaml,")
 
 
 def test_names_that_differ_only_in_their_signs_have_different_ids(tmp_path: Path, command: Command) -> None:

@@ -66,62 +66,6 @@ def test_a_dry_run_prints_every_call_with_its_body(report: Path, command: Comman
     assert (completed["status"], completed["conclusion"]) == ("completed", "failure")
 
 
-@pytest.mark.parametrize(
-    ("options", "creates"),
-    [
-        (["--comment", "always"], True),
-        (["--comment", "failures"], True),
-        (["--comment", "changes"], True),
-        (["--comment", "never"], None),
-    ],
-)
-def test_when_a_comment_is_made(report: Path, command: Command, options: list[str], creates: bool | None) -> None:
-    of_a_pull_request(report)
-
-    out = command("publish", report, "--dry-run", *options).out
-
-    assert ("POST /repos/acme/widgets/issues/7/comments" in out) == bool(creates)
-    assert ("PATCH /repos/acme/widgets/issues/comments" in out) == (creates is not None)
-
-
-def test_options_say_where_to(report: Path, command: Command) -> None:
-    place = ("--repository", "o/r", "--commit", "b" * 40, "--pull-request", "12", "--check-name", "x")
-
-    out = command("publish", report / "results.json", "--dry-run", *place).out
-
-    assert "GET /repos/o/r/issues/12/comments" in out
-    assert f'"head_sha": "{"b" * 40}"' in out
-
-
-def test_results_of_no_pull_request_have_nothing_to_write(report: Path, command: Command) -> None:
-    ended = command("publish", report, "--dry-run", "--repository", "o/r", "--commit", COMMIT)
-
-    assert (ended.status, ended.out.strip()) == (0, "no call would be made")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--commit", COMMIT], "name it: --repository OWNER/NAME"),
-        (["--commit", COMMIT, "--repository", "widgets"], "'widgets' is not a repository"),
-        (["--repository", "o/r", "--commit", "main"], "name it: --commit SHA"),
-        (["--repository", "o/r", "--commit", COMMIT, "--pull-request", "7"], "a token is needed"),
-    ],
-)
-def test_mistakes(report: Path, command: Command, options: list[str], message: str) -> None:
-    ended = command("publish", report, *options)
-
-    assert ended.status == 2
-    assert message in ended.err
-
-
-def test_a_missing_file(command: Command) -> None:
-    ended = command("publish", "nowhere", "--dry-run")
-
-    assert ended.status == 2
-    assert "no such results file" in ended.err
-
-
 @pytest.mark.long
 def test_a_github_that_cannot_be_reached(report: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     of_a_pull_request(report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
-from tests.mistakes import shown
 from tests.support import QUICKSTART, ROOT, agenteval, case, python_agent, said, statuses, verdict_of, write_suite
 
 from agenteval.results.model import Results
@@ -178,36 +177,6 @@ def test_cases_that_a_filter_leaves_out_are_not_removed(command: Command, tmp_pa
     assert [found.name for found in merged.comparison.cases] == ["a-1", "a-2", "a-3"]
 
 
-@pytest.mark.parametrize(
-    ("cases", "arguments", "status"),
-    [
-        (("pass", "fail"), (), 1),
-        (("pass", "fail"), ("--fail-on", "none"), 0),
-        (("pass", "fail"), ("--fail-on", "errors"), 0),
-        (("pass", "crash"), ("--fail-on", "none"), 3),
-        (("crash-1", "crash-2"), (), 3),
-        (("pass", "skip"), (), 0),
-    ],
-)
-def test_the_gate_is_that_of_the_merged_run(
-    command: Command, tmp_path: Path, cases: tuple[str, ...], arguments: tuple[str, ...], status: int
-) -> None:
-    suite_of(tmp_path, *cases)
-    whole = command("run", "--out", "whole", "--quiet", *arguments)
-    done = command("merge", *shards(command, 2, *arguments), "-o", "merged", *arguments)
-    assert (whole.status, done.status) == (status, status), done.text
-    assert verdict_of(done.out) == verdict_of(whole.out)
-
-
-def test_more_shards_than_cases(command: Command, tmp_path: Path) -> None:
-    suite_of(tmp_path, "one", "two")
-    command("run", "--out", "whole", "--quiet")
-    places = shards(command, 5)
-    assert [len(names(place)) for place in places] == [1, 1, 0, 0, 0]
-    assert command("merge", *places, "-o", "merged").status == 0
-    assert said(read_results(Path("merged"))) == said(read_results(Path("whole")))
-
-
 def test_criteria_are_checked_on_the_whole(command: Command, tmp_path: Path) -> None:
     # In neither shard the share of errors is that of the run.
     wanted = {"error_rate_percent": 30, "quality": {"equality": 0.9}, "all_successful": True}
@@ -261,107 +230,3 @@ def test_a_suite_of_fluxloop_and_its_own_report(command: Command) -> None:
     criteria = [(found.name, found.met) for found in read_results(Path("merged")).suites[0].criteria]
     assert criteria == [(found.name, found.met) for found in read_results(Path("whole")).suites[0].criteria]
     assert len(names("merged")) == len(names("whole")) > 1
-
-
-def test_further_runs_add_their_iterations(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    suite_of(tmp_path, "a", "b")
-    command("run", "--out", "one", "--iterations", "2", "--quiet")
-    monkeypatch.setenv("ANSWER", "wrong")
-    command("run", "--out", "two", "--quiet")
-    done = command("merge", "one", "two", "-o", "both.json")
-    assert done.status == 0, done.text
-    both = read_results(Path("both.json"))
-    for _, found in both.cases():
-        assert (found.status, found.score) == ("passed", 2 / 3)
-        answers = [(item.index, item.turns[0].response) for item in found.iterations]
-        assert answers == [(0, "hello"), (1, "hello"), (2, "wrong")]
-    assert all(found.scores == {"equality": [1.0, 1.0, 0.0]} for found in both.pool[0].cases.values())
-    assert Path("junit.xml").exists()
-    command("run", "--out", "three", "--quiet")
-    twice = command("merge", "both.json", "three", "two", "-o", "merged")
-    assert (twice.status, shown(twice.err)[0].says("two/results.json: the same run is in both.json")) == (2, True)
-    # As many wrong answers as right ones.
-    assert command("merge", "both.json", "three", "-o", "merged").status == 1
-
-
-@pytest.mark.parametrize(
-    ("shard", "message"),
-    [
-        ("0/3", "--shard: '0/3' asks for shard 0; there are shards 1 to 3"),
-        ("4/3", "--shard: '4/3' asks for shard 4; there are shards 1 to 3"),
-        ("1/1001", "--shard: '1/1001' asks for 1001 shards; allowed are 1 to 1000"),
-        ("half", "--shard: 'half' is not of the form I/N, as in 2/5"),
-    ],
-)
-def test_parts_that_there_are_not(command: Command, tmp_path: Path, shard: str, message: str) -> None:
-    suite_of(tmp_path, "a")
-    done = command("run", "--shard", shard)
-    assert (done.status, [mistake.says(message) for mistake in shown(done.err)]) == (2, [True])
-    assert not Path("agenteval-report").exists()
-
-
-def test_a_shard_is_no_baseline(command: Command, tmp_path: Path) -> None:
-    suite_of(tmp_path, "a", "b")
-    first, second = shards(command, 2)
-    message = "--baseline: this run cannot be a baseline: it is shard 1 of 2 of a run; merge the shards first"
-    for arguments in (("run",), ("merge", first, second, "-o", "merged")):
-        done = command(*arguments, "--baseline", first)
-        assert (done.status, shown(done.err)[0].says(f"{first}/results.json: {message}")) == (2, True)
-    assert not Path("merged").exists()
-
-
-FILES: Mapping[str, str] = {
-    "foreign.json": '{"results": []}',
-    "broken.json": '{"schema_version": 1,',
-    "newer.json": '{"schema_version": 99}',
-}
-
-
-@pytest.mark.parametrize(
-    ("given", "messages"),
-    [
-        (("shard-1",), ["shard 2 of 2 is missing"]),
-        (("shard-1", "shard-1/results.json"), ["shard-1/results.json: the same run is in shard-1/results.json"]),
-        (("shard-1", "nowhere"), ["nowhere: no such results file"]),
-        (
-            ("shard-1", "foreign.json", "broken.json", "newer.json"),
-            [
-                "foreign.json: not the results of a run; understood are: results.json of agenteval",
-                "broken.json:1: not valid JSON",
-                "newer.json: written by a newer agenteval",
-                "3 mistakes; nothing was merged",
-            ],
-        ),
-        (
-            ("shard-1", "other"),
-            ["other/results.json: of suites with other cases or metrics than shard-1/results.json"],
-        ),
-        (("shard-1", "whole"), ["whole/results.json: a whole run, but shard-1/results.json is a shard"]),
-        (("shard-1", "fewer"), ["fewer/results.json: part of a run of other cases than shard-1/results.json"]),
-        (
-            ("shard-1", "merged"),
-            [
-                "merged/results.json: a report would take the place of this results file",
-            ],
-        ),
-    ],
-)
-def test_what_does_not_belong_together(
-    command: Command, tmp_path: Path, given: tuple[str, ...], messages: list[str]
-) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    suite_of(tmp_path, "a", "b")
-    shards(command, 2)
-    command("run", "--out", "whole", "--quiet")
-    command("run", "--out", "merged", "--quiet")
-    command("run", "--out", "fewer", "--quiet", "--shard", "2/2", "-k", "::a")
-    suite_of(tmp_path, "a", "b", "c")
-    command("run", "--out", "other", "--quiet", "--shard", "2/2")
-    before = Path("merged/results.json").read_bytes()
-    done = command("merge", *given, "-o", "merged")
-    assert (done.status, done.out) == (2, "")
-    found = shown(done.err)
-    said = [text for text in messages if text in done.err or any(mistake.says(text) for mistake in found)]
-    assert said == messages
-    assert Path("merged/results.json").read_bytes() == before

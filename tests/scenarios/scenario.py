@@ -36,6 +36,10 @@ _OUTLETS = {
 }
 #: And what the agent and the judge were asked.
 _REQUESTS = {"requests": "agent", "prompts": "judge"}
+#: Where a report tells the number of all cases.
+_TOTALS = {"comment": r"^<sub>([\d,]+) cases?\b", "summary": r"^\| Cases .*\n.*\n\| ([\d,]+) "}
+#: What sentences say about the cases that count, as "1 of 9 cases could not be run".
+_COUNTED = re.compile(r"([\d,]+ of [\d,]+) cases? (pass|could not be run|failed)")
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ class Seen:
 
 def check(expected: Mapping[str, Any], seen: Seen) -> None:
     """Raise an AssertionError with all differences and the whole output, if a step left anything but the expected."""
-    differences = [*_differences(expected, seen), *_disagreements(seen)]
+    differences = [*_differences(expected, seen), *_disagreements(seen), *_commands(seen)]
     if differences:
         raise AssertionError("\n".join([*differences, "--- terminal", seen.ended.out, "--- errors", seen.ended.err]))
 
@@ -165,13 +169,24 @@ def _disagreements(seen: Seen) -> Iterator[str]:
         counted = sum(int(suite.get(attribute, 0)) for suite in suites)
         if counted != summary[name]:
             yield f"junit counts {counted} {name}, the results {summary[name]}"
-    for outlet, pattern in {
-        "comment": r"^<sub>([\d,]+) cases?\b",
-        "summary": r"^\| Cases .*\n.*\n\| ([\d,]+) ",
-    }.items():
+    for outlet, pattern in _TOTALS.items():
         for counted in re.findall(pattern, seen.text(outlet), re.MULTILINE):
             if counted != f"{summary['cases']:,}":
                 yield f"{outlet} counts {counted} cases, the results {summary['cases']}"
+    told: dict[str, set[str]] = {}
+    outlets = ["comment", "summary", *["terminal"] * (f"{seen.reports.name}/report.html" in seen.ended.out)]
+    for outlet in outlets:
+        for counted, kind in _COUNTED.findall(seen.text(outlet)):
+            told.setdefault(kind, set()).add(counted)
+    yield from (f"reports differ: {sorted(counts)} {kind}" for kind, counts in told.items() if len(counts) > 1)
+
+
+def _commands(seen: Seen) -> Iterator[str]:
+    """Yield the lines that a runner of GitHub would obey, or a terminal would not print; a job's own are fine."""
+    for line in f"{seen.ended.out}\n{seen.ended.err}".splitlines():
+        is_command = re.match(r"\s*::\S", line) or "##[" in line
+        if "\x1b" in line or (is_command and not (seen.folder / "runner").exists()):
+            yield f"commands: {line!r}"
 
 
 def _texts(texts: str | Sequence[str] | None) -> list[str]:

@@ -36,6 +36,8 @@ from agenteval.cli import main as cli
 
 _SCRIPTED = 'agents: {default: {http: "${AGENT_URL}", retries: 0}}\n'
 _VARIABLES = {
+    # Else each word of each command's help is looked for in a file of translations.
+    "LANGUAGE": "C",
     "OPENAI_API_KEY": model_server.KEY,
     "GIT_AUTHOR_NAME": "A",
     "GIT_AUTHOR_EMAIL": "a@example.com",

@@ -10,7 +10,7 @@ from jinja2 import Environment, nodes
 from markdown_it import MarkdownIt
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
-from tests.unit.report.scenarios import SCENARIOS
+from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
 from tests.unit.report.states import EVERY, STATES
 
 from agenteval.core.errors import InfrastructureError
@@ -50,7 +50,7 @@ def test_golden_summary(name: str) -> None:
     samples.check_golden(f"summary-{name}.md", _summary(samples.SAMPLES[name]()))
 
 
-@pytest.mark.parametrize("name", list(EVERY))
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in SHOWN_BY_SCENARIOS])
 def test_golden_scenario(name: str) -> None:
     scenario = EVERY[name]()
     look = Presentation(site=scenario.site)
