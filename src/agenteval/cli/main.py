@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import functools
 import gc
 import os
 import re
@@ -190,6 +191,7 @@ def _similar_option(parser: argparse.ArgumentParser, text: str) -> str:
     return did_you_mean(text.partition("=")[0], re.findall(r"--[a-z-]+", parser.format_help()))
 
 
+@functools.cache
 def command_line() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = Parser(
