@@ -25,12 +25,11 @@ def test_a_refused_connection_is_told_without_secrets(tmp_path: Path) -> None:
             await connection.close()
         return str(caught.value)
 
-    with serving(lambda _: Answer("")) as service:
-        # It answers no GET.
+    with serving(lambda _: Answer("", status=501)) as service:
         address = service.url.replace("//", "//me:s3cret@") + "?key=s3cret"
         said = asyncio.run(opened(address))
     assert re.fullmatch(
-        rf"the MCP server 'notes' cannot be used: {re.escape(service.url)} answered 501 Unsupported method \('GET'\)",
+        rf"the MCP server 'notes' cannot be used: {re.escape(service.url)} answered 501 Not Implemented",
         said,
     )
 

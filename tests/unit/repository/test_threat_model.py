@@ -10,6 +10,7 @@ import pytest
 from tests.support import ROOT
 
 _TEST = re.compile(r"`(?P<file>tests/[\w/]+\.py)::(?P<name>test_\w+)`")
+_SCENARIO = re.compile(r"`(tests/scenarios/[\w/-]+\.yaml)`")
 # Each of these controls an input of agenteval.
 _WHO = {
     "author of a suite",
@@ -50,6 +51,8 @@ def test_every_row_is_whole_and_its_tests_exist(row: list[str]) -> None:
     assert len(row) == 5
     assert all(row)
     named = [(match["file"], match["name"]) for match in _TEST.finditer(row[4])]
-    assert _TEST.sub("", row[4]).strip() == ""
-    assert named
+    scenarios = _SCENARIO.findall(row[4])
+    assert _SCENARIO.sub("", _TEST.sub("", row[4])).strip() == ""
+    assert named or scenarios
+    assert [file for file in scenarios if not (ROOT / file).exists()] == []
     assert [f"{file}::{name}" for file, name in named if name not in functions_of(file)] == []
