@@ -17,13 +17,12 @@ import tempfile
 from pathlib import Path
 
 from agenteval.compare.run_scores import pool_entry
-from agenteval.core.files.writing import write_file
-from agenteval.results.archive import InMemory
+from agenteval.core.writing import write_file
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.model import Results, Run, Tool
 from agenteval.results.rollup import case_status, iteration_status, mean_score, summarise
-from agenteval.results.store import results_json
+from agenteval.results.store import InMemory, results_json
 from agenteval.suite.model import Fingerprints
 
 _ITERATIONS = 3

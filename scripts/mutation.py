@@ -80,7 +80,7 @@ class Part:
 
 
 PARTS = {
-    "escape": Part(("agenteval.core.text.escape",), ("tests/unit/core/text/test_escape.py",)),
+    "escape": Part(("agenteval.core.escape",), ("tests/unit/core/text/test_escape.py",)),
     "rollup": Part(("agenteval.results.rollup",), ("tests/unit/results/test_rollup.py",)),
     "gate": Part(
         ("agenteval.compare.gate",),

@@ -16,11 +16,11 @@ from typing import Any
 
 import yaml
 
-from agenteval.ci.github.action.inputs import variables_of
-from agenteval.cli.config_keys import ConfigMapping, config_mappings
+from agenteval.cli.explanations import ConfigMapping, config_mappings
 from agenteval.cli.main import command_line
+from agenteval.github.inputs import variables_of
 from agenteval.metrics.registry import METRICS
-from agenteval.results.glossary import WORDS, WordKind
+from agenteval.results.verdict import WORDS, WordKind
 
 ROOT = Path(__file__).parents[1]
 _ACTION = ROOT / "action.yml"

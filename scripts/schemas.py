@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from agenteval.cli.schema import schema, schema_names
+from agenteval.cli.explanations import schema, schema_names
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 

@@ -31,7 +31,7 @@ _NOT_IMPORTED = (
     "agenteval.__main__",
     "agenteval.agents.worker.",
     # Its library reads the environment.
-    "agenteval.metrics.judges.deepeval",
+    "agenteval.metrics.deepeval",
 )
 # Libraries that take long to import, and that agenteval imports where it uses them.
 _LIBRARIES = ("pydantic_ai.models.anthropic", "pydantic_ai.models.openai", "rouge_score.rouge_scorer", "sacrebleu")

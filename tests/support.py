@@ -30,8 +30,7 @@ from tests.command import can_copy, copying_program, run_copy
 from agenteval.agents.base import Agent, Reply, Request
 from agenteval.agents.registry import build_agent
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import GraderPool, Resources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results

@@ -12,10 +12,10 @@ from scripts.pictures.ink import LINE_HEIGHT, MONO_WIDTH, Canvas, Span, cells, l
 
 from agenteval.report.view import view
 from agenteval.report.view.run_page import RunPage, make_run_page
-from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseResult, SuiteResult, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
 from agenteval.results.model import Results
+from agenteval.results.store import InMemory
 
 _WIDTH, _LIST, _SIDE = 920.0, 270.0, 18.0
 _SIZE, _SMALL, _CODE = 13.0, 12.0, 11.0

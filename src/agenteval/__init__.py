@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from agenteval.core.errors import AgentError, ConfigError, InfrastructureError, Problem
     from agenteval.core.llm.budget import Limits
     from agenteval.metrics.base import CaseMetric, Metric, MetricError, Observation, Outcome
-    from agenteval.metrics.resources.resources import Resources
+    from agenteval.metrics.resources import Resources
     from agenteval.report.report import Report, ReportFile
     from agenteval.results.case import ToolCall, Usage
     from agenteval.results.comparison import Comparison
     from agenteval.results.model import Results
     from agenteval.results.verdict import Gate
-    from agenteval.run.evaluate import evaluate, evaluate_async
-    from agenteval.run.library import compare, load_suites, read_results
+    from agenteval.run.evaluate import compare, evaluate, evaluate_async, load_suites, read_results
     from agenteval.run.outcome import RunOutcome
     from agenteval.suite.formats.base import Format, Source
     from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite, Turn
@@ -82,14 +81,13 @@ _NAMES_OF_MODULES = {
     "core.errors": ("AgentError", "ConfigError", "InfrastructureError", "Problem"),
     "core.llm.budget": ("Limits",),
     "metrics.base": ("CaseMetric", "Metric", "MetricError", "Observation", "Outcome"),
-    "metrics.resources.resources": ("Resources",),
+    "metrics.resources": ("Resources",),
     "report.report": ("Report", "ReportFile"),
     "results.case": ("ToolCall", "Usage"),
     "results.comparison": ("Comparison",),
     "results.model": ("Results",),
     "results.verdict": ("Gate",),
-    "run.evaluate": ("evaluate", "evaluate_async"),
-    "run.library": ("compare", "load_suites", "read_results"),
+    "run.evaluate": ("compare", "evaluate", "evaluate_async", "load_suites", "read_results"),
     "run.outcome": ("RunOutcome",),
     "suite.formats.base": ("Format", "Source"),
     "suite.model": ("AgentSpec", "Case", "MetricConfig", "Suite", "Turn"),

@@ -12,7 +12,7 @@ from tests.end_to_end.conftest import Command
 from tests.end_to_end.gated_repository import Repository
 from tests.git_server import commit, git
 
-from agenteval.run.resolve import plan
+from agenteval.run.resolve import spec
 
 CASES = 50
 _GATE: dict[str, Any] = {"fail_on": ["regressions", "errors"], "max_confirmation": {"runs": None}}
@@ -49,7 +49,7 @@ class DecliningRepository(Repository):
         folder.mkdir()
         found = cls(folder, command, patch, seed)
         patch.chdir(folder)
-        patch.setattr(plan, "_run_id", lambda: f"run{found.seed}x{found.runs}")
+        patch.setattr(spec, "_run_id", lambda: f"run{found.seed}x{found.runs}")
         git(folder, "init", "--quiet", "--initial-branch", "main")
         (folder / ".gitignore").write_text("__pycache__\nreports\nmissing.py\n", encoding="utf-8")
         (folder / "agent.yaml").write_text(_suite(), encoding="utf-8")

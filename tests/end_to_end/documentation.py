@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from tests.support import ROOT
 
-from agenteval.run.config.file import ConfigFile
+from agenteval.run.config_file import ConfigFile
 from agenteval.run.integrity.accepted_file import AcceptedFile
 
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])

@@ -17,7 +17,7 @@ from tests.support import ROOT, Ended
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
-from agenteval.run.resolve import plan
+from agenteval.run.resolve import spec
 
 MAIN = "refs/heads/main"
 #: With this ranking 8 of the 19 cases pass without noise, with `GOOD` all of them.
@@ -68,7 +68,7 @@ class Repository:
         patch.chdir(folder)
         found = cls(folder, command, patch)
         # Sessions contain the id of the run, and the noise depends on the session.
-        patch.setattr(plan, "_run_id", lambda: f"run{found.seed}x{found.runs}")
+        patch.setattr(spec, "_run_id", lambda: f"run{found.seed}x{found.runs}")
         found.configure(GATE)
         found.rank(ranking)
         commit(folder)

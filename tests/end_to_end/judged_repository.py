@@ -17,8 +17,7 @@ from tests.end_to_end.conftest import Command
 from tests.git_server import commit, git
 from tests.support import Ended, case, python_agent
 
-from agenteval.results.integrity import Difference
-from agenteval.results.model import Results
+from agenteval.results.model import Difference, Results
 from agenteval.results.store import read_results
 
 NAMES = [f"c{number}" for number in range(6)]

@@ -24,12 +24,12 @@ from tests.end_to_end.documentation import Block, as_workflow, blocks, inputs_of
 from tests.git_server import GIT_NAMES, commit, git
 from tests.support import AGENTEVAL, PATIENCE_S, ROOT, copied_agenteval, environment
 
-from agenteval.ci.github.api.connection import WITHOUT
 from agenteval.cli import main as cli
+from agenteval.cli.explanations import schema
 from agenteval.cli.init import write_starter
-from agenteval.cli.schema import schema
-from agenteval.run.config.read import read_config
+from agenteval.github.connection import WITHOUT
 from agenteval.run.integrity.accepted_file import read_accepted
+from agenteval.run.resolve.configurations import read_config
 from agenteval.suite.formats.registry import load_suites
 
 YAML = [(block, yaml.safe_load(block.text)) for block in blocks("yaml")]

@@ -32,7 +32,7 @@ from tests.support import (
     verdict_of,
 )
 
-from agenteval.cli.schema import schema
+from agenteval.cli.explanations import schema
 
 SUITES = {
     "holodeck": ["agent.yaml"],

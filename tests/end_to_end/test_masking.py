@@ -12,7 +12,7 @@ from urllib.parse import quote
 import yaml
 from tests.support import agenteval, case, environment, write_suite
 
-from agenteval.core.text.escape import visible
+from agenteval.core.escape import visible
 
 KEY = "sk-Qz7vJ2mXw9LtBn4cRy8K"
 

@@ -16,7 +16,7 @@ from tests.support import PYTHON, case
 
 from agenteval.compare.integrity.pairs import digests_of
 from agenteval.compare.pairing import own_cases
-from agenteval.results.integrity import Difference
+from agenteval.results.model import Difference
 
 AGENT = {"python": "agent:reply", "interpreter": PYTHON}
 SOON = (datetime.now(UTC) + timedelta(days=30)).date().isoformat()

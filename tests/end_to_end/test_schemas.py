@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator, ValidationError
 from tests.support import ROOT, agenteval, case, environment, python_agent, write_suite
 
 from agenteval.agents.base import Request, reply_from_json
-from agenteval.agents.replay.trace import Trace
-from agenteval.agents.replay.trace_files import read_traces
-from agenteval.cli.schema import schema_names
+from agenteval.agents.recorded_cases import read_traces
+from agenteval.agents.recording import Trace
+from agenteval.cli.explanations import schema_names
 from agenteval.core.errors import AgentError
 from agenteval.suite.formats.registry import FORMATS
 

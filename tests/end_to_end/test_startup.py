@@ -29,25 +29,25 @@ print("\\n" + json.dumps([status, sorted(sys.modules)]))
 
 # What of ours only some runs need; each takes long to import, most for its models and data classes.
 ONLY_WITH = {
-    "agenteval.run.config.file": "an agenteval.yaml",
-    "agenteval.run.config.gate": "an agenteval.yaml",
+    "agenteval.run.config_file": "an agenteval.yaml",
+    "agenteval.run.config_keys": "an agenteval.yaml",
     "agenteval.suite.evaluation": "criteria or analyses",
     "agenteval.suite.formats.holodeck.tools_schema": "tools in an agent.yaml",
-    "agenteval.suite.model_tools": "tools of a model agent",
+    "agenteval.suite.agent_definitions": "tools of a model agent",
     "agenteval.compare.comparer": "a baseline",
     "agenteval.compare.pool": "a baseline",
     "agenteval.compare.regression.decide": "a baseline",
     "agenteval.core.llm.calls": "judges, or an agent made of a model",
     "agenteval.results.analysis.answers": "criteria or analyses",
-    "agenteval.agents.replay.trace": "recorded traces",
-    "agenteval.agents.replay.otel.shape": "traces of OpenTelemetry",
-    "agenteval.run.journal.resume": "--resume",
-    "agenteval.run.shard": "--shard",
+    "agenteval.agents.recording": "recorded traces",
+    "agenteval.agents.otel_messages": "traces of OpenTelemetry",
+    "agenteval.run.resume": "--resume",
+    "agenteval.run.settings": "--shard",
     "agenteval.suite.formats.agentci.schema": "a suite of AgentCI",
     "agenteval.suite.formats.fluxloop.schema": "a suite of FluxLoop",
 }
 # Besides, what only runs need: `validate` calls no agent and writes no report.
-ONLY_IN_RUNS = {"agenteval.run.pipeline", "agenteval.report.write", "agenteval.run.compare"}
+ONLY_IN_RUNS = {"agenteval.run.pipeline", "agenteval.report.report", "agenteval.run.compare"}
 
 
 def modules(directory: Path, *arguments: str | Path) -> set[str]:
@@ -74,7 +74,7 @@ def test_the_version_imports_nothing_of_ours_but_the_command_line(tmp_path: Path
     parts = ("cli", "core", "core.errors", "core.renamed", "core.signals", "core.version")
     others = {name for name in own if not name.startswith("agenteval.cli.")}
     assert others == {"agenteval", *(f"agenteval.{name}" for name in parts)}
-    assert not own & {"agenteval.cli.init", "agenteval.cli.schema", "agenteval.cli.plugins"}
+    assert not own & {"agenteval.cli.init", "agenteval.cli.explanations", "agenteval.cli.output"}
 
 
 def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.run.control_commit import ControlRule, Remote
+from agenteval.run.git import ControlRule, Remote
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from tests.support import case, python_agent, write_suite
 
 from agenteval.results.model import Results
 from agenteval.run.context import RunContext
-from agenteval.run.control_commit import ControlRule
+from agenteval.run.git import ControlRule, Provenance
 from agenteval.run.pipeline import run
-from agenteval.run.provenance import Provenance
 from agenteval.run.settings import Settings
 
 WORDS = [f"word{number}" for number in range(20)]

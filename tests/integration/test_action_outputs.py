@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.report import samples
 
-from agenteval.ci.github.action.outputs import RunnerFiles
-from agenteval.ci.github.runner import SUMMARY_LIMIT
-from agenteval.report.markdown.render import render_summary
+from agenteval.github.runner import LARGEST_SUMMARY, RunnerFiles
+from agenteval.report.markdown import render_summary
 
 
 @pytest.mark.parametrize("used", [0, 1, 900_000, 990_000, 996_000])
@@ -22,7 +21,7 @@ def test_a_report_shrinks_to_the_room_that_others_left(tmp_path: Path, used: int
     files = RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)})
     files.report(lambda room: render_summary(sample.results, sample.gate, limit=room))
     text = path.read_text(encoding="utf-8")
-    assert used < len(text.encode()) <= SUMMARY_LIMIT
+    assert used < len(text.encode()) <= LARGEST_SUMMARY
     added = text[used:].strip()
     assert added.startswith("### ❌ support: 2,000 of 2,000 cases broke")
     assert "Shortened to fit GitHub's size limit" in added
@@ -38,7 +37,7 @@ def test_what_fits_is_not_shortened(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == render_summary(sample.results, sample.gate) + "\n"
 
 
-@pytest.mark.parametrize("used", [SUMMARY_LIMIT - 400, SUMMARY_LIMIT + 5])
+@pytest.mark.parametrize("used", [LARGEST_SUMMARY - 400, LARGEST_SUMMARY + 5])
 def test_without_room_for_the_verdict_a_note_takes_its_place_or_nothing(tmp_path: Path, used: int) -> None:
     path = tmp_path / "summary"
     path.write_bytes(b"x" * used)
@@ -47,8 +46,8 @@ def test_without_room_for_the_verdict_a_note_takes_its_place_or_nothing(tmp_path
         lambda room: render_summary(sample.results, sample.gate, limit=room)
     )
     added = path.read_text(encoding="utf-8")[used:]
-    assert added == "" if used > SUMMARY_LIMIT else "too large for the job summary" in added
-    assert used >= SUMMARY_LIMIT or path.stat().st_size <= SUMMARY_LIMIT
+    assert added == "" if used > LARGEST_SUMMARY else "too large for the job summary" in added
+    assert used >= LARGEST_SUMMARY or path.stat().st_size <= LARGEST_SUMMARY
 
 
 def test_without_a_summary_nothing_is_rendered() -> None:

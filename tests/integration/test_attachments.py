@@ -20,18 +20,15 @@ from tests.integration.test_scheduler import EQUALITY, Scripted, echo, one_turn,
 from tests.mistakes import shown
 from tests.support import PATIENCE_S, agenteval, case, environment, error_of, python_agent, results_in, statuses
 
-from agenteval.core.authentic import Seal
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.shared_files import Seal
 from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
-from agenteval.metrics.resources.shared import RunResources
+from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.case import Score
-from agenteval.run.attachments import attachments as module
-from agenteval.run.attachments.attachments import Attached, AttachmentError, Attachments
-from agenteval.run.attachments.convert import read_file
-from agenteval.run.attachments.download import Downloader, DownloadError, file_name
+from agenteval.run import attachments as module
+from agenteval.run.attachments import Attached, AttachmentError, Attachments, read_file
+from agenteval.run.downloads import Downloader, DownloadError, file_name
 from agenteval.suite.model import Case, FileKind, FileRef, MetricConfig, Turn
 
 

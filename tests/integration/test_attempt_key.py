@@ -11,8 +11,8 @@ import pytest
 from tests.git_server import commit, git
 
 from agenteval.run.attempts.key import attempt_key
-from agenteval.run.config.ignored import DEFAULT_IGNORED
-from agenteval.run.control_commit import ControlError
+from agenteval.run.config import DEFAULT_IGNORED
+from agenteval.run.git import ControlError
 
 
 @pytest.fixture

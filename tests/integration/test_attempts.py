@@ -18,8 +18,7 @@ from agenteval.compare.integrity.integrity import Integrity
 from agenteval.compare.memory import with_burden
 from agenteval.compare.policy import Quarantine
 from agenteval.compare.regression.model import Burden, Decision, MetricFinding
-from agenteval.results.memory import Memory
-from agenteval.results.model import Results
+from agenteval.results.model import Memory, Results
 from agenteval.results.verdict import Gate, Verdict
 from agenteval.run.attempts.attempt import Attempt, begin_attempt
 from agenteval.run.attempts.source import EarlierAttempt, Recollection

@@ -16,12 +16,11 @@ from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.run.attempts.source import EarlierAttempt, Recollection
 from agenteval.run.context import RunContext
+from agenteval.run.git import Provenance
 from agenteval.run.merge import merge_files
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
-from agenteval.run.provenance import Provenance
-from agenteval.run.settings import Settings
-from agenteval.run.shard import Shard
+from agenteval.run.settings import Settings, Shard
 
 CASES = 20
 AGENT = """

@@ -15,18 +15,15 @@ import pytest
 from tests.integration.model_server import INPUT_TOKENS, KEY, OUTPUT_TOKENS, Answer, ModelServer, error, says, serving
 from tests.support import PATIENCE_S
 
-from agenteval.core.authentic import Seal
-from agenteval.core.extras import missing_extra
 from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.cache import ResponseCache
-from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.llm.providers.openai import AZURE_API_VERSION
-from agenteval.core.llm.providers.size_limit import MAX_BYTES
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
+from agenteval.core.llm.openai import AZURE_API_VERSION
+from agenteval.core.llm.provider_base import MAX_BYTES
+from agenteval.core.runtime import missing_extra
+from agenteval.core.shared_files import Seal
 from agenteval.metrics.base import Observation
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
-from agenteval.metrics.resources.shared import RunResources
+from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.case import Score
 from agenteval.suite.model import MetricConfig, Place

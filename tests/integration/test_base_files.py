@@ -8,9 +8,9 @@ from typing import NoReturn
 import pytest
 from tests.git_server import commit, git
 
-from agenteval.ci.github.action.base_files import BaseFiles
-from agenteval.ci.github.api.client import Client
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.github.client import Client
+from agenteval.github.context import BaseFiles
 
 LIST = "allow_env: [THE_KEY]\n"
 

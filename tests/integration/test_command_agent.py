@@ -12,8 +12,8 @@ import pytest
 from tests.support import PATIENCE_S, agent_spec, answer, ends, number_in, request, started
 
 from agenteval.agents.base import RemarkingAgent
+from agenteval.core import child
 from agenteval.core.errors import AgentError
-from agenteval.core.process import child
 from agenteval.results.case import ToolCall, Usage
 from agenteval.suite.model import AgentSpec
 

@@ -35,13 +35,12 @@ from tests.support import (
 )
 
 from agenteval.compare.regression.settings import GateSettings
+from agenteval.core.confine import Owner, confined, run_confined
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.process.confinement import Owner, confined
-from agenteval.core.process.run_confined import run_confined
 from agenteval.results.comparison import Comparison, ConfirmationCost
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control, prepared_control
 from agenteval.run.context import RunContext
-from agenteval.run.control_commit import ControlError, ControlHost, LocalHost
+from agenteval.run.git import ControlError, ControlHost, LocalHost
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.settings import Settings

@@ -16,11 +16,11 @@ from tests.git_server import GitServer, commit, git, mirror_pull_request, servin
 from tests.integration.host import Host
 from tests.support import case, write_suite
 
-from agenteval.core.base_commit import with_base_commit
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.files import with_base_commit
 from agenteval.run.confirm.control import Control, opened_control, prepared_control
 from agenteval.run.context import RunContext
-from agenteval.run.control_commit import ControlError, ControlHost, ControlRule, Remote
+from agenteval.run.git import ControlError, ControlHost, ControlRule, Remote
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.settings import Settings
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from tests.integration.documents import OLD_WORKBOOK, docx, full_pptx, pdf, png, pptx, xlsx
 
-from agenteval.run.attachments.convert import load_libraries, read_file
-from agenteval.run.attachments.documents import ConversionError
+from agenteval.run.attachments import ConversionError, load_libraries, read_file
 from agenteval.suite.model import FileKind, FileRef
 
 PRICES = (("Bike", "Euro", "Note"), ("City", 18, "a|b"), ("E-bike", 35.5, None))

@@ -16,7 +16,7 @@ import pytest
 from tests.mistakes import shown
 from tests.support import PATIENCE_S, ROOT, agenteval, case, environment, write_suite
 
-from agenteval.metrics.judges.deepeval_settings import without_optional
+from agenteval.metrics.deepeval_settings import without_optional
 
 # What files and variables try to switch on; each would change a judge, send something or write something.
 _WANTED = {
@@ -48,7 +48,7 @@ def watch(event, arguments):
         seen.append([event, str(arguments)])
 sys.addaudithook(watch)
 before = dict(os.environ)
-from agenteval.metrics.judges import deepeval, deepeval_settings
+from agenteval.metrics import deepeval, deepeval_settings
 from deepeval.config.settings import get_settings
 from deepeval.metrics import GEval, FaithfulnessMetric
 from deepeval.telemetry import telemetry_opt_out, get_backend

@@ -23,19 +23,14 @@ from tests.integration.model_server import (
 )
 from tests.support import agenteval, environment, results_in, statuses
 
-from agenteval.core.authentic import Seal
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.cache import ResponseCache
+from agenteval.core.llm.calls import BudgetSpentError, LlmError, ModelSpec, embedding_model
 from agenteval.core.llm.embeddings import Embeddings, read_vector
-from agenteval.core.llm.errors import BudgetSpentError, LlmError
-from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.llm.names import embedding_model
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
+from agenteval.core.shared_files import Seal
 from agenteval.metrics.base import MetricError, Observation
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
-from agenteval.metrics.resources.shared import RunResources
+from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.similarity import Consistency, Similar
 
 PATIENCE_S = 300
@@ -205,8 +200,8 @@ def test_a_second_run_asks_nothing(server: ModelServer, tmp_path: Path, provider
 
 
 def test_a_chat_with_the_same_words_is_another_question(server: ModelServer, tmp_path: Path) -> None:
-    from agenteval.core.llm.cache import cache_key, key_of
     from agenteval.core.llm.calls import Call
+    from agenteval.core.llm.gateway import cache_key, key_of
 
     asked = model(server)
     assert cache_key(Call(asked, "a")) != key_of(asked, ["embedding", "a"])
@@ -555,7 +550,7 @@ def test_a_model_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenteval.core.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("agenteval.core.runtime.find_spec", lambda name: None)
     with pytest.raises(ConfigError) as caught:
         Gateway(settings()).check(embedding_model("local/minishlab/potion-base-8M"))
     assert str(caught.value) == (

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from tests.support import agenteval, case, copied_program, python_program, write_suite
 
-from agenteval.report.registry import FILES
+from agenteval.report.report import FILES
 from agenteval.results.store import RESULTS_FILE
 
 REPORTS = {RESULTS_FILE, *FILES}
 # In the order in which a run reaches them.
 STAGES = {
-    "the first case": ("agenteval.run.cases.store", "CaseStore.record"),
+    "the first case": ("agenteval.run.case_store", "CaseStore.record"),
     "the results": ("agenteval.run.pipeline", "make_results"),
     "the comparison": ("agenteval.run.pipeline", "compare_first"),
     "the gate": ("agenteval.run.pipeline", "decide"),
-    "the writing of results": ("agenteval.report.write", "results_json"),
+    "the writing of results": ("agenteval.report.report", "results_json"),
     "the first report": ("agenteval.report.junit", "report_files"),
-    "the comment": ("agenteval.report.markdown.render", "render_comment"),
-    "the last report": ("agenteval.report.html.render", "render"),
+    "the comment": ("agenteval.report.markdown", "render_comment"),
+    "the last report": ("agenteval.report.html", "render"),
 }
 # Runs the command once per stage, each time in a child process that sends itself the signals when it gets there.
 PROGRAM = """
@@ -32,8 +32,8 @@ import importlib, json, os, shutil, signal, sys
 # Shells ignore it in programs that they start in the background, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from agenteval.__main__ import main
-import agenteval.cli.main, agenteval.run.pooled, agenteval.report.html.render, agenteval.report.markdown.render
-import agenteval.report.junit, agenteval.report.badge, agenteval.report.write, agenteval.run.cases.store
+import agenteval.cli.main, agenteval.run.pipeline, agenteval.report.html, agenteval.report.markdown
+import agenteval.report.junit, agenteval.report.badge, agenteval.report.report, agenteval.run.case_store
 
 stages, numbers, arguments = json.loads(sys.argv[1])
 sys.argv[1:] = arguments
@@ -185,7 +185,7 @@ def test_ctrl_c_during_the_imports_is_no_error(tmp_path: Path) -> None:
         "import sys\n"
         "class Slow:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'agenteval.cli.arguments': raise KeyboardInterrupt\n"
+        "        if name == 'agenteval.cli.options': raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Slow())\n"
         "from agenteval.__main__ import main\n"
         "sys.exit(main())\n"

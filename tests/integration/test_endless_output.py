@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 from tests.support import PATIENCE_S, agent_spec, answer
 
-from agenteval.agents.model.mcp import McpConnection
-from agenteval.agents.model.mcp_program import ServerProgram
+from agenteval.agents.mcp import McpConnection
+from agenteval.agents.mcp_program import ServerProgram
+from agenteval.core.confine import MOST_BYTES, Lines, run_confined
 from agenteval.core.errors import AgentError
-from agenteval.core.process.lines import MOST_BYTES, Lines
-from agenteval.core.process.run_confined import run_confined
-from agenteval.suite.model_tools import McpServer
+from agenteval.suite.agent_definitions import McpServer
 
 FLOOD = "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n"
 

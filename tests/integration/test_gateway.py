@@ -30,18 +30,14 @@ from tests.integration.model_server import (
 from tests.integration.virtual_time import in_virtual_time
 from tests.support import recorded_pauses
 
-from agenteval.core.authentic import Seal
 from agenteval.core.errors import ConfigError
-from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.cache import ResponseCache, cache_key, default_directory
-from agenteval.core.llm.calls import Call, Completion
-from agenteval.core.llm.errors import BudgetSpentError, LlmError
-from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.llm.providers.size_limit import MAX_BYTES
-from agenteval.core.llm.rate_limit import RateLimiter
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.budget import Limits, RateLimiter
+from agenteval.core.llm.calls import BudgetSpentError, Call, Completion, LlmError, ModelSpec
+from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache, cache_key, default_directory
+from agenteval.core.llm.provider_base import MAX_BYTES
+from agenteval.core.shared_files import Seal
 from agenteval.metrics.base import MetricError
-from agenteval.run.runner.execution import budget_warnings
+from agenteval.run.plan import budget_warnings
 
 PATIENCE_S = 300
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}

@@ -18,10 +18,10 @@ from tests.integration.certificates import localhost
 from tests.support import recorded_pauses_of
 from urllib3.util import retry
 
-from agenteval.ci.github.api import connection
-from agenteval.ci.github.api.artifacts import UnusableArtifactError, download
-from agenteval.ci.github.api.client import DEFAULT_API_URL, Client, GithubError
 from agenteval.core.errors import ConfigError
+from agenteval.github import connection
+from agenteval.github.artifacts import UnusableArtifactError, download
+from agenteval.github.client import DEFAULT_API_URL, Client, GithubError
 
 TOKEN = "ghs_0123456789abcdefghijklmnopqrstuvwxyz"
 PERMISSIONS = ("contents: read", "checks: write")

@@ -12,10 +12,8 @@ from tests.support import Answer, Service, agent_spec, answer, ask, free_port, r
 
 from agenteval.agents.base import Reply
 from agenteval.core.errors import AgentError
-from agenteval.core.llm.calls import Call
-from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.calls import Call, LlmError, ModelSpec
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.llm.spec import ModelSpec
 from agenteval.suite.model import AgentSpec
 
 

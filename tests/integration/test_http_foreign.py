@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.support import Answer, agent_spec, answer, listening, request, serving
 
+from agenteval.agents import http_response
 from agenteval.agents.base import Reply
-from agenteval.agents.http import stream
 from agenteval.core.errors import AgentError, TransientAgentError
 from agenteval.results.case import Usage
 
@@ -218,7 +218,7 @@ def test_a_stream_that_breaks_off_is_no_answer(tmp_path: Path, shape: str, data:
 
 
 def test_a_stream_of_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "MAX_EVENTS", 1000)
+    monkeypatch.setattr(http_response, "MAX_EVENTS", 1000)
     with pytest.raises(AgentError, match="has more than 1,000 events"):
         replied(Answer("data: x\n\n" * 1001, content_type=SERVER_SENT), tmp_path)
 

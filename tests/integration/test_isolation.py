@@ -31,28 +31,19 @@ from tests.support import (
     started,
 )
 
-from agenteval.agents.model.mcp import check_server
-from agenteval.ci.github.action.checkout import files_with_tokens
-from agenteval.ci.github.action.isolation import can_open
-from agenteval.ci.github.action.runner_files import hidden_files, restore_files
-from agenteval.ci.github.action.workspace import (
-    check_that_user_code_ended,
-    give_back,
-    owner_of,
-    workspace_of_user,
-)
+from agenteval.agents.mcp import check_server
+from agenteval.core.confine import Owner, confined, launch, run_confined
 from agenteval.core.errors import AgentError, ConfigError, InfrastructureError, UserCodeError
-from agenteval.core.files.boundary import FileOwner, bounded
-from agenteval.core.files.writing import give_to_owner
-from agenteval.core.process.confinement import Owner, confined, launch
-from agenteval.core.process.process_groups import end_marked, processes
-from agenteval.core.process.run_confined import run_confined
+from agenteval.core.files import FileOwner, bounded
+from agenteval.core.process_groups import end_marked, processes
 from agenteval.core.secrets import COMMAND_FILES
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.run.attachments.attachments import Attachments
-from agenteval.run.attachments.convert import read_file
+from agenteval.core.writing import give_to_owner
+from agenteval.github.isolation import can_open, files_with_tokens, hidden_files, restore_files
+from agenteval.github.workspace import check_that_user_code_ended, give_back, owner_of, workspace_of_user
+from agenteval.metrics.resources import GraderPool
+from agenteval.run.attachments import Attachments, read_file
+from agenteval.suite.agent_definitions import McpServer
 from agenteval.suite.model import AgentSpec, FileRef, Place
-from agenteval.suite.model_tools import McpServer
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
 
@@ -263,7 +254,7 @@ def is_worker_of(process: Path, directory: Path) -> bool:
 
 def test_a_grader_that_hangs_at_its_import_is_given_up(confined_there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (confined_there / "grader.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
-    monkeypatch.setattr("agenteval.metrics.resources.grader_pool.IMPORT_LIMIT_S", 0.5)
+    monkeypatch.setattr("agenteval.metrics.resources.IMPORT_LIMIT_S", 0.5)
 
     async def run() -> None:
         graders = GraderPool({str(confined_there): "/usr/bin/python3"})
@@ -362,7 +353,7 @@ def test_the_group_of_the_container_engine_is_avoided(
     path = place / "docker.sock"
     path.touch()
     os.chown(path, 0, group)
-    monkeypatch.setattr("agenteval.ci.github.action.workspace.SOCKETS", (path,))
+    monkeypatch.setattr("agenteval.github.workspace.SOCKETS", (path,))
     os.chown(workspace, 4321, 4321 if group == 4321 else 4322)
 
     assert owner_of(str(workspace)) == Owner(4321, instead)
@@ -639,9 +630,9 @@ def test_a_home_that_is_not_theirs_is_replaced(workspace: Path, place: Path) -> 
     # In a process of its own: what hides this process would stay.
     code = f"""
 import os, pathlib
-from agenteval.ci.github.action.isolation import isolated
-from agenteval.ci.github.action.outputs import RunnerFiles
-from agenteval.core.process.run_confined import run_confined
+from agenteval.github.isolation import isolated
+from agenteval.github.runner import RunnerFiles
+from agenteval.core.confine import run_confined
 from agenteval.core.secrets import COMMAND_FILES
 with isolated({{"GITHUB_WORKSPACE": {str(workspace)!r}, "HOME": {str(place)!r}, "USER": "somebody"}}):
     script = 'echo "$USER"; cd; touch made; stat -c %u made; pwd'
@@ -658,9 +649,9 @@ with isolated({{"GITHUB_WORKSPACE": {str(workspace)!r}, "HOME": {str(place)!r}, 
 def test_what_this_process_reads_at_home_is_out_of_reach(workspace: Path, place: Path) -> None:
     code = f"""
 import os, pathlib
-from agenteval.ci.github.action.isolation import isolated
-from agenteval.core.llm.cache import default_directory, files_directory
-from agenteval.core.process.run_confined import run_confined
+from agenteval.github.isolation import isolated
+from agenteval.core.llm.gateway import default_directory, files_directory
+from agenteval.core.confine import run_confined
 given = dict(os.environ)
 with isolated({{**given, "GITHUB_WORKSPACE": {str(workspace)!r}}}):
     places = [pathlib.Path.home(), default_directory(), files_directory()]
@@ -712,7 +703,7 @@ def test_downloads_are_read_and_not_changed(confined_there: Path, place: Path) -
 def test_no_secret_is_left_where_the_kernel_shows_it() -> None:
     code = """
 import os, pathlib, subprocess
-from agenteval.ci.github.action.isolation import isolated
+from agenteval.github.isolation import isolated
 with isolated({}):
     shown = pathlib.Path("/proc/self/environ").read_bytes()
     assert b"hush" not in shown, shown
@@ -784,7 +775,7 @@ def test_results_wait_for_programs_that_do_not_end(confined_there: Path, monkeyp
         try:
             assert eventually(lambda: any((started.mark or 0) in process.groups for process in processes()))
             # No time to see that it has ended, as if the kernel did not end it.
-            monkeypatch.setattr("agenteval.core.process.process_groups._LIMIT_S", -1.0)
+            monkeypatch.setattr("agenteval.core.process_groups._LIMIT_S", -1.0)
             assert not end_marked(started.mark or 0, child.pid)
             with pytest.raises(InfrastructureError, match="cannot be ended; the results are not written"):
                 check_that_user_code_ended()

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 from tests.git_server import git
 
-from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.baseline.model import Start, Unknown
-from agenteval.ci.github.event import Plan, plan
-from agenteval.ci.github.history import GithubHistory
-from agenteval.ci.github.lineage import Lineage, find_lineage
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.github.baseline import Lineage, Start, Unknown, find_lineage
+from agenteval.github.client import Client
+from agenteval.github.event import Plan, plan
+from agenteval.github.history import GithubHistory
 from agenteval.run.confirm.clone import Clone
-from agenteval.run.control_commit import ControlError, Head, LocalHost, control_commit
+from agenteval.run.git import ControlError, Head, LocalHost, control_commit
 
 REPOSITORY = "org/bot"
 DOCS = Path(__file__).parents[2] / "docs" / "github.md"

@@ -41,23 +41,21 @@ from agenteval.compare.gate import GatePolicy, decide_gate, is_quarantined_by_na
 from agenteval.compare.policy import Quarantine
 from agenteval.compare.run_scores import entry_without_cases
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.text.redact import Redactor
-from agenteval.metrics.resources.shared import RunResources
-from agenteval.report.report import Report
-from agenteval.report.view.annotations import annotate
-from agenteval.report.view.baseline_notes import repetitions
+from agenteval.core.redact import Redactor
+from agenteval.metrics.resources import RunResources
+from agenteval.report.report import Report, print_result, write_reports
+from agenteval.report.view.next_steps import annotate
+from agenteval.report.view.notes import repetitions
 from agenteval.report.view.view import GateView, metric_errors
-from agenteval.report.write import print_result, write_reports
 from agenteval.results.case import CaseResult, SuiteResult, Usage
-from agenteval.results.model import Results
+from agenteval.results.model import Results, RunUsage
 from agenteval.results.store import read_results
-from agenteval.results.summary import RunUsage
-from agenteval.run.cases import retention, store
-from agenteval.run.cases.retention import KeepAll, Retention, ShownOnly
-from agenteval.run.cases.store import CaseStore, Output
-from agenteval.run.journal.journal import Journal
+from agenteval.run import case_store, retention
+from agenteval.run.case_store import CaseStore, Output
+from agenteval.run.journal import Journal
 from agenteval.run.plan import AgentSlot, Job, PlannedCase
 from agenteval.run.progress import SilentProgress
+from agenteval.run.retention import KeepAll, Retention, ShownOnly
 from agenteval.suite.model import AgentSpec, Case, Suite, Turn
 
 SUITES = ("agent.yaml", "other.yaml")
@@ -254,7 +252,7 @@ def both_reports(
     with (
         tempfile.TemporaryDirectory() as place,
         patch.object(retention, "MOST_SHOWN", most),
-        patch.object(store, "_POOLED_AT_ONCE", 3),
+        patch.object(case_store, "_POOLED_AT_ONCE", 3),
     ):
         said = []
         retentions: dict[str, Retention] = {
@@ -318,8 +316,8 @@ def test_memory_does_not_grow_with_what_passes(tmp_path: Path, monkeypatch: pyte
 
 LONG = """
 import sys
-import agenteval.run.cases.retention
-agenteval.run.cases.retention.MOST_SHOWN = 8
+import agenteval.run.retention
+agenteval.run.retention.MOST_SHOWN = 8
 from agenteval.cli.main import main
 sys.argv[0] = "agenteval"
 sys.exit(main(sys.argv[1:]))

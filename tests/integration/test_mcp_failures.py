@@ -10,9 +10,9 @@ from typing import Literal
 import pytest
 from tests.support import Answer, serving
 
-from agenteval.agents.model.mcp import McpConnection
+from agenteval.agents.mcp import McpConnection
 from agenteval.core.errors import AgentError
-from agenteval.suite.model_tools import McpServer
+from agenteval.suite.agent_definitions import McpServer
 
 
 def test_a_refused_connection_is_told_without_secrets(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.message import SessionMessage
 
-from agenteval.agents.model.mcp import McpConnection
-from agenteval.agents.model.mcp_program import parse_message
+from agenteval.agents.mcp import McpConnection
+from agenteval.agents.mcp_program import parse_message
 from agenteval.core.errors import AgentError
-from agenteval.suite.model_tools import McpServer
+from agenteval.suite.agent_definitions import McpServer
 
 
 def notes() -> MCPServer:

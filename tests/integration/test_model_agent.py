@@ -26,17 +26,15 @@ from tests.integration.model_server import (
 from tests.support import PATIENCE_S, request
 
 from agenteval.agents.base import Reply, Request
-from agenteval.agents.model.agent import ModelAgent
-from agenteval.core.authentic import Seal
+from agenteval.agents.model_agent import ModelAgent
 from agenteval.core.errors import AgentError, ConfigError, UserCodeError
 from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.cache import ResponseCache
-from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.llm.providers.size_limit import MAX_BYTES
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
+from agenteval.core.llm.provider_base import MAX_BYTES
+from agenteval.core.shared_files import Seal
+from agenteval.suite.agent_definitions import FunctionTool, ModelAgentSpec
 from agenteval.suite.model import AgentSpec
-from agenteval.suite.model_agent import ModelAgentSpec
-from agenteval.suite.model_tools import FunctionTool
 
 each_provider = pytest.mark.parametrize("provider", PROVIDERS)
 QUICK = LlmSettings(backoff_s=0)
@@ -315,7 +313,7 @@ class TestStart:
     def test_a_module_that_takes_too_long(
         self, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("agenteval.agents.model.agent._IMPORT_TIMEOUT_S", 0.5)
+        monkeypatch.setattr("agenteval.agents.model_agent._IMPORT_TIMEOUT_S", 0.5)
         monkeypatch.setenv("AGENTEVAL_PYTHON", sys.executable)
         (tmp_path / "slow.py").write_text("import time\ntime.sleep(60)\n")
         tool = FunctionTool("slow", "d", str(tmp_path / "slow.py"), "slow", where="agent.yaml:7")

@@ -20,7 +20,7 @@ from tests.support import (
     started,
 )
 
-from agenteval.core.process import child
+from agenteval.core import child
 from agenteval.suite.model import AgentSpec
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans on")
@@ -147,7 +147,7 @@ def test_what_a_run_inside_of_an_agent_started_ends_with_the_agent(tmp_path: Pat
     (tmp_path / "inner.py").write_text(DETACHED + "\ndetach('detached')\ntime.sleep(1000)\n", encoding="utf-8")
     code = """
 import asyncio, sys
-from agenteval.core.process.child import Child
+from agenteval.core.child import Child
 
 async def run():
     child = await Child.start([sys.executable, "inner.py"], ".", {}, lambda _: None, lambda _: None)

@@ -12,7 +12,7 @@ from tests.unit.runs import case, results
 
 import agenteval
 from agenteval.compare.unpaired import continues_branch
-from agenteval.run.provenance import Provenance, provenance
+from agenteval.run.git import Provenance, provenance
 
 
 def test_what_git_knows(tmp_path: Path) -> None:

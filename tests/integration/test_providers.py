@@ -24,16 +24,12 @@ from tests.integration.model_server import (
     serving,
 )
 
-from agenteval.core.authentic import Seal
-from agenteval.core.llm.cache import ResponseCache
-from agenteval.core.llm.calls import Call, Completion
-from agenteval.core.llm.errors import LlmError
-from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.calls import Call, Completion, LlmError, ModelSpec
+from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
+from agenteval.core.shared_files import Seal
 from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
-from agenteval.metrics.judges.deepeval import GEval, Rag
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.deepeval import GEval, Rag
+from agenteval.metrics.resources import GraderPool, Resources
 
 PATIENCE_S = 300
 SCHEMA = {

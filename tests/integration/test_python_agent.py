@@ -440,7 +440,7 @@ def test_is_told_before_anything_runs(tmp_path: Path, code: str, target: str, sa
 
 
 def test_an_import_that_hangs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenteval.agents.framework.DEFAULT_TURN_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("agenteval.agents.python.DEFAULT_TURN_TIMEOUT_S", 0.5)
     spec = agent(tmp_path, "import time\ntime.sleep(1000)", timeout_s=0.5)
     with pytest.raises(UserCodeError, match=r"importing 'agent:reply' took longer than 0\.5 s"):
         answer(spec)

@@ -16,14 +16,13 @@ from tests.unit import runs
 from tests.unit.results.importers import test_importers as importer_files
 
 from agenteval.agents.base import Reply, Request
-from agenteval.agents.replay.formats import read_recording
-from agenteval.agents.replay.recording import RecordedQuestion
-from agenteval.agents.replay.results import read_recorded_results
+from agenteval.agents.recorded_results import read_recorded_results
+from agenteval.agents.recording import RecordedQuestion
+from agenteval.agents.replay_agent import read_recording
 from agenteval.core.errors import AgentError, ConfigError
-from agenteval.core.files.writing import write_file
-from agenteval.results.archive import InMemory
+from agenteval.core.writing import write_file
 from agenteval.results.case import CaseResult, IterationResult, ToolCall, TurnResult, Usage
-from agenteval.results.store import results_json
+from agenteval.results.store import InMemory, results_json
 from agenteval.suite.model import AgentSpec
 
 

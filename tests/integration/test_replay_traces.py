@@ -13,12 +13,11 @@ import pytest
 from tests.support import ROOT
 
 from agenteval.agents.base import Reply
-from agenteval.agents.replay.formats import read_recording
-from agenteval.agents.replay.otel.answer import OtelAnswer
-from agenteval.agents.replay.otel.read import read_answers
-from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, Recording
-from agenteval.agents.replay.trace import BadLine, Trace
-from agenteval.agents.replay.trace_files import read_traces
+from agenteval.agents.otel import OtelAnswer
+from agenteval.agents.recorded_cases import read_traces
+from agenteval.agents.recording import BadLine, RecordedCase, RecordedQuestion, Recording, Trace
+from agenteval.agents.replay_agent import read_recording
+from agenteval.agents.traces import read_answers
 from agenteval.core.errors import ConfigError
 from agenteval.results.case import ToolCall, Usage
 

@@ -15,7 +15,7 @@ from agenteval.agents.base import Reply, Request
 from agenteval.core.errors import AgentError, InfrastructureError
 from agenteval.results.case import CaseResult, ToolCall
 from agenteval.run.plan import AgentSlot, Job, RunLimits
-from agenteval.run.runner.scheduler import run_jobs
+from agenteval.run.scheduler import run_jobs
 from agenteval.suite.model import Case, MetricConfig, Suite, Turn
 
 EQUALITY = MetricConfig(id="equality", type="equality", kind="standard")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.support import agent_spec, answer, ends, number_in
 
-from agenteval.core.process.confinement import Confinement, confined, confinement, user_environment
-from agenteval.core.text.redact import Redactor
-from agenteval.run.config.read import read_config
+from agenteval.core.confine import Confinement, confined, confinement, user_environment
+from agenteval.core.redact import Redactor
+from agenteval.run.resolve.configurations import read_config
 from agenteval.run.setup import Setup, SetupError, provisioned, users_code
 
 AS_IT_IS = Redactor(())

@@ -14,14 +14,13 @@ from typing import Any, cast
 import pytest
 from tests.integration.model_server import KEY, Answer, ModelServer, RecordedQuestion, error, says, serving
 
-from agenteval.core.authentic import Seal, sealed
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.cache import ResponseCache
-from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
+from agenteval.core.shared_files import Seal, sealed
 from agenteval.metrics.base import Observation
-from agenteval.metrics.resources.judgement_cache import JudgementCache, judgement_key
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.judge_quota import JudgementCache, judgement_key
+from agenteval.metrics.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.case import Score
 from agenteval.suite.formats.fluxloop.suite import load_fluxloop

@@ -11,13 +11,12 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from tests.peers.github_actions import StoredArtifact, StoredRun
 from tests.peers.github_service import GithubService, History
 
-from agenteval.ci.github.api.artifacts import DownloadLimits
-from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.baseline.model import Found, Missing, Search, SearchLimits, Start
-from agenteval.ci.github.baseline.search import find_baseline
+from agenteval.github.artifacts import DownloadLimits
+from agenteval.github.baseline import BaselineSearch, Found, Missing, SearchLimits, Start
+from agenteval.github.baseline_search import find_baseline
+from agenteval.github.client import Client
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
-from agenteval.results.model import Results, Run, Tool
-from agenteval.results.summary import RunUsage, Summary
+from agenteval.results.model import Results, Run, RunUsage, Summary, Tool
 
 ARTIFACT = "agenteval"
 #: Pauses would only make tests slow; how long they are is tested where they are made.
@@ -85,8 +84,8 @@ class Project:
     def base(self) -> Start:
         return Start(self.commits[0], "the merge base")
 
-    def search(self, **changes: Any) -> Search:
-        base = Search(self.history.name, "agenteval.yml", ARTIFACT, "main", self.base)
+    def search(self, **changes: Any) -> BaselineSearch:
+        base = BaselineSearch(self.history.name, "agenteval.yml", ARTIFACT, "main", self.base)
         return replace(base, **changes)
 
     def find(

@@ -25,8 +25,8 @@ SECRET = "hushhush"
 def forge() -> None:
     """Run agenteval with a cache that stores the forged verdict for every question."""
     from agenteval.cli.main import main
-    from agenteval.core.llm.cache import ResponseCache
     from agenteval.core.llm.calls import Completion
+    from agenteval.core.llm.gateway import ResponseCache
 
     def get(self: ResponseCache, key: str) -> None:
         self.put(key, Completion(text=FORGED, input_tokens=1, output_tokens=1))

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tests.peers.openapi import Request
 
-from agenteval.ci.github.api.client import USER_AGENT
+from agenteval.github.client import USER_AGENT
 
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"})
 _UPSTREAM_S = 30

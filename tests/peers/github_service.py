@@ -18,7 +18,7 @@ from tests.peers.github_proxy import GithubProxy
 from tests.peers.node_program import free_port
 from tests.peers.openapi import Description
 
-from agenteval.ci.github.api.client import Client
+from agenteval.github.client import Client
 
 _START = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -32,7 +32,7 @@ from tests.support import (
     write_suite,
 )
 
-from agenteval.results.memory import Memory
+from agenteval.results.model import Memory
 
 NUMBER = 7
 CASES = 12

@@ -13,8 +13,8 @@ from tests.peers.github_service import GithubService
 from tests.peers.pull_request import NUMBER, PullRequest
 from tests.support import open_folder, results_in
 
-from agenteval.ci.github.acceptances.source import RemoteAcceptances
-from agenteval.run.integrity.given import Given, GivenAcceptance
+from agenteval.github.acceptances import RemoteAcceptances
+from agenteval.run.context import Given, GivenAcceptance
 
 pytestmark = pytest.mark.peer
 

@@ -15,9 +15,8 @@ from tests.peers.github_actions import StoredArtifact, StoredRun
 from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
 
-from agenteval.ci.github.attempts.source import RemoteAttempts
-from agenteval.results.memory import Memory
-from agenteval.results.model import Results
+from agenteval.github.attempts import RemoteAttempts
+from agenteval.results.model import Memory, Results
 from agenteval.run.attempts.source import EarlierAttempt, Recollection
 
 pytestmark = pytest.mark.peer

@@ -13,7 +13,7 @@ from tests.peers.pull_request import CASES, NUMBER, SHARDS, PullRequest
 from tests.support import open_folder, results_in
 
 from agenteval.results.comparison import Comparison
-from agenteval.run.config.model import DEFAULT_CONCURRENCY
+from agenteval.run.config import DEFAULT_CONCURRENCY
 
 pytestmark = pytest.mark.peer
 

@@ -16,11 +16,10 @@ from tests.peers.github_service import GithubService
 from tests.peers.pull_request import PullRequest
 from tests.support import open_folder, results_in
 
-from agenteval.ci.github.api.client import GithubError
-from agenteval.ci.github.base_run import BaseRunRequest
+from agenteval.github.base_run import BaseRunRequest
+from agenteval.github.client import GithubError
 from agenteval.results.comparison import BaselineInfo, Comparison, LowControl
-from agenteval.results.memory import Memory
-from agenteval.results.model import Results
+from agenteval.results.model import Memory, Results
 
 pytestmark = pytest.mark.peer
 

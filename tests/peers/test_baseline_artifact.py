@@ -15,10 +15,9 @@ from tests.peers.github_actions import BLOB_HOST
 from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 
-from agenteval.ci.github.api.artifacts import DownloadLimits
-from agenteval.ci.github.baseline.model import GivenRun, SearchLimits, Start, describe
-from agenteval.results.coverage import Coverage
-from agenteval.results.model import Results, RunShard
+from agenteval.github.artifacts import DownloadLimits
+from agenteval.github.baseline import GivenRun, SearchLimits, Start, describe
+from agenteval.results.model import Coverage, Results, RunShard
 
 pytestmark = pytest.mark.peer
 

@@ -13,10 +13,10 @@ from github.PullRequest import PullRequest
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
 
-from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Comment, Revision, Section, marker, section_key
-from agenteval.ci.github.comment.sticky import CommentOutcome, mark_running, publish_section
+from agenteval.github.client import Client
+from agenteval.github.comment import CommentOutcome, mark_running, publish_section
+from agenteval.github.comment_sections import Comment, Revision, Section, marker, section_key
+from agenteval.github.comment_update import parse
 
 pytestmark = pytest.mark.peer
 
@@ -40,7 +40,7 @@ def _take(together: threading.Barrier) -> None:
 
 
 def _publish(order: Order) -> CommentOutcome:
-    import agenteval.ci.github.comment.thread  # noqa: F401 - slow; the race begins when all are ready
+    import agenteval.github.pygithub  # noqa: F401 - slow; the race begins when all are ready
 
     client = Client(OWNER_TOKEN, order.api_url)
     _TOGETHER[0].wait(60)

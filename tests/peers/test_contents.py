@@ -15,10 +15,9 @@ from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService, History
 from tests.peers.openapi import Description
 
-from agenteval.ci.github.action.base_files import BaseFiles
-from agenteval.ci.github.api.client import USER_AGENT
-from agenteval.ci.github.api.contents import MAX_BYTES, read_file
 from agenteval.core.errors import AgentEvalError
+from agenteval.github.client import MAX_BYTES, USER_AGENT, read_file
+from agenteval.github.context import BaseFiles
 
 pytestmark = pytest.mark.peer
 

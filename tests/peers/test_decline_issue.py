@@ -6,9 +6,8 @@ import pytest
 from tests.peers.github_emulator import REPOSITORY, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
 
-from agenteval.ci.github.api.client import Client, GithubError
-from agenteval.ci.github.issue.publish import publish_issue
-from agenteval.ci.github.issue.text import IssueText, issue_text
+from agenteval.github.client import Client, GithubError
+from agenteval.github.issue import IssueText, issue_text, publish_issue
 from agenteval.results.epoch import EpochRun, LongLook, LookedMetric
 
 pytestmark = pytest.mark.peer

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from agenteval.ci.github.event import Plan, plan, read_event
+from agenteval.github.event import Plan, plan, read_event
 
 pytestmark = pytest.mark.peer
 

@@ -19,9 +19,8 @@ from requests import PreparedRequest, Response
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, GithubEmulator
 from tests.peers.wire import Wire, answer, text_of
 
-from agenteval.ci.github.api.client import Client, GithubError
-from agenteval.ci.github.checks import api as check_run
-from agenteval.ci.github.checks.check_run import (
+from agenteval.github import pygithub as check_run
+from agenteval.github.check_run import (
     Body,
     CheckRun,
     abandon_check,
@@ -31,7 +30,8 @@ from agenteval.ci.github.checks.check_run import (
     start_check,
     updates,
 )
-from agenteval.report.view.annotations import Annotation
+from agenteval.github.client import Client, GithubError
+from agenteval.report.view.next_steps import Annotation
 
 pytestmark = pytest.mark.peer
 

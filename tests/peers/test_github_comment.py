@@ -20,11 +20,10 @@ from tests.peers.github_emulator import (
 )
 from tests.peers.wire import Wire, answer, text_of
 
-from agenteval.ci.github.api.client import Client, GithubError
-from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Comment, Revision, Section, marker, section_key
-from agenteval.ci.github.comment.sticky import CommentOutcome, Mode, mark_running, publish_section
-from agenteval.ci.github.comment.update import Pacing
+from agenteval.github.client import Client, GithubError
+from agenteval.github.comment import CommentOutcome, Mode, mark_running, publish_section
+from agenteval.github.comment_sections import Comment, Revision, Section, marker, section_key
+from agenteval.github.comment_update import Pacing, parse
 from agenteval.report.size_limits import COMMENT_LIMIT, characters
 
 pytestmark = pytest.mark.peer

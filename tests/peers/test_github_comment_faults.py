@@ -11,11 +11,10 @@ from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY
 from tests.peers.github_proxy import Answer, Incoming
 from tests.peers.github_service import GithubService
 
-from agenteval.ci.github.api.client import USER_AGENT, GithubError
-from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Comment, Revision, Section, marker
-from agenteval.ci.github.comment.sticky import CommentOutcome, Mode, publish_section
-from agenteval.ci.github.comment.update import Pacing
+from agenteval.github.client import USER_AGENT, GithubError
+from agenteval.github.comment import CommentOutcome, Mode, publish_section
+from agenteval.github.comment_sections import Comment, Revision, Section, marker
+from agenteval.github.comment_update import Pacing, parse
 
 pytestmark = pytest.mark.peer
 

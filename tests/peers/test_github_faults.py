@@ -12,10 +12,9 @@ from tests.peers.github_service import GithubService
 from tests.support import recorded_pauses_of
 from urllib3.util import retry
 
-from agenteval.ci.github.api import connection
-from agenteval.ci.github.api.artifacts import DownloadLimits
-from agenteval.ci.github.api.zip_member import MemberLimits
-from agenteval.ci.github.baseline.model import Found, GivenRun, Missing, SearchLimits, Start
+from agenteval.github import connection
+from agenteval.github.artifacts import DownloadLimits, MemberLimits
+from agenteval.github.baseline import Found, GivenRun, Missing, SearchLimits, Start
 
 pytestmark = pytest.mark.peer
 

@@ -14,7 +14,7 @@ from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
 from tests.peers.openapi import Description
 
-from agenteval.ci.github.api.client import USER_AGENT
+from agenteval.github.client import USER_AGENT
 
 pytestmark = pytest.mark.peer
 

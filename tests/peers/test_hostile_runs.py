@@ -25,24 +25,23 @@ from tests.unit.report.samples import Sample
 from tests.unit.report.scenarios import SCENARIOS
 from tests.unit.results.analysis.answers import AGGREGATE, answer
 
-from agenteval.ci.github.checks.check_run import abandonment, creation, updates
-from agenteval.ci.github.publish.publisher import PublishOptions, content_of
+from agenteval.core import escape
 from agenteval.core.errors import Problem
-from agenteval.core.text import escape
+from agenteval.github.check_run import abandonment, creation, updates
+from agenteval.github.publisher import PublishOptions, content_of
 from agenteval.report.badge import badge_json
-from agenteval.report.evaluation import render_markdown
-from agenteval.report.markdown.placeholders import (
+from agenteval.report.comment_overview import (
     render_nothing_left,
     render_problems,
     render_running,
     render_unfinished,
     running_note,
 )
-from agenteval.report.markdown.render import render_comment, render_summary
-from agenteval.report.presentation import Presentation, Site
+from agenteval.report.evaluation import render_markdown
+from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.report import Presentation, Site
 from agenteval.report.view.view import GateView
-from agenteval.results.analysis.evaluate import evaluate
-from agenteval.results.analysis.result import AnalysedSuite
+from agenteval.results.analysis.evaluate import AnalysedSuite, evaluate
 from agenteval.suite.evaluation import Analyses, Evaluation, EvaluationReport
 
 pytestmark = [

@@ -21,7 +21,7 @@ from tests.unit.report.samples import Sample, write_page
 
 from agenteval.results.case import ToolCall, Usage
 from agenteval.results.comparison import AnswerChange, PoolCase, PoolEntry, ScoreChange
-from agenteval.results.summary import MetricSummary
+from agenteval.results.model import MetricSummary
 
 pytestmark = [
     pytest.mark.peer,

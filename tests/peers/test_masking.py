@@ -16,7 +16,7 @@ from tests.peers.github_service import GithubService
 from tests.peers.test_action_stages import environment, of_pull_request
 from tests.unit.core.text.test_redact import FORMS, SECRET, SEPARATORS
 
-from agenteval.core.text.escape import visible
+from agenteval.core.escape import visible
 
 pytestmark = [
     pytest.mark.peer,

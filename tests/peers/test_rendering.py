@@ -12,11 +12,11 @@ from tests.unit.report import samples
 from tests.unit.report.samples import HOSTILE_TEXTS, Sample
 from tests.unit.report.scenarios import SCENARIOS
 
+from agenteval.core import escape
 from agenteval.core.errors import Kind, Problem
 from agenteval.core.mistakes import page_of
-from agenteval.core.text import escape
-from agenteval.report.markdown.placeholders import render_problems
-from agenteval.report.markdown.render import render_comment, render_summary
+from agenteval.report.comment_overview import render_problems
+from agenteval.report.markdown import render_comment, render_summary
 
 pytestmark = [
     pytest.mark.peer,

@@ -13,8 +13,8 @@ from tests.peers.forks import fork_pull_request
 from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
 
-from agenteval.ci.github.action.context import Context
 from agenteval.core.errors import ConfigError
+from agenteval.github.context import Context
 
 pytestmark = pytest.mark.peer
 

@@ -13,10 +13,10 @@ from tests.peers.github_actions import StoredJob
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY
 from tests.peers.github_service import GithubService
 
-from agenteval.ci.github.action.context import Context
-from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Section
-from agenteval.ci.github.publish.publisher import Content
+from agenteval.github.comment_sections import Section
+from agenteval.github.comment_update import parse
+from agenteval.github.context import Context
+from agenteval.github.publisher import Content
 from agenteval.results.verdict import Verdict
 
 pytestmark = pytest.mark.peer

@@ -11,7 +11,7 @@ import requests
 from requests import PreparedRequest, Response, Session
 from tests.peers.openapi import Request
 
-from agenteval.ci.github.api.client import USER_AGENT
+from agenteval.github.client import USER_AGENT
 
 #: Gets the request and what sends it on; returns the answer or raises.
 Interceptor = Callable[[PreparedRequest, Callable[[], Response]], Response]

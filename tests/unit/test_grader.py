@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenteval.agents.worker.evaluation import verdict
+from agenteval.agents.worker.metrics import verdict
 from agenteval.grader import GraderResult, result
-from agenteval.results.analysis.tool_checks import tool_checks
-from agenteval.results.record.fields import reported_success
+from agenteval.results.analysis.answers import tool_checks
+from agenteval.results.record import reported_success
 
 NOT_BOOLEANS: list[Any] = [
     "false",

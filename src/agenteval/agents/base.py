@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import InstanceOf
 
-from agenteval.agents.reply_parts import raise_error
-from agenteval.agents.tool_calls import protocol_calls
+from agenteval.agents.tool_calls import protocol_calls, raise_error
 from agenteval.core.arguments import JsonObject, problems
 from agenteval.core.errors import AgentError, Problem
 from agenteval.results.case import MOST_USED, ToolCall, Usage
-from agenteval.suite.json_path import keys_of
+from agenteval.suite.forms import keys_of
 
 if TYPE_CHECKING:
     from agenteval.suite.model import Case
+
+
+#: Receives a title, such as ``request``, and a function that makes the text.
+Listener = Callable[[str, Callable[[], str]], None]
+
+
+def ignore(_title: str, _text: Callable[[], str]) -> None:
+    """Do nothing."""
+
 
 _FIX = "return the answer as `response`"
 #: The error of a turn without an answer.

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from agenteval.agents.base import Reply, Request, checked_reply, reply_to
 from agenteval.core.errors import AgentError, AgentEvalError, ConfigError, agent_problem
-from agenteval.core.paths import working_directory
 from agenteval.core.runtime import contained, in_thread
+from agenteval.core.text import working_directory
 from agenteval.suite.model import AgentSpec
 
 #: A function that takes the text of a turn, or the whole request if its parameter is annotated with ``Request``.

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.agents.base import Remarks, Reply, Request
-from agenteval.agents.calls_elsewhere import CallsElsewhere
-from agenteval.agents.output import OutputReader
-from agenteval.agents.reading import ReplyForm
+from agenteval.agents.reading import OutputReader, ReplyForm
+from agenteval.agents.tool_calls import CallsElsewhere
+from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, ending, find_program
+from agenteval.core.confine import MOST_BYTES, WROTE_TOO_MUCH, check_access, user_environment
 from agenteval.core.errors import AgentError, TransientAgentError, agent_problem
-from agenteval.core.process.access import check_access
-from agenteval.core.process.child import LAST_WORDS_S, Child, ending, find_program
-from agenteval.core.process.confinement import user_environment
-from agenteval.core.process.last_output import LastOutput
-from agenteval.core.process.lines import MOST_BYTES, WROTE_TOO_MUCH
-from agenteval.suite.command_line import INPUT, takes_input, with_input
+from agenteval.suite.agent_keys import INPUT, takes_input, with_input
 from agenteval.suite.model import AgentSpec
 
 # Linux allows 128 KiB for one argument, with the other text around the input.

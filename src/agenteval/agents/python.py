@@ -1,18 +1,95 @@
-"""Agents that are Python objects, called in a worker process with the user's interpreter."""
+"""Agents that are Python objects or belong to a framework, called in a worker process."""
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from agenteval.agents.base import Remarks, Reply, Request, reply_from_json
-from agenteval.agents.calls_elsewhere import CallsElsewhere
-from agenteval.agents.framework import load_target
 from agenteval.agents.reading import ReplyForm
+from agenteval.agents.tool_calls import CallsElsewhere
 from agenteval.agents.worker.pool import WorkerPool
-from agenteval.core.errors import AgentError, ConfigError, agent_problem
-from agenteval.suite.model import AgentSpec
+from agenteval.core.errors import AgentError, ConfigError, Kind, UserCodeError, agent_problem
+from agenteval.suite.agent_definitions import fluxloop_agent_of
+from agenteval.suite.model import DEFAULT_TURN_TIMEOUT_S, AgentSpec
+
+_ASK = "agenteval.agents.worker.calls:ask"
+_CHECK = "agenteval.agents.worker.calls:check"
+
+
+class FrameworkAgent:
+    """Calls a method of a module's object in a worker process; the framework's description names the method."""
+
+    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+        self._spec = spec
+        self._workers = WorkerPool(spec, concurrency)
+        self._method = str(spec.options["method"])
+        self._instantiate = bool(spec.options["instantiate"])
+
+    async def start(self) -> None:
+        """Import the object once, so that errors in its module appear before any case runs."""
+        await check_target(self._workers, self._spec, [str(self._spec.target), self._method, self._instantiate])
+
+    def session(self) -> FrameworkAgent:
+        """Return the agent: sessions share the object and its state."""
+        return self
+
+    async def send(self, request: Request) -> Reply:
+        """Call the agent once."""
+        arguments = [
+            str(self._spec.target),
+            self._method,
+            self._spec.options.get("prompt_argument"),
+            self._instantiate,
+            request.to_json(),
+        ]
+        return reply_from_json(await self._workers.call(_ASK, arguments, load=str(self._spec.target)))
+
+    async def end(self) -> None:
+        """Do nothing: sessions share the workers."""
+
+    async def close(self) -> None:
+        """End the worker processes."""
+        await self._workers.close()
+
+
+async def check_target(workers: WorkerPool, spec: AgentSpec, arguments: list[Any]) -> None:
+    """Import an object that a module defines, and find its method.
+
+    Args:
+        workers: the processes that import it.
+        spec: the agent's definition.
+        arguments: the arguments of ``agenteval.agents.worker.calls.check``.
+
+    Raises:
+        ConfigError: the object or method is missing.
+        UserCodeError: the import fails or takes too long.
+    """
+    await load_target(workers, spec)
+    try:
+        await workers.call(_CHECK, arguments)
+    except AgentError as error:
+        raise ConfigError(agent_problem(spec.where, f"{spec.target}: {error}")) from None
+
+
+async def load_target(workers: WorkerPool, spec: AgentSpec) -> None:
+    """Import the object that an agent's definition names.
+
+    Frameworks take long to import, so a turn's time limit below the default does not apply.
+
+    Raises:
+        ConfigError: the object is missing.
+        UserCodeError: the import fails or takes too long.
+    """
+    limit_s = max(spec.limit_s, DEFAULT_TURN_TIMEOUT_S)
+    try:
+        await asyncio.wait_for(workers.load(str(spec.target)), timeout=limit_s)
+    except TimeoutError:
+        message = f"importing {str(spec.target)!r} took longer than {limit_s:g} s"
+        raise UserCodeError(agent_problem(spec.where, message, Kind.USER_CODE)) from None
+
 
 _TARGETS = "agenteval.agents.worker.targets"
 _NO_HISTORY = (
@@ -101,3 +178,48 @@ class PythonSession:
         """Release the instance."""
         if self._name is not None:
             await self._agent.forget(self._name)
+
+
+_WORKER = "agenteval.agents.worker.fluxloop"
+
+
+class FluxLoopAgent:
+    """Calls the ``runner`` of a project; all cases share one instance, as in FluxLoop."""
+
+    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+        runner = fluxloop_agent_of(spec)
+        self._spec = spec
+        self._settings = runner.settings()
+        self._workers = WorkerPool(spec, concurrency, runner.paths)
+
+    async def start(self) -> None:
+        """Import the object once, so that errors in its module appear before any case runs.
+
+        Raises:
+            ConfigError: the object does not exist, or it cannot be called.
+            UserCodeError: its import fails or takes too long.
+        """
+        await load_target(self._workers, self._spec)
+        try:
+            await self._call("check", [])
+        except AgentError as error:
+            raise ConfigError(agent_problem(self._spec.where, str(error).removeprefix("TypeError: "))) from None
+
+    def session(self) -> FluxLoopAgent:
+        """Return the agent: sessions share the object and its state."""
+        return self
+
+    async def send(self, request: Request) -> Reply:
+        """Call the agent once."""
+        return reply_from_json(await self._call("answer", [request.to_json(), request.iteration]))
+
+    async def end(self) -> None:
+        """Do nothing: sessions share the workers."""
+
+    async def close(self) -> None:
+        """End the worker processes."""
+        await self._workers.close()
+
+    async def _call(self, function: str, arguments: list[Any]) -> Any:
+        given = [self._settings, *arguments]
+        return await self._workers.call(f"{_WORKER}:{function}", given, load=str(self._spec.target))

@@ -1,4 +1,4 @@
-"""Creates the agent of a specification; the kinds are listed in ``suite/agent_kinds.py``."""
+"""Creates the agent of a specification; the kinds are listed in ``suite/agents.py``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
-from agenteval.agents.base import Agent
-from agenteval.agents.listener import Listener, ignore
+from agenteval.agents.base import Agent, Listener, ignore
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, agent_problem
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.text.choices import choices
-from agenteval.suite.agent_kinds import BY_NAME, TOOL_SUFFIX, AgentKind
+from agenteval.core.text import choices
+from agenteval.suite.agents import BY_NAME, TOOL_SUFFIX, AgentKind
 from agenteval.suite.model import AgentSpec
 
 

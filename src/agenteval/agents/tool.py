@@ -7,20 +7,73 @@ JSON text.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from agenteval.agents.base import Reply, Request, as_text
 from agenteval.agents.command import Program
-from agenteval.agents.framework import check_target
-from agenteval.agents.http.agent import HttpService
-from agenteval.agents.http.response import text_of
-from agenteval.agents.output import without_last_break
-from agenteval.agents.tool_refusal import is_refusal_exception
+from agenteval.agents.http_agent import HttpService
+from agenteval.agents.http_response import text_of_response
+from agenteval.agents.python import check_target
+from agenteval.agents.reading import without_last_break
 from agenteval.agents.worker.pool import WorkerPool
 from agenteval.core.errors import AgentError, ToolRaisedError, TransientAgentError
-from agenteval.core.text.breakdown import is_breakdown
+from agenteval.core.refusal import is_breakdown, is_refusal
 from agenteval.suite.model import AgentSpec
+
+# Python's ways to reject a request: not allowed, or not a valid input.
+_REJECTING = frozenset({"PermissionError", "ValueError"})
+# Subclasses of ValueError that a broken backend causes.
+_NOT_REJECTING = frozenset({"UnicodeError", "JSONDecodeError"})
+# Mistakes in the code, and failures of the machine or the network.
+_BROKEN = frozenset(
+    {
+        "ArithmeticError",
+        "AttributeError",
+        "BufferError",
+        "EOFError",
+        "ImportError",
+        "IndexError",
+        "KeyError",
+        "MemoryError",
+        "NameError",
+        "NotImplementedError",
+        "RecursionError",
+        "ReferenceError",
+        "StopIteration",
+        "SyntaxError",
+        "SystemError",
+        "TypeError",
+        "UnicodeError",
+    }
+)
+_CAUSES = frozenset({"ConnectionError", "ImportError", "TimeoutError", "URLError", "gaierror"})
+_NAMED = re.compile(
+    r"Refus|Block|Denied|Deny|Forbid|Permission|Unauthori[sz]ed|Allowed|Disallow|Unsafe|Secur|Polic|Violat|Guard|Reject"
+    r"|Moderat|Filter|Valid|Injection|Saniti[sz]|Prohibit"
+)
+
+
+def is_refusal_exception(types: Collection[str], causes: Collection[str], text: str) -> bool:
+    """Return whether an exception of a tool rejects the request; otherwise the tool is broken.
+
+    It does if its type rejects (``PermissionError``, ``ValueError``, or a name such as ``QueryBlocked``) or its text
+    does ("request denied"), and no missing module or connection caused it.
+
+    Args:
+        types: names of its class and base classes.
+        causes: names of the classes, with base classes, of the exceptions that caused it.
+        text: its text.
+    """
+    known = frozenset(types)
+    is_system = "OSError" in known and "PermissionError" not in known
+    if is_system or known & _BROKEN or not _CAUSES.isdisjoint(causes) or is_breakdown(" ".join((*types, text))):
+        return False
+    if known & _REJECTING and not known & _NOT_REJECTING:
+        return True
+    return any(map(_NAMED.search, types)) or (bool(text.strip()) and is_refusal(text))
+
 
 _CALL = "agenteval.agents.worker.calls:call_tool"
 # Exit statuses of a shell for a command that cannot be run or found.
@@ -151,7 +204,7 @@ class HttpCaller:
         """POST once; a 4xx status is a refusal, except for statuses that concern the call itself."""
         response = await self._service.send(arguments(context, prompt))
         if response.is_success:
-            return _body(text_of(response))
+            return _body(text_of_response(response))
         refusal = self._service.refusal(response)
         refused = response.is_client_error and response.status not in _NOT_REFUSED
         raise ToolRaisedError(str(refusal)) if refused else refusal

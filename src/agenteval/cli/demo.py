@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -11,11 +13,62 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from agenteval.cli.comment_view import comment_view
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import TableElement
+from rich.table import Table
+
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.text.escape import terminal
+from agenteval.core.escape import terminal
 from agenteval.results.store import read_results
+
+# Longer words are continued on the next line.
+_LONGEST = 40
+
+
+class TableOfWholeWords(TableElement):
+    """Rich's table, whose columns are as wide as their longest word."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table."""
+        for part in super().__rich_console__(console, options):
+            if isinstance(part, Table):
+                for column in part.columns:
+                    words = " ".join(map(str, column.cells)).split()
+                    column.overflow = "fold"
+                    column.min_width = min(_LONGEST, max(map(cell_len, words), default=1))
+            yield part
+
+
+_WIDTH = 76
+_HIDDEN = re.compile("[\u200b\u2060]|&#8203;|<!--.*?-->", re.DOTALL)
+_FOLDED = re.compile(r"<details>\s*<summary>(.*?)</summary>.*?</details>", re.DOTALL)
+_SUMMARY = re.compile(r"<summary>(.*?)</summary>")
+_BREAK = re.compile(r"<br\s*/?>")
+# Rich fills lines with spaces, and puts several empty lines around a table.
+_ENDS = re.compile(r" +$", re.MULTILINE)
+_GAPS = re.compile(r"\n{3,}")
+_TAG = re.compile(r"</?[a-z][^<>]*>")
+
+
+def comment_view(markdown: str) -> list[str]:
+    """Return the lines of a comment; of a folded part only its title."""
+    from rich.markdown import Markdown
+
+    class Comment(Markdown):
+        elements: ClassVar = {**Markdown.elements, "table_open": TableOfWholeWords}
+
+    text = _HIDDEN.sub("", markdown)
+    text = _FOLDED.sub(r"▸ \1", text)
+    text = _SUMMARY.sub(r"▾ \1\n", text)
+    text = _TAG.sub("", _BREAK.sub(" · ", text))
+    console = Console(file=io.StringIO(), width=_WIDTH, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(Comment(text))
+    return _GAPS.sub("\n\n", _ENDS.sub("", captured.get())).strip("\n").splitlines()
+
 
 _PACKAGE = Path(__file__).parents[1]
 _EXAMPLE = Path("examples", "quickstart")

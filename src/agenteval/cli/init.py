@@ -2,18 +2,198 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agenteval.cli.gitignore import GITIGNORE, missing_patterns, read_gitignore, with_patterns
-from agenteval.cli.starter_workflow import SuitePlace, workflow, workflow_name
+from agenteval.core.confine import run_confined
 from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem
-from agenteval.core.files.writing import make_directory, remove_file, write_bytes, write_new_file
-from agenteval.suite.agent_kinds import KINDS, AgentKind
+from agenteval.core.files import LARGEST_TEXT, read_regular
+from agenteval.core.text import repository_of
+from agenteval.core.writing import make_directory, remove_file, write_bytes, write_new_file
+from agenteval.suite.agents import KINDS, AgentKind
 from agenteval.suite.formats.registry import formats
+
+#: The name of the file.
+GITIGNORE = ".gitignore"
+
+
+def missing_patterns(patterns: Iterable[str], directory: Path, root: Path) -> Sequence[str]:
+    """Return the patterns that no ``.gitignore`` from a directory up to the root of its repository has.
+
+    Args:
+        patterns: names of files, or of directories with a slash at the end.
+        directory: an absolute path.
+        root: the directory, or one above it.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    above = [folder for folder in directory.parents if folder.is_relative_to(root)]
+    # A slash at the beginning means the directory of the file.
+    lines = [line.removeprefix("/") for line in _lines(directory)]
+    lines += [line for folder in above for line in _lines(folder)]
+    present = {form for line in lines for form in _forms(line)}
+    return [pattern for pattern in patterns if pattern not in present]
+
+
+def with_patterns(content: bytes, patterns: Iterable[str]) -> bytes:
+    """Return the content of a file with further lines at its end, which have the line end of the others."""
+    end = b"\r\n" if b"\r\n" in content else b"\n"
+    complete = content if not content or content.endswith(b"\n") else content + end
+    return complete + b"".join(pattern.encode() + end for pattern in patterns)
+
+
+def read_gitignore(directory: Path) -> bytes:
+    """Return the content of the file in a directory; empty if it does not exist.
+
+    Raises:
+        OSError: it cannot be read, or is not a regular file.
+    """
+    try:
+        return read_regular(directory / GITIGNORE, limit=LARGEST_TEXT)
+    except FileNotFoundError:
+        return b""
+
+
+def _lines(directory: Path) -> Sequence[str]:
+    return [line.strip() for line in read_gitignore(directory).decode("utf-8", "replace").splitlines()]
+
+
+def _forms(line: str) -> Iterable[str]:
+    """Yield the patterns that a line covers: a name without a slash is that of a file or of a directory."""
+    name = line.removeprefix("**/")
+    yield from (name, f"{name.removesuffix('/')}/")
+
+
+_TEMPLATE = Path(__file__).parent / "starters" / "workflow.yml"
+_FOLDER = ".github/workflows"
+_BRANCH = "main"
+_REPORT = "agenteval-report/"
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
+_DIRECTORY = re.compile(r"(?m)^ +working-directory: (.+)$")
+_GIT_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True)
+class SuitePlace:
+    """A directory with a suite, and the root of its repository.
+
+    Attributes:
+        directory: the directory, absolute and without links; it need not exist.
+        root: the root of the repository; the directory itself if it is in none.
+        is_in_repository: whether there is a repository.
+    """
+
+    directory: Path
+    root: Path
+    is_in_repository: bool
+
+    @classmethod
+    def of(cls, directory: Path) -> SuitePlace:
+        """Return the place of a directory."""
+        here = directory.resolve()
+        try:
+            root = repository_of(here)
+        except OSError:
+            # No directory can have this path.
+            root = None
+        return cls(here, root or here, root is not None)
+
+    @property
+    def path(self) -> str:
+        """The directory relative to the root; empty for the root."""
+        return "" if self.directory == self.root else self.directory.relative_to(self.root).as_posix()
+
+
+def workflow_name(place: SuitePlace) -> str:
+    """Return the path of the workflow relative to the root; each directory has another one.
+
+    The workflow of another directory can have the plain name: that of ``a-b`` has the one of ``a/b``.
+    """
+    if not place.path:
+        return f"{_FOLDER}/agenteval.yml"
+    label = re.sub(r"[^\w.-]+", "-", place.path).strip("-.")
+    plain = f"{_FOLDER}/agenteval-{label}.yml"
+    if label and not _is_of_another_directory(place.root / plain, place):
+        return plain
+    return f"{_FOLDER}/{'-'.join(filter(None, ('agenteval', label, _hash(place.path))))}.yml"
+
+
+def _is_of_another_directory(file: Path, place: SuitePlace) -> bool:
+    """Return whether a file is a workflow that this command has written for another directory."""
+    try:
+        text = read_regular(file, limit=LARGEST_TEXT).decode("utf-8", "replace")
+    except OSError:
+        return False
+    found = _DIRECTORY.search(text)
+    return found is not None and found[1] != _scalar(place.path)
+
+
+def _hash(path: str) -> str:
+    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def workflow(place: SuitePlace) -> bytes:
+    """Return the text of the workflow.
+
+    Raises:
+        ConfigError: GitHub would read the path of the directory as something else.
+    """
+    if "${{" in place.path or "\\" in place.path or not place.path.isprintable() or place.path != place.path.strip():
+        why = "it contains ${{, a backslash, a control character, or a space at an end"
+        message = f"no workflow can name the directory {place.path!r}: {why}; rename it"
+        raise ConfigError(Problem(f"{message}; nothing was written", kind=Kind.FILE))
+    text = _TEMPLATE.read_text(encoding="utf-8").replace(f"branches: [{_BRANCH}]", f"branches: [{_branch(place)}]")
+    if place.path:
+        step = "        with:\n          runs:"
+        folder = f"        with:\n          working-directory: {_scalar(place.path)}\n          runs:"
+        text = text.replace("name: agenteval\n", f"name: {_scalar(f'agenteval {place.path}')}\n", 1)
+        text = text.replace(step, folder).replace(
+            f"path: {_REPORT}", f"path: {_scalar(_pattern(f'{place.path}/{_REPORT}'))}"
+        )
+    return text.encode("utf-8", "replace")
+
+
+def _branch(place: SuitePlace) -> str:
+    """Return the default branch of the repository: that of its origin, else the current one if it is ``master``."""
+    if not place.is_in_repository:
+        return _BRANCH
+    remote = _reference(place.root, "refs/remotes/origin/HEAD").removeprefix("origin/")
+    branch = remote or ("master" if _reference(place.root, "HEAD") == "master" else _BRANCH)
+    # Of the characters with a meaning here, the name of a branch can have these.
+    return _scalar(re.sub(r"[+!]", r"\\\g<0>", branch))
+
+
+def _reference(root: Path, name: str) -> str:
+    """Return the short name of what a symbolic reference names; empty if git does not tell."""
+    program = shutil.which("git")
+    if program is None:
+        return ""
+    try:
+        done = run_confined([program, "symbolic-ref", "--quiet", "--short", name], root, timeout_s=_GIT_TIMEOUT_S)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _pattern(path: str) -> str:
+    """Return the pattern of actions/upload-artifact that matches one path."""
+    escaped = re.sub(r"[*?\[]", r"[\g<0>]", path)
+    return f"./{escaped}" if escaped.startswith(("!", "#", "~")) else escaped
+
+
+def _scalar(text: str) -> str:
+    """Return a text as YAML."""
+    return text if all(map(_PLAIN.fullmatch, text.split(" "))) else json.dumps(text, ensure_ascii=False)
+
 
 _STARTERS = Path(__file__).parent / "starters"
 _AGENT = "agent.py"

@@ -4,25 +4,110 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import errno
 import functools
 import gc
+import io
 import os
 import re
+import select
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-from agenteval.cli.arguments import COMMAND, Parser
-from agenteval.cli.commands import accept, github, project, results, suites
-from agenteval.cli.streams import loss, protect_standard_streams
+from agenteval.cli import commands, options, run
+from agenteval.cli.options import COMMAND, Parser
 from agenteval.core.errors import AgentEvalError, InfrastructureError, unexpected_error
-from agenteval.core.renamed import RENAMED
-from agenteval.core.signals import ending_signals
+from agenteval.core.runtime import RENAMED, ending_signals
 from agenteval.core.version import __version__
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+# Standard output and error that may be closed, full, or read by nobody: what they cannot take is dropped.
+#
+# The gate decides the exit status, and the reports contain the results, so output without a reader changes neither.
+
+
+# The reader has ended, or there never was one.
+_UNREAD = {errno.EPIPE, errno.EBADF, errno.ECONNRESET, errno.ESHUTDOWN}
+
+
+class _Output(io.FileIO):
+    """A file descriptor that takes any bytes; after its first error it drops them."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+        self.problem: OSError | None = None
+
+    def write(self, data: Buffer, /) -> int:
+        """Write as much as the descriptor takes, or drop all; returns the number of bytes."""
+        size = memoryview(data).nbytes
+        if self.problem is not None:
+            return size
+        try:
+            while (written := super().write(data)) is None:
+                # Who started us made it non-blocking.
+                select.select([], [self], [])
+        except OSError as error:
+            self.problem = error
+            return size
+        return written
+
+
+def protect_standard_streams() -> None:
+    """Make errors of standard output and error harmless, and escape characters that their encoding lacks.
+
+    A stream that was closed at the start writes to the null device: the next file that is opened must not get its
+    descriptor. Streams that a caller of :func:`agenteval.cli.main.main` put in place stay.
+    """
+    _open_missing_descriptors()
+    sys.stdout = _protected(sys.stdout, sys.__stdout__, 1)
+    sys.stderr = _protected(sys.stderr, sys.__stderr__, 2)
+
+
+def loss(stream: TextIO) -> str:
+    """Flush a stream; return why text was lost, in words, or an empty text.
+
+    A reader that ended early, as ``head`` does, wanted no more text.
+    """
+    stream.flush()
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    problem = raw.problem if isinstance(raw, _Output) else None
+    return "" if problem is None or problem.errno in _UNREAD else str(problem.strerror)
+
+
+def _open_missing_descriptors() -> None:
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The system gives the lowest free number, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+
+
+def _protected(stream: TextIO | None, original: TextIO | None, descriptor: int) -> TextIO:
+    is_console = sys.platform == "win32" and stream is not None and stream.isatty()
+    if stream is not original or is_console:
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+        return stream or io.StringIO()
+    if stream is not None:
+        stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Output(descriptor)),
+        encoding=stream.encoding if stream is not None else "utf-8",
+        errors="backslashreplace",
+        line_buffering=stream is None or bool(getattr(stream, "line_buffering", False)),
+        write_through=descriptor == 2,
+    )
+
 
 _EPILOG = """exit status:
   0  the gate passed
@@ -113,7 +198,7 @@ def _status(argv: Sequence[str] | None) -> int:
         return _failed(error, words=sys.argv[1:] if argv is None else argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     # Imported here: `agenteval --version` and help need none of it.
-    from agenteval.core.masking import masking
+    from agenteval.core.secrets import masking
 
     with masking():
         return _done(command, arguments)
@@ -141,7 +226,7 @@ def _failed(error: AgentEvalError, words: Sequence[str]) -> int:
         words: the arguments of the program; the first one names the command.
     """
     # Imported here: most commands do not fail.
-    from agenteval.cli.failure import fail
+    from agenteval.cli.output import fail
 
     return fail(error, undone=_UNDONE.get(words[0], _NOTHING_RAN) if words else _NOTHING_RAN)
 
@@ -186,7 +271,7 @@ def _in_new_spelling(argv: Sequence[str]) -> list[str]:
 
 
 def _similar_option(parser: argparse.ArgumentParser, text: str) -> str:
-    from agenteval.core.text.choices import did_you_mean
+    from agenteval.core.text import did_you_mean
 
     return did_you_mean(text.partition("=")[0], re.findall(r"--[a-z-]+", parser.format_help()))
 
@@ -202,7 +287,7 @@ def command_line() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"agenteval {__version__}")
-    commands: Any = parser.add_subparsers(title="commands", metavar=COMMAND, required=True)
-    for group in (suites, results, accept, project, github):
-        group.add(commands)
+    subparsers: Any = parser.add_subparsers(title="commands", metavar=COMMAND, required=True)
+    for add in (run.add_run, commands.add_results, commands.add_accept, commands.add_project, options.add_github):
+        add(subparsers)
     return parser

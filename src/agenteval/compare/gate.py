@@ -21,11 +21,11 @@ from agenteval.compare.gate_findings import (
 )
 from agenteval.compare.gate_words import broken, listed, passed_headline, with_coverage
 from agenteval.compare.policy import BaseNames, Quarantine
-from agenteval.core.renamed import RENAMED
-from agenteval.core.text.choices import choices
+from agenteval.core.runtime import RENAMED
+from agenteval.core.text import choices
 from agenteval.results.case import CaseResult
+from agenteval.results.history import is_interrupted
 from agenteval.results.model import Results, RunShard
-from agenteval.results.partial import is_interrupted
 from agenteval.results.verdict import Condition, Gate, Rules, Unproven, Verdict
 
 FailOn = Literal["failures", "regressions", "unproven", "errors"]

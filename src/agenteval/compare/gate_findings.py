@@ -9,12 +9,11 @@ from typing import Final, Literal
 from agenteval.compare.gate_counts import Counts, compared, of_cases, some
 from agenteval.compare.gate_failures import Failures
 from agenteval.compare.gate_words import cases, failed
-from agenteval.results.analysis.formatting import criterion_texts
-from agenteval.results.analysis.unmeasured import unmeasured
+from agenteval.results.analysis.formatting import criterion_texts, unmeasured
 from agenteval.results.case import Criterion
 from agenteval.results.comparison import ComparedMetric, ComparedResource, Comparison
-from agenteval.results.metric_use import is_undecided
 from agenteval.results.model import Results
+from agenteval.results.rollup import is_undecided
 from agenteval.results.verdict import Condition, MendedBy, Unproven
 
 #: The point of a run that needs a baseline and has none. The reason is a warning of the run.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agenteval.compare.gate_counts import Counts, of_cases, some
 from agenteval.compare.gate_failures import Failures
-from agenteval.results.analysis.unmeasured import coverage_notes
+from agenteval.results.analysis.formatting import coverage_notes
 from agenteval.results.model import Results
 
 _BRANCH = "refs/heads/"

@@ -8,8 +8,7 @@ from agenteval.compare.gate_counts import Counts
 from agenteval.compare.gate_failures import Required, failures_of
 from agenteval.compare.gate_findings import failures_and_regressions, unproven_points
 from agenteval.compare.regression.model import Burden, CaseFinding, Decision, MetricFinding
-from agenteval.results.memory import Memory, ProvenCase, ProvenMean
-from agenteval.results.model import Results
+from agenteval.results.model import Memory, ProvenCase, ProvenMean, Results
 from agenteval.results.verdict import Gate
 
 # The exit status for a signal is above this number.

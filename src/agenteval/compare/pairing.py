@@ -16,6 +16,7 @@ from agenteval.results.comparison import (
     PoolCase,
     ScoreChange,
 )
+from agenteval.results.masking import whole_answer
 from agenteval.results.model import Results
 from agenteval.results.rollup import (
     aggregated_status,
@@ -24,7 +25,6 @@ from agenteval.results.rollup import (
     mean,
     strict_case_status,
 )
-from agenteval.results.shortening import whole_answer
 from agenteval.suite.model import OVERALL
 
 # Maximum length of an answer in the comparison. Answers are only shown, not compared.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from agenteval.core.text import escape
+from agenteval.core import escape
 
 # Maximum number of cases or metrics in a sentence.
 _NAMED = 3

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from agenteval.compare.regression.settings import GateSettings
-from agenteval.core.text.choices import did_you_mean
+from agenteval.core.text import did_you_mean
 
 #: What a suspected regression is proven against: ``against-base``: the base commit's agent, side by side; ``rerun``:
 #: earlier runs of the base branch; ``off``: nothing runs again.

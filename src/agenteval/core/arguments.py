@@ -20,7 +20,7 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 from pydantic_core import ErrorDetails
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.paths import is_too_long
+from agenteval.core.text import is_too_long
 
 P = ParamSpec("P")
 R = TypeVar("R")

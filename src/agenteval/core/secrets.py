@@ -1,15 +1,20 @@
-"""Recognises secrets in environment variables by their names and values."""
+"""The secrets of an invocation: recognised in environment variables, and masked in texts."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 
 from agenteval.core.credentials import credentials_in, in_words, is_long_number, is_maskable, parts_of_secret
+from agenteval.core.escape import one_line
+from agenteval.core.redact import Redactor
+from agenteval.core.shared_files import key_in_force
 
 # Anywhere in a name: APIKEY, OPENAI_KEYS, authToken.
 _SECRET_NAME = re.compile(
@@ -165,3 +170,66 @@ def is_reserved_name(variable: str) -> bool:
     """Return whether no file may use a variable: the runner's command files, inputs, state and services, our keys."""
     ours = is_own_name(variable) and is_secret_name(variable)
     return ours or variable.upper() in COMMAND_FILES or variable.upper().startswith(_RESERVED)
+
+
+# The secrets of an invocation, and the one way to shorten a text that can contain them.
+#
+# A text is masked before it is cut, because half a secret is not recognised. Errors are built, and shortened, deep
+# inside of agents and metrics, so the secrets are known everywhere during an invocation.
+
+
+_KNOWN: ContextVar[set[str] | None] = ContextVar("secrets", default=None)
+
+
+@contextmanager
+def masking() -> Iterator[None]:
+    """Collect the secrets that become known within the block; an inner block adds to the outer one."""
+    if _KNOWN.get() is not None:
+        yield
+        return
+    token = _KNOWN.set(set())
+    try:
+        with naming_secrets():
+            yield
+    finally:
+        _KNOWN.reset(token)
+
+
+def add_secrets(secrets: Iterable[str]) -> None:
+    """Mask these values as well until the invocation ends."""
+    known = _KNOWN.get()
+    if known is not None:
+        known.update(secrets)
+
+
+def redactor(secrets: Iterable[str] = ()) -> Redactor:
+    """Return a redactor for the given secrets, the known ones, and those in environment variables."""
+    ambient = _ambient(frozenset(os.environ.items()), named_secrets())
+    own = key_in_force()
+    return _redactor(ambient.union(secrets, _KNOWN.get() or (), (own,) if own else ()))
+
+
+def mask(text: str) -> str:
+    """Return the text with the known secrets masked."""
+    return redactor()(text)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return a text as one line without secrets and control sequences, cut to a length in characters."""
+    return one_line(mask(text), limit)
+
+
+def beginning(text: str, limit: int) -> str:
+    """Return the beginning of a text of several lines without secrets, cut to a length in characters."""
+    return mask(text)[:limit]
+
+
+@lru_cache(maxsize=8)
+def _redactor(secrets: frozenset[str]) -> Redactor:
+    return Redactor(secrets.union(*map(parts_of_secret, secrets)))
+
+
+# Finding the secrets takes time, and the environment hardly ever changes.
+@lru_cache(maxsize=8)
+def _ambient(variables: frozenset[tuple[str, str]], _named: frozenset[str]) -> frozenset[str]:
+    return frozenset(environment_secrets(dict(variables)))

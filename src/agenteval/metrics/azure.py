@@ -14,15 +14,13 @@ from importlib.metadata import version
 from typing import Any
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.llm.cache import key_of
-from agenteval.core.llm.calls import Completion, Exchange
-from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.calls import Completion, Exchange, LlmError, ModelSpec
+from agenteval.core.llm.gateway import key_of
+from agenteval.core.llm.provider_base import limit_hooks
 from agenteval.core.llm.providers import api_key, reachable
-from agenteval.core.llm.providers.size_limit import limit_hooks
-from agenteval.core.llm.spec import ModelSpec
 from agenteval.core.runtime import in_thread
 from agenteval.metrics.base import MetricError, Observation, Outcome
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import Resources
 from agenteval.suite.model import Place
 
 _OPENAI = "https://api.openai.com/v1"
@@ -134,7 +132,7 @@ class AzureMetric:
 
     def _evaluate(self, inputs: Mapping[str, str]) -> Mapping[str, Any]:
         """Run one evaluation; blocks."""
-        from agenteval.core.llm.providers.openai import is_reasoning
+        from agenteval.core.llm.openai import is_reasoning
 
         kind = getattr(_sdk(), _CLASSES[self.metric])
         # Evaluators keep state, so each measurement gets a new one.
@@ -144,7 +142,7 @@ class AzureMetric:
 
     def _configuration(self) -> dict[str, str]:
         """Return the model configuration of the SDK."""
-        from agenteval.core.llm.providers.openai import AZURE_API_VERSION
+        from agenteval.core.llm.openai import AZURE_API_VERSION
 
         model = reachable(self.model)
         shared = {"type": model.provider, "api_key": api_key(model)}

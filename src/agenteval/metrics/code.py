@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from agenteval.core.errors import AgentError
 from agenteval.metrics.base import REQUIRABLE, MetricError, NotApplicableError, Observation, Outcome
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import Resources
 from agenteval.suite.model import Place
 
 if TYPE_CHECKING:
-    from agenteval.metrics.resources.grader_pool import GraderPool
+    from agenteval.metrics.resources import GraderPool
 
 _GRADE = "agenteval.grader:grade"
 
@@ -70,7 +70,7 @@ def _turn(observation: Observation) -> dict[str, Any]:
     }
 
 
-_EVALUATE = "agenteval.agents.worker.evaluation:evaluate"
+_EVALUATE = "agenteval.agents.worker.metrics:evaluate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,93 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import PlainValidator
+
+from agenteval.core.arguments import problems
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.text.choices import choices
-from agenteval.metrics.given import with_resources
-from agenteval.metrics.resources.resources import Resources
+from agenteval.core.text import choices
+from agenteval.metrics.base import CaseMetric, Metric, metric_problem
+from agenteval.metrics.resources import Resources
 from agenteval.suite.model import MetricConfig, MetricKind
+
+_RESOURCES = "resources"
+# The same limit as for metrics of agenteval.yaml.
+_TIMEOUT_S = 60.0
+# The boundary between the words of `TokenCount`; none inside an abbreviation.
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def _checked(metric: Any) -> Any:
+    """Raise ``ValueError`` if a value is neither a metric nor its configuration."""
+    if isinstance(metric, MetricConfig):
+        found = problems(metric, MetricConfig, "metric")
+        if found:
+            raise ValueError("; ".join(map(str, found)))
+        problem = metric_problem(metric.metric) if metric.metric is not None else None
+    else:
+        problem = metric_problem(metric)
+    if problem is not None:
+        raise ValueError(problem)
+    return metric
+
+
+#: A metric of a caller: an instance, or a configuration that names it.
+GivenMetric = Annotated[Metric | CaseMetric | MetricConfig, PlainValidator(_checked)]
+
+
+def given_metric(metric: GivenMetric) -> MetricConfig:
+    """Return the configuration of a metric that a caller passes.
+
+    The metric is named after its class, ``token_count`` for ``TokenCount``; its errors make the case an error.
+
+    Raises:
+        ConfigError: its options cannot be identified.
+    """
+    if isinstance(metric, MetricConfig):
+        return replace(metric, timeout_s=metric.timeout_s or _TIMEOUT_S)
+    cls = type(metric)
+    config = MetricConfig(
+        id=_WORD.sub("_", cls.__name__).lower(),
+        type=f"{cls.__module__}.{cls.__qualname__}",
+        kind="custom",
+        options={name: getattr(metric, name) for name in _fields(metric) if name != _RESOURCES},
+        timeout_s=_TIMEOUT_S,
+        metric=metric,
+    )
+    try:
+        # Compared with that of other runs.
+        _ = config.content
+    except Exception as error:  # noqa: BLE001 - the options may be any objects
+        raise ConfigError(
+            Problem(f"the options of {cls.__name__} have no text form: {error}", path="metrics", kind=Kind.USER_CODE)
+        ) from None
+    return config
+
+
+def with_resources(metric: Any, resources: Resources) -> Any:
+    """Return a caller's metric; its field ``resources``, if it has one, is set to those of the run.
+
+    Raises:
+        ConfigError: the metric refuses them.
+    """
+    if _RESOURCES not in _fields(metric):
+        return metric
+    try:
+        return replace(metric, resources=resources)
+    except Exception as error:  # noqa: BLE001 - code of the caller
+        message = f"{type(metric).__name__} cannot be made with `resources`: {type(error).__name__}: {error}"
+        raise ConfigError(Problem(message, path="metrics", kind=Kind.USER_CODE)) from None
+
+
+def _fields(metric: Any) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(metric) if item.init) if is_dataclass(metric) else ()
+
 
 # Fields of a metric that `build` fills, so they are not options of a suite.
 _GIVEN = frozenset({"resources", "where"})
@@ -59,14 +136,14 @@ def _built_in(name: str, kind: MetricKind, place: str, summary: str) -> MetricTy
 
 
 METRICS = (
-    _built_in("equality", "standard", "text.equality:Equality", "1 if answer and ground truth are the same text"),
-    _built_in("numeric", "standard", "text.equality:Numeric", "1 if two numbers agree within a tolerance"),
-    _built_in("f1_score", "standard", "text.overlap:TokenF1", "token F1 as SQuAD defines it"),
-    _built_in("bleu", "standard", "text.overlap:Bleu", "sentence BLEU by sacrebleu"),
-    _built_in("rouge", "standard", "text.overlap:Rouge", "ROUGE F-measure by rouge-score"),
-    _built_in("meteor", "standard", "text.meteor:Meteor", "METEOR by NLTK, with WordNet"),
-    _built_in("geval", "geval", "judges.deepeval:GEval", "G-Eval: a judge model by criteria in plain language"),
-    _built_in("rag", "rag", "judges.deepeval:Rag", "a judge model on the answer and the retrieved passages"),
+    _built_in("equality", "standard", "text:Equality", "1 if answer and ground truth are the same text"),
+    _built_in("numeric", "standard", "text:Numeric", "1 if two numbers agree within a tolerance"),
+    _built_in("f1_score", "standard", "overlap:TokenF1", "token F1 as SQuAD defines it"),
+    _built_in("bleu", "standard", "overlap:Bleu", "sentence BLEU by sacrebleu"),
+    _built_in("rouge", "standard", "overlap:Rouge", "ROUGE F-measure by rouge-score"),
+    _built_in("meteor", "standard", "overlap:Meteor", "METEOR by NLTK, with WordNet"),
+    _built_in("geval", "geval", "deepeval:GEval", "G-Eval: a judge model by criteria in plain language"),
+    _built_in("rag", "rag", "deepeval:Rag", "a judge model on the answer and the retrieved passages"),
     _built_in("groundedness", "standard", "azure:AzureMetric", "deprecated: Azure's rating divided by 5"),
     _built_in("relevance", "standard", "azure:AzureMetric", "deprecated: Azure's rating divided by 5"),
     _built_in("coherence", "standard", "azure:AzureMetric", "deprecated: Azure's rating divided by 5"),
@@ -74,16 +151,16 @@ METRICS = (
     _built_in("similarity", "standard", "azure:AzureMetric", "deprecated: Azure's rating divided by 5"),
     _built_in("code", "code", "code:CodeGrader", "the score of a user's grader"),
     _built_in("tools", "tools", "tool_calls:ExpectedTools", "1 if the expected tools were called"),
-    _built_in("text_match", "match", "text.match:TextMatchMetric", "1 if the answer matches a text or a pattern"),
+    _built_in("text_match", "match", "text:TextMatchMetric", "1 if the answer matches a text or a pattern"),
     _built_in("similar", "match", "similarity:Similar", "cosine similarity of the answer and a reference"),
     _built_in("schema", "schema", "schema:Schema", "1 if the answer is JSON that follows a schema"),
     _built_in("tool_calls", "tools", "tool_calls:ToolCalls", "1 if the expected tool calls were made"),
-    _built_in("safety", "safety", "safety.blocked:Safety", "1 if a request is refused, or answered, as expected"),
-    _built_in("judge", "judge", "judges.prompt:PromptJudge", "a judge model's score by a prompt"),
+    _built_in("safety", "safety", "blocked:Safety", "1 if a request is refused, or answered, as expected"),
+    _built_in("judge", "judge", "judges:PromptJudge", "a judge model's score by a prompt"),
     _built_in("custom", "custom", "code:CustomFunction", "the score of a user's function"),
     _built_in("python", "custom", "code:UserMetric", "the score of a user's metric, see Adding metrics"),
-    _built_in("rules", "rule", "rules.rules:RuleBased", "the mean of several rules on the trace"),
-    _built_in("trace_judge", "judge", "judges.trace:TraceJudge", "a judge model's score of the trace"),
+    _built_in("rules", "rule", "rules:RuleBased", "the mean of several rules on the trace"),
+    _built_in("trace_judge", "judge", "judges:TraceJudge", "a judge model's score of the trace"),
     # Over all iterations of a case:
     _built_in("latency", "performance", "performance:Latency", "1 if the mean time is within the limits"),
     _built_in("tokens", "performance", "performance:Tokens", "1 if the mean numbers of tokens are within the limits"),

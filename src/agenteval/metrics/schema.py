@@ -10,14 +10,13 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agenteval.core.llm.spec import ModelSpec
-from agenteval.core.text.json_text import json_in
-from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.resources.resources import Resources
+from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.text import json_in
+from agenteval.metrics.base import Observation, Outcome, literal_equal, shown
+from agenteval.metrics.resources import Resources
 from agenteval.metrics.similarity import similarity
-from agenteval.metrics.text.match import mismatch
-from agenteval.metrics.values import literal_equal, shown
-from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
+from agenteval.metrics.text import mismatch
+from agenteval.suite.forms import FieldSpec, FieldType, TextMatch
 
 # Number of mismatches that a message lists; the others are counted.
 _NAMED = 5

@@ -13,8 +13,7 @@ from functools import cache
 from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
-from agenteval.core.llm.errors import NotAskedError
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.calls import ModelSpec, NotAskedError
 from agenteval.core.runtime import contained, in_thread
 from agenteval.metrics.base import (
     CaseMetric,
@@ -28,11 +27,11 @@ from agenteval.metrics.base import (
     requirements,
 )
 from agenteval.metrics.registry import build
-from agenteval.metrics.resources.resources import Resources
-from agenteval.metrics.text.patterns import PatternGivenUpError, PatternTimeouts
+from agenteval.metrics.resources import Resources
+from agenteval.metrics.text import PatternGivenUpError, PatternTimeouts
 from agenteval.results.case import NotAsked, Score
+from agenteval.suite.forms import text_at_path
 from agenteval.suite.model import MetricConfig
-from agenteval.suite.response_path import text_at_path
 
 # Rounding can move a score this far outside of 0 to 1; a larger distance is an error.
 _ROUNDING = 1e-9

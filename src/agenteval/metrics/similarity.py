@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from operator import mul
 from typing import ClassVar
 
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.calls import ModelSpec
 from agenteval.metrics.base import MetricError, Observation, Outcome
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import Resources
 
 # The cosine of equal vectors differs from 1 by rounding.
 _ROUNDING = 1e-6

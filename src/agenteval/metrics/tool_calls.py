@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.text.patterns import full_match
-from agenteval.metrics.values import literal_equal, shown
+from agenteval.metrics.base import Observation, Outcome, literal_equal, shown
+from agenteval.metrics.text import full_match
 from agenteval.results.case import ToolCall
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view import view
 from agenteval.report.view.view import GateView
+from agenteval.results.history import why_partial
 from agenteval.results.model import Results
-from agenteval.results.partial import why_partial
 
 #: Colours of a passed run, by the least share of all cases that were checked and passed.
 _COLOURS = ((1.0, "brightgreen"), (0.8, "green"), (0.5, "yellow"), (0.0, "orange"))

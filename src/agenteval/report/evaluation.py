@@ -11,15 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.report.html.page import PageFiles, generate
-from agenteval.report.html.user_template import fill, read_user_template
-from agenteval.report.registry import ANALYSES
-from agenteval.report.report import Report, ReportFile
-from agenteval.report.template_files import UserTemplateError
+from agenteval.report.html import PageFiles, fill, generate, read_user_template
+from agenteval.report.report import ANALYSES, Report, ReportFile
+from agenteval.report.size_limits import UserTemplateError
 from agenteval.results.model import Results
 
 if TYPE_CHECKING:
-    from agenteval.results.analysis.result import AnalysedSuite
+    from agenteval.results.analysis.evaluate import AnalysedSuite
 
 _MOST_TRACES = 10_000  # in a user's template
 _STATIC = PageFiles("analysis.html.j2")
@@ -59,16 +57,16 @@ def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]
 
 def render_markdown(suite: AnalysedSuite, created: datetime) -> str:
     """Return the report as Markdown, without charts."""
-    from agenteval.report.markdown.filters import MARKDOWN
+    from agenteval.report.markdown_filters import MARKDOWN
     from agenteval.report.templating import built_in_template
-    from agenteval.report.view.analysis.page import make_analysis_page
+    from agenteval.report.view.analysis import make_analysis_page
 
     return built_in_template(MARKDOWN, "report.md.j2").render(page=make_analysis_page(suite, created))
 
 
 def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
     """Return the report as one page that loads nothing, or the user's template with its placeholders replaced."""
-    from agenteval.report.view.analysis.page import make_analysis_page
+    from agenteval.report.view.analysis import make_analysis_page
 
     template = suite.report.template if suite.report else None
     notices: tuple[str, ...] = ()

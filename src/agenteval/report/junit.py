@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from agenteval.compare.gate_words import run_notes
-from agenteval.core.text import escape
+from agenteval.core import escape
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view import view
-from agenteval.report.view.case_metrics import case_metrics
-from agenteval.results.archive import Archive, Passed, agent_seconds
+from agenteval.report.view.cases import case_metrics
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
+from agenteval.results.masking import shortened_note
 from agenteval.results.model import Results
-from agenteval.results.shortening import shortened_note
+from agenteval.results.store import Archive, Passed, agent_seconds
 
 if TYPE_CHECKING:
     from junit_xml import TestCase

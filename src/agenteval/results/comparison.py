@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from agenteval.results.case import CaseStatus, ScoreStatus, Shortened, ToolCall
+from agenteval.results.case import CaseStatus, ResultsModel, ScoreStatus, Shortened, Text, ToolCall, clean_json
 from agenteval.results.epoch import EpochBegin, EpochCause, LongLook, MadeWith
-from agenteval.results.values import ResultsModel, Text, clean_json
 from agenteval.results.verdict import Unproven
 
 RunVerdict = Literal["regressed", "unproven", "improved", "unchanged"]

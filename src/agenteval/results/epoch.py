@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agenteval.results.values import ResultsModel, Text
+from agenteval.results.case import ResultsModel, Text
 
 #: What begins an epoch. ``proven``: a change of a mean; ``declared``: other models, iterations or engine;
 #: ``accepted``: somebody accepted a lower mean.

@@ -6,7 +6,7 @@ from operator import not_
 
 from pydantic import Field
 
-from agenteval.results.values import ResultsModel, Text
+from agenteval.results.case import ResultsModel, Text
 
 
 class Outlook(ResultsModel):

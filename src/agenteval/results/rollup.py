@@ -1,15 +1,144 @@
-"""Computes the status of an iteration, a case and a run from scores."""
+"""Finds contradictions in a results file: changed by hand or by a program, it can say that a failed case passed."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agenteval.results.case import CaseResult, CaseStatus, NotAsked, Score, TurnResult
-from agenteval.results.summary import Judging, MetricSummary, NotJudged, RunUsage, Summary
+from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, NotAsked, Score, SuiteResult, TurnResult
+from agenteval.results.model import OWN_NAME, Judging, MetricSummary, NotJudged, Results, RunUsage, Summary
+
+if TYPE_CHECKING:
+    from agenteval.suite.evaluation import Aggregate
+
+
+# Retries stop after many failures of an agent, so cases differ in their number.
+_ATTEMPTS = re.compile(r" \(after \d+ attempts\)$")
+
+
+_TRACEBACK = "Traceback (most recent call last):"
+#: The exception at the end of a traceback, with its text.
+RAISED = re.compile(r"(?:^|[\s:])(?P<error>(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning): (?P<text>.*))$")
+
+
+def agent_errors(turns: Iterable[TurnResult]) -> frozenset[str]:
+    """Return the errors of turns, without the number of attempts."""
+    return frozenset(without_attempts(turn.error) for turn in turns if turn.error)
+
+
+def without_attempts(error: str) -> str:
+    """Return an error without the number of attempts."""
+    return _ATTEMPTS.sub("", error)
+
+
+def without_traceback(error: str) -> str:
+    """Return an error with only the exception of a traceback; the case has all of it."""
+    before, found, after = error.partition(_TRACEBACK)
+    raised = RAISED.search(after) if found else None
+    return f"{before}{raised['error']}" if raised else error
+
+
+#: Key in the details of a rule-based score: the rules that had nothing to measure in the reply.
+UNMEASURED = "unmeasured"
+
+
+class MetricUse:
+    """The metrics of one suite over its cases, which may be added in any order.
+
+    Args:
+        threshold: the suite's threshold of the aggregated score; ``None`` if the verdicts of metrics decide.
+
+    Attributes:
+        undecided: number of passed cases without a verdict; see ``is_undecided``.
+    """
+
+    def __init__(self, threshold: float | None = None) -> None:
+        self._threshold = threshold
+        self._skipped: set[str] = set()
+        self._measured: set[str] = set()
+        self._parts: dict[str, frozenset[str]] = {}
+        self.undecided = 0
+
+    def add(self, case: CaseResult) -> None:
+        """Count a case."""
+        self.undecided += is_undecided(case, self._threshold)
+        for score in case.scores:
+            if score.status != "skipped":
+                self._measured.add(score.id)
+                if score.status == "scored" and score.gating:
+                    parts = _unmeasured_parts(score)
+                    self._parts[score.id] = parts & self._parts.get(score.id, parts)
+            elif score.gating and not score.not_asked:
+                self._skipped.add(score.id)
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """The metrics that can decide and measured nothing in any reply of the suite, sorted by id.
+
+        A metric was skipped for every reply, or a part of it, such as a rule, had nothing to measure in any reply.
+        Metrics that a limit left out are not among them: ``Summary.judging`` counts their cases.
+        """
+        parts = (f"{name} ({part})" for name, found in self._parts.items() for part in found)
+        return sorted((*(self._skipped - self._measured), *parts))
+
+
+def is_undecided(case: CaseResult, threshold: float | None) -> bool:
+    """Return whether a case passed although no metric gave a verdict: all of them are informational.
+
+    Args:
+        case: the case with all scores.
+        threshold: the threshold of the aggregated score, if the suite of the case has one.
+    """
+    return case.status == "passed" and not threshold and all(score.passed is None for score in case.scores)
+
+
+def _unmeasured_parts(score: Score) -> frozenset[str]:
+    listed = (score.details or {}).get(UNMEASURED) if score.kind == "rule" else None
+    return frozenset(part for part in listed if isinstance(part, str)) if isinstance(listed, list) else frozenset()
+
+
+#: Scores closer than this are the same: weighted sums of floats miss their threshold by less.
+ROUNDING = 1e-9
+
+
+def final_score(scores: Mapping[str, float | None], aggregate: Aggregate) -> float | None:
+    """Return the final score of one answer, 0..1; ``None`` if no weighted metric has a score.
+
+    Args:
+        scores: metric id → score, 0..1, or ``None`` if absent; an absent score has no weight.
+        aggregate: the method and the weights. A metric without a weight weighs 1; a metric with a weight of 0 or less
+            is ignored.
+    """
+    weighted = [
+        (score, aggregate.weights.get(name, 1.0))
+        for name, score in scores.items()
+        if score is not None and has_weight(name, aggregate)
+    ]
+    if not weighted:
+        return None
+    if aggregate.method == "average":
+        total = math.fsum(score for score, _ in weighted) / len(weighted)
+    else:
+        total = math.fsum(score * weight for score, weight in weighted) / math.fsum(weight for _, weight in weighted)
+    return min(1.0, max(0.0, total))
+
+
+def has_weight(name: str, aggregate: Aggregate) -> bool:
+    """Return whether a metric counts in the final score."""
+    return aggregate.weights.get(name, 1.0) > 0
+
+
+def passes(score: float | None, threshold: float) -> bool | None:
+    """Return whether a score reaches the threshold; ``None`` without a score."""
+    return None if score is None else score >= threshold - ROUNDING
 
 
 def total(numbers: Sequence[float]) -> float:
@@ -264,3 +393,73 @@ def summarise(cases: Iterable[CaseResult], models: RunUsage | None = None, meter
     for case in cases:
         tally.add(case)
     return tally.summary(models)
+
+
+_COUNTS = ("cases", "passed", "failed", "errors", "skipped")
+_MOST_NAMED = 3
+
+
+def check_consistent(results: Results, file: Path | str) -> None:
+    """Check that the statuses and counts that a gate reads follow from the rest of the results.
+
+    Args:
+        results: a run with all its cases. Other tools have other rules, so theirs is not checked.
+        file: where it is.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    _refuse(results, contradictions(results), file)
+
+
+def check_counts(results: Results, file: Path | str) -> None:
+    """Check only the counts: a baseline can be of a version that had other rules for statuses; see above."""
+    _refuse(results, wrong_counts(results), file)
+
+
+def _refuse(results: Results, reasons: Iterator[str], file: Path | str) -> None:
+    found = list(itertools.islice(reasons, _MOST_NAMED + 1)) if results.tool.name == OWN_NAME else []
+    if found:
+        why = "; ".join(found[:_MOST_NAMED] + ["…"] * (len(found) > _MOST_NAMED))
+        message = f"the file contradicts itself, so it was changed after the run: {why}; run the suite again"
+        raise ConfigError(Problem(message, file=str(file), kind=Kind.RESULTS))
+
+
+def contradictions(results: Results) -> Iterator[str]:
+    """Yield where statuses and counts, which the gate reads, do not follow from the rest of the results.
+
+    Args:
+        results: a run with all its cases.
+    """
+    every = list(results.cases())
+    cases = [case for _, case in every]
+    times = Counter(case.id for case in cases)
+    for case_id in (case_id for case_id, count in times.items() if count > 1):
+        yield f"the case {case_id} is in it {times[case_id]} times"
+    for suite, case in every:
+        if (status := _status(case, suite)) != case.status:
+            yield f"the case {case.id} has the status {case.status}, and its iterations make it {status}"
+    yield from wrong_counts(results)
+
+
+def wrong_counts(results: Results) -> Iterator[str]:
+    """Yield the counts of the summary that are not those of the cases."""
+    statuses = Counter(case.status for _, case in results.cases())
+    counted = (statuses.total(), *(statuses[status] for status in ("passed", "failed", "error", "skipped")))
+    for name, found in zip(_COUNTS, counted, strict=True):
+        said = getattr(results.summary, name)
+        if said != found:
+            yield f"summary.{name} is {said:,}, and of its cases it is {found:,}"
+
+
+def _status(case: CaseResult, suite: SuiteResult) -> CaseStatus:
+    rule = strict_case_status if case.strict else case_status
+    return rule([_iteration_status(item, suite) for item in case.iterations])
+
+
+def _iteration_status(iteration: IterationResult, suite: SuiteResult) -> CaseStatus:
+    status = iteration_status(iteration.turns)
+    # Results do not contain the weights of a combined score, nor which metric's error is one of the case.
+    is_certain = status == "failed" and suite.threshold is None
+    is_certain = is_certain or any(turn.error for turn in iteration.turns)
+    return status if is_certain and iteration.status != "error" else iteration.status

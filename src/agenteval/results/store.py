@@ -5,24 +5,199 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import BaseModel, RootModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files.reading import LARGEST_RESULTS, open_regular, read_regular
+from agenteval.core.files import LARGEST_RESULTS, open_regular, read_regular
 from agenteval.core.runtime import gc_paused
-from agenteval.results.archive import Archive
+from agenteval.results.case import CaseResult, CaseStatus, SuiteResult, clean_json
 from agenteval.results.comparison import PoolCase, PoolEntry
-from agenteval.results.migration import upgraded, without_old_fingerprints
 from agenteval.results.model import SCHEMA_VERSION, Results
-from agenteval.results.values import clean_json
+from agenteval.results.rollup import total
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The essential data of a passed case; the agent's time over all turns and iterations is in seconds."""
+
+    name: str
+    seconds: float
+
+
+class Archive(Protocol):
+    """Access to the full cases of a suite, in suite order."""
+
+    def cases(self, suite: SuiteResult) -> Iterable[CaseResult]:
+        """Yield every case of a suite."""
+        ...
+
+    def texts(self, suite: SuiteResult) -> Iterable[str]:
+        """Yield every case of a suite as one line of JSON."""
+        ...
+
+    def findings(self, suite: SuiteResult) -> Iterable[tuple[CaseResult, float] | Passed]:
+        """Yield the cases that did not pass, each with the agent's seconds, and the passed ones, in suite order."""
+        ...
+
+    def pooled(self, entry: PoolEntry) -> Iterable[Mapping[str, PoolCase]]:
+        """Yield the cases of an entry of the results' pool by id, in batches."""
+        ...
+
+    def seconds(self, suite: SuiteResult) -> float:
+        """Return the agent's time over all cases of a suite, in seconds."""
+        ...
+
+    def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
+        """Return the number of cases of a suite by status."""
+        ...
+
+
+class InMemory:
+    """An archive of results that contain all cases in full."""
+
+    def cases(self, suite: SuiteResult) -> Iterable[CaseResult]:
+        """Yield every case of a suite."""
+        return suite.cases
+
+    def texts(self, suite: SuiteResult) -> Iterator[str]:
+        """Yield every case of a suite as one line of JSON."""
+        return (case.model_dump_json() for case in self.cases(suite))
+
+    def findings(self, suite: SuiteResult) -> Iterator[tuple[CaseResult, float] | Passed]:
+        """Yield the cases that did not pass, each with the agent's seconds, and the passed ones, in suite order."""
+        for case in self.cases(suite):
+            seconds = agent_seconds(case)
+            yield Passed(case.name, seconds) if case.status == "passed" else (case, seconds)
+
+    def pooled(self, entry: PoolEntry) -> tuple[Mapping[str, PoolCase]]:
+        """Yield the cases of an entry of the results' pool by id."""
+        return (entry.cases,)
+
+    def seconds(self, suite: SuiteResult) -> float:
+        """Return the agent's time over all cases of a suite, in seconds."""
+        return total([agent_seconds(case) for case in suite.cases])
+
+    def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
+        """Return the number of cases of a suite by status."""
+        return Counter(case.status for case in suite.cases)
+
+
+IN_MEMORY: Final = InMemory()
+
+
+def in_full(results: Results, archive: Archive) -> Results:
+    """Return results with every case and every entry of the pool in full.
+
+    Args:
+        results: a run; for a large run, only the data that reports show.
+        archive: access to the full cases.
+    """
+    suites = [suite.model_copy(update={"cases": list(archive.cases(suite))}) for suite in results.suites]
+    pool = [
+        entry.model_copy(
+            update={"cases": {id_: case for part in archive.pooled(entry) for id_, case in part.items()}}
+        )
+        for entry in results.pool
+    ]
+    return results.model_copy(update={"suites": suites, "pool": pool})
+
+
+def agent_seconds(case: CaseResult) -> float:
+    """Return the agent's time over all turns and iterations of a case, in seconds."""
+    return sum([turn.latency_ms or 0.0 for turn in case.turns]) / 1000
+
+
+def outline(case: CaseResult) -> CaseResult:
+    """Return a case without its iterations: its name and result."""
+    return case.model_copy(update={"iterations": []})
+
+
+def without_texts(case: CaseResult) -> CaseResult:
+    """Return a case with its scores, but without inputs and answers."""
+    iterations = [
+        iteration.model_copy(
+            update={
+                "turns": [
+                    turn.model_copy(
+                        update={
+                            "input": "",
+                            "ground_truth": None,
+                            "response": None,
+                            "tool_calls": [],
+                            "retrieval_context": [],
+                            "scores": [
+                                score.model_copy(update={"reason": None, "details": None}) for score in turn.scores
+                            ],
+                        }
+                    )
+                    for turn in iteration.turns
+                ]
+            }
+        )
+        for iteration in case.iterations
+    ]
+    return case.model_copy(update={"iterations": iterations})
+
+
+# Comparisons no longer have this verdict: without a regression they state which drop is excluded.
+_EARLIER_VERDICTS = {"inconclusive": "unchanged"}
+
+
+def upgraded(value: Any) -> Any:
+    """Return the JSON of a results file with the words of the current version.
+
+    Args:
+        value: the parsed file; other JSON is returned unchanged.
+    """
+    comparison = value.get("comparison") if isinstance(value, dict) else None
+    if not isinstance(comparison, dict):
+        return value
+    metrics = comparison.get("metrics")
+    renamed = {**comparison, **_with_verdict(comparison)}
+    if isinstance(metrics, list):
+        renamed["metrics"] = [{**item, **_with_verdict(item)} if isinstance(item, dict) else item for item in metrics]
+    return {**value, "comparison": renamed}
+
+
+def _with_verdict(item: dict[str, Any]) -> dict[str, Any]:
+    verdict = item.get("verdict")
+    return (
+        {"verdict": _EARLIER_VERDICTS[verdict]} if isinstance(verdict, str) and verdict in _EARLIER_VERDICTS else {}
+    )
+
+
+def without_old_fingerprints(results: Results) -> Results:
+    """Return results of version 1 without fingerprints, which covered question and metrics together.
+
+    Cases of earlier runs whose fingerprint differs from the file's run are dropped. Other versions stay unchanged.
+    """
+    if results.schema_version != 1:
+        return results
+    own = next((entry.cases for entry in results.pool if entry.run_id == results.run.id), {})
+    pool = [
+        entry.model_copy(
+            update={
+                "cases": {
+                    case_id: case.model_copy(update={"fingerprint": ""})
+                    for case_id, case in entry.cases.items()
+                    if case_id not in own or case.fingerprint in {"", own[case_id].fingerprint}
+                }
+            }
+        )
+        for entry in results.pool
+    ]
+    return results.model_copy(update={"pool": pool})
+
 
 _MOST_LISTED = 3
 

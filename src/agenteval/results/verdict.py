@@ -1,13 +1,14 @@
-"""The gate's verdict, as results.json records it."""
+"""The gate's verdict, as results.json records it, and the words of verdicts and cases with their meanings."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import not_
 from typing import Literal
 
 from pydantic import Field
 
-from agenteval.results.values import ResultsModel, Text
+from agenteval.results.case import ResultsModel, Text
 
 #: The only verdicts. Outputs, comment, check run, results.json and terminal use these words.
 Verdict = Literal["passed", "failed", "unproven", "error"]
@@ -90,3 +91,77 @@ class Gate(ResultsModel):
     def passed(self) -> bool:
         """Whether the gate passes."""
         return self.verdict == "passed"
+
+
+WordKind = Literal["verdict", "comparison", "status", "case", "term"]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the reports.
+
+    Attributes:
+        meaning: half a sentence, with code in backticks.
+        also: other words for the same.
+    """
+
+    name: str
+    kind: WordKind
+    meaning: str
+    also: tuple[str, ...] = ()
+
+
+WORDS = (
+    Word("passed", "verdict", "everything that counts was checked, and nothing in `fail_on` was found"),
+    Word("failed", "verdict", "cases failed, criteria were not met, or the run regressed"),
+    Word("unproven", "verdict", "something that counts was not evaluated, compared or confirmed"),
+    Word(
+        "error",
+        "verdict",
+        "cases could not be run (more than `max_error_rate`, or any with `errors` in `fail_on`), or the run "
+        "was interrupted",
+    ),
+    Word("regressed", "comparison", "a mean or a case is proven worse"),
+    Word(
+        "unproven",
+        "comparison",
+        "a suspicion could not be proven or cleared, or the two runs cannot be compared; the reason says "
+        "what is missing",
+    ),
+    Word("improved", "comparison", "on the base branch, or on request: a mean or a case is proven better"),
+    Word("unchanged", "comparison", "no regression; the reason says which drop is excluded"),
+    Word("passed", "status", "every metric with a threshold or a verdict passed"),
+    Word("failed", "status", "the agent answered, and a metric is below its threshold or failed"),
+    Word(
+        "error",
+        "status",
+        "the agent gave no answer, or a metric that counts could not be computed",
+        ("could not be run", "could not be evaluated"),
+    ),
+    Word("skipped", "status", "no applicable metric, or a judge that counts was not called because of a limit"),
+    Word("regressed", "case", "it is proven worse than in the baseline", ("broke",)),
+    Word(
+        "possible regression",
+        "case",
+        "it passed less often than before, and that is not proven",
+        ("maybe chance", "suspect", "suspicious"),
+    ),
+    Word("flaky", "case", "it both passes and fails in the pool"),
+    Word("known failure", "case", "it fails in the baseline too: it is listed and does not fail the gate"),
+    Word("new", "case", "the baseline does not have it: its own result counts"),
+    Word("removed", "case", "the baseline has it and the suites do not: a case that passed makes the run `unproven`"),
+    Word("changed", "case", "its question or every metric is another one, so it is not compared", ("rules changed",)),
+    Word("quarantined", "case", "`quarantine` of the gate leaves it out until a date"),
+    Word("accepted", "case", "somebody accepted its change, so the change does not count"),
+    Word("settled", "case", "it scored the same in at least nine iterations of the pool"),
+    Word("baseline", "term", "the run of the base branch that a run is compared with, with its pool"),
+    Word("pool", "term", "the scores of the last ten runs of the base branch"),
+    Word("epoch", "term", "the runs of the base branch since its last change"),
+    Word("long look", "term", "the comparison of the base branch with the first commit of its epoch"),
+    Word("suspicion", "term", "a run is lower than the pool explains: more runs prove or clear it"),
+    Word("side by side", "term", "the agents of change and base commit run at the same time, case by case"),
+    Word("control", "term", "the agent of the base commit that runs side by side with that of the change"),
+    Word("p", "term", "how often chance alone makes such a drop, from 0 to 1", ("p-value",)),
+    Word("interval", "term", "the differences of the means that the runs do not exclude"),
+    Word("gating", "term", "of a metric: it can fail a case; an informational one is only compared"),
+)

@@ -1,4 +1,4 @@
-"""Finds the baseline: in a file, or by a search for an earlier run of the same cases."""
+"""Compares two finished runs; no case runs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from agenteval.compare.comparer import Comparer
+from agenteval.compare.integrity.integrity import Integrity, with_ids_of
+from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.rescored import Rescored
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.text.redact import Redactor
+from agenteval.core.redact import Redactor
 from agenteval.results.case import CaseResult
-from agenteval.results.consistency import check_counts
-from agenteval.results.masking import redacted
+from agenteval.results.comparison import Comparison
+from agenteval.results.history import why_no_baseline, why_partial
+from agenteval.results.masking import MAX_ANSWER_BYTES, redacted, shortened
 from agenteval.results.model import OWN_NAME, Results
-from agenteval.results.partial import why_no_baseline, why_partial
-from agenteval.results.shortening import MAX_ANSWER_BYTES, shortened
+from agenteval.results.rollup import check_counts
+from agenteval.results.verdict import Unproven
 from agenteval.suite.model import Case, Suite
 
 if TYPE_CHECKING:
-    from agenteval.results.importers.known_cases import KnownSuite
+    from agenteval.results.importers.base import KnownSuite
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ def check_not_shard(results: Results, file: Path | None) -> None:
 
 def known_suites(suites: Iterable[Suite]) -> list[KnownSuite]:
     """Return the identities of the suites' cases in the results of other tools."""
-    from agenteval.results.importers.known_cases import KnownCase, KnownSuite
+    from agenteval.results.importers.base import KnownCase, KnownSuite
 
     def known(case: Case) -> KnownCase:
         return KnownCase(
@@ -203,3 +207,41 @@ def masked(found: FoundBaseline, redact: Redactor, max_answer_bytes: int = MAX_A
     run = results.run.model_copy(update={"ref": redact.data(results.run.ref)})
     notes = tuple(map(redact, found.notes))
     return replace(found, results=results.model_copy(update={"run": run, "suites": suites}), notes=notes)
+
+
+def compare_finished(
+    now: Results, baseline: FoundBaseline, policy: ComparePolicy, integrity: Integrity | None = None
+) -> Comparison:
+    """Compare two finished runs.
+
+    Nothing runs again: the results alone decide. A selection of cases does not prove that the others still pass, or
+    that they still exist: it is ``unproven``.
+
+    Args:
+        now: the run to check; not a shard.
+        baseline: the earlier run.
+        policy: the comparison policy.
+        integrity: what was accepted; default: nothing.
+    """
+    then = with_ids_of(now, baseline.results)
+    is_same = now.run.id == then.run.id
+    notes = ("both files contain the same run, so nothing can differ",) if is_same else ()
+    known = {case.id for _, case in now.cases()}
+    covered = now.run.coverage
+    is_part = covered is not None and bool(covered.selection_note)
+    if is_part:
+        known |= {case.id for _, case in then.cases()}
+    comparison = Comparer(
+        now,
+        then,
+        known,
+        policy.without_confirmation(),
+        notes=(*baseline.notes, *notes),
+        integrity=integrity or Integrity(),
+        rescored=baseline.rescored,
+    ).decide()
+    if not is_part:
+        return comparison
+    part = Unproven(what="part", text="only the selected cases can be compared", mended_by="change")
+    verdict = comparison.verdict if comparison.verdict == "regressed" else "unproven"
+    return comparison.model_copy(update={"verdict": verdict, "unproven": [part, *comparison.unproven]})

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.paths import place_of
+from agenteval.core.text import place_of
 from agenteval.results.comparison import Comparison, PoolEntry
-from agenteval.results.model import OWN_NAME, Results
-from agenteval.results.partial import why_no_baseline
-from agenteval.results.summary import RunUsage
+from agenteval.results.history import why_no_baseline
+from agenteval.results.model import OWN_NAME, Results, RunUsage
 from agenteval.run.baseline import FoundBaseline, MissingBaseline
+from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.spec import GateSpec, RunSpec
-from agenteval.run.runner.execution import RunExecution
 
 if TYPE_CHECKING:
     from agenteval.compare.comparer import Comparer

@@ -1,18 +1,202 @@
-"""Values that the environment of a run contributes, such as a CI host."""
+"""What surrounds a run: the base commit, what was accepted, and earlier attempts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from agenteval.run.control_commit import ControlHost, LocalHost
+from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
+from agenteval.core.redact import Redactor
+from agenteval.results.case import CaseResult
+from agenteval.results.model import OWN_NAME, Results
+from agenteval.run.git import ControlHost, ControlRule, Kind, LocalHost
+from agenteval.suite.model import Case
 
 if TYPE_CHECKING:
     from agenteval.run.attempts.source import AttemptSource
     from agenteval.run.baseline import BaselineSource
-    from agenteval.run.integrity.given import AcceptanceSource
-    from agenteval.run.provenance import Provenance
+    from agenteval.run.git import Provenance
+
+
+_CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "regressed")
+# What may be between the name and the reason.
+_SEPARATORS = (" ", ":", ",")
+_BETWEEN = "".join(_SEPARATORS)
+# The lowest mean that somebody accepts, and the reason.
+_LOWEST = re.compile(r"(0(?:\.[0-9]{1,9})?|1(?:\.0{1,9})?|\.[0-9]{1,9})(?:[ :,]+(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class GivenAcceptance:
+    """What one person accepted; the host has checked that this person may write to the repository.
+
+    Attributes:
+        words: id or name of a case, or id of a metric and the lowest mean; then the reason, if ``reason`` is empty.
+        author: the person.
+        reason: why it is right.
+    """
+
+    words: str
+    author: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Given:
+    """Everything that was accepted, who asked for a proof of an improvement, and what does not count, as warnings."""
+
+    entries: tuple[GivenAcceptance, ...] = ()
+    warnings: tuple[str, ...] = ()
+    asked_by: str = ""
+
+
+class AcceptanceSource(Protocol):
+    """Reads what was accepted on a CI host."""
+
+    def read(self) -> Given:
+        """Return what was accepted for the commit that is evaluated; it never fails."""
+        ...
+
+
+@dataclass(frozen=True)
+class Named:
+    """Entries for the changes of one commit, who asked for a proof of an improvement, and warnings about names."""
+
+    entries: tuple[Accepted, ...] = ()
+    warnings: tuple[str, ...] = ()
+    asked_by: str = ""
+
+
+def named(given: Given, cases: Iterable[Case | CaseResult], baseline: Results | None, redact: Redactor) -> Named:
+    """Return the entries for what was accepted: each change of a case, and the drop of a mean to a limit.
+
+    Args:
+        given: what was accepted.
+        cases: the cases of the change.
+        baseline: the run to compare with, whose cases can be gone.
+        redact: masks secrets.
+    """
+    asked_by = redact(given.asked_by)
+    if not given.entries:
+        return Named(warnings=tuple(map(redact, given.warnings)), asked_by=asked_by)
+    subjects = _Subjects.of(cases, baseline)
+    entries: list[Accepted] = []
+    warnings = list(given.warnings)
+    for item in given.entries:
+        try:
+            entries += subjects.entries(item, redact)
+        except ValueError as error:
+            warnings.append(f"`{item.words}`, which {item.author} accepted, does not count: {error}")
+    return Named(tuple(entries), tuple(map(redact, warnings)), asked_by)
+
+
+@dataclass(frozen=True)
+class _Subjects:
+    """What can be accepted, by its names."""
+
+    cases: Mapping[str, frozenset[str]]
+    metrics: frozenset[str]
+
+    @classmethod
+    def of(cls, cases: Iterable[Case | CaseResult], baseline: Results | None) -> _Subjects:
+        ids: dict[str, set[str]] = {}
+        before = (case for _, case in baseline.cases()) if baseline else ()
+        for case in (*cases, *before):
+            for name in (case.id, case.name):
+                ids.setdefault(name, set()).add(case.id)
+        metrics = frozenset(baseline.summary.metrics) if baseline else frozenset()
+        return cls({name: frozenset(found) for name, found in ids.items()}, metrics)
+
+    def entries(self, item: GivenAcceptance, redact: Redactor) -> list[Accepted]:
+        """Return the entries for one acceptance.
+
+        Raises:
+            ValueError: it names nothing, several cases, or a metric without a limit, or gives no reason.
+        """
+        name = self._name(item)
+        rest = item.words.removeprefix(name).strip(_BETWEEN)
+        ids = self.cases.get(name, frozenset())
+        if len(ids) > 1:
+            raise ValueError(f"{len(ids)} cases have this name; give the id of one")
+        lowest, rest = ("", rest) if ids else _limit(name, rest)
+        reason = item.reason or rest
+        if not reason:
+            raise ValueError("it gives no reason")
+        fall = Accepted(
+            change="regressed", reason=redact(reason), until=date.max, author=redact(item.author), for_commit=True
+        )
+        if not ids:
+            return [replace(fall, metric=name, after=lowest)]
+        return [replace(fall, change=change, case=next(iter(ids))) for change in _CHANGES]
+
+    def _name(self, item: GivenAcceptance) -> str:
+        """Return the longest name with which the words begin; cases come before metrics."""
+        known = [name for name in self.cases if _begins(item, name)]
+        # A limit follows the id of a metric, also where the reason is known.
+        known += [name for name in self.metrics if _begins(replace(item, reason=""), name)]
+        if not known:
+            raise ValueError("it begins with no id or name of a case, and with no id of a metric")
+        return max(known, key=len)
+
+
+def _limit(metric: str, text: str) -> tuple[str, str]:
+    """Return the lowest mean that a text begins with, and the rest of the text.
+
+    Raises:
+        ValueError: it begins with no mean. Any drop would be accepted, also one that nobody has seen.
+    """
+    found = _LOWEST.fullmatch(text)
+    if found is None:
+        raise ValueError(f"write the lowest mean that is right after the metric, from 0 to 1: `{metric} 0.85`")
+    return found[1], (found[2] or "").strip(_BETWEEN)
+
+
+def _begins(item: GivenAcceptance, name: str) -> bool:
+    if item.words == name:
+        return True
+    return not item.reason and item.words.startswith(tuple(name + separator for separator in _SEPARATORS))
+
+
+_QUEUE = "refs/heads/gh-readonly-queue/"
+
+
+def is_judged_by_base(kind: Kind, ref: str | None, baseline: Results | None) -> bool:
+    """Return whether a run is judged by a base commit.
+
+    A pull request and a merge group always are. A run of the base branch is not, because the merge has accepted the
+    change. Other runs are if they have a baseline, from whose commit the base commit follows.
+
+    Args:
+        kind: how the base commit follows from the event.
+        ref: the branch or pull request of the run.
+        baseline: the run to compare with; ``None`` without one.
+    """
+    if kind == "pull-request" or is_merge_group(kind, ref):
+        return True
+    if baseline is None or baseline.run.commit is None or baseline.tool.name != OWN_NAME:
+        return False
+    return kind in {"merge-base", "local"}
+
+
+def is_merge_group(kind: Kind, ref: str | None) -> bool:
+    """Return whether a run is of a merge queue."""
+    return kind == "previous" and (ref or "").startswith(_QUEUE)
+
+
+def is_judged_by_base_alone(rule: ControlRule, ref: str | None) -> bool:
+    """Return whether an event proposes a change and names its base commit, so that the change may not judge itself.
+
+    Args:
+        rule: how the base commit follows from the event.
+        ref: the branch or pull request of the run.
+    """
+    if rule.kind == "pull-request":
+        return rule.base is not None
+    return rule.before is not None and is_merge_group(rule.kind, ref)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""``evaluate``: a run as a function call, without an exit or output to a terminal."""
+"""The library: ``evaluate``, a run as a function call, and the functions on files and results."""
 
 from __future__ import annotations
 
@@ -15,20 +15,97 @@ from typing import Annotated, ParamSpec, TypeVar
 from pydantic import Field, InstanceOf
 
 from agenteval.agents.callable import AgentFunction, callable_spec, in_loop
+from agenteval.compare.gate import GatePolicy
 from agenteval.core.arguments import FilePath, Name, checked
 from agenteval.core.llm.budget import Limits
-from agenteval.core.masking import masking
-from agenteval.core.paths import working_directory
-from agenteval.core.process.interrupt import Interrupter, interruptible
-from agenteval.metrics.given import GivenMetric, given_metric
-from agenteval.results.archive import InMemory, in_full
+from agenteval.core.runtime import Interrupter, interruptible
+from agenteval.core.secrets import masking
+from agenteval.core.text import working_directory
+from agenteval.metrics.registry import GivenMetric, given_metric
+from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
-from agenteval.run.baseline import Search, baseline_of
+from agenteval.results.store import InMemory, in_full
+from agenteval.run.baseline import Search, baseline_of, check_baseline, check_not_shard
 from agenteval.run.context import RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
 from agenteval.run.settings import Settings
 from agenteval.suite.model import AgentSpec, Count, Suite
+
+
+@checked
+def read_results(path: FilePath, *, like: InstanceOf[Results] | None = None) -> Results:
+    """Read a finished run: a ``results.json``, or a results file of HoloDeck, FluxLoop or promptfoo.
+
+    Args:
+        path: the file, or the directory that contains it.
+        like: a run of the same suites; cases of another tool's file get the ids of its cases.
+
+    Raises:
+        ConfigError: the file does not exist, is damaged, or has an unknown format, or an argument is wrong.
+    """
+    from agenteval.results.importers.base import suites_of
+    from agenteval.results.importers.detect import read_run
+
+    results, _ = read_run(Path(path), suites_of(like) if like else ())
+    return results
+
+
+@checked
+def compare(
+    current: InstanceOf[Results], baseline: InstanceOf[Results], *, gate: GatePolicy | None = None
+) -> Comparison:
+    """Compare two finished runs with the statistics of the gate; no file is read and no case runs.
+
+    Args:
+        current: the run to check.
+        baseline: the earlier run.
+        gate: its quarantined cases are excluded; without it every case counts.
+
+    Returns:
+        The verdict, with every compared metric and case. Nothing runs again: an unmistakable drop is ``regressed``,
+        and another suspicion is ``unproven``.
+
+    Raises:
+        ConfigError: an argument is wrong, the current run is a shard, or the earlier run cannot be a baseline.
+    """
+    check_not_shard(current, None)
+    check_baseline(baseline, None)
+    from agenteval.compare.policy import ComparePolicy
+    from agenteval.run.baseline import compare_finished
+
+    policy = ComparePolicy(quarantine=gate.quarantine if gate else ()).without_confirmation()
+    return compare_finished(current, baseline_of(baseline), policy)
+
+
+@checked
+def load_suites(*paths: FilePath) -> list[Suite]:
+    """Load suites of any supported format.
+
+    The ``agenteval.yaml`` of each suite lists the secret-like variables that its texts may use (``allow_env``).
+
+    Args:
+        *paths: suite files, or directories with suites in the conventional places.
+
+    Raises:
+        ConfigError: files are not valid; the error contains every problem of every file.
+    """
+    from agenteval.core.errors import ConfigError, Problem
+    from agenteval.run.config import read_allowed
+    from agenteval.run.resolve import suites
+    from agenteval.run.resolve.configurations import Sources
+
+    if not paths:
+        return []
+    problems: list[Problem] = []
+    loaded = suites.load_suites(Sources(working_directory(), tuple(Path(path) for path in paths)), problems)
+    for file in loaded.places.files:
+        with suites.collected(problems):
+            read_allowed(file)
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+    return list(loaded.suites)
+
 
 # Exit statuses above this number are signals.
 _SIGNALS = 128

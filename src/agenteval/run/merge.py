@@ -12,43 +12,34 @@ from typing import TextIO
 
 from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files.writing import remove_regular_file
-from agenteval.core.masking import shortened
-from agenteval.core.paths import real_path
-from agenteval.core.process.interrupt import finished_first
-from agenteval.report.earlier import results_identity
-from agenteval.report.terminal.commands import NextCommands, next_commands
-from agenteval.report.terminal.detail import Detail
-from agenteval.report.write import print_result, write_reports
+from agenteval.core.runtime import finished_first
+from agenteval.core.secrets import shortened
+from agenteval.core.text import real_path
+from agenteval.core.writing import remove_regular_file
+from agenteval.report.report import print_result, results_identity, write_reports
+from agenteval.report.terminal_lines import Detail, NextCommands, next_commands
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
-from agenteval.results.archive import InMemory
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
-from agenteval.results.consistency import check_consistent
 from agenteval.results.importers.detect import read_run
-from agenteval.results.merge import Merged, merge
-from agenteval.results.merge_parts import Part
-from agenteval.results.model import OWN_NAME, Results
-from agenteval.results.shortening import shortened_values
-from agenteval.results.store import RESULTS_FILE
-from agenteval.results.summary import RunUsage
-from agenteval.run.analyse import SuiteAnalyses
+from agenteval.results.masking import shortened_values
+from agenteval.results.merge import Merged, Part, merge
+from agenteval.results.model import OWN_NAME, Results, RunUsage
+from agenteval.results.rollup import check_consistent
+from agenteval.results.store import RESULTS_FILE, InMemory
 from agenteval.run.attempts.merged import begin_merged_attempt, decided_before, with_earlier_runs
 from agenteval.run.attempts.repeated import decided_again, shown_again
 from agenteval.run.baseline import FoundBaseline, masked
 from agenteval.run.compare import compare_first
-from agenteval.run.context import RunContext
-from agenteval.run.control_commit import ControlError
-from agenteval.run.git import git
-from agenteval.run.integrity.applies import is_judged_by_base_alone
-from agenteval.run.integrity.finished import merged_by_base, with_integrity
-from agenteval.run.journal.journal import remove_journals
-from agenteval.run.outcome import RunOutcome, decide, report_directory
-from agenteval.run.provenance import Provenance
-from agenteval.run.resolve.merge import resolve_merge
+from agenteval.run.context import RunContext, is_judged_by_base_alone
+from agenteval.run.git import ControlError, Provenance, git
+from agenteval.run.integrity.base import merged_by_base, with_integrity
+from agenteval.run.journal import remove_journals
+from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, report_directory
+from agenteval.run.plan import RunExecution
+from agenteval.run.resolve.saved import resolve_merge
 from agenteval.run.resolve.spec import GateSpec
 from agenteval.run.resolve.written import check_inputs_stay, files_of_run, problem_of_another_run, replaced_inputs
-from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
 from agenteval.suite.model import Suite
 
@@ -299,7 +290,7 @@ def _evaluated(results: Results, suites: Sequence[Suite], execution: RunExecutio
     """Return the run with the criteria of its suites, if the suites are available."""
     evaluations = SuiteAnalyses(results)
     if execution.answers:
-        from agenteval.run.analyse import evaluate_suites
+        from agenteval.run.outcome import evaluate_suites
 
         evaluations = evaluate_suites(suites, execution.answers, results)
     unknown = [

@@ -1,33 +1,30 @@
-"""One run from settings to exit status: resolve, plan, run, compare, confirm, decide, report."""
+"""Several runs of the same suites, one after the other, whose scores end up in one pool."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.core.errors import AgentEvalError, ConfigError
-from agenteval.core.process.confinement import under_rules, withheld_hint
-from agenteval.core.process.interrupt import signals_taken
-from agenteval.report.report import Report
-from agenteval.report.write import write_reports
+from agenteval.core.confine import under_rules, withheld_hint
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.runtime import signals_taken
+from agenteval.report.report import Report, write_reports
 from agenteval.results.case import CaseResult
+from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import compare_first, confirm_and_compare, prepared_control
-from agenteval.run.config.model import CONFIG_FILE
+from agenteval.run.config import CONFIG_FILE
 from agenteval.run.context import RunContext
+from agenteval.run.execute import execute
 from agenteval.run.integrity.judged import judged_by_base
-from agenteval.run.journal.journal import remove_confirmations
-from agenteval.run.outcome import RunOutcome, decide, report_directory
-from agenteval.run.resolve.plan import make_plan
+from agenteval.run.journal import remove_confirmations
+from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, make_results, report_directory, unscored_metrics
+from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.run import resolve_run
-from agenteval.run.resolve.spec import RunSpec, SuiteSpec
-from agenteval.run.results import make_results, unscored_metrics
-from agenteval.run.runner.execute import execute
-from agenteval.run.runner.execution import RunExecution
+from agenteval.run.resolve.spec import RunSpec, SuiteSpec, make_plan
 from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
 from agenteval.run.staged import staged
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from agenteval.run.attempts.attempt import Attempt
     from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.plan import Plan
+
 
 # Other agents run elsewhere, with the judges' keys, or are recordings.
 _USER_CODE = frozenset({"command", "command_tool", "python", "python_tool", "plugin", "framework", "project_runner"})
@@ -148,7 +146,7 @@ def _previewed(spec: RunSpec, results: Results) -> tuple[str, ...]:
     if not any(item.kind == "metric" for item in spec.integrity.differences) or spec.shard is not None:
         return ()
     # Imported here: few changes change metrics.
-    from agenteval.run.preview import preview
+    from agenteval.run.rescore import preview
 
     return preview(results, spec.proposed)
 
@@ -187,12 +185,12 @@ def _hint(settings: SuiteSpec) -> str:
 def _analyse(spec: RunSpec, execution: RunExecution, results: Results) -> SuiteAnalyses:
     """Analyse each suite as a whole; in a shard the criteria stay undecided."""
     if spec.shard is not None:
-        from agenteval.run.shard import with_open_criteria
+        from agenteval.run.settings import with_open_criteria
 
         return SuiteAnalyses(with_open_criteria(spec.suites, results))
     if not execution.answers:
         return SuiteAnalyses(results)
-    from agenteval.run.analyse import evaluate_suites
+    from agenteval.run.outcome import evaluate_suites
 
     return evaluate_suites(spec.suites, execution.answers, results)
 
@@ -202,3 +200,68 @@ def _reported(outcome: RunOutcome, report: Report, directory: Path | None) -> Ru
     if directory is None:
         return outcome
     return replace(outcome, view=write_reports(report, outcome.results, directory / RESULTS_FILE).gate)
+
+
+def run_pooled(
+    settings: Settings, out: Path, runs: int, tell: Callable[[str], None], context: RunContext | None = None
+) -> RunOutcome:
+    """Run suites several times. Each run has the one before it as its baseline, so that the last has the pool of all.
+
+    A run that cannot be a baseline, or that is proven worse than its baseline, is the last one.
+
+    Args:
+        settings: the settings of every run; the baseline is that of the first run.
+        out: the directory of the reports, which are those of the last run at the end.
+        runs: the number of runs, from 1.
+        tell: receives a line before each run but the first, and if the runs end early.
+        context: additions of the environment.
+
+    Returns:
+        The outcome of the last run.
+
+    Raises:
+        ConfigError: the settings select only a part of the cases or resume a run, or as ``run`` raises it.
+        InfrastructureError: as ``run`` raises it.
+    """
+    if runs > 1:
+        _refuse_parts(settings)
+        settings = replace(settings, is_whole=True)
+    outcome = run(replace(settings, out=out), context)
+    again = replace(settings, out=out, baseline=out / RESULTS_FILE)
+    for number in range(2, runs + 1):
+        why = _why_last(outcome)
+        if why:
+            tell(f"run {number - 1} of {runs} is the last: {why}")
+            return outcome
+        tell(f"run {number} of {runs}")
+        outcome = run(again, context)
+    return outcome
+
+
+def _refuse_parts(settings: Settings) -> None:
+    named = {
+        "a shard": settings.shard is not None,
+        "selected cases": bool(settings.filter or settings.tags or settings.cases or settings.failed_in),
+        "a resumed run": settings.resume,
+    }
+    problems = [
+        Problem(
+            f"several runs make a baseline of whole runs, so they cannot be of {what}; use one run",
+            path="runs",
+            kind=Kind.OPTION,
+        )
+        for what, is_given in named.items()
+        if is_given
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def _why_last(outcome: RunOutcome) -> str:
+    """Return why no run may follow; empty if one may."""
+    if outcome.is_cancelled:
+        return "it was interrupted"
+    comparison = outcome.results.comparison
+    if comparison is not None and comparison.verdict == "regressed":
+        return "it is worse than its baseline"
+    return why_no_baseline(outcome.results)

@@ -11,17 +11,14 @@ from typing import Any
 
 from agenteval.agents.base import Agent, RecordedAgent, RemarkingAgent, Reply
 from agenteval.agents.registry import build_agent
+from agenteval.core.confine import under_rules
 from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
-from agenteval.core.process.confinement import under_rules
-from agenteval.core.text.escape import terminal
-from agenteval.core.urls import display_url
-from agenteval.run.attachments.attachments import Attachments
+from agenteval.core.escape import display_url, terminal
+from agenteval.run.attachments import Attachments
+from agenteval.run.conversation import Conversing, Exchange, Retrying
 from agenteval.run.plan import AgentSlot, Job, PlannedCase
-from agenteval.run.resolve.plan import make_plan
 from agenteval.run.resolve.run import resolve_run
-from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.runner.attempts import Retrying
-from agenteval.run.runner.conversation import Conversing, Exchange
+from agenteval.run.resolve.spec import RunSpec, make_plan
 from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
 from agenteval.suite.model import Case, Suite, Turn

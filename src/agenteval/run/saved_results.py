@@ -13,24 +13,18 @@ from agenteval.compare.gate import decide_gate
 from agenteval.compare.integrity.integrity import with_ids_of
 from agenteval.compare.pairing import Match, own_cases
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files.reading import kind_of
-from agenteval.core.files.writing import make_directory, write_file
-from agenteval.core.paths import working_directory
-from agenteval.core.process.interrupt import finished_first
-from agenteval.report.earlier import results_identity
-from agenteval.report.registry import built_in_reporter
-from agenteval.report.report import Report
-from agenteval.report.terminal.commands import next_commands
-from agenteval.report.terminal.detail import Detail
+from agenteval.core.files import kind_of
+from agenteval.core.runtime import finished_first
+from agenteval.core.text import working_directory
+from agenteval.core.writing import make_directory, write_file
+from agenteval.report.report import Report, built_in_reporter, print_result, render_reports, results_identity
+from agenteval.report.terminal_lines import Detail, next_commands
 from agenteval.report.view.view import view_of
-from agenteval.report.write import print_result, render_reports
-from agenteval.results.archive import InMemory
-from agenteval.results.consistency import check_consistent
 from agenteval.results.model import Results
-from agenteval.results.store import RESULTS_FILE, read_results, results_json
-from agenteval.run.baseline import FoundBaseline, baseline_of, check_baseline, check_not_shard
-from agenteval.run.finished_runs import compare_finished
-from agenteval.run.integrity.finished import integrity_of
+from agenteval.results.rollup import check_consistent
+from agenteval.results.store import RESULTS_FILE, InMemory, read_results, results_json
+from agenteval.run.baseline import FoundBaseline, baseline_of, check_baseline, check_not_shard, compare_finished
+from agenteval.run.integrity.base import integrity_of
 from agenteval.run.outcome import refuse_files, report_directory
 from agenteval.run.resolve.saved import configurations_of, resolve_saved
 from agenteval.run.resolve.spec import GateSpec
@@ -60,8 +54,8 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     Raises:
         ConfigError: a file cannot be read, the first is a shard, or the earlier run cannot be a baseline.
     """
+    from agenteval.results.importers.base import suites_of
     from agenteval.results.importers.detect import read_run
-    from agenteval.results.importers.known_cases import suites_of
 
     now, _ = read_run(current)
     spec = resolve_saved(now, settings, os.environ)
@@ -85,7 +79,7 @@ def _rescored(now: Results, baseline: FoundBaseline, settings: Settings) -> Foun
         return baseline
     # Imported here: few comparisons need the suites.
     from agenteval.run.rescore import with_rescored_baseline
-    from agenteval.run.resolve.suites_here import unchanged_suites
+    from agenteval.run.resolve.saved import unchanged_suites
 
     suites, _ = unchanged_suites(now.suites, settings, configurations_of(now, settings).secrets)
     return with_rescored_baseline(baseline, [case for suite in suites for case in suite.cases])

@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agenteval.core.errors import InfrastructureError
-from agenteval.core.process.child import Child, ending
-from agenteval.core.process.confinement import (
+from agenteval.core.child import Child, ending
+from agenteval.core.confine import (
     UserCodeRules,
     confined,
     confinement,
@@ -26,9 +25,10 @@ from agenteval.core.process.confinement import (
     user_environment,
     withheld_hint,
 )
-from agenteval.core.process.interrupt import until_signal
-from agenteval.core.text.escape import terminal
-from agenteval.core.text.redact import MASK, Redactor
+from agenteval.core.errors import InfrastructureError
+from agenteval.core.escape import terminal
+from agenteval.core.redact import MASK, Redactor
+from agenteval.core.runtime import until_signal
 
 TIME_LIMIT_S = 1800.0
 _SHELL = ("bash", "--noprofile", "--norc", "-eu", "-o", "pipefail", "-c")

@@ -9,7 +9,7 @@ from agenteval.core.errors import AgentEvalError
 from agenteval.run.plan import PlannedCase, needs_whole_answers
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.settings import Settings
-from agenteval.suite.agent_kinds import REPLAY
+from agenteval.suite.agents import REPLAY
 
 if TYPE_CHECKING:
     from agenteval.compare.gate_failures import Required

@@ -5,11 +5,29 @@ Data only; ``agenteval.results.analysis`` computes, ``agenteval.report`` shows.
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from operator import or_
+from typing import Any, Literal
 
-from agenteval.core.text.choices import choices
+from agenteval.core.text import choices, matches_everything
+
+
+def why_nothing(rule: Mapping[str, Any]) -> str:
+    """Return why a rule checks nothing; empty if it checks something.
+
+    Args:
+        rule: the name of its check under ``check``, and its parameters.
+    """
+    flags = [getattr(re, name) for name in rule.get("flags", ())]
+    if rule["check"] == "matches_regex" and matches_everything(rule["pattern"], functools.reduce(or_, flags, 0)):
+        return "every text matches this pattern"
+    if rule["check"] == "similarity" and rule["expected_path"] == rule.get("target", "output"):
+        return "a text is always like itself"
+    return ""
+
 
 AggregateMethod = Literal["weighted_sum", "average"]
 

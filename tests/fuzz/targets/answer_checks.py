@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from agenteval.core.text.refusal import is_refusal
+from agenteval.core.refusal import is_refusal
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.schema import check, parsed
-from agenteval.metrics.text.patterns import found, full_match
-from agenteval.suite.output_schema import FieldSpec, FieldType
+from agenteval.metrics.text import found, full_match
+from agenteval.suite.forms import FieldSpec, FieldType
 
 _ANY = FieldSpec((FieldType("dict"), FieldType("list"), FieldType("str")))
 _PATTERNS = (r"(a+)+$", r"^\d+(\.\d+)?$", r"(\w+\s?)*!")

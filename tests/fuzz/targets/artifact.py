@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from agenteval.ci.github.api.zip_member import MemberLimits, UnreadableZipError, read_zip_member
 from agenteval.core.errors import ConfigError
+from agenteval.github.artifacts import MemberLimits, UnreadableZipError, read_zip_member
 from agenteval.results.store import parse_baseline
 
 _LIMITS = MemberLimits(size=20_000_000)

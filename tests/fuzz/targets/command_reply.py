@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from agenteval.agents.base import Request
-from agenteval.agents.output import OutputReader
-from agenteval.agents.reading import ReplyForm
+from agenteval.agents.reading import OutputReader, ReplyForm
 from agenteval.core.errors import AgentError
 
 _READERS = tuple(

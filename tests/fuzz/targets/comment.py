@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from agenteval.ci.github.comment.parser import parse
+from agenteval.github.comment_update import parse
 from agenteval.report.size_limits import ReportTooLargeError
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from tests.fuzz.scratch import as_file
 
 from agenteval.core.errors import ConfigError
-from agenteval.run.config.read import read_config
+from agenteval.run.resolve.configurations import read_config
 
 
 def target(data: bytes) -> None:

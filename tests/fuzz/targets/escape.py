@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agenteval.core.text import escape
-from agenteval.report.markdown.user_template import unclosed
+from agenteval.core import escape
+from agenteval.report.user_template import unclosed
 
 
 def target(data: bytes) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.ci.github.event import plan, read_event
 from agenteval.core.errors import ConfigError
+from agenteval.github.event import plan, read_event
 
 _EVENTS = (
     "pull_request",

@@ -7,7 +7,7 @@ from contextlib import suppress
 from tests.fuzz.scratch import as_file
 
 from agenteval.core.errors import ConfigError
-from agenteval.suite.formats.fluxloop.detection import is_fluxloop
+from agenteval.suite.formats.fluxloop import is_fluxloop
 from agenteval.suite.formats.fluxloop.suite import load_fluxloop
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.agents.frameworks.descriptions import read_framework
+from agenteval.agents.frameworks.scan import read_framework
 from agenteval.core.errors import ConfigError
 
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from agenteval.agents.base import Request
-from agenteval.agents.calls_elsewhere import find_mapping
-from agenteval.agents.http.reply import ReplyReader
-from agenteval.agents.http.response import HttpResponse
-from agenteval.agents.http.shapes.registry import SHAPES
+from agenteval.agents.http_agent import ReplyReader
+from agenteval.agents.http_response import HttpResponse
+from agenteval.agents.http_shapes import SHAPES
+from agenteval.agents.tool_calls import find_mapping
 from agenteval.core.errors import AgentError
 
 _OPTIONS: tuple[Mapping[str, Any], ...] = (

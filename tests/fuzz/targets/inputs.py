@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from agenteval.ci.github.action.inputs import read_inputs
 from agenteval.core.errors import ConfigError
-from agenteval.run.integrity.fields import INPUTS
+from agenteval.github.inputs import read_inputs
+from agenteval.run.integrity.base_rules import INPUTS
 
 
 def target(data: bytes) -> None:

@@ -8,8 +8,8 @@ from tests.fuzz.scratch import as_file
 
 from agenteval.core.errors import ConfigError
 from agenteval.results.case import CaseResult
-from agenteval.run.journal.journal import case_text, parsed
-from agenteval.run.journal.resume import _read
+from agenteval.run.journal import case_text, parsed
+from agenteval.run.resume import _read
 
 
 def target(data: bytes) -> None:

@@ -7,11 +7,11 @@ from typing import cast
 
 from pydantic import BaseModel
 
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.calls import ModelSpec
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.judges.prompt import PromptJudge
-from agenteval.metrics.judges.reply import check_scale, may_be_score, read_reply
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.judge_replies import check_scale, may_be_score, read_reply
+from agenteval.metrics.judges import PromptJudge
+from agenteval.metrics.resources import Resources
 
 
 class _Scored(BaseModel):

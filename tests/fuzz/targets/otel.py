@@ -6,8 +6,7 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.agents.replay.otel.read import read_answers
-from agenteval.agents.replay.otel.traces import read_otel_traces
+from agenteval.agents.traces import read_answers, read_otel_traces
 from agenteval.core.errors import ConfigError
 
 

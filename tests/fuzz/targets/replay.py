@@ -7,8 +7,8 @@ from contextlib import suppress
 from tests.fuzz.scratch import as_file
 
 from agenteval.agents.base import Reply
-from agenteval.agents.replay.formats import read_recording
-from agenteval.agents.replay.recording import RecordedQuestion
+from agenteval.agents.recording import RecordedQuestion
+from agenteval.agents.replay_agent import read_recording
 from agenteval.core.errors import ConfigError
 
 _ASKED = (

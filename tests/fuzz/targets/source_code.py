@@ -8,9 +8,8 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.agents.frameworks.dependencies import project_dependencies
-from agenteval.agents.frameworks.outline import outline
-from agenteval.core.documents.dotenv import parse_dotenv
+from agenteval.agents.frameworks.outline import outline, project_dependencies
+from agenteval.core.document import parse_dotenv
 
 _FILES = ("pyproject.toml", "requirements.txt", "setup.cfg", "setup.py")
 

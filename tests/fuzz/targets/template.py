@@ -12,13 +12,12 @@ from tests.fuzz.interrupt import raised_after
 from tests.fuzz.scratch import as_file
 from tests.unit.report import samples
 
-from agenteval.report.html.user_template import fill
-from agenteval.report.markdown.page import Page
-from agenteval.report.markdown.source import Source
-from agenteval.report.markdown.user_template import Order, unclosed
-from agenteval.report.markdown.user_template_worker import _described, _place, _rendered
-from agenteval.report.presentation import Site
+from agenteval.report.html import fill
+from agenteval.report.markdown_page import Page, Source
+from agenteval.report.report import Site
 from agenteval.report.size_limits import COMMENT_LEVELS
+from agenteval.report.user_template import Order, unclosed
+from agenteval.report.user_template_worker import _described, _place, _rendered
 
 _SECONDS = 0.5
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.judges.parsers import PARSERS
+from agenteval.metrics.judge_replies import PARSERS
 
 
 def target(data: bytes) -> None:

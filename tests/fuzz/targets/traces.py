@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.agents.replay.trace import BadLine
-from agenteval.agents.replay.trace_files import read_traces
+from agenteval.agents.recorded_cases import read_traces
+from agenteval.agents.recording import BadLine
 from agenteval.core.errors import ConfigError
 
 

@@ -7,9 +7,9 @@ import urllib.error
 
 import pytest
 
-from agenteval.agents.tool_refusal import is_refusal_exception
+from agenteval.agents.tool import is_refusal_exception
 from agenteval.agents.worker.calls import _raised
-from agenteval.core.text.breakdown import is_breakdown
+from agenteval.core.refusal import is_breakdown
 
 
 class QueryBlocked(Exception):  # noqa: N818 - as users name them

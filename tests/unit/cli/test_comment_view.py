@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from agenteval.cli.comment_view import comment_view
+from agenteval.cli.demo import comment_view
 
 COMMENT = """\
 <!-- agenteval: hidden -->

@@ -8,14 +8,12 @@ from typing import get_args
 import pytest
 from scripts.reference import ROOT
 
-from agenteval.cli.config_keys import config_mappings
-from agenteval.cli.explanations import all_names, explain
+from agenteval.cli.explanations import all_names, config_mappings, explain
 from agenteval.core.errors import ConfigError
 from agenteval.metrics.registry import METRICS
 from agenteval.results.case import CaseStatus
 from agenteval.results.comparison import CaseChange, CaseNote, RunVerdict
-from agenteval.results.glossary import WORDS
-from agenteval.results.verdict import Verdict
+from agenteval.results.verdict import WORDS, Verdict
 
 WIDTH = 80
 SETTINGS = [

@@ -6,8 +6,8 @@ import pytest
 
 from agenteval.cli.main import main
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.renamed import RENAMED
-from agenteval.run import pooled
+from agenteval.core.runtime import RENAMED
+from agenteval.run import pipeline
 from agenteval.run.settings import Settings
 
 OPTIONS = RENAMED["run"]
@@ -23,7 +23,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         found.append(settings)
         raise InfrastructureError("not here")
 
-    monkeypatch.setattr(pooled, "run", run)
+    monkeypatch.setattr(pipeline, "run", run)
     return found
 
 

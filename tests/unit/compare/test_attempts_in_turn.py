@@ -10,7 +10,7 @@ from agenteval.compare.memory import burden_of, next_burden, with_burden
 from agenteval.compare.regression.decide import decide
 from agenteval.compare.regression.model import Burden, Decision
 from agenteval.compare.regression.settings import GateSettings
-from agenteval.results.memory import Memory
+from agenteval.results.model import Memory
 from agenteval.results.verdict import Gate
 
 CASES, ITERATIONS = 40, 3

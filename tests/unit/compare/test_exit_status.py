@@ -13,7 +13,7 @@ from agenteval.compare.comparer import Comparer
 from agenteval.compare.gate import FailOn, GatePolicy, decide_gate
 from agenteval.compare.policy import ComparePolicy
 from agenteval.results.case import CaseResult, CaseStatus, Criterion, NotAsked, NotAskedCause, TurnResult
-from agenteval.results.coverage import Coverage, EndedBy
+from agenteval.results.model import Coverage, EndedBy
 
 ANY_FLIP = ComparePolicy(name="any-flip")
 STATISTICS = ComparePolicy(confirm="off")

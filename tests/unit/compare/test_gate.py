@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from tests.unit.runs import case, results
 
-from agenteval.ci.github.publish.publisher import PublishOptions, content_of
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.gate import (
     DEFAULT_FAIL_ON,
@@ -23,12 +22,11 @@ from agenteval.compare.gate import (
     parse_fail_on,
 )
 from agenteval.compare.policy import ComparePolicy, Quarantine
-from agenteval.report.markdown.render import render_comment
+from agenteval.github.publisher import PublishOptions, content_of
+from agenteval.report.markdown import render_comment
 from agenteval.report.view.view import GateView
 from agenteval.results.case import CaseStatus, Criterion, NotAskedCause
-from agenteval.results.coverage import Coverage, EndedBy
-from agenteval.results.model import Results, RunShard
-from agenteval.results.summary import Judging, NotJudged
+from agenteval.results.model import Coverage, EndedBy, Judging, NotJudged, Results, RunShard
 from agenteval.results.verdict import MendedBy, PointKind, Unproven
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]

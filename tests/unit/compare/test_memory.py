@@ -14,9 +14,7 @@ from agenteval.compare.gate_failures import Required
 from agenteval.compare.memory import burden_of, can_resume, is_decided, next_burden, proven, with_burden
 from agenteval.compare.regression.model import Burden, CaseFinding, Decision, Failures, MetricFinding
 from agenteval.results.comparison import Comparison
-from agenteval.results.coverage import Coverage
-from agenteval.results.memory import Memory
-from agenteval.results.model import Results
+from agenteval.results.model import Coverage, Memory, Results
 from agenteval.results.verdict import Gate, Verdict
 
 MEMORY = Memory(attempt=1, key="0" * 64)

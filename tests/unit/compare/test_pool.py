@@ -14,7 +14,6 @@ from tests.unit.runs import SUITE, results
 
 from agenteval.compare.pool import baseline_pool, extended_pool
 from agenteval.core.errors import ConfigError
-from agenteval.results.archive import InMemory
 from agenteval.results.comparison import (
     BaselineInfo,
     CaseProof,
@@ -26,7 +25,7 @@ from agenteval.results.comparison import (
     Stage,
 )
 from agenteval.results.model import Results
-from agenteval.results.store import read_baseline, results_json
+from agenteval.results.store import InMemory, read_baseline, results_json
 
 
 def ids(entries: tuple[PoolEntry, ...] | list[PoolEntry]) -> list[str]:

@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import ROOT
 
-from agenteval.core.authentic import CACHE_KEY, Seal, key_in_force, seal, sealed
+from agenteval.core.confine import confined, user_environment
 from agenteval.core.errors import ConfigError
-from agenteval.core.llm.cache import ResponseCache, key_of
-from agenteval.core.llm.calls import Completion
-from agenteval.core.llm.spec import ModelSpec
-from agenteval.core.masking import redactor
-from agenteval.core.process.confinement import confined, user_environment
+from agenteval.core.llm.calls import Completion, ModelSpec
+from agenteval.core.llm.gateway import ResponseCache, key_of
+from agenteval.core.secrets import redactor
+from agenteval.core.shared_files import CACHE_KEY, Seal, key_in_force, seal, sealed
 
 KEY = "0123456789abcdef-secret"
 REPLY = Completion("10/10", 5, 3, logprobs=[{"token": "1\ud800", "logprob": -0.1}])
@@ -155,7 +154,7 @@ _CACHES = {
     "AGENTEVAL_CACHE",
 }
 # These only say where caches are, clear the variables that do, or allow their directories.
-_PLACES = {"core/files/cached.py", "ci/github/action/isolation.py", "ci/github/action/report_directory.py"}
+_PLACES = {"core/shared_files.py", "github/isolation.py", "github/workspace.py"}
 
 
 def _names(file: Path) -> set[str]:
@@ -172,11 +171,11 @@ def test_every_module_with_a_cache_uses_a_seal() -> None:
     caches = {file for file, found in names.items() if found & _CACHES or "cache" in Path(file).stem} - _PLACES
     assert {file for file in caches if not names[file] & {"Seal", "seal"}} == set()
     assert caches == {
-        "ci/github/action/caches.py",
-        "core/llm/cache.py",
-        "metrics/resources/judgement_cache.py",
-        "run/attachments/attachments.py",
-        "run/attachments/download.py",
-        "run/config/file.py",
-        "run/config/read.py",
+        "github/inputs.py",
+        "core/llm/gateway.py",
+        "metrics/judge_quota.py",
+        "run/attachments.py",
+        "run/downloads.py",
+        "run/config_file.py",
+        "run/resolve/configurations.py",
     }

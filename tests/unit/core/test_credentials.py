@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.core.credentials import credentials_in, parts_of_secret
+from agenteval.core.redact import Redactor
 from agenteval.core.secrets import has_credential, secrets_in
-from agenteval.core.text.redact import Redactor
 
 PASSWORD = "hunter22!x"
 TOKEN = "ghp_Ab12Cd34Ef56Gh78"

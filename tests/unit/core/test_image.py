@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.core.image import localhost_hint
+from agenteval.core.runtime import localhost_hint
 
 
 def test_only_addresses_of_the_image_itself_get_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:

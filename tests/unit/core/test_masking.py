@@ -9,36 +9,34 @@ from pathlib import Path
 import pytest
 
 import agenteval
-from agenteval.core.masking import add_secrets, mask, masking, redactor, shortened
-from agenteval.core.process.last_output import LastOutput
-from agenteval.core.secrets import is_secret_name, secrets_in
+from agenteval.core.child import LastOutput
+from agenteval.core.secrets import add_secrets, is_secret_name, mask, masking, redactor, secrets_in, shortened
 
 SOURCE = Path(agenteval.__file__).parent
 
-# Texts of strangers are cut in these packages only by `core/masking.py`.
-PACKAGES = ("agents", "core", "metrics", "run", "ci")
+# Texts of strangers are cut in these packages only by `core/secrets.py`.
+PACKAGES = ("agents", "core", "metrics", "run", "github")
 
 # Slices up to a limit that are cut from something else than a text that is shown.
 OTHERS = {
-    "agents/model/mcp.py": "a name of a tool, of letters",
-    "ci/github/checks/check_run.py": "a masked result",
-    "ci/github/comment/thread.py": "an existing comment",
-    "core/documents/yaml/large_list.py": "the text of a file, which is read again",
-    "core/masking.py": "the place that masks first",
-    "core/process/last_output.py": "masked there",
-    "core/text/views.py": "a text that is being masked, in pieces",
-    "metrics/rules/similarity.py": "compared, not shown",
-    "core/text/breakdown.py": "searched, not shown",
-    "core/text/refusal.py": "searched, not shown",
+    "agents/mcp.py": "a name of a tool, of letters",
+    "github/check_run.py": "a masked result",
+    "github/pygithub.py": "an existing comment",
+    "core/yaml_list.py": "the text of a file, which is read again",
+    "core/secrets.py": "the place that masks first",
+    "core/child.py": "masked there",
+    "core/readings.py": "a text that is being masked, in pieces",
+    "metrics/rules.py": "compared, not shown",
+    "core/refusal.py": "searched, not shown",
     "metrics/schema.py": "a list",
-    "ci/github/comment/sections.py": "read back from a comment, which was masked",
-    "ci/github/baseline/model.py": "a commit",
-    "ci/github/issue/text.py": "a commit",
-    "core/source_lines.py": "masks the line first",
+    "github/comment_sections.py": "read back from a comment, which was masked",
+    "github/baseline.py": "a commit",
+    "github/issue.py": "a commit",
+    "core/mistakes.py": "masks the line first",
     "run/confirm/first_baseline.py": "a commit",
-    "ci/github/publish/publisher.py": "a masked result",
-    "run/attachments/download.py": "a name of a file, of letters",
-    "run/cases/retention.py": "a masked result",
+    "github/publisher.py": "a masked result",
+    "run/downloads.py": "a name of a file, of letters",
+    "run/retention.py": "a masked result",
     "run/setup.py": "masked before",
 }
 
@@ -134,10 +132,10 @@ def test_no_text_is_cut_before_it_is_masked() -> None:
         f"{path.relative_to(SOURCE).as_posix()}:{line}"
         for package in PACKAGES
         for path in (SOURCE / package).rglob("*.py")
-        if path.relative_to(SOURCE).as_posix() not in OTHERS and "text/escape.py" not in path.as_posix()
+        if path.relative_to(SOURCE).as_posix() not in OTHERS and "core/escape.py" not in path.as_posix()
         for line in _cuts(ast.parse(path.read_text(encoding="utf-8")))
     }
-    assert found == set(), "use agenteval.core.masking.shortened"
+    assert found == set(), "use agenteval.core.secrets.shortened"
 
 
 def _cuts(tree: ast.AST) -> Iterator[int]:

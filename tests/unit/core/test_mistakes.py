@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.cli.failure import fail, has_colours, print_mistakes
+from agenteval.cli.output import fail, has_colours, print_mistakes
 from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem, UserCodeError, unexpected_error
-from agenteval.core.masking import add_secrets, masking
-from agenteval.core.mistakes import mistakes, page_of, shown
-from agenteval.core.source_lines import source_line
-from agenteval.core.text.choices import choices
+from agenteval.core.mistakes import mistakes, page_of, shown, source_line
+from agenteval.core.secrets import add_secrets, masking
+from agenteval.core.text import choices
 
 
 def lines(problem: Problem, *others: Problem) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.urls import display_url, is_http_url
+from agenteval.core.escape import display_url, is_http_url
 
 SECRET = "s3cret"
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from agenteval.core import extras
+from agenteval.core import runtime
 from agenteval.core.errors import ConfigError
+from agenteval.core.llm.calls import ModelSpec
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import Observation
 from agenteval.metrics.registry import REGISTRY, build
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import GraderPool, Resources
 from agenteval.suite.formats.holodeck.schema import LEGACY_METRICS
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import MetricConfig, Place, Suite
@@ -35,7 +34,7 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def find(name: str) -> ModuleSpec | None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(extras, "find_spec", find)
+    monkeypatch.setattr(runtime, "find_spec", find)
 
 
 def load(folder: Path, *metrics: str, model: str | None = AZURE, case: str = "{input: hello}") -> Suite:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.base import Observation, Outcome, literal_equal
 from agenteval.metrics.tool_calls import ExpectedTools, fuzzy_equal, matches
-from agenteval.metrics.values import literal_equal
 from agenteval.results.case import ToolCall
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from agenteval.metrics import text
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.json_schema import first_problem
-from agenteval.metrics.text import patterns
+from agenteval.metrics.judge_replies import first_problem
 
 
 def with_reason(**schema: Any) -> dict[str, Any]:
@@ -42,6 +42,6 @@ def test_references_in_the_schema_and_patterns_count() -> None:
 
 
 def test_a_pattern_that_takes_for_ever_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "LIMIT_S", 0.05)
+    monkeypatch.setattr(text, "LIMIT_S", 0.05)
     with pytest.raises(MetricError, match="takes too long"):
         first_problem(with_reason(pattern="^(a|a|aa)+$"), {"reason": "a" * 60 + "!"})

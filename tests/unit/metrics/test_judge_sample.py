@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.metrics.resources.judge_sample import JudgeSample, draw, trace_identity
+from agenteval.metrics.judge_quota import JudgeSample, draw, trace_identity
 from agenteval.suite.evaluation import JudgeLimits
 
 SUITE = "configs/evaluation.yaml"

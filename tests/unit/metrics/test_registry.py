@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.core.errors import ConfigError
 from agenteval.metrics.registry import METRICS, REGISTRY, MetricType, build, metric_type
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import Resources
 from agenteval.suite.model import MetricConfig, MetricKind
 
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import BaseModel
 
-from agenteval.core.llm.calls import Call, Completion
+from agenteval.core.llm.calls import Call, Completion, ModelSpec
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import GraderPool, Resources
 
 
 class Verdict(BaseModel):

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from agenteval.core.llm.embeddings import Embeddings
 from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import Resources
 from agenteval.metrics.schema import Alike, Schema, check, json_schema_of, parsed
-from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
+from agenteval.suite.forms import FieldSpec, FieldType, TextMatch
 
 SIMPLE_NAMES = ("str", "int", "float", "bool", "dict", "any", "list", "set")
 

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from agenteval.core.errors import AgentEvalError
 from agenteval.metrics.base import Metric, MetricError, Observation, Outcome
 from agenteval.metrics.code import CodeGrader, CustomFunction, UserMetric
+from agenteval.metrics.overlap import Bleu, Rouge, TokenF1
 from agenteval.metrics.registry import REGISTRY
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
-from agenteval.metrics.text.equality import Equality, Numeric
-from agenteval.metrics.text.overlap import Bleu, Rouge, TokenF1
-from agenteval.metrics.text.patterns import PatternTimeouts
+from agenteval.metrics.text import Equality, Numeric, PatternTimeouts
 from agenteval.results.case import Score
 from agenteval.suite.model import MetricConfig
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agenteval.metrics.registry import METRICS
-from agenteval.metrics.stored_answers import scores_stored_answers
+from agenteval.metrics.rules import scores_stored_answers
+from agenteval.suite.forms import FieldSpec, TextMatch
 from agenteval.suite.model import MetricConfig
-from agenteval.suite.output_schema import FieldSpec, TextMatch
 
 # Type → whether it scores stored answers; the others ask a model, reach a service, or run user code.
 KINDS = {

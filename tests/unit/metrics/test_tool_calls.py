@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.base import Observation, Outcome, literal_equal
 from agenteval.metrics.tool_calls import ToolCalls
-from agenteval.metrics.values import literal_equal
 from agenteval.results.case import ToolCall
 
 Expected = tuple[str, list[Any] | dict[str, Any]]

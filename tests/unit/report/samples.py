@@ -10,10 +10,9 @@ from pathlib import Path
 
 from tests.support import ROOT
 
-from agenteval.report.html import render as html
+from agenteval.report import html
 from agenteval.report.view.trend import trend
 from agenteval.report.view.view import GateView
-from agenteval.results.archive import InMemory
 from agenteval.results.case import (
     CaseResult,
     CaseStatus,
@@ -32,8 +31,8 @@ from agenteval.results.comparison import (
     Comparison,
     ScoreChange,
 )
-from agenteval.results.model import Results, Run, Tool
-from agenteval.results.summary import MetricSummary, RunUsage, Summary
+from agenteval.results.model import MetricSummary, Results, Run, RunUsage, Summary, Tool
+from agenteval.results.store import InMemory
 from agenteval.results.verdict import Condition, Verdict
 
 GOLDEN = ROOT / "tests" / "data" / "golden"

@@ -24,7 +24,7 @@ from agenteval.compare.regression.model import (
 )
 from agenteval.compare.statistical import Decided, compared_metric, proof_of, unproven_points
 from agenteval.compare.words import words_of
-from agenteval.report.presentation import Site
+from agenteval.report.report import Site
 from agenteval.report.view.view import GateView, view_of
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.comparison import (
@@ -37,8 +37,7 @@ from agenteval.results.comparison import (
     RunVerdict,
     ScoreChange,
 )
-from agenteval.results.model import Results
-from agenteval.results.summary import RunUsage
+from agenteval.results.model import Results, RunUsage
 
 _BASE = "89abcdef0123456789abcdef0123456789abcdef"
 _RUNS = 5

@@ -21,10 +21,8 @@ from agenteval.results.comparison import (
     History,
     ScoreChange,
 )
-from agenteval.results.integrity import Acceptance, Difference
-from agenteval.results.model import Results
+from agenteval.results.model import Acceptance, Difference, Results, RunUsage
 from agenteval.results.outlook import Outlook
-from agenteval.results.summary import RunUsage
 
 _OLD_POLICY = "You can return a {} in 30 days of delivery, free of charge, and we refund the full price."
 _NEW_POLICY = "You can return a {} within 14 days of delivery; the return postage is yours to pay."

@@ -7,11 +7,8 @@ from tests.unit.report import samples
 from tests.unit.results.analysis.answers import AGGREGATE, many
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.report.earlier import remove_rendered, remove_reports, results_identity
-from agenteval.report.report import Report
-from agenteval.report.write import write_reports
-from agenteval.results.analysis.evaluate import evaluate
-from agenteval.results.analysis.result import AnalysedSuite
+from agenteval.report.report import Report, remove_rendered, remove_reports, results_identity, write_reports
+from agenteval.results.analysis.evaluate import AnalysedSuite, evaluate
 from agenteval.results.store import RESULTS_FILE
 from agenteval.suite.evaluation import Evaluation, EvaluationReport
 

@@ -17,21 +17,18 @@ from tests.unit.report.samples import HOSTILE_TEXTS, check_golden, own_parts_cut
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.files.writing import make_directory
+from agenteval.core.writing import make_directory
 from agenteval.report import evaluation
+from agenteval.report import svg as drawings
 from agenteval.report.evaluation import render_markdown, report_files, suite_files
-from agenteval.report.html import svg as drawings
-from agenteval.report.html.svg import svg
-from agenteval.report.html.user_template import script_json
-from agenteval.report.report import Report
-from agenteval.report.view.analysis.answers import MOST_ANSWERS
-from agenteval.report.view.analysis.wording import ORDER, SECTION_TITLES
-from agenteval.report.view.charts import Bar, Bars, Mark, score_histogram, time_histogram
+from agenteval.report.html import script_json
+from agenteval.report.report import Report, write_files
+from agenteval.report.svg import svg
+from agenteval.report.view.analysis_tables import MOST_ANSWERS, ORDER, SECTION_TITLES
+from agenteval.report.view.parts import Bar, Bars, Mark, score_histogram, time_histogram
 from agenteval.report.view.view import GateView
-from agenteval.report.write import write_files
 from agenteval.results.analysis.answers import EvaluatedAnswer
-from agenteval.results.analysis.evaluate import as_json, evaluate, trace_json
-from agenteval.results.analysis.result import AnalysedSuite, EvaluationResult
+from agenteval.results.analysis.evaluate import AnalysedSuite, EvaluationResult, as_json, evaluate, trace_json
 from agenteval.suite.evaluation import (
     AlertRule,
     Analyses,

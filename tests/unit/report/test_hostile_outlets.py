@@ -11,16 +11,16 @@ from lxml import etree
 from tests.unit.report import samples
 from tests.unit.report.samples import HOSTILE_TEXTS, Sample
 
-from agenteval.ci.github.checks.check_run import as_commands
-from agenteval.ci.github.runner import annotation
 from agenteval.core.errors import Problem
+from agenteval.github.check_run import as_commands
+from agenteval.github.runner import annotation
 from agenteval.report import junit
-from agenteval.report.markdown.placeholders import render_nothing_left, render_problems, render_unfinished
-from agenteval.report.markdown.render import render_comment, render_summary
-from agenteval.report.terminal.result import print_results
-from agenteval.report.view.annotations import annotate
+from agenteval.report.comment_overview import render_nothing_left, render_problems, render_unfinished
+from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.terminal import print_results
+from agenteval.report.view.next_steps import annotate
 from agenteval.report.view.view import GateView
-from agenteval.results.archive import InMemory
+from agenteval.results.store import InMemory
 
 _LONG = tuple(piece * 100_000 for piece in ("::error::x ", "##[error]x", "\x1b[31m", "\n::x::", "</a>]]>"))
 _CORPUS = (

@@ -12,10 +12,9 @@ from tests.unit.core.text.test_escape import TEXTS
 from tests.unit.report import samples
 
 from agenteval.report import junit
-from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseResult
-from agenteval.results.coverage import Coverage
-from agenteval.results.model import Results
+from agenteval.results.model import Coverage, Results
+from agenteval.results.store import InMemory
 
 _DATA = ROOT / "tests" / "data"
 _SCHEMAS = ["junit-10.xsd", "junit-10-2014.xsd"]

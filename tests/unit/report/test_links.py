@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.text.escape import address
-from agenteval.report.presentation import Links, Site
+from agenteval.core.escape import address
+from agenteval.report.report import Links, Site
 from agenteval.results.model import Run
 
 _COMMIT = "0123456789abcdef0123456789abcdef01234567"

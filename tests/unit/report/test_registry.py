@@ -4,8 +4,7 @@ from importlib import import_module
 
 from tests.unit.report import samples
 
-from agenteval.report.registry import FILES, REPORTERS, built_in
-from agenteval.report.report import Report
+from agenteval.report.report import FILES, REPORTERS, Report, built_in
 
 
 def test_every_reporter_yields_distinct_file_names() -> None:

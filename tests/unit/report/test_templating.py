@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.report.markdown.filters import MARKDOWN
-from agenteval.report.template_files import template_directory
+from agenteval.report.markdown_filters import MARKDOWN
+from agenteval.report.size_limits import template_directory
 from agenteval.report.templating import USER_TEMPLATE, CompiledTemplates, make_environment
 
 

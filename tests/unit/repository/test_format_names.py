@@ -13,11 +13,11 @@ NAMES = frozenset(item.name for item in FORMATS)
 #: Packages of formats and importers, and the modules that need a name.
 KNOWING = (
     *(f"suite/formats/{name}/" for name in NAMES),
-    *(f"results/importers/{name}/" for name in NAMES),
+    *(f"results/importers/{name}" for name in NAMES),
     "results/importers/detect.py",
     # The agent kind of this name.
-    "suite/agent_kinds.py",
-    "suite/holodeck_project.py",
+    "suite/agents.py",
+    "suite/agent_definitions.py",
     "agents/worker/holodeck.py",
     # It imports the package of that name, if the user's Python has it.
     "agents/worker/fluxloop.py",

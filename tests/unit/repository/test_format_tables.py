@@ -12,9 +12,9 @@ import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from agenteval.agents.frameworks.descriptions import Framework
+from agenteval.agents.frameworks.scan import Framework
 from agenteval.suite.formats.agentci import schema as agentci
-from agenteval.suite.formats.fluxloop import evaluator_schema, project, runner, schema
+from agenteval.suite.formats.fluxloop import project, schema
 
 DOCS = Path(__file__).parents[3] / "docs"
 START, END = "<!-- keys -->", "<!-- end of keys -->"
@@ -26,20 +26,21 @@ OPEN: Mapping[tuple[type[BaseModel], str], tuple[type[BaseModel], ...]] = {
     (agentci.CaseEntry, "output"): (agentci.OutputEntry,),
     (agentci.OutputEntry, "schema"): (agentci.FieldEntry,),
     (agentci.FieldEntry, "value"): (agentci.TextEntry,),
-    (schema.EvaluationFile, "evaluators"): tuple(dict.fromkeys(evaluator_schema.EVALUATORS.values())),
-    (evaluator_schema.RuleEvaluatorEntry, "rules"): tuple(dict.fromkeys(evaluator_schema.RULES.values())),
+    (schema.EvaluationFile, "evaluators"): tuple(dict.fromkeys(schema.EVALUATORS.values())),
+    (schema.RuleEvaluatorEntry, "rules"): tuple(dict.fromkeys(schema.RULES.values())),
 }
 ROOTS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "agentci": {"": agentci.EvalFile, "frameworks/*.toml: ": Framework},
     "fluxloop": {"": schema.EvaluationFile, "project: ": project.ProjectEntry},
 }
 # Values of keys that the schema keeps as text.
-VALUES: Mapping[str, tuple[str, ...]] = {"evaluators.rules.check": tuple(evaluator_schema.RULES)}
+VALUES: Mapping[str, tuple[str, ...]] = {"evaluators.rules.check": tuple(schema.RULES)}
 # Keys that the loader knows besides those of the schema.
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "agentci": (),
     "fluxloop": tuple(
-        f"project: {key}" for key in (*project._OTHER_KEYS, *(f"runner.{name}" for name in (*runner.IGNORED, "args")))
+        f"project: {key}"
+        for key in (*project._OTHER_KEYS, *(f"runner.{name}" for name in (*project.IGNORED, "args")))
     ),
 }
 

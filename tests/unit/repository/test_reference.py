@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scripts.reference import ROOT, SECTIONS, commands, configuration, with_sections
 
-from agenteval.run.config.file import PublishedConfig
+from agenteval.run.config_file import PublishedConfig
 
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
 

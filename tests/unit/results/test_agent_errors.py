@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.results.agent_errors import without_traceback
+from agenteval.results.rollup import without_traceback
 
 TRACEBACK = 'Traceback (most recent call last): File "a.py", line 1, in <module> raise RuntimeError("no") '
 

@@ -4,9 +4,8 @@ import pytest
 from tests.unit import runs
 
 from agenteval.results.case import CaseResult, CaseStatus
-from agenteval.results.consistency import contradictions
 from agenteval.results.model import Results
-from agenteval.results.rollup import summarise
+from agenteval.results.rollup import contradictions, summarise
 
 
 def run() -> Results:

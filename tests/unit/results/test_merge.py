@@ -14,12 +14,10 @@ from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError
 from agenteval.core.version import __version__
 from agenteval.results.case import CaseResult, CaseStatus, Criterion, Score, SuiteResult
-from agenteval.results.merge import Merged, merge
-from agenteval.results.merge_parts import Part
-from agenteval.results.model import Results, Run, RunShard, Tool
+from agenteval.results.merge import Merged, Part, merge
+from agenteval.results.model import Results, Run, RunShard, RunUsage, Tool
 from agenteval.results.rollup import case_status, mean
-from agenteval.results.summary import RunUsage
-from agenteval.run.shard import divide
+from agenteval.run.settings import divide
 from agenteval.suite.model import Fingerprints
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]

@@ -11,9 +11,8 @@ from tests.unit.runs import broken, case, iteration, not_asked, results, score, 
 
 from agenteval.compare.gate import GatePolicy, decide_gate
 from agenteval.results.case import CaseResult, CaseStatus, Score
-from agenteval.results.coverage import Coverage
-from agenteval.results.metric_use import MetricUse
-from agenteval.results.model import Results
+from agenteval.results.model import Coverage, Results
+from agenteval.results.rollup import MetricUse
 
 BLEU = score("bleu", passed=None)
 UNCHECKED = "metric unchecked: numeric (unmeasured in every reply)"

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from agenteval.core.errors import ConfigError
-from agenteval.results.archive import InMemory
-from agenteval.results.migration import upgraded
+from agenteval.results.history import why_partial
 from agenteval.results.model import SCHEMA_VERSION
-from agenteval.results.partial import why_partial
-from agenteval.results.store import parse_baseline, parse_results, read_results, results_json
+from agenteval.results.store import InMemory, parse_baseline, parse_results, read_results, results_json, upgraded
 
 FILE = Path(__file__).parents[2] / "data" / "results" / "version-1.json"
 

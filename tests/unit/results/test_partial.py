@@ -13,20 +13,17 @@ from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import baseline_pool, extended_pool
 from agenteval.core.errors import ConfigError
-from agenteval.core.masking import redactor
-from agenteval.report.presentation import Presentation
-from agenteval.results.archive import InMemory
+from agenteval.core.secrets import redactor
+from agenteval.report.report import Presentation
 from agenteval.results.case import CaseStatus
-from agenteval.results.coverage import Coverage
-from agenteval.results.model import Results, RunShard
-from agenteval.results.partial import is_interrupted, why_no_baseline, why_partial
-from agenteval.results.store import results_json
-from agenteval.results.summary import RunUsage
+from agenteval.results.history import is_interrupted, why_no_baseline, why_partial
+from agenteval.results.model import Coverage, Results, RunShard, RunUsage
+from agenteval.results.store import InMemory, results_json
 from agenteval.run.baseline import FoundBaseline, check_baseline, read_baseline
 from agenteval.run.compare import compare_first
-from agenteval.run.library import compare
+from agenteval.run.evaluate import compare
+from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.spec import GateSpec
-from agenteval.run.runner.execution import RunExecution
 
 WHOLE = {"cases": 3, "selected": 3, "finished": 3}
 PARTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [

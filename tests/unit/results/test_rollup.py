@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.runs import broken, case, iteration, not_asked, score, skipped, turn
 
 from agenteval.results.case import CaseResult, CaseStatus, Score, TurnResult, Usage
+from agenteval.results.model import Judging, NotJudged, RunUsage
 from agenteval.results.rollup import (
     aggregated_status,
     case_status,
@@ -23,7 +24,6 @@ from agenteval.results.rollup import (
     total,
     turn_means,
 )
-from agenteval.results.summary import Judging, NotJudged, RunUsage
 
 PASSED, FAILED, INFORMATIONAL = score(passed=True), score(value=0.0, passed=False), score("bleu", passed=None)
 SCORES = st.sampled_from([PASSED, FAILED, INFORMATIONAL, skipped(), broken(), not_asked()])

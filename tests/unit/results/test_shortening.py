@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.results.case import CaseResult, IterationResult, Score, Shortened, ToolCall, TurnResult
-from agenteval.results.shortening import shortened, shortened_values, whole_answer
+from agenteval.results.masking import shortened, shortened_values, whole_answer
 
 LIMIT = 1024
 LARGE = "ä" * LIMIT

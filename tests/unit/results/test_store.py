@@ -17,11 +17,10 @@ from tests.unit.runs import SUITE, case, iteration, results, score, turn
 from agenteval.compare.pairing import pair_cases
 from agenteval.compare.pool import extended_pool
 from agenteval.core.errors import ConfigError, InfrastructureError
-from agenteval.core.files.writing import write_file
-from agenteval.results.archive import InMemory
+from agenteval.core.writing import write_file
 from agenteval.results.case import Score, ToolCall, TurnResult
 from agenteval.results.model import Results
-from agenteval.results.store import read_baseline, read_results, results_json
+from agenteval.results.store import InMemory, read_baseline, read_results, results_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

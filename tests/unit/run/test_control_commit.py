@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agenteval.run.control_commit import ControlError, ControlRule, Head, control_commit
+from agenteval.run.git import ControlError, ControlRule, Head, control_commit
 
 PR = "pull request's head"
 MERGE = Head("merge", ("base tip", PR))

@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 from agenteval.cli.main import main
-from agenteval.core.files.writing import write_file
-from agenteval.results.archive import InMemory
+from agenteval.core.writing import write_file
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import PoolCase, PoolEntry
-from agenteval.results.model import Results, Run, Tool
+from agenteval.results.model import Results, Run, RunUsage, Tool
 from agenteval.results.rollup import summarise
-from agenteval.results.store import results_json
-from agenteval.results.summary import RunUsage
+from agenteval.results.store import InMemory, results_json
 
 _CONFIG = "gate: {confirm: against-base}\n"
 

@@ -4,9 +4,8 @@ import io
 
 from tests.unit.report import samples
 
-from agenteval.core.text import cells
-from agenteval.run.live import LiveProgress
-from agenteval.run.progress import RUNNING, SCORING, Activity, Retry, Step
+from agenteval.core import text as texts
+from agenteval.run.progress import RUNNING, SCORING, Activity, LiveProgress, Retry, Step
 
 
 class Clock:
@@ -51,7 +50,7 @@ def test_a_failure_takes_two_lines_at_most_and_only_the_last_ones_are_shown() ->
     lines = _shown(live, 40)
     assert lines[0].startswith("✗ case 22  ")
     assert [line[:2] for line in lines[:16]] == ["✗ ", "  "] * 8
-    assert all(cells.width(line) <= 40 for line in lines)
+    assert all(texts.width(line) <= 40 for line in lines)
     assert lines[1].endswith("…")
 
 
@@ -86,7 +85,7 @@ def test_a_narrow_terminal_gets_the_bar_in_a_line_of_its_own() -> None:
     clock.now = 10.0
     live.finished(samples.passed_case("a"))
     bar, figures = _shown(live, 40)
-    assert (cells.width(bar), figures) == (40, "1/118  1 pass  6.0/min · 19 min 30 s left")
+    assert (texts.width(bar), figures) == (40, "1/118  1 pass  6.0/min · 19 min 30 s left")
 
 
 def test_without_a_known_end_there_is_no_bar() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support import agent_spec
 
-from agenteval.run.programs import files_of_agent
+from agenteval.run.run_key import files_of_agent
 
 
 @pytest.mark.parametrize(

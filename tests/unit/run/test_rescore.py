@@ -11,8 +11,7 @@ from tests.unit.runs import iteration, score, turn
 from agenteval.compare.run_scores import pool_case
 from agenteval.results.case import CaseResult, IterationResult, Shortened, ToolCall
 from agenteval.results.comparison import PoolCase
-from agenteval.run.rescorable import rescorable
-from agenteval.run.rescore import why_not_whole
+from agenteval.run.rescore import rescorable, why_not_whole
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import OVERALL, Case, MetricConfig, Turn
 

@@ -17,11 +17,10 @@ from agenteval.results.case import CaseResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.model import Results
 from agenteval.run.baseline import FoundBaseline
-from agenteval.run.journal.run_key import changes, conditions
-from agenteval.run.provenance import Provenance
-from agenteval.run.resolve.plan import make_plan
+from agenteval.run.git import Provenance
 from agenteval.run.resolve.run import resolve_run
-from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.resolve.spec import RunSpec, make_plan
+from agenteval.run.run_key import changes, conditions
 from agenteval.run.settings import Settings
 from agenteval.run.staged import staged
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from agenteval.core.errors import ConfigError
-from agenteval.core.files.boundary import bounded
-from agenteval.report.markdown.filters import MARKDOWN
-from agenteval.report.template_files import template_directory
+from agenteval.core.files import bounded
+from agenteval.report.markdown_filters import MARKDOWN
+from agenteval.report.size_limits import template_directory
 from agenteval.report.templating import USER_TEMPLATE, make_environment
-from agenteval.run.config.model import Config
-from agenteval.run.resolve.presentation import presentation
+from agenteval.run.config import Config
+from agenteval.run.resolve.written import presentation
 from agenteval.run.settings import Settings
 
 

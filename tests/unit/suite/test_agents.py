@@ -7,11 +7,11 @@ from typing import get_args
 
 import pytest
 
-from agenteval.agents.http.shapes.registry import SHAPES
-from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.agents.http_shapes import SHAPES
 from agenteval.core.errors import ConfigError
+from agenteval.core.yaml import read_yaml
+from agenteval.suite.agent_keys import ShapeName
 from agenteval.suite.agents import agent_from_text, is_inline_agent, read_agent, read_tool
-from agenteval.suite.http_keys import ShapeName
 from agenteval.suite.model import AgentSpec
 
 

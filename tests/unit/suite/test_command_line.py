@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.suite.command_line import check_arguments, with_input
+from agenteval.suite.agent_keys import check_arguments, with_input
 
 
 @pytest.mark.parametrize(

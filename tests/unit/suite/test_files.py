@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agenteval.core import extras
+from agenteval.core import runtime
 from agenteval.core.errors import ConfigError
-from agenteval.core.extras import missing_extra
-from agenteval.suite.files import content_problem, decode_text
+from agenteval.core.runtime import missing_extra
+from agenteval.suite.cases import content_problem, decode_text
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import Case, FileKind, FileRef, Suite, Turn
 
@@ -44,7 +44,7 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ModuleNotFoundError(name)
         return None
 
-    monkeypatch.setattr(extras, "find_spec", find)
+    monkeypatch.setattr(runtime, "find_spec", find)
 
 
 def load(folder: Path, *files: str, above: str = "") -> Suite:

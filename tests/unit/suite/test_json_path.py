@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.suite.json_path import PathError, parse_path
+from agenteval.suite.forms import PathError, parse_path
 
 DOCUMENT: Any = {
     "data": {"answer": "42", "odd key": {"x": 1}, "a.b": 2},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.suite.path_patterns import is_pattern, matching_paths
+from agenteval.suite.formats.registry import is_pattern, matching_paths
 
 FILES = (
     "agent.yaml",

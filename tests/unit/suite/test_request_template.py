@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.suite.request_template import PLACEHOLDERS, check_template, filled, missing_config
+from agenteval.suite.agent_keys import PLACEHOLDERS, check_template, filled, missing_config
 
 VALUES: dict[str, Any] = {
     "input": 'say "hi" {session}',
@@ -67,7 +67,7 @@ def test_missing_keys_of_the_configuration() -> None:
 def test_every_placeholder_is_known_to_the_requests() -> None:
     from tests.support import request
 
-    from agenteval.agents.http.request import RequestBuilder
+    from agenteval.agents.http_agent import RequestBuilder
 
     template = {name: f"{{{name}}}" for name in PLACEHOLDERS}
     body = RequestBuilder("POST", "http://agent", template).body(

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.suite.json_path import parse_path
-from agenteval.suite.response_path import check_response_path, text_at_path
+from agenteval.suite.forms import check_response_path, parse_path, text_at_path
 
 NAMES = st.from_regex(re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII), fullmatch=True)
 STEPS = st.tuples(NAMES, st.lists(st.integers(0, 3), max_size=3))

@@ -16,11 +16,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from agenteval.agents.worker.arguments import must_fit, must_fit_schema, parameters, wrapped
-from agenteval.agents.worker.fields import has, plain
-from agenteval.agents.worker.references import find
+from agenteval.agents.worker.adapters import runner
+from agenteval.agents.worker.references import find, has, must_fit, must_fit_schema, parameters, plain, wrapped
 from agenteval.agents.worker.replies import Chunks, reply_of
-from agenteval.agents.worker.runners import runner
 
 # Methods that take one mapping instead of keywords.
 # A chain of exceptions can be a circle.

@@ -15,10 +15,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agenteval.agents.worker.arguments import parameters
 from agenteval.agents.worker.calls import called
-from agenteval.agents.worker.fields import get, plain
-from agenteval.agents.worker.references import find
+from agenteval.agents.worker.references import find, get, parameters, plain
 from agenteval.agents.worker.replies import Chunks, reply_of
 
 # The parameter that gets the input: the first of these names, else the first parameter.

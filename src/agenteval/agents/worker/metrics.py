@@ -1,8 +1,4 @@
-"""Calls user metrics: functions and classes in files, modules and installed packages.
-
-This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
-standard library.
-"""
+"""Calls the user's functions: tools, evaluation functions and metrics."""
 
 from __future__ import annotations
 
@@ -15,11 +11,149 @@ import json
 import pathlib
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+import typing
+from typing import Any, Callable, Collection, Dict, Mapping, Sequence
 
 from agenteval.agents.worker.references import attribute, imported, importing
-from agenteval.grader import FrozenDict, Observation, Usage, frozen, result, texts, tool_invocations
+from agenteval.grader import FrozenDict, Observation, Usage, frozen, number, plain, result, texts, tool_invocations
+from agenteval.grader import resolve as resolve_grader
+
+# Calls Python functions that are tools of a model agent.
+#
+# This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+# standard library.
+
+
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
+
+
+def describe(file: str, name: str) -> Mapping[str, Any]:
+    """Return the JSON Schema of a function's arguments, from its signature and annotations.
+
+    Raises:
+        ImportError, AttributeError, TypeError: the function does not exist; its module can raise others.
+    """
+    function = resolve(file, name)
+    try:
+        hints = typing.get_type_hints(function)
+    except Exception:  # noqa: BLE001 - annotations may be invalid at run time
+        hints = {}
+    properties: Dict[str, Any] = {}
+    required = []
+    others = False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            others = True
+        elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            raise TypeError("%s has the positional-only parameter %r" % (name, parameter.name))
+        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+            properties[parameter.name] = schema(hints.get(parameter.name, Any))
+            if parameter.default is inspect.Parameter.empty:
+                required.append(parameter.name)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": others}
+
+
+async def call(file: str, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Call a function; values in its result that are not JSON become text."""
+    function = resolve(file, name)
+    value = await asyncio.get_running_loop().run_in_executor(None, lambda: function(**arguments))
+    if inspect.isawaitable(value):
+        value = await value
+    return json.loads(json.dumps(value, default=str, skipkeys=True))
+
+
+def resolve(file: str, name: str) -> Callable[..., Any]:
+    """Return the function of a Python file."""
+    function = getattr(imported(file), name)
+    if not callable(function):
+        raise TypeError("%r in %s is not callable" % (name, file))
+    return function  # type: ignore[no-any-return]
+
+
+def schema(annotation: Any) -> Dict[str, Any]:
+    """Return the JSON Schema of an annotation; without an equivalent, a schema that allows everything."""
+    if isinstance(annotation, type) and annotation in _JSON_TYPES:
+        return {"type": _JSON_TYPES[annotation]}
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if origin in (list, set, tuple) and arguments:
+        return {"type": "array", "items": schema(arguments[0])}
+    if origin in _JSON_TYPES:
+        return {"type": _JSON_TYPES[origin]}
+    present = [item for item in arguments if item is not type(None)]
+    if origin is not None and len(present) < len(arguments) and len(present) == 1:
+        return schema(present[0])
+    return {}
+
+
+# Calls the user's evaluation functions.
+#
+# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
+# standard library.
+
+
+async def evaluate(reference: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call ``module:function`` with those of ``output``, ``parameters``, ``prompt`` and ``context`` that it accepts.
+
+    Returns:
+        ``passed``, and ``score``, ``message`` and ``metadata`` or ``None``.
+
+    Raises:
+        TypeError: the return value has the wrong type; also any exception of the function.
+    """
+    function = resolve_grader(reference)
+    called = functools.partial(function, **accepted(function, arguments))
+    value = await asyncio.get_running_loop().run_in_executor(None, called)
+    return verdict(await value if inspect.isawaitable(value) else value)
+
+
+def accepted(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a function accepts."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return dict(arguments)
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return dict(arguments)
+    names = {parameter.name for parameter in parameters}
+    return {name: value for name, value in arguments.items() if name in names or name == "output"}
+
+
+def verdict(value: Any) -> Mapping[str, Any]:
+    """Return the verdict in a function's return value; a boolean (Python or NumPy) is the verdict alone."""
+    value = plain(value)
+    if isinstance(value, bool):
+        value = {"passed": value}
+    passed = plain(value.get("passed")) if isinstance(value, Mapping) else None
+    if not isinstance(passed, bool):
+        shown = type(value).__name__ if not isinstance(value, Mapping) else "a dict without a boolean 'passed'"
+        wanted = "a dict with 'passed' (true or false) and optionally 'score', 'message' and 'metadata'"
+        raise TypeError(f"the evaluation function returned {shown}; it must return {wanted}")
+    message, metadata = value.get("message"), value.get("metadata")
+    if not isinstance(metadata, (Mapping, type(None))):
+        raise TypeError(f"the evaluation function returned {type(metadata).__name__} as 'metadata', not a dict")
+    return {
+        "passed": passed,
+        "score": None if value.get("score") is None else number(value["score"]),
+        "message": None if message is None else str(message),
+        "metadata": None
+        if metadata is None
+        else json.loads(json.dumps(dict(metadata), default=_json, skipkeys=True)),
+    }
+
+
+def _json(value: Any) -> Any:
+    """Convert a value that JSON cannot represent."""
+    converted = plain(value)
+    return str(value) if converted is value else converted
+
+
+# Calls user metrics: functions and classes in files, modules and installed packages.
+#
+# This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+# standard library.
+
 
 _GROUP = "agenteval.metrics"
 _LOCK = threading.RLock()

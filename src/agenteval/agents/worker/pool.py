@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, ending, find_program
+from agenteval.core.confine import WROTE_TOO_MUCH, Lines, check_access, confinement, user_environment
 from agenteval.core.errors import (
     AgentError,
     AgentImportError,
@@ -20,11 +22,6 @@ from agenteval.core.errors import (
     UserCodeError,
     agent_problem,
 )
-from agenteval.core.process.access import check_access
-from agenteval.core.process.child import LAST_WORDS_S, Child, ending, find_program
-from agenteval.core.process.confinement import confinement, user_environment
-from agenteval.core.process.last_output import LastOutput
-from agenteval.core.process.lines import WROTE_TOO_MUCH, Lines
 from agenteval.suite.model import AgentSpec
 
 _SCRIPT = Path(__file__).with_name("worker.py")

@@ -1,20 +1,173 @@
-"""Finds the objects of user modules that references name: ``module:name`` or ``path/file.py:name``.
-
-This file runs in the worker process under the user's Python (3.8 or newer) and needs only the standard
-library.
-"""
+"""Finds the objects of user modules that references name, and reads their fields and arguments."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
+import json
 import pathlib
 import sys
 import threading
-from typing import Any, Dict, Iterator
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Sequence
+
+# Distinguishes arguments that do not fit an agent's method or a tool from errors inside it.
+#
+# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
+# standard library.
+
+
+# The attributes of tool objects in which frameworks store the wrapped function.
+_WRAPPED = ("__wrapped__", "real_fn", "fn", "func", "entrypoint")
+_TAKES_ALL = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+def wrapped(target: Any) -> Any:
+    """Return the function that a tool object wraps; ``None`` without one."""
+    found = (getattr(target, name, None) for name in _WRAPPED)
+    return next((function for function in found if callable(function)), None)
+
+
+def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters by name; empty if the signature is unknown."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def must_fit(reference: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Check arguments against the signature of a function, or of the function that it wraps.
+
+    Raises:
+        TypeError: they do not fit; the message names the function's parameters.
+    """
+    takes_all = {parameter.kind for parameter in parameters(function).values()} == _TAKES_ALL
+    inner = wrapped(function) if takes_all else None
+    try:
+        signature = inspect.signature(inner or function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        takes = ", ".join(str(item.replace(annotation=item.empty)) for item in signature.parameters.values())
+        given = f"; given: {', '.join(kwargs)}" if kwargs else ""
+        raise TypeError(f"the arguments do not fit {reference}({takes}): {error}{given}") from None
+
+
+def must_fit_schema(reference: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Check the names in a mapping against the JSON Schema of a LangChain tool, which ignores unknown ones.
+
+    Args:
+        reference: the tool, for the message.
+        function: a method of the tool.
+        given: the arguments by name.
+
+    Raises:
+        TypeError: an argument is unknown, or a required argument is missing.
+    """
+    schema = _input_schema(getattr(function, "__self__", None))
+    known, required = schema.get("properties") or {}, schema.get("required") or ()
+    missing = [name for name in required if name not in given]
+    is_open = not known or schema.get("additionalProperties", False) is not False
+    unknown = [] if is_open else [name for name in given if name not in known]
+    if missing or unknown:
+        problems = [f"{name!r} is missing" for name in missing] + [f"{name!r} is unknown" for name in unknown]
+        raise TypeError(f"the arguments do not fit {reference}({', '.join(known)}): {', '.join(problems)}")
+
+
+def _input_schema(tool: Any) -> Mapping[str, Any]:
+    schema = getattr(tool, "args_schema", None)
+    if isinstance(schema, Mapping):
+        return schema
+    make = getattr(tool, "get_input_schema", None)
+    if not callable(make):
+        return {}
+    try:
+        made = make().model_json_schema()
+    except Exception:  # noqa: BLE001 - arguments that the framework fills in itself may have no schema
+        return {}
+    return made if isinstance(made, Mapping) else {}
+
+
+# Reads fields of objects and mappings of any framework.
+#
+# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
+# standard library.
+
+
+# The types and roles of a model's messages.
+SPEAKERS = frozenset({"ai", "assistant", "AIMessageChunk"})
+
+
+def kind_of(message: Any) -> Any:
+    """Return the kind of a message: LangChain's ``type``, other frameworks' ``role``."""
+    found = first(message, ("type", "role"))
+    # A role may be an enum member.
+    found = getattr(found, "value", found)
+    return found if isinstance(found, str) else None
+
+
+def get(item: Any, name: str) -> Any:
+    """Return the field of an object or mapping; ``None`` if it is missing."""
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+
+
+def has(item: Any, name: str) -> bool:
+    """Return whether a field has a value that is not a method."""
+    value = get(item, name)
+    return value is not None and not callable(value)
+
+
+def as_list(item: Any, name: str) -> Sequence[Any]:
+    """Return the field if it is a list, else an empty list."""
+    value = get(item, name)
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def first(item: Any, names: Iterable[str]) -> Any:
+    """Return the first of several fields that has a value."""
+    return next((get(item, name) for name in names if has(item, name)), None)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON; other types become the closest JSON type, as a last resort text."""
+    try:
+        return json.loads(json.dumps(value, default=_simpler, skipkeys=True))
+    except (ValueError, TypeError, RecursionError):
+        return str(value)
+
+
+def fields_of(value: Any) -> Any:
+    """Return the fields of an object with declared fields; ``None`` for any other."""
+    if isinstance(value, type):
+        return None
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return None
+
+
+def _simpler(value: Any) -> Any:
+    """Convert a value that JSON cannot represent."""
+    fields = fields_of(value)
+    if fields is not None:
+        return fields
+    return list(value) if isinstance(value, (set, frozenset)) else str(value)
+
+
+# Finds the objects of user modules that references name: ``module:name`` or ``path/file.py:name``.
+#
+# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the standard
+# library.
+
 
 # The worker's ``sys.path`` begins with the agent's directory.
 _DIRECTORY = pathlib.Path(sys.path[0])

@@ -125,7 +125,7 @@ def _read(value: Any, whole: bool) -> Any:
     """Return the reply in a result: JSON follows the agent protocol, other objects are results of frameworks."""
     if isinstance(value, _JSON) or (isinstance(value, dict) and not _has_messages(value)):
         return {"value": value}
-    from agenteval.agents.worker.fields import fields_of, has, plain
+    from agenteval.agents.worker.references import fields_of, has, plain
     from agenteval.agents.worker.replies import reply_of
 
     found = value if isinstance(value, Result) else Result(value)

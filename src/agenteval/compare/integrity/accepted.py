@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from agenteval.results.integrity import Acceptance, Difference
+from agenteval.results.model import Acceptance, Difference
 
 AcceptedChange = Literal["removed", "edited", "regressed"]
 

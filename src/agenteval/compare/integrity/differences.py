@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agenteval.compare.integrity.pairs import Pairs, digest_of
-from agenteval.core.text.escape import one_line
-from agenteval.results.integrity import Difference
+from agenteval.core.escape import one_line
+from agenteval.results.model import Difference
 from agenteval.suite.model import OVERALL, Case, MetricConfig, Suite
 
 # Maximum number of characters of a value.

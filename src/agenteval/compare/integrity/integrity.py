@@ -10,8 +10,7 @@ from agenteval.compare.integrity.accepted import Accepted, accepted_of
 from agenteval.compare.integrity.pairs import digests_of, renamed
 from agenteval.compare.pairing import own_cases
 from agenteval.results.comparison import CaseChange, CaseNote, ComparedCase
-from agenteval.results.integrity import Difference
-from agenteval.results.model import Results
+from agenteval.results.model import Difference, Results
 from agenteval.results.verdict import Unproven
 
 _FIX = "restore {them}, or accept the change with `agenteval accept`"

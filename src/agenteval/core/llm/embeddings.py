@@ -9,12 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.llm.cache import key_of
-from agenteval.core.llm.calls import Completion, Exchange
-from agenteval.core.llm.errors import LlmError
-from agenteval.core.llm.gateway import Gateway
-from agenteval.core.llm.names import LOCAL
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.calls import LOCAL, Completion, Exchange, LlmError, ModelSpec
+from agenteval.core.llm.gateway import Gateway, key_of
 
 DEFAULT_EMBEDDER = ModelSpec(provider="openai", name="text-embedding-3-small")
 

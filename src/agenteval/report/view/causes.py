@@ -24,20 +24,37 @@ Cases that nobody has to explain, such as new or removed ones, are one group for
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agenteval.core.text import escape
+from agenteval.core import escape
 from agenteval.report.view import view
-from agenteval.report.view.alike import alike
-from agenteval.report.view.case_kinds import KINDS, Kind, Kinds, fallen_metrics, kind_of_removed
-from agenteval.results.agent_errors import without_attempts, without_traceback
+from agenteval.report.view.cases import KINDS, Kind, Kinds, fallen_metrics, kind_of_removed
 from agenteval.results.case import CaseResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import CaseProof, ComparedCase, ComparedMetric, Comparison, FailedOf
+from agenteval.results.masking import whole_answer
 from agenteval.results.model import Results
-from agenteval.results.shortening import whole_answer
+from agenteval.results.rollup import without_attempts, without_traceback
+
+# Quotes, ids, addresses and numbers vary between cases with the same cause. An apostrophe in a word is no quote.
+_QUOTE = re.compile(r"""["][^"]*"|`[^`]*`|“[^”]*”|«[^»]*»|'(?<!\w')[^']*'(?!\w)|‘(?<!\w‘)[^’]*’(?!\w)""")
+_VARIES = re.compile(r"\d|@|://")
+_ADDRESS = re.compile(r"\w+://\S+|[^\s@]+@[^\s@]+")
+_ID_OR_NUMBER = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{7,}|\d+(?:[.,:]\d+)*")
+
+
+def alike(text: str) -> str:
+    """Return a text with ``#`` in the place of numbers, quotes, ids and addresses, on one line."""
+    words = _QUOTE.sub("#", text).split()
+    return " ".join(_without_ids(word) if _VARIES.search(word) else word for word in words)
+
+
+def _without_ids(word: str) -> str:
+    return _ID_OR_NUMBER.sub("#", _ADDRESS.sub("#", word))
+
 
 #: From so many cases on, an answer that all of them give is their cause.
 FEWEST_ALIKE = 3

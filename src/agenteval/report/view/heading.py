@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from agenteval.compare.gate_counts import Counts, compared
 from agenteval.compare.gate_words import run_notes
-from agenteval.core.text.escape import one_line
+from agenteval.core.escape import one_line
 from agenteval.report.view import view
-from agenteval.report.view.baseline_notes import smallest_drops
-from agenteval.report.view.case_kinds import KINDS, Kind
+from agenteval.report.view.cases import KINDS, Kind
 from agenteval.report.view.causes import Cause, largest_cause
-from agenteval.report.view.run_cost import base_name
+from agenteval.report.view.comparison import base_name
+from agenteval.report.view.notes import smallest_drops
 from agenteval.report.view.view import GateView, count
 from agenteval.results.comparison import ComparedResource, Comparison
 from agenteval.results.model import Results

@@ -1,15 +1,22 @@
-"""What to do about a run that is blocked: the commands that repeat its cases, accept them, and what usually helps."""
+"""What a reader can do next, and annotations at the lines that are to blame."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
 
-from agenteval.core.text import escape
-from agenteval.report.view.causes import Cause, Finding
+from agenteval.core import escape
+from agenteval.report.view import view
+from agenteval.report.view.cases import KINDS, Kind
+from agenteval.report.view.causes import Cause, Finding, causes_of
+from agenteval.report.view.comparison import base_name
 from agenteval.report.view.heading import one_cause_is_likely
+from agenteval.results.case import CaseResult, TurnResult
+from agenteval.results.comparison import ComparedCase, Comparison
 from agenteval.results.model import DEFAULT_ARTIFACT, Results
 
 _FOLDER = "agenteval-report"
@@ -147,3 +154,155 @@ def _is_plain(text: str) -> bool:
     return (
         len(text) <= _LONGEST_ARGUMENT and escape.terminal(escape.one_line(text)) == text and not text.startswith("-")
     )
+
+
+# Annotations at the lines of the suite files: one for each cause that needs attention, at its first case.
+#
+# GitHub shows annotations as plain text. It rejects a check run with a character beyond U+FFFF (status 422, "invalid"
+# ``annotations``), so such characters are replaced by their code points (``[U+1F600]``).
+
+
+#: GitHub accepts 255 characters.
+MOST_TITLE = 255
+#: A check run accepts 64 KB, a workflow command 4,096 characters. This limit fits into both.
+MOST_MESSAGE = 2_000
+
+Level = Literal["failure", "warning", "notice"]
+
+_MOST = 1_000
+_LINES = 2**31 - 1
+# A headline, five facts and an answer are below MOST_MESSAGE together.
+_HEADLINE = 250
+_FACT = 250
+_FACTS = 5
+_ANSWER = 300
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+# Kinds of cases that are annotated. What is not held against the change is only a notice.
+_LEVELS: Mapping[Kind, Level] = {
+    "broke": "failure",
+    "failed": "failure",
+    "error": "failure",
+    "fell": "warning",
+    "maybe": "warning",
+    "flaky": "notice",
+    "known": "notice",
+    "quarantined": "notice",
+    "accepted": "notice",
+    "new": "notice",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A message at a line of a file.
+
+    Attributes:
+        path: relative to the root of the repository, with forward slashes.
+        line: 1-based.
+        level: ``warning`` for what is not proven, ``notice`` for what is not held against the change.
+        title: plain text, one line; may be empty.
+        message: plain text, never empty.
+    """
+
+    path: str
+    line: int
+    level: Level
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """The annotations of a run, and the number of omitted cases.
+
+    Attributes:
+        items: in the order of the causes: cases that broke first.
+        hidden: number of causes beyond the limit.
+        without_file: number of causes in suites that are not a file of the repository.
+    """
+
+    items: tuple[Annotation, ...]
+    hidden: int = 0
+    without_file: int = 0
+
+
+def annotate(results: Results, *, most: int = _MOST) -> Annotations:
+    """Return one annotation for each cause, at the line of its first case.
+
+    Args:
+        results: the run, with its comparison if there is one.
+        most: maximum number of annotations.
+    """
+    comparison = results.comparison
+    located = {case.id: case for _, case in results.cases()}
+    compared = {case.id: case for case in comparison.cases} if comparison else {}
+    found = [(cause, cause.cases[0]) for cause in causes_of(results) if cause.kind in _LEVELS and cause.cases]
+    placed = [(cause, first) for cause, first in found if _is_in_repository(first.path)]
+    items = tuple(
+        _annotation(cause, first, located[first.id], compared.get(first.id), comparison)
+        for cause, first in placed[:most]
+        if first.id in located
+    )
+    return Annotations(items, max(0, len(placed) - most), len(found) - len(placed))
+
+
+def _annotation(
+    cause: Cause, first: Finding, case: CaseResult, compared: ComparedCase | None, comparison: Comparison | None
+) -> Annotation:
+    line = first.line or 1
+    others = f" and {len(cause.cases) - 1:,} like it" if len(cause.cases) > 1 else ""
+    told = _facts(case, compared) if cause.kind != "new" else ()
+    return Annotation(
+        path=first.path,
+        line=line if 1 <= line <= _LINES else 1,
+        level=_LEVELS[cause.kind],
+        title=f"{_plain(first.name, MOST_TITLE - len(others))}{others}",
+        message="\n".join([_plain(_headline(cause, comparison), _HEADLINE), *told, *_answer(case, cause.kind)]),
+    )
+
+
+def _headline(cause: Cause, comparison: Comparison | None) -> str:
+    """Return ``Broke: 18/18 passed on main, 0/6 here, all for the same reason``."""
+    words = KINDS[cause.kind].words
+    passed = [f"{cause.before} passed on {base_name(comparison)}"] if cause.before else []
+    passed += [f"{cause.now} {'here' if passed else 'passed'}"] if cause.now else []
+    alike = ["all give the same answer"] if cause.by == "answer" else []
+    said = ", ".join([*passed, *alike])
+    return f"{words[0].upper()}{words[1:]}{f': {said}' if said else ''}"
+
+
+def _facts(case: CaseResult, compared: ComparedCase | None) -> Iterator[str]:
+    # If a regression has no failed score, its scores dropped.
+    found = view.facts(case) or (tuple(view.got_worse(compared)) if compared else ())
+    for fact in found[:_FACTS]:
+        yield _plain(str(fact), _FACT)
+    if len(found) > _FACTS:
+        yield f"… and {len(found) - _FACTS:,} more"
+
+
+def _answer(case: CaseResult, kind: Kind) -> Iterator[str]:
+    """Yield the answer of the first turn that did not pass, else of the last turn."""
+    iteration = case.telling_iteration
+    turns = iteration.turns if iteration and kind != "new" else []
+    shown = next(filter(_is_bad, turns), turns[-1] if turns else None)
+    if shown is not None and (answer := _plain(shown.response or "", _ANSWER)):
+        yield f"Answer: {answer}" if len(turns) == 1 else f"Answer in turn {shown.index + 1}: {answer}"
+
+
+def _is_bad(turn: TurnResult) -> bool:
+    return turn.error is not None or any(score.passed is False or score.status == "error" for score in turn.scores)
+
+
+def _plain(text: str, limit: int) -> str:
+    """Return one line of at most ``limit`` characters that GitHub accepts and no runner executes as a command."""
+    known = _BEYOND.sub(lambda found: f"[U+{ord(found[0]):X}]", escape.one_line(text, limit))
+    # This step is last, because the added brackets must not complete a command in untrusted text.
+    line = escape.terminal(known)
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _is_in_repository(path: str) -> bool:
+    """Return whether the path can be a file in the repository, with a name that GitHub accepts."""
+    pure = PurePosixPath(path)
+    is_inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
+    return is_inside and escape.terminal(path) == path and not _BEYOND.search(path)

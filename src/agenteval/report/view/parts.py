@@ -1,12 +1,175 @@
-"""The elements of a report's sections in plain values: templates arrange and escape them."""
+"""Parts that reports are made of: sentences, tables, charts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from agenteval.report.view.charts import Chart
+_BINS = 20
+_TAIL_SHARE = 0.95
+_TAIL_FACTOR = 3
+_ROOM = 1.5
+_LEAST_SPAN = 0.05
+_MARGIN = 0.2
+
+Unit = Literal["score", "ms"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A line across a chart, at a value of its axis."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """The distribution of values.
+
+    Attributes:
+        low: start of the first bin.
+        high: end of the last bin.
+        counts: number of values in each bin; all bins have the same width.
+        beyond: number of values above ``high``; the last bin includes them.
+        before: the same for the baseline, whose values are of the same cases; empty without one.
+    """
+
+    title: str
+    unit: Unit
+    low: float
+    high: float
+    counts: tuple[int, ...]
+    beyond: int = 0
+    marks: tuple[Mark, ...] = ()
+    before: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar from 0 to ``value``, 0..1, with an optional whisker over ``span``."""
+
+    label: str
+    value: float
+    text: str
+    span: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Shares or scores side by side; ``marks`` are lines across all of them."""
+
+    title: str
+    bars: tuple[Bar, ...]
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measure over runs.
+
+    Attributes:
+        values: value of each run, the oldest first; ``None`` if unknown.
+        names: names of the runs, shown in tooltips.
+        write: formats a value.
+        axis: the ends of the axis.
+        band: the range of the values that the last one is compared with, if there are any.
+    """
+
+    title: str
+    values: tuple[float | None, ...]
+    names: tuple[str, ...]
+    write: Callable[[float], str]
+    axis: tuple[float, float]
+    band: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A difference and its interval, on an axis from ``-reach`` to ``reach``."""
+
+    title: str
+    value: float
+    low: float
+    high: float
+    reach: float
+
+
+Chart = Histogram | Bars | Line
+
+
+def score_histogram(
+    title: str, scores: Sequence[float], threshold: float | None, before: Sequence[float] = ()
+) -> Histogram:
+    """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one.
+
+    Args:
+        title: title of the chart.
+        scores: the scores of this run.
+        threshold: the threshold, if there is one.
+        before: the scores of the same cases in the baseline.
+    """
+    marks = () if threshold is None else (Mark(threshold, f"threshold {threshold:g}"),)
+    earlier = _counts(before, 0.0, 1.0) if before else ()
+    return Histogram(title, "score", 0.0, 1.0, _counts(scores, 0.0, 1.0), marks=marks, before=earlier)
+
+
+def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] = ()) -> Histogram:
+    """Return the distribution of times in ms; the last bin contains the long tail, so that the rest is visible.
+
+    Args:
+        title: title of the chart.
+        ordered: the times, ascending, at least one.
+        marks: marks; only those within the chart are shown.
+    """
+    longest = ordered[-1]
+    most = ordered[math.ceil(_TAIL_SHARE * (len(ordered) - 1))]
+    high = _rounded_up(_ROOM * most if longest > _TAIL_FACTOR * most else longest)
+    beyond = len(ordered) - bisect_right(ordered, high)
+    counts = _counts(ordered, 0.0, high)
+    return Histogram(title, "ms", 0.0, high, counts, beyond, tuple(mark for mark in marks if mark.value <= high))
+
+
+def axis_around(values: Sequence[float], least_span: float, most: float = math.inf) -> tuple[float, float]:
+    """Return the ends of an axis with some room around the values.
+
+    Args:
+        values: at least one value.
+        least_span: the smallest distance of the ends.
+        most: the largest possible value; the smallest is 0.
+    """
+    low, high = min(values), max(values)
+    span = max(least_span, (high - low) * (1 + 2 * _MARGIN))
+    start = max(0.0, min((low + high - span) / 2, most - span))
+    return start, min(most, start + span)
+
+
+def reach(values: Sequence[float]) -> float:
+    """Return the reach of an axis that fits all these differences."""
+    return max([_LEAST_SPAN, *map(abs, values)])
+
+
+def _counts(values: Sequence[float], low: float, high: float) -> tuple[int, ...]:
+    counts = [0] * _BINS
+    width = (high - low) / _BINS
+    # Most of thousands of values are equal.
+    for value, times in Counter(values).items():
+        # Without the small addition, 0.15 would be in the bin below, and 1.0 above the last bin.
+        counts[min(_BINS - 1, max(0, int((min(value, high) - low) / width + 1e-9)))] += times
+    return tuple(counts)
+
+
+def _rounded_up(value: float) -> float:
+    """Return the next round number, so that the ticks of an axis are round."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= value * (1 - 1e-12))
+
 
 T = TypeVar("T")
 

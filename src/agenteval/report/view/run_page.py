@@ -1,31 +1,269 @@
-"""The content of the HTML report about a whole run, in plain values; the template arranges it."""
+"""The part of a page about the whole run: metrics, set-up, comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agenteval.core.text.escape import one_line
+from agenteval.core.escape import one_line
 from agenteval.report.view import view
 from agenteval.report.view.causes import causes_of
-from agenteval.report.view.certainty import requested_proof
-from agenteval.report.view.comparison_rows import resource_rows
-from agenteval.report.view.goals import Goal, goals
+from agenteval.report.view.comparison import (
+    EvidenceRow,
+    Goal,
+    age,
+    base_name,
+    evidence_rows,
+    goals,
+    moment,
+    moved_cases,
+    resource_rows,
+    run_cost,
+    short_commit,
+    verdict_note,
+)
 from agenteval.report.view.heading import heading_of
-from agenteval.report.view.moments import age, moment, short_commit
-from agenteval.report.view.moved_cases import moved_cases
-from agenteval.report.view.parts import Part, State, listed, table
-from agenteval.report.view.run_cost import base_name, run_cost
-from agenteval.report.view.run_metrics import Metric, run_metrics
-from agenteval.report.view.run_setup import run_setup
-from agenteval.report.view.view import GateView
+from agenteval.report.view.notes import integrity_rows, requested_proof
+from agenteval.report.view.parts import Interval, Part, State, listed, reach, table
+from agenteval.report.view.view import GateView, MetricRow, count
 from agenteval.results.analysis.formatting import criterion_texts
-from agenteval.results.archive import Archive
-from agenteval.results.comparison import Comparison
-from agenteval.results.model import Results
+from agenteval.results.comparison import ComparedMetric, Comparison
+from agenteval.results.model import Coverage, Results
+from agenteval.results.store import Archive
 from agenteval.results.verdict import Verdict
 
+_STATES: Mapping[str, State] = {"regressed": "bad", "improved": "good"}
+_WORDS = {"regressed": "fell", "improved": "rose"}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of the run, and its change if there is a baseline.
+
+    Attributes:
+        change: the difference.
+        range: its interval in words; ``interval`` is the drawing of both.
+        basis: numbers of cases, runs and iterations of the comparison.
+        catches: the smallest detectable drop.
+        hint: what would exclude smaller drops.
+        broke: number of cases that broke and whose score of the metric fell.
+    """
+
+    id: str
+    n: int
+    mean: float | None
+    pass_rate: float | None
+    baseline: float | None = None
+    current: float | None = None
+    change: str = ""
+    range: str = ""
+    interval: Interval | None = None
+    p: str = ""
+    verdict: str = ""
+    state: State = "neutral"
+    reason: str = ""
+    basis: str = ""
+    catches: str = ""
+    hint: str = ""
+    broke: int = 0
+
+    @property
+    def word(self) -> str:
+        """What happened in one word: the mean ``fell``, ``rose`` or is ``unchanged``, or only cases ``broke``."""
+        verdict, comma, note = self.verdict.partition(",")
+        is_still = verdict not in _WORDS
+        return "broke" if self.broke and is_still else f"{_WORDS.get(verdict, verdict)}{comma}{note}"
+
+    @property
+    def finding(self) -> str:
+        """What the comparison found, in one sentence."""
+        broke = f"{count(self.broke, 'case')} broke" if self.broke else ""
+        return "; ".join(filter(None, (broke, self.reason)))
+
+    @property
+    def meanings(self) -> tuple[tuple[str, str], ...]:
+        """Each number with its meaning."""
+        told = (
+            (f"mean {view.number(self.mean)}", f"the mean of all {count(self.n, 'score')} of this run"),
+            (f"passed {view.percent(self.pass_rate)}", "the share of scores at or above their threshold"),
+            (self._sides, "the means of the cases that both runs scored"),
+            (self.range, "the changes that fit the data; if all are below 0, a drop is proven"),
+            (f"p {self.p}" if self.p else "", "how often so large a drop is seen although nothing changed"),
+            (self.catches, "a real drop of this size is found in 8 of 10 runs"),
+            (self.basis if self.reason else "", "what the comparison is based on"),
+        )
+        return tuple((value, meaning) for value, meaning in told if value)
+
+    @property
+    def _sides(self) -> str:
+        both = f"{view.number(self.baseline)} → {view.number(self.current)}"
+        return "" if self.baseline is None else both
+
+
+def run_metrics(results: Results) -> tuple[Metric, ...]:
+    """Return every metric in the order of the summary."""
+    compared = {metric.id: metric for metric in results.comparison.metrics} if results.comparison else {}
+    evidence = {row.id: row for row in evidence_rows(results.comparison)} if results.comparison else {}
+    far = _reach(list(compared.values()))
+    broke = Counter(
+        fact.id
+        for case in (results.comparison.cases if results.comparison else ())
+        if case.change == "regressed"
+        for fact in view.got_worse(case)
+    )
+    found = []
+    for row in view.metric_rows(results):
+        other = compared.get(row.id)
+        if other is None:
+            found.append(Metric(row.id, row.n, row.mean, row.pass_rate))
+        else:
+            found.append(_compared(row, other, evidence.get(row.id), far, broke[row.id]))
+    return tuple(found)
+
+
+def _compared(row: MetricRow, other: ComparedMetric, proof: EvidenceRow | None, far: float, broke: int) -> Metric:
+    change, within, interval = view.signed(other.difference), "", None
+    if other.interval is not None:
+        low, high = other.interval
+        within = f"{low:+.2f} to {high:+.2f}"
+        interval = Interval(f"change {change} ({within})", other.difference, low, high, reach=far)
+    return Metric(
+        id=row.id,
+        n=row.n,
+        mean=row.mean,
+        pass_rate=row.pass_rate,
+        baseline=other.baseline,
+        current=other.current,
+        change=change,
+        range=within,
+        interval=interval,
+        p=proof.p if proof else "",
+        verdict=other.verdict if other.gating else f"{other.verdict}, only reported",
+        state="bad" if broke and other.verdict != "improved" else _STATES.get(other.verdict, "neutral"),
+        reason=other.reason.rstrip("."),
+        basis=proof.basis if proof else count(other.n, "case"),
+        catches=proof.catches if other.detectable_drop is not None and proof else "",
+        hint=proof.hint if proof else "",
+        broke=broke,
+    )
+
+
+def _reach(metrics: Sequence[ComparedMetric]) -> float:
+    return reach([side for metric in metrics for side in (metric.difference, *(metric.interval or ()))])
+
+
 _MOST_ROWS = 200
+_LONGEST = 80
+
+
+def run_setup(results: Results, archive: Archive) -> tuple[Part, ...]:
+    """Return the parts about the making of the run; empty ones are left out.
+
+    Args:
+        results: the run.
+        archive: counts the cases of each suite.
+    """
+    parts = (
+        Part("the-run", "The run", facts=tuple(_known(_run(results)))),
+        _baseline(results.comparison, results.run.started_at) if results.comparison else Part("baseline", "Baseline"),
+        _suites(results, archive),
+        Part("limits", "Selection and limits", facts=tuple(_known(_limits(results.run.coverage)))),
+        _rules(results),
+        _differences(results),
+    )
+    return tuple(part for part in parts if not part.empty)
+
+
+def _run(results: Results) -> Iterator[tuple[str, str]]:
+    run = results.run
+    yield "Run", one_line(run.id, _LONGEST)
+    yield "Commit", f"{short_commit(run.commit)}{' and changes' if run.commit and run.uncommitted else ''}"
+    yield "Ref", _branch(run.ref)
+    yield "Repository", one_line(run.repository or "", _LONGEST)
+    yield "Started", moment(run.started_at)
+    yield "Duration", view.duration(run.duration_s)
+    yield "Complete", "" if run.complete else "no, it was interrupted"
+    yield "Seed", "" if run.seed is None else str(run.seed)
+    yield "Shard", f"{run.shard.index} of {run.shard.count}" if run.shard else ""
+    yield "Merged from", count(len(run.merged), "part") if run.merged else ""
+    yield "Version", one_line(results.tool.version, _LONGEST)
+    plugins = (f"{plugin.name} {plugin.version}" for plugin in results.tool.plugins)
+    yield "Plugins", ", ".join(one_line(plugin, _LONGEST) for plugin in plugins)
+
+
+def _baseline(comparison: Comparison, now: str) -> Part:
+    baseline = comparison.baseline
+    facts = (
+        ("Commit", short_commit(baseline.commit)),
+        ("Ref", _branch(baseline.ref)),
+        ("Run", one_line(baseline.run_id, _LONGEST)),
+        ("Made", moment(baseline.created_at)),
+        ("Age", age(baseline.created_at, now)),
+        (
+            "Distance",
+            "" if baseline.distance is None else f"{count(baseline.distance, 'commit')} before the base commit",
+        ),
+        ("Includes", ", ".join(filter(None, map(short_commit, baseline.between)))),
+        ("Beside the change", short_commit(comparison.control)),
+    )
+    note = verdict_note(comparison)
+    return Part(
+        "baseline",
+        "Baseline",
+        paragraphs=(note,) if comparison.verdict != "regressed" else (),
+        facts=tuple(_known(facts)),
+    )
+
+
+def _suites(results: Results, archive: Archive) -> Part:
+    rows = ((suite.name, suite.path, suite.format, f"{archive.counts(suite).total():,}") for suite in results.suites)
+    return Part("suites", "Suites", tables=(table("", ("Suite", "File", "Format", "#Cases"), rows, _MOST_ROWS),))
+
+
+def _limits(coverage: Coverage | None) -> Iterator[tuple[str, str]]:
+    if coverage is None:
+        return
+    yield "Cases", coverage.selection_note
+    yield "Finished", coverage.counts_note
+    yield "Iterations", "" if coverage.iterations is None else f"{coverage.iterations:,}"
+    yield "Model calls", "" if coverage.max_llm_calls is None else f"at most {coverage.max_llm_calls:,}"
+    yield "Cost", "" if coverage.max_cost_usd is None else f"at most {view.money(coverage.max_cost_usd)}"
+    yield "Time", "" if coverage.time_limit_s is None else f"at most {view.duration(coverage.time_limit_s)}"
+    yield "Ended by", coverage.ended_by or ""
+
+
+def _rules(results: Results) -> Part:
+    rules = results.gate.rules if results.gate else None
+    if rules is None:
+        return Part("rules", "Rules of the gate")
+    facts = (
+        ("Fails on", ", ".join(rules.fail_on)),
+        # Any error counts if errors fail the gate.
+        (
+            "Cases that may end in an error",
+            "none" if "errors" in rules.fail_on else view.percent(rules.max_error_rate),
+        ),
+        ("Not counted", ", ".join(one_line(case, _LONGEST) for case in rules.quarantine[:_MOST_ROWS])),
+    )
+    return Part("rules", "Rules of the gate", facts=tuple(_known(facts)))
+
+
+def _differences(results: Results) -> Part:
+    rows = ((row.what, row.before, row.after, row.effect) for row in integrity_rows(results.run))
+    shown = table("", ("What", "Base commit", "This change", "What decides"), rows, _MOST_ROWS)
+    title = "Suites and rules that differ from the base commit"
+    return Part("differences", title, tables=(shown,) if shown.rows else ())
+
+
+def _known(facts: Iterator[tuple[str, str]] | tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+    return ((label, value) for label, value in facts if value)
+
+
+def _branch(ref: str | None) -> str:
+    return one_line((ref or "").removeprefix("refs/heads/"), _LONGEST)
+
+
 _LONGEST_LABEL = 80
 #: Words for a condition that is met, not met, or without data, and their states.
 MET: Mapping[bool | None, str] = {True: "met", False: "not met", None: "not checked"}
@@ -36,7 +274,7 @@ VERDICT_STATES: Mapping[Verdict, State] = {"passed": "good", "failed": "bad", "u
 
 @dataclass(frozen=True)
 class RunPage:
-    """The head and the sections that do not need the cases (see ``Survey`` in ``report/html/data.py``).
+    """The head and the sections that do not need the cases (see ``Survey`` in ``report/html_data.py``).
 
     Attributes:
         base: the name of the other side.

@@ -15,8 +15,7 @@ from typing import Self, TypeVar
 from agenteval.compare.gate_counts import Counts
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import ComparedCase
-from agenteval.results.model import Results
-from agenteval.results.summary import RunUsage
+from agenteval.results.model import Results, RunUsage
 from agenteval.results.verdict import Condition, Gate, Verdict
 
 T = TypeVar("T")

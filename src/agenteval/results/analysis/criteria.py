@@ -1,19 +1,23 @@
-"""Success criteria of a whole run.
-
-In results.json times are seconds, and rates are 0..1; the details are in the units of FluxLoop's summary.json, with
-milliseconds and percent.
-"""
+"""Success criteria of a whole run, alerts, and trends over the iterations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agenteval.results.analysis.aggregate import ROUNDING, passes
+from agenteval.results.analysis.answers import Averaged, Moments
 from agenteval.results.analysis.summary import MetricStats, Summary
 from agenteval.results.case import Criterion
-from agenteval.suite.evaluation import Aggregate, Criteria, ToolCheck
+from agenteval.results.rollup import ROUNDING, passes
+from agenteval.suite.evaluation import Aggregate, AlertRule, Criteria, Operator, ToolCheck
+
+# Success criteria of a whole run.
+#
+# In results.json times are seconds, and rates are 0..1; the details are in the units of FluxLoop's summary.json, with
+# milliseconds and percent.
+
 
 CriterionSection = Literal["performance", "quality", "functionality"]
 _PREFIXES: Mapping[CriterionSection, str] = {
@@ -152,3 +156,127 @@ def _tool_check(name: ToolCheck, summary: Summary) -> Check:
 
 def _within(value: float | None, limit: float) -> bool | None:
     return None if value is None else value <= limit + ROUNDING
+
+
+_COMPARISONS: Mapping[Operator, Callable[[float, float], bool]] = {
+    "<": lambda value, limit: value < limit - ROUNDING,
+    "<=": lambda value, limit: value <= limit + ROUNDING,
+    ">": lambda value, limit: value > limit + ROUNDING,
+    ">=": lambda value, limit: value >= limit - ROUNDING,
+    "==": lambda value, limit: abs(value - limit) <= ROUNDING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert rule and its result.
+
+    Attributes:
+        value: ``None`` without data.
+        triggered: whether the condition holds.
+    """
+
+    rule: AlertRule
+    value: float | None
+    triggered: bool
+
+    def __str__(self) -> str:
+        condition = f"{self.rule.metric} {self.rule.operator} {self.rule.threshold:g}"
+        return f"{condition}: no data" if self.value is None else f"{condition}: it is {self.value:.4g}"
+
+
+def check_alerts(rules: Iterable[AlertRule], summary: Summary) -> tuple[Alert, ...]:
+    """Check every rule; an unknown metric has no value."""
+    values = _values(summary)
+    return tuple(_alert(rule, values.get(rule.metric)) for rule in rules)
+
+
+def _alert(rule: AlertRule, value: float | None) -> Alert:
+    return Alert(rule, value, value is not None and _COMPARISONS[rule.operator](value, rule.threshold))
+
+
+def _values(summary: Summary) -> Mapping[str, float | None]:
+    totals, times = summary.totals, summary.times
+    means = {name: stats.scores.average for name, stats in summary.metrics.items()}
+    built_in = {
+        "error_rate": None if totals.error_rate is None else _PERCENT * totals.error_rate,
+        "pass_rate": totals.pass_rate,
+        "avg_score": totals.scores.average,
+        "average_score": totals.scores.average,
+        "min_score": min((mean for mean in means.values() if mean is not None), default=None),
+        "total_traces": totals.answers,
+        "passed_traces": totals.passed,
+        "failed_traces": totals.judged - totals.passed,
+        "absent_scores": sum(stats.absent for stats in summary.metrics.values()),
+        "avg_response_time": times.averaged.average,
+        "max_response_time": times.maximum,
+        "p50_response_time": times.quantile(0.5),
+        "p90_response_time": times.quantile(0.9),
+        "p95_response_time": times.quantile(0.95),
+        "p99_response_time": times.quantile(0.99),
+        "avg_tokens": summary.tokens.average,
+    }
+    return {**means, **built_in}
+
+
+Direction = Literal["increasing", "decreasing", "stable"]
+_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The trend of a mean.
+
+    Attributes:
+        slope: change per iteration, from the first to the last one; 0 for a single iteration.
+        points: iteration and its mean, in order.
+    """
+
+    direction: Direction
+    slope: float
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """Trends of final scores and of latencies in ms; ``None`` without data."""
+
+    scores: Trend | None
+    durations: Trend | None
+
+
+def find_trends(averages: Averaged) -> Trends:
+    """Return the trends over the iterations, without outliers if the suite removes them."""
+    return Trends(
+        scores=trend((answer.order, answer.final_score) for answer in averages.scored),
+        durations=relative_trend((answer.order, answer.duration_ms) for answer in averages.timed),
+    )
+
+
+def trend(values: Iterable[tuple[int, float | None]]) -> Trend | None:
+    """Return the trend of scores: stable while the slope is within ±0.01 for each iteration."""
+    points = _points(values)
+    return _trend(points, _TOLERANCE) if points else None
+
+
+def relative_trend(values: Iterable[tuple[int, float | None]]) -> Trend | None:
+    """Return the trend of values: stable while the slope per iteration is within ±1 % of their mean."""
+    points = _points(values)
+    return _trend(points, _TOLERANCE * abs(Moments.of([mean for _, mean in points]).mean)) if points else None
+
+
+def _points(values: Iterable[tuple[int, float | None]]) -> tuple[tuple[int, float], ...]:
+    groups: dict[int, list[float]] = defaultdict(list)
+    for iteration, value in values:
+        if value is not None:
+            groups[iteration].append(value)
+    return tuple((iteration, Moments.of(groups[iteration]).mean) for iteration in sorted(groups))
+
+
+def _trend(points: Sequence[tuple[int, float]], tolerance: float) -> Trend:
+    (first, start), (last, end) = points[0], points[-1]
+    slope = (end - start) / (last - first) if last != first else 0.0
+    direction: Direction = "stable"
+    if abs(slope) > tolerance:
+        direction = "increasing" if slope > 0 else "decreasing"
+    return Trend(direction, slope, tuple(points))

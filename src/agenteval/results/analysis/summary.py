@@ -1,16 +1,15 @@
-"""Totals and averages of a run."""
+"""Totals and averages of a run, its personas, and the reasons of its failures."""
 
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.results.analysis.aggregate import passes
-from agenteval.results.analysis.answers import EvaluatedAnswer
-from agenteval.results.analysis.moments import Moments, quantile
-from agenteval.results.analysis.outliers import Averaged
+from agenteval.results.analysis.answers import Averaged, EvaluatedAnswer, Moments, quantile
+from agenteval.results.rollup import passes
 from agenteval.suite.evaluation import Aggregate
 
 _TOP_REASONS = 10
@@ -215,3 +214,178 @@ def reasons(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate) -> Counter
 def most_frequent(counted: Counter[str], most: int) -> Counted:
     """Return the most frequent reasons; ties are sorted by name, so that the order of answers does not matter."""
     return tuple(heapq.nsmallest(most, counted.items(), key=lambda item: (-item[1], item[0])))
+
+
+#: The persona of an answer without persona.
+NO_PERSONA = "default"
+_TOP_REASONS_OF_PERSONA = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaStats:
+    """The answers to one persona; averages omit outliers if the suite removes them.
+
+    Attributes:
+        metrics: metric id → mean score.
+        top_reasons: the most frequent reasons for lost points.
+    """
+
+    count: int
+    judged: int
+    passed: int
+    successful: int
+    scores: Moments
+    durations: Moments
+    metrics: Mapping[str, float]
+    top_reasons: Counted
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Passed of judged, 0..1."""
+        return self.passed / self.judged if self.judged else None
+
+
+def persona_of(answer: EvaluatedAnswer) -> str:
+    """Return the persona of an answer; ``default`` if it has none."""
+    return answer.persona or NO_PERSONA
+
+
+def by_persona(
+    answers: Iterable[EvaluatedAnswer], averages: Averaged, aggregate: Aggregate
+) -> dict[str, PersonaStats]:
+    """Return persona → figures, sorted by name.
+
+    Args:
+        answers: all answers.
+        averages: the answers that averages count.
+        aggregate: decides which scores lose points.
+    """
+    everyone, scored, timed = (_grouped(part) for part in (answers, averages.scored, averages.timed))
+    return {
+        name: _stats(everyone[name], scored.get(name, ()), timed.get(name, ()), aggregate)
+        for name in sorted(everyone)
+    }
+
+
+def _grouped(answers: Iterable[EvaluatedAnswer]) -> dict[str, list[EvaluatedAnswer]]:
+    groups: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
+    for answer in answers:
+        groups[persona_of(answer)].append(answer)
+    return groups
+
+
+def _stats(
+    answers: Sequence[EvaluatedAnswer],
+    scored: Iterable[EvaluatedAnswer],
+    timed: Iterable[EvaluatedAnswer],
+    aggregate: Aggregate,
+) -> PersonaStats:
+    return PersonaStats(
+        count=len(answers),
+        judged=sum(map(judged, answers)),
+        passed=sum(map(passed, answers)),
+        successful=sum(answer.success for answer in answers),
+        scores=scores_of(scored),
+        durations=durations_of(timed),
+        metrics=_metric_means(scored),
+        top_reasons=most_frequent(reasons(answers, aggregate), _TOP_REASONS_OF_PERSONA),
+    )
+
+
+def _metric_means(answers: Iterable[EvaluatedAnswer]) -> dict[str, float]:
+    values: dict[str, list[float]] = defaultdict(list)
+    for answer in answers:
+        for name, score in answer.scores.items():
+            values[name].append(score)
+    return {name: Moments.of(values[name]).mean for name in sorted(values)}
+
+
+#: A reason belongs to the first category whose words its metric id, else its text contains.
+CATEGORIES: Sequence[tuple[str, str]] = (
+    ("content", r"keywords?|forbidden|similarity|pattern|regex|contains(?=:)"),
+    ("latency", r"latency|time-?outs?|timed out|too slow|response time|duration|\d+ ?ms"),
+    ("token_usage", r"tokens?"),
+    ("tool_calls", r"tools?|function calls?"),
+    ("intent_recognition", r"intents?|intentions?|misunderstood|misunderstands"),
+    ("runtime_error", r"errors?|exceptions?|traceback|crash(?:ed|es)?|no answer|success(?=:)"),
+    ("empty_output", r"empty|blank"),
+)
+#: The category of missing answers and of traces that report a failure.
+NO_SUCCESS = "runtime_error"
+#: The category of all other failures.
+GENERAL = "general"
+
+_LONGEST_READ = 400
+_EXAMPLES = 3
+_RULES = [(name, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)) for name, pattern in CATEGORIES]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One category.
+
+    Attributes:
+        count: answers that failed for such a reason; an answer may have several reasons.
+        examples: names of some of them.
+    """
+
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The answers that did not pass.
+
+    Attributes:
+        count: how many.
+        causes: category → cause, the most frequent first; ``None`` if not asked for.
+    """
+
+    count: int
+    causes: Mapping[str, Cause] | None
+
+
+def failed(answer: EvaluatedAnswer) -> bool:
+    """Return whether the answer was judged and did not pass."""
+    return judged(answer) and not passed(answer)
+
+
+def category(metric: str, reason: str) -> str:
+    """Return the category of a reason."""
+    for text in (metric.replace("_", " "), reason[:_LONGEST_READ].replace("_", " ")):
+        for name, rule in _RULES:
+            if rule.search(text):
+                return name
+    return GENERAL
+
+
+def count_failures(answers: Iterable[EvaluatedAnswer]) -> Failures:
+    """Count failed answers without their causes."""
+    return Failures(sum(map(failed, answers)), None)
+
+
+def find_causes(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate) -> Failures:
+    """Count failed answers and their causes, which are the reasons for lost points."""
+    found: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
+    count = 0
+    known: dict[tuple[str, str], str] = {}
+    for answer in filter(failed, answers):
+        count += 1
+        for name in _categories(answer, aggregate, known):
+            found[name].append(answer)
+    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    return Failures(count, {name: Cause(len(cases), _examples(cases)) for name, cases in ordered})
+
+
+def _categories(answer: EvaluatedAnswer, aggregate: Aggregate, known: dict[tuple[str, str], str]) -> set[str]:
+    found = set() if answer.success else {NO_SUCCESS}
+    for item in answer.lost(aggregate).items():
+        if item not in known:
+            known[item] = category(*item)
+        found.add(known[item])
+    return found or {GENERAL}
+
+
+def _examples(answers: Iterable[EvaluatedAnswer]) -> tuple[str, ...]:
+    return tuple(heapq.nsmallest(_EXAMPLES, {answer.name for answer in answers}))

@@ -13,13 +13,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files.reading import read_regular
-from agenteval.results.importers.fluxloop.read import belong_together, is_summary, is_trace, read_fluxloop
-from agenteval.results.importers.holodeck.read import is_holodeck, read_holodeck
-from agenteval.results.importers.known_cases import KnownSuite
-from agenteval.results.importers.promptfoo.read import is_promptfoo, read_promptfoo
-from agenteval.results.importers.recording import Recording, results_of
-from agenteval.results.importers.values import loads
+from agenteval.core.files import read_regular
+from agenteval.results.importers.base import KnownSuite, Recording, loads, results_of
+from agenteval.results.importers.fluxloop import belong_together, is_summary, is_trace, read_fluxloop
+from agenteval.results.importers.holodeck import is_holodeck, read_holodeck
+from agenteval.results.importers.promptfoo import is_promptfoo, read_promptfoo
 from agenteval.results.model import Results
 from agenteval.results.store import LARGEST_OF_OTHERS, RESULTS_FILE, no_results, read_baseline
 

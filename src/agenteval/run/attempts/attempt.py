@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from agenteval.compare.gate import GatePolicy, quarantined
 from agenteval.compare.memory import burden_of, can_resume, is_decided, next_burden, with_burden
 from agenteval.compare.regression.model import Burden, Decision
-from agenteval.results.memory import Memory
-from agenteval.results.model import Results
+from agenteval.results.model import Memory, Results
 from agenteval.run.attempts.identity import Identity, identity_of_run
 from agenteval.run.attempts.source import AttemptSource, EarlierAttempt, Recollection
 from agenteval.run.resolve.spec import GateSpec, RunSpec

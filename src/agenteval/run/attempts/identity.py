@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.paths import working_directory
+from agenteval.core.text import working_directory
 from agenteval.core.version import __version__
-from agenteval.results.memory import COMMIT
+from agenteval.results.model import COMMIT
 from agenteval.run.attempts.key import AttemptKey, attempt_key
 from agenteval.run.confirm.clone import Clone
-from agenteval.run.control_commit import ControlHost
+from agenteval.run.git import ControlHost
 from agenteval.run.resolve.spec import GateSpec, RunSpec
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from agenteval.core.files.reading import LARGEST_RECORDING, MOST_ENTRIES, open_regular
-from agenteval.run.control_commit import ControlError
-from agenteval.run.git import git
-from agenteval.run.journal.journal import JOURNAL_FILE
+from agenteval.core.files import LARGEST_RECORDING, MOST_ENTRIES, open_regular
+from agenteval.run.git import ControlError, git
+from agenteval.run.journal import JOURNAL_FILE
 
 _SUBMODULE = "160000"
 _LONGEST_PATH = 4096

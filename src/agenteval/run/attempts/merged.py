@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.results.memory import Memory
-from agenteval.results.merge_parts import Part
-from agenteval.results.model import Results
+from agenteval.results.merge import Part
+from agenteval.results.model import Memory, Results
 from agenteval.run.attempts.attempt import Attempt, attempt_after
 from agenteval.run.attempts.identity import Identity, identity_of_results
 from agenteval.run.attempts.key import AttemptKey

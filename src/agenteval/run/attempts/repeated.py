@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from agenteval.compare.gate import decide_gate, quarantined
 from agenteval.report.view.view import GateView
-from agenteval.results.archive import InMemory
-from agenteval.results.memory import Memory
-from agenteval.results.model import Results, RunShard
+from agenteval.results.model import Memory, Results, RunShard
+from agenteval.results.store import InMemory
 from agenteval.results.verdict import Gate
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.resolve.spec import GateSpec, RunSpec

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from agenteval.results.memory import Memory
-from agenteval.results.model import Results
+from agenteval.results.model import Memory, Results
 
 
 @dataclass(frozen=True)

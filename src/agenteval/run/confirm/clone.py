@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.run.control_commit import ControlCommit, ControlError, ControlHost, Head, control_commit
-from agenteval.run.git import git, git_bytes, object_id
+from agenteval.run.git import (
+    ControlCommit,
+    ControlError,
+    ControlHost,
+    Head,
+    control_commit,
+    git,
+    git_bytes,
+    object_id,
+)
 
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _PARENT = re.compile(r"^parent ([0-9a-f]{40,64})$", re.MULTILINE)

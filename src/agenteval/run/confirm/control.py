@@ -11,14 +11,13 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agenteval.core.base_commit import with_base_commit
+from agenteval.core.confine import Apart, Owner, confined, confinement, user_environment
 from agenteval.core.errors import AgentEvalError, ConfigError
-from agenteval.core.files.boundary import FileOwner, also_inside
-from agenteval.core.files.ownership import change_owner_of
-from agenteval.core.process.confinement import Apart, Owner, confined, confinement, user_environment
+from agenteval.core.files import FileOwner, also_inside, with_base_commit
+from agenteval.core.writing import change_owner_of
 from agenteval.run.confirm.clone import Clone, checked_commit
 from agenteval.run.confirm.control_tree import ControlTree, FileStates
-from agenteval.run.control_commit import ControlCommit, ControlError
+from agenteval.run.git import ControlCommit, ControlError
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import ControlCase, read_control_cases
 from agenteval.run.resolve.spec import RunSpec

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
+from agenteval.core.files import LARGEST_RECORDING, open_regular
 from agenteval.run.confirm.clone import Clone, submodules
-from agenteval.run.control_commit import ControlCommit, ControlError
-from agenteval.run.git import fetch, git
+from agenteval.run.git import ControlCommit, ControlError, fetch, git
 
 _MOST_NAMED = 5
 _REPOSITORY = ".git"

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from agenteval.compare.phrases import count
 from agenteval.compare.regression.model import Request, Unavailable
 from agenteval.compare.run_scores import pool_entry
-from agenteval.core.text.escape import one_line
-from agenteval.results.agent_errors import agent_errors
+from agenteval.core.escape import one_line
 from agenteval.results.case import CaseResult
+from agenteval.results.history import why_not_evaluated
 from agenteval.results.model import Results
-from agenteval.results.partial import why_not_evaluated
-from agenteval.results.rollup import summarise
+from agenteval.results.rollup import agent_errors, summarise
 from agenteval.run.baseline import FoundBaseline
 from agenteval.run.confirm.requests import FinishedRuns
 from agenteval.run.confirm.runs import ConfirmingRuns

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agenteval.compare.regression.model import Request, Scores, Side, Unavailable
 from agenteval.compare.run_scores import ScoredTurns
 from agenteval.compare.sides import run_scores
-from agenteval.core.masking import shortened
+from agenteval.core.secrets import shortened
 from agenteval.results.case import CaseResult, SuiteResult
 
 _LONGEST_ERROR = 300

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from agenteval.compare.regression.model import Request, Side
 from agenteval.compare.run_scores import pool_case
-from agenteval.run.plan import PlannedCase
-from agenteval.run.rescorable import rescorable
+from agenteval.run.plan import PlannedCase, with_session
+from agenteval.run.rescore import rescorable
 from agenteval.run.resolve.control import ControlCase
-from agenteval.run.runner.session import with_session
-from agenteval.suite.agent_kinds import REPLAY
+from agenteval.suite.agents import REPLAY
 from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
 
 

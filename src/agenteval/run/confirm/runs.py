@@ -10,22 +10,20 @@ from dataclasses import dataclass, field, replace
 
 from agenteval.compare.regression.model import Request, Side, Unavailable
 from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError
-from agenteval.core.process.interrupt import held_signal
+from agenteval.core.runtime import held_signal
 from agenteval.results.case import CaseResult
-from agenteval.results.summary import RunUsage
+from agenteval.results.model import RunUsage
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control
 from agenteval.run.confirm.requests import FinishedRuns, needs_control, request_key, why_broken
 from agenteval.run.confirm.round import Round, shared_metrics
 from agenteval.run.confirm.spent import Spent, narrowed, refusal
-from agenteval.run.control_commit import ControlError
-from agenteval.run.journal.journal import confirmation_file
-from agenteval.run.plan import Plan, PlannedCase
+from agenteval.run.execute import execute
+from agenteval.run.git import ControlError
+from agenteval.run.journal import confirmation_file
+from agenteval.run.plan import Plan, PlannedCase, RunExecution
 from agenteval.run.progress import CONFIRMING
 from agenteval.run.resolve.agents import interpreters_of
-from agenteval.run.resolve.plan import make_plan
-from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.runner.execute import execute
-from agenteval.run.runner.execution import RunExecution
+from agenteval.run.resolve.spec import RunSpec, make_plan
 
 _INTERRUPTED = "the confirmation run was interrupted"
 # Errors before any case ran: the agent of the base commit cannot start.

@@ -2,30 +2,242 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from agenteval.compare.integrity.accepted import Accepted
+from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
 from agenteval.compare.integrity.pairs import digest_of
+from agenteval.compare.pairing import own_cases
+from agenteval.core import escape
+from agenteval.core.document import dotted
+from agenteval.core.edit import NotReplaceableError, Replacements, with_toml_texts, with_yaml_texts
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.paths import working_directory
-from agenteval.core.text import escape
-from agenteval.core.text.choices import join_choices
+from agenteval.core.files import LARGEST_TEXT, read_regular
+from agenteval.core.text import did_you_mean, join_choices, place_of, working_directory
+from agenteval.core.writing import write_bytes
+from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
-from agenteval.run.integrity.acceptable import acceptable, chosen_of, failed_cases
 from agenteval.run.integrity.accepted_file import accepted_path, latest_day, read_accepted, write_accepted
-from agenteval.run.integrity.answers import Answers, new_answers
-from agenteval.run.integrity.suite_files import ChangedFile, changed_files, written
+from agenteval.run.integrity.versions import Answers, edited_id, new_answers, places_by_file
+from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.control import read_control_files, read_control_suites
 from agenteval.run.resolve.saved import files_of
-from agenteval.run.resolve.sources import Sources
-from agenteval.suite.model import Case, Suite
+from agenteval.suite.model import Case, Fingerprints, Suite
+
+_MOST_NAMED = 10
+
+
+def acceptable(results: Results) -> list[Accepted]:
+    """Return what somebody can accept of a run, without reason: cases in the order of the run, then means."""
+    found = {entry.case: entry for entry in _failing(results)}
+    # Somebody who accepts an edited case accepts its new version, which need not be compared with the old one.
+    found |= {entry.case: entry for entry in _withdrawn(results)}
+    return [*found.values(), *_means(results)]
+
+
+def failed_cases(results: Results) -> Mapping[str, Accepted]:
+    """Return the cases that did not pass, also those that a gate does not ask about, by id."""
+    ids = {case.id for _, case in results.cases()}
+    failed = (case for _, case in results.cases() if case.status in {"failed", "error"})
+    versions = set(map(edited_id, ids))
+    return {case.id: _entry("edited", case.id, "", None, None) for case in failed if case.id not in versions}
+
+
+def _withdrawn(results: Results) -> Iterator[Accepted]:
+    """Yield the removed and the edited cases."""
+    for item in results.run.integrity:
+        if item.case is not None and item.fingerprint and item.accepted_by is None:
+            if item.kind == "removed" and item.effect == "unproven":
+                yield _entry("removed", item.case, item.fingerprint, item.before, item.after)
+            elif item.kind == "edited":
+                yield _entry("edited", item.case, item.fingerprint, item.before, item.after)
+
+
+def _entry(change: AcceptedChange, case_id: str, digest: str, before: str | None, after: str | None) -> Accepted:
+    return Accepted(
+        change=change,
+        reason="",
+        until=date.max,
+        case=case_id,
+        fingerprint=digest,
+        before=before or "",
+        after=after or "",
+    )
+
+
+def _failing(results: Results) -> Iterator[Accepted]:
+    """Yield the cases that passed before and fail now, and those that regressed in another way."""
+    if results.comparison is None:
+        return
+    own = own_cases(results)
+    for case in results.comparison.cases:
+        fell = case.status_before == "passed" and case.status_after == "failed"
+        if (case.change == "regressed" or fell) and case.id in own and "accepted" not in case.notes:
+            fingerprints = Fingerprints(own[case.id].fingerprint, own[case.id].metrics)
+            before, after = (
+                _result(case.status_before, case.score_before),
+                _result(case.status_after, case.score_after),
+            )
+            yield _entry("regressed", case.id, digest_of(fingerprints), before, after)
+
+
+def _result(status: str | None, score: float | None) -> str:
+    return f"{status}, score {score:.2f}" if score is not None else str(status)
+
+
+def _means(results: Results) -> Iterator[Accepted]:
+    for metric in results.comparison.metrics if results.comparison else ():
+        if metric.verdict == "regressed" and metric.gating:
+            yield Accepted(
+                change="regressed",
+                reason="",
+                until=date.max,
+                metric=metric.id,
+                before=f"{metric.baseline:.4f}",
+                after=f"{metric.current:.4f}",
+            )
+
+
+def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results) -> Iterable[Accepted]:
+    """Return the entries that the caller names.
+
+    Raises:
+        ConfigError: there is nothing to accept, or a name is not among the entries.
+    """
+    if not known:
+        compared = results.comparison is not None
+        why = "nothing broke, fell or is missing" if compared else "it was not compared with a baseline"
+        raise ConfigError(Problem(f"this run contains nothing to accept: {why}", kind=Kind.RESULTS))
+    if not names:
+        return known
+    titles = _titles(results)
+    by_name: dict[str, list[Accepted]] = {}
+    for entry in known:
+        for name in {entry.case or entry.metric, titles.get(entry.case, entry.case or entry.metric)}:
+            by_name.setdefault(name, []).append(entry)
+    listed = [entry.case or entry.metric for entry in known]
+    shown = join_choices(listed[:_MOST_NAMED]) + (" …" if len(listed) > _MOST_NAMED else "")
+    problems = [
+        Problem(
+            f"{name!r} is nothing that can be accepted{did_you_mean(name, list(by_name))}; there is {shown}",
+            kind=Kind.RESULTS,
+        )
+        for name in names
+        if name not in by_name
+    ]
+    problems += [
+        Problem(f"{name!r} names {len(by_name[name])} cases; give the id of one", kind=Kind.RESULTS)
+        for name in names
+        if len(by_name.get(name, ())) > 1
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return list({id(entry): entry for name in names for entry in by_name[name]}.values())
+
+
+def _titles(results: Results) -> dict[str, str]:
+    """Return the names of cases by id."""
+    compared: list[ComparedCase] = results.comparison.cases if results.comparison else []
+    named = {case.id: case.name for _, case in results.cases()} | {case.id: case.name for case in compared}
+    removed = {item.case: item.before for item in results.run.integrity if item.kind == "removed" and item.before}
+    return named | {case_id: name for case_id, name in removed.items() if case_id is not None and name is not None}
+
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A file before and after a change.
+
+    Attributes:
+        path: the file on this machine.
+        name: its name in messages.
+        before: its content.
+        after: its new content.
+    """
+
+    path: Path
+    name: str
+    before: str
+    after: str
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        old, new = (_LINE.findall(text) for text in (self.before, self.after))
+        lines = difflib.unified_diff(old, new, f"a/{self.name}", f"b/{self.name}")
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def changed_files(answers: Answers) -> list[ChangedFile]:
+    """Return the suite files with new expected answers; nothing is written.
+
+    Raises:
+        ConfigError: an expected answer cannot be replaced; the error contains every problem.
+    """
+    files, problems = [], []
+    for name, texts in places_by_file(answers):
+        try:
+            files.append(_changed(name, texts))
+        except NotReplaceableError as error:
+            problems.append(Problem(error.why, file=name, line=error.line, path=dotted(error.keys), kind=Kind.FILE))
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return files
+
+
+def _changed(name: str, texts: Replacements) -> ChangedFile:
+    path = place_of(name)
+    if path is None:
+        raise ConfigError(
+            Problem("is not a file in this repository, so it cannot be updated", file=name, kind=Kind.FILE)
+        )
+    try:
+        # With all its bytes: a line break of Windows stays one.
+        before = read_regular(path, limit=LARGEST_TEXT).decode("utf-8")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigError(Problem(f"cannot be read: {why}", file=name, kind=Kind.FILE)) from None
+    is_toml = path.suffix.lower() == ".toml"
+    after = with_toml_texts(before, texts) if is_toml else with_yaml_texts(before, name, texts)
+    return ChangedFile(path, name, before, after)
+
+
+@contextmanager
+def written(files: Sequence[ChangedFile]) -> Iterator[None]:
+    """Write the files; an error in the block, or while they are written, restores all of them.
+
+    Raises:
+        InfrastructureError: a file cannot be written.
+    """
+    done: list[ChangedFile] = []
+    try:
+        for file in files:
+            done.append(file)
+            _write(file.path, file.after)
+        yield
+    except BaseException:
+        for file in done:
+            _write(file.path, file.before)
+        raise
+
+
+def _write(path: Path, text: str) -> None:
+    mode = path.stat().st_mode
+    write_bytes(path.parent, path.name, text.encode("utf-8"))
+    path.chmod(mode)
+
 
 #: Days until an entry ends, if the caller does not say.
 DAYS = 30
-_MOST_NAMED = 10
 # Characters of an expected answer in an entry.
 _LONGEST_ANSWER = 80
 

@@ -1,4 +1,4 @@
-"""Reads and writes ``.agenteval/accepted.yaml``: the changes that a pull request accepts, reviewed like code."""
+"""The file of accepted changes, and runs without a base commit that could decide."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from agenteval.compare.gate import DEFAULT_FAIL_ON
 from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
-from agenteval.core.documents.document import Document, read_text
-from agenteval.core.documents.validation import validate
-from agenteval.core.documents.yaml.read import parse_yaml
-from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.files.writing import make_directory, write_file
-from agenteval.core.paths import display_path, repository_of
-from agenteval.core.text.redact import Redactor
-from agenteval.results.integrity import Difference
-from agenteval.run.control_commit import ControlError
-from agenteval.run.git import git
+from agenteval.compare.integrity.integrity import Integrity
+from agenteval.core.document import Document, read_text
+from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.escape import one_line
+from agenteval.core.redact import Redactor
+from agenteval.core.text import display_path, repository_of
+from agenteval.core.validation import validate
+from agenteval.core.writing import make_directory, write_file
+from agenteval.core.yaml import parse_yaml
+from agenteval.results.model import Difference
+from agenteval.run.context import is_judged_by_base_alone
+from agenteval.run.git import ControlError, ControlRule, git
+from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.settings import Settings
 
 FOLDER, FILE = ".agenteval", "accepted.yaml"
 _MOST_DAYS = 366
@@ -208,3 +213,47 @@ def _plain(entry: Accepted) -> dict[str, object]:
         "until": entry.until,
     }
     return {name: value for name, value in fields.items() if value != ""}
+
+
+SpecT = TypeVar("SpecT", bound=GateSpec)
+
+#: The difference of a change that brings the first suite.
+NO_RULES = Difference(kind="rules", after="there are none", effect="absolute")
+
+
+def without_base(
+    spec: SpecT, why: AgentEvalError, rule: ControlRule, ref: str | None, settings: Settings, *, is_compared: bool
+) -> SpecT:
+    """Return the specification of a run whose base commit cannot be read: it is judged by its own rules.
+
+    If the event proposes a change and names its base commit, the run is unproven: the change could have chosen these
+    rules. Its own setting of what fails the job does not count.
+
+    Args:
+        spec: the specification, from the files of the change.
+        why: why the base commit cannot be read, and the fix.
+        rule: how the base commit follows from the event.
+        ref: the branch or pull request of the run.
+        settings: the caller's settings.
+        is_compared: whether this run, or the merge of its shards, is compared with a baseline.
+    """
+    if not is_compared or not is_judged_by_base_alone(rule, ref):
+        text = f"the suites and rules of the base commit cannot be read, so this run uses its own: {why}"
+        return replace(spec, warnings=(*spec.warnings, spec.redact(text)))
+    fail_on = DEFAULT_FAIL_ON if settings.fail_on is None else settings.fail_on
+    reason = spec.redact(one_line(f"cannot be read: {why}"))
+    unreadable = Difference(kind="rules", after=reason, effect="unproven")
+    return replace(
+        spec,
+        gate=replace(spec.gate, fail_on=fail_on),
+        # A template of the change could show another verdict.
+        presentation=replace(spec.presentation, comment_template=None, summary_template=None),
+        integrity=with_rules(spec.integrity, unreadable),
+    )
+
+
+def with_rules(integrity: Integrity, rules: Difference) -> Integrity:
+    """Return what is known about the base commit, with a difference of the rules themselves; the first one counts."""
+    if any(item.kind == "rules" for item in integrity.differences):
+        return integrity
+    return replace(integrity, differences=(*integrity.differences, rules))

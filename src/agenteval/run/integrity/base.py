@@ -1,25 +1,83 @@
-"""Reads the suites and the configuration of the base commit, without running any code of users."""
+"""The suites, rules and templates of the base commit, for a run and for finished results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from agenteval.core.base_commit import with_base_commit
-from agenteval.core.errors import ConfigError
-from agenteval.core.files.boundary import also_inside
-from agenteval.core.paths import place_of
-from agenteval.core.process.confinement import confined
-from agenteval.results.model import Results
+from agenteval.compare.gate_counts import some
+from agenteval.compare.integrity.accepted import Accepted, acknowledged, in_force, settled
+from agenteval.compare.integrity.integrity import Integrity, with_ids_of
+from agenteval.compare.pairing import own_cases
+from agenteval.compare.policy import BaseNames
+from agenteval.core.confine import confined
+from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.files import also_inside, with_base_commit
+from agenteval.core.redact import Redactor
+from agenteval.core.text import place_of, working_directory
+from agenteval.report.report import Presentation
+from agenteval.results.case import CaseResult
+from agenteval.results.comparison import PoolCase
+from agenteval.results.model import Difference, Results
+from agenteval.run.config import Config
 from agenteval.run.confirm.clone import Clone
 from agenteval.run.confirm.control import Paths, new_place
 from agenteval.run.confirm.control_tree import ControlTree
-from agenteval.run.control_commit import ControlError, ControlHost
-from agenteval.run.resolve.control import ControlFiles, read_control_configuration
-from agenteval.run.resolve.sources import Sources
+from agenteval.run.context import Named, RunContext, is_judged_by_base, is_judged_by_base_alone, named
+from agenteval.run.git import ControlError, ControlHost
+from agenteval.run.integrity.accepted_file import read_accepted, with_rules, without_base
+from agenteval.run.resolve.configurations import Sources
+from agenteval.run.resolve.control import ControlFiles, read_control_configuration, read_control_suites
+from agenteval.run.resolve.run import gate_policy
+from agenteval.run.resolve.saved import files_of
+from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.resolve.written import shortened, template_texts
+from agenteval.run.settings import Settings
 from agenteval.suite.formats.registry import discover, suite_files
+from agenteval.suite.model import Case, Suite
+
+
+def presented_by_base(own: Presentation, settings: Settings, base: Config, paths: Paths) -> Presentation:
+    """Return the templates of the base commit, with their content; the built-in one where it has none.
+
+    Args:
+        own: the templates of the change.
+        settings: the caller's settings, which name templates before the configuration does.
+        base: the configuration of the base commit.
+        paths: where a file of the repository is in the base commit's files.
+    """
+    comment = _found(settings.comment_template, base.comment_template, paths)
+    summary = _found(settings.summary_template, base.summary_template, paths)
+    texts = template_texts([path for path in (comment, summary) if path is not None])
+    return replace(
+        own,
+        comment_template=comment and _named(comment, paths),
+        summary_template=summary and _named(summary, paths),
+        template_texts={str(_named(Path(path), paths)): text for path, text in texts.items()},
+    )
+
+
+def _found(asked: Path | None, configured: Path | None, paths: Paths) -> Path | None:
+    path = configured if asked is None else paths.there(asked)
+    return path if path is not None and path.is_file() else None
+
+
+def _named(path: Path, paths: Paths) -> Path:
+    """Return the path that messages show for a file of the base commit: that of the file in the change."""
+    return shortened(paths.here(path))
+
+
+def template_differences(own: Presentation, base: Presentation) -> Iterator[Difference]:
+    """Yield the templates of the change that are not used, because the base commit has others or none."""
+    named = [path for path in (own.comment_template, own.summary_template) if path is not None]
+    now, then = template_texts(named), base.template_texts or {}
+    for path in sorted({*now, *then}):
+        if now.get(path) != then.get(path):
+            before, after = ("there" if path in texts else None for texts in (then, now))
+            yield Difference(kind="setting", setting=f"template {path}", before=before, after=after, effect="base")
 
 
 @dataclass(frozen=True)
@@ -130,3 +188,150 @@ def _refuse_gaps(tree: ControlTree, used: Iterable[Path]) -> None:
     """
     for why in filter(None, map(tree.gap_at, used)):
         raise ControlError(why)
+
+
+_FIX = "evaluate the commit with its baseline, so that the base commit decides"
+
+
+def judged_by_others(results: Results, suites: Iterable[Suite]) -> Difference | None:
+    """Return that some cases were asked or judged otherwise than the base commit says; ``None`` if none was.
+
+    Runs of the action have the base commit's versions of all cases that were not accepted. Results of other steps may
+    have those of the change.
+
+    Args:
+        results: the run. Cases of other tools, and recorded traces, do not tell how they were judged.
+        suites: the suites of the base commit.
+    """
+    theirs = {case.id: case for suite in suites for case in suite.cases}
+    ours = own_cases(results)
+    accepted = {item.case for item in results.run.integrity if item.accepted_by is not None}
+    names = [
+        case.name
+        for _, case in results.cases()
+        if case.id in theirs
+        and case.id in ours
+        and case.id not in accepted
+        and _differs(ours[case.id], theirs[case.id])
+    ]
+    if not names:
+        return None
+    cases = "1 case" if len(names) == 1 else f"{len(names)} cases"
+    return Difference(kind="rules", after=f"did not judge {cases} ({some(names)}); {_FIX}", effect="unproven")
+
+
+def _differs(ours: PoolCase, theirs: Case) -> bool:
+    """Return whether the question or a metric of the base commit differs; further metrics are only reported."""
+    if not ours.fingerprint:
+        return False
+    known = theirs.fingerprints
+    return ours.fingerprint != known.question or any(
+        ours.metrics.get(name) != fingerprint for name, fingerprint in known.metrics.items()
+    )
+
+
+def integrity_of(
+    now: Results, then: Results | None, here: Path, redact: Redactor, given: Iterable[Accepted] = ()
+) -> Integrity:
+    """Return what was accepted, for the comparison of two finished runs.
+
+    Args:
+        now: the run to decide on.
+        then: the earlier run; ``None`` without one.
+        here: the working directory.
+        redact: masks secrets.
+        given: what people accepted on the CI host.
+
+    Raises:
+        ConfigError: the file of accepted changes is not valid.
+    """
+    entries = read_accepted(here, redact)
+    accepted = in_force(entries, then.run.accepted if then else (), datetime.now(UTC).date())
+    passing = {case.id for _, case in then.cases() if case.status == "passed"} if then else None
+    every = (*accepted, *given)
+    differences = tuple(acknowledged(_with_effect(item, passing), every) for item in now.run.integrity)
+    keys = tuple(entry.key for entry in entries)
+    return Integrity(differences=differences, accepted=settled(every, differences), keys=keys)
+
+
+def _with_effect(difference: Difference, passing: Collection[str] | None) -> Difference:
+    """Return a difference with its effect on a comparison with a baseline, which shards do not have.
+
+    Args:
+        difference: the difference.
+        passing: ids of the cases that passed in the baseline; ``None`` without one.
+    """
+    if difference.kind == "rules" and difference.effect == "unproven" and passing is None:
+        return difference.model_copy(update={"effect": "absolute"})
+    if difference.kind != "removed" or difference.accepted_by is not None or difference.case not in (passing or ()):
+        return difference
+    return difference.model_copy(update={"effect": "unproven"})
+
+
+def with_integrity(results: Results, integrity: Integrity) -> Results:
+    """Return a run that records how it differs from the base commit, and which changes were accepted."""
+    recorded = {"integrity": list(integrity.differences), "accepted": list(integrity.keys)}
+    return results.model_copy(update={"run": results.run.model_copy(update=recorded)})
+
+
+def _cases(results: Results) -> list[CaseResult]:
+    return [case for _, case in results.cases()]
+
+
+def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, results: Results) -> GateSpec:
+    """Return the specification of a merge with the rules of the base commit, as the shards had them.
+
+    Args:
+        spec: the specification, from the files of the change.
+        settings: the caller's settings, which override those of files.
+        context: additions of the environment.
+        results: the merged run.
+
+    Raises:
+        ConfigError: the file of accepted changes is not valid.
+    """
+    here = working_directory()
+    baseline = spec.baseline
+    found = baseline.results if baseline else None
+    source = context.acceptances
+    given = Named() if source is None else named(source.read(), _cases(results), found, spec.redact)
+    integrity = integrity_of(results, found, here, spec.redact, given.entries)
+    spec = replace(spec, warnings=(*spec.warnings, *given.warnings))
+    if baseline is not None:
+        baseline = replace(baseline, results=with_ids_of(results, baseline.results))
+    asked = replace(spec.compare, asked_by=given.asked_by)
+    spec = replace(spec, integrity=integrity, baseline=baseline, compare=asked)
+    if not is_judged_by_base(context.control.rule.kind, results.run.ref, found):
+        return spec
+    sources = Sources(here, tuple(files_of(results.suites)), settings.config)
+    try:
+        with base_rules(sources, context.control, found, read_control_suites) as base:
+            config, is_empty = base.files.of_run, base.is_empty
+            others = judged_by_others(results, base.files.suites)
+            names = _base_names(results, base.files.suites)
+            shown = presented_by_base(spec.presentation, settings, config, base.paths)
+    except AgentEvalError as error:
+        rule, ref = context.control.rule, results.run.ref
+        return without_base(spec, error, rule, ref, settings, is_compared=found is not None)
+    if is_empty:
+        return spec
+    if others is not None and found is not None and is_judged_by_base_alone(context.control.rule, results.run.ref):
+        spec = replace(spec, integrity=with_rules(spec.integrity, others))
+    return replace(
+        spec,
+        gate=gate_policy(settings, config).knowing(names),
+        compare=replace(config.compare.without_confirmation(), base_names=names, asked_by=given.asked_by),
+        presentation=shown,
+    )
+
+
+def _base_names(results: Results, suites: Iterable[Suite]) -> BaseNames:
+    """Return id and name in the base commit of the cases of a run that the change renamed."""
+    then = {case.id: case.name for suite in suites for case in suite.cases}
+    old_id = {item.after: item.before for item in results.run.integrity if item.kind == "renamed"}
+    found: dict[str, tuple[str, str]] = {}
+    for _, case in results.cases():
+        before = old_id.get(case.id) or case.id
+        if before in then and (before, then[before]) != (case.id, case.name):
+            found[case.id] = (before, then[before])
+    return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import GatePolicy, quarantined
@@ -12,16 +14,20 @@ from agenteval.compare.integrity.differences import case_differences, trace_diff
 from agenteval.compare.integrity.pairs import Pairs, digest_of, pair
 from agenteval.compare.policy import BaseNames, ComparePolicy
 from agenteval.core.errors import Problem
-from agenteval.core.masking import add_secrets
-from agenteval.results.integrity import Difference
-from agenteval.results.model import RunShard
-from agenteval.run.config.model import Config
-from agenteval.run.integrity.agents import BaseAgents, base_interpreters
-from agenteval.run.integrity.homes import Homes, homes
-from agenteval.run.integrity.selection import also_selected_by_base
-from agenteval.run.integrity.settings import criteria_differences, setting_differences, suite_differences
-from agenteval.run.integrity.templates import presented_by_base, template_differences
-from agenteval.run.integrity.versions import Versions
+from agenteval.core.files import read_regular
+from agenteval.core.secrets import add_secrets
+from agenteval.results.model import Difference, RunShard
+from agenteval.run.config import Config
+from agenteval.run.confirm.control import Paths
+from agenteval.run.integrity.base import presented_by_base, template_differences
+from agenteval.run.integrity.base_rules import (
+    BaseAgents,
+    base_interpreters,
+    criteria_differences,
+    setting_differences,
+    suite_differences,
+)
+from agenteval.run.integrity.versions import Homes, Versions, homes
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import named_controls
 from agenteval.run.resolve.run import gate_policy, llm_settings
@@ -33,10 +39,125 @@ if TYPE_CHECKING:
     from agenteval.run.integrity.base import BaseRules
 
 
+def also_selected_by_base(spec: RunSpec, pairs: Pairs) -> RunSpec:
+    """Return the specification that also runs the cases that are selected in the base commit.
+
+    Otherwise a change could rename a case so that ``--filter`` leaves it out. Of a sharded run, the first shard runs
+    them.
+
+    Args:
+        spec: the specification, from the files of the change.
+        pairs: the cases of the change with their versions in the base commit.
+    """
+    added = [
+        item
+        for item in spec.left_out
+        if (theirs := pairs.base.get(item.case.id)) is not None and spec.selection.selects(theirs)
+    ]
+    if not added:
+        return spec
+    shard = spec.shard
+    if shard is not None:
+        shard = shard.model_copy(update={"cases": [*shard.cases, *(item.case.id for item in added)]})
+    here = added if shard is None or shard.index == 1 else []
+    order = {case.id: place for place, case in enumerate(case for suite in spec.suites for case in suite.cases)}
+    chosen = sorted((*spec.cases, *here), key=lambda item: order[item.case.id])
+    left = {item.case.id for item in added}
+    return replace(
+        spec,
+        cases=tuple(chosen),
+        left_out=tuple(item for item in spec.left_out if item.case.id not in left),
+        shard=shard,
+        coverage=spec.coverage.model_copy(update={"selected": spec.coverage.selected + len(added)}),
+    )
+
+
+_FOLDER = Path(".github", "workflows")
+_SUFFIXES = frozenset({".yml", ".yaml"})
+_ACTIONS = ("action.yml", "action.yaml")
+_NAME = b"agenteval"
+_LARGEST = 2**20
+# A workflow or an action of the same repository.
+_USES = re.compile(rb"""\buses["']?\s*:\s*["']?\./([^\s"'@,}#]+)""")
+
+# Content by path; a file that cannot be read has its path as content, so that it counts as changed and as relevant.
+_Files = Mapping[str, bytes]
+
+
+def workflow_differences(paths: Paths) -> Iterator[Difference]:
+    """Yield the files that differ from the base commit and are part of a workflow that starts agenteval.
+
+    These are the workflow, and the workflows and actions of the repository that it uses.
+
+    Args:
+        paths: the repository, and the base commit's files.
+    """
+    here, there = _read(paths.root), _read(paths.worktree)
+    for name in sorted(_evaluating(here) | _evaluating(there)):
+        old, new = there.get(name), here.get(name)
+        if old != new:
+            before, after = ("there" if text is not None else None for text in (old, new))
+            yield Difference(kind="workflow", setting=name, before=before, after=after, effect="listed")
+
+
+def _evaluating(files: _Files) -> set[str]:
+    """Return the files of the workflows that name agenteval, or use something that does."""
+    found: set[str] = set()
+    for name in (name for name in files if PurePosixPath(name).parent == PurePosixPath(_FOLDER.as_posix())):
+        used = _used(name, files)
+        if any(_NAME in files[part] for part in used):
+            found |= used
+    return found
+
+
+def _used(name: str, files: _Files) -> set[str]:
+    """Return a file with everything that it uses."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        part = waiting.pop()
+        if part in files and part not in found:
+            found.add(part)
+            waiting += _names_in(files[part])
+    return found
+
+
+def _names_in(text: bytes) -> Iterator[str]:
+    """Yield the files of the repository that a workflow or an action may use."""
+    for used in _USES.findall(text):
+        path = PurePosixPath(used.decode("utf-8", "replace"))
+        yield from (str(path), *(str(path / name) for name in _ACTIONS))
+
+
+def _read(root: Path) -> _Files:
+    """Return the workflows of a repository, and the workflows and actions that they use."""
+    found: dict[str, bytes] = {}
+    try:
+        waiting = [path.relative_to(root).as_posix() for path in (root / _FOLDER).iterdir()]
+    except OSError:
+        return {}
+    while waiting:
+        name = waiting.pop()
+        if name in found or PurePosixPath(name).suffix not in _SUFFIXES or ".." in PurePosixPath(name).parts:
+            continue
+        content = _content(root / name)
+        if content is not None:
+            found[name] = content
+            waiting += _names_in(content)
+    return found
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_regular(path, limit=_LARGEST)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError):
+        return str(path).encode() + _NAME
+
+
 def under_base(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
     """Return the specification with the cases and rules of the base commit."""
-    from agenteval.run.integrity.workflows import workflow_differences
-
     add_secrets(frozenset[str]().union(*(suite.secrets for suite in base.files.suites)))
     ours = {case.id: case for suite in spec.suites for case in suite.cases}
     theirs = {suite.path: suite for suite in base.files.suites}

@@ -1,4 +1,4 @@
-"""Finds the agent of each case: the suite's agent, or the agents and tools that its cases name."""
+"""The agents of a run: named by option or configuration, or a suite's recorded traces."""
 
 from __future__ import annotations
 
@@ -9,14 +9,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.text.choices import choices
-from agenteval.run.config.model import CONFIG_FILE, DEFAULT_AGENT, Config
-from agenteval.run.resolve.named_agent import resolve_agent
-from agenteval.suite.agents import is_inline_agent
+from agenteval.core.text import choices, working_directory
+from agenteval.run.config import CONFIG_FILE, DEFAULT_AGENT, Config
+from agenteval.run.settings import Settings
+from agenteval.suite.agents import REPLAY, agent_from_text, is_inline_agent
 from agenteval.suite.model import AgentSpec, Case, Suite, Target
 
 if TYPE_CHECKING:
     from agenteval.agents.frameworks.scan import Discovered, Found
+
+
+def resolve_agent(
+    asked: AgentSpec | str | None, config: Config, suite: str, fallback: AgentSpec | None = None
+) -> AgentSpec:
+    """Return the agent that answers a suite.
+
+    Args:
+        asked: the agent that ``--agent`` or the suite requests: a specification, a name, or ``None``.
+        config: defines the named agents.
+        suite: the suite's path, for messages.
+        fallback: the agent that the suite defines, if it does.
+
+    Raises:
+        ConfigError: the name is not defined; or there is no name, no default agent, and no fallback that can run on
+            this machine.
+    """
+    if isinstance(asked, AgentSpec):
+        return asked
+    if asked is not None and is_inline_agent(asked):
+        return agent_from_text(asked, working_directory())
+    name = asked or DEFAULT_AGENT
+    if name in config.agents:
+        return config.agents[name]
+    if asked is None and fallback is not None:
+        # Both kinds of agents that suites describe have such reasons why they cannot run.
+        problems = fallback.options["agent"].problems
+        if problems:
+            raise ConfigError(problems)
+        return fallback
+    if asked is None:
+        message = (
+            f"no agent to run: add one to {config.name or CONFIG_FILE}, for instance\n"
+            "    agents:\n      default:\n        command: [python, agent.py]"
+        )
+    else:
+        hint = "" if config.agents else "; write a program as a list, such as [python, agent.py]"
+        message = f"no agent is called {name!r}{choices(name, config.agents, 'defined')}{hint}"
+    raise ConfigError(Problem(message, file=suite, kind=Kind.AGENT_MISSING))
 
 
 def discover_targets(root: Path) -> Discovered:
@@ -210,3 +249,41 @@ def _framework_spec(found: Found, target: Target, root: str) -> AgentSpec:
         },
         where=found.place,
     )
+
+
+def traces_to_score(suites: Iterable[tuple[Suite, Config]], settings: Settings) -> Mapping[str, Path]:
+    """Return the file or folder of the traces that each suite scores, by the suite's path.
+
+    These are the traces that the settings name. If no suite has inputs to ask, they are the recording of the replay
+    agent of each suite: a suite with metrics for all answers needs no inputs to score a recording.
+
+    Args:
+        suites: the suites of the run, each with the configuration that defines its agents.
+        settings: may name traces, or the agent of all suites.
+
+    Returns:
+        Nothing if agents are asked.
+    """
+    if settings.traces is not None:
+        return {suite.path: _from_here(settings.traces) for suite, _ in suites}
+    found = {suite.path: _recording(suite, settings, config) for suite, config in suites}
+    recordings = {path: recording for path, recording in found.items() if recording is not None}
+    return recordings if len(recordings) == len(found) else {}
+
+
+def _recording(suite: Suite, settings: Settings, config: Config) -> Path | None:
+    """Return the recording of a suite without inputs; ``None`` if the suite has inputs or another agent."""
+    if suite.cases or not suite.metrics:
+        return None
+    try:
+        agent = resolve_agent(settings.agent or suite.agent, config, suite.path, suite.fallback_agent)
+    except ConfigError:
+        # Reported where the agents of cases are resolved.
+        return None
+    return _from_here(Path(str(agent.target))) if agent.kind == REPLAY else None
+
+
+def _from_here(path: Path) -> Path:
+    """Return a path relative to the working directory if it is inside: every spelling has the same messages."""
+    here = working_directory()
+    return path.relative_to(here) if path.is_relative_to(here) else path

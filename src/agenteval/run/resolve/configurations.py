@@ -1,20 +1,82 @@
-"""Finds the configuration of each suite, and the one of the run as a whole."""
+"""Reads the configurations of suites: ``agenteval.yaml`` beside them or above."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from agenteval.core.documents.allowed import AllowedVariables
+from agenteval.core.document import AllowedVariables
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.paths import display_path
+from agenteval.core.llm.gateway import LlmSettings, ResponseCache, default_directory
 from agenteval.core.secrets import name_secrets, named_secrets, naming_secrets
-from agenteval.run.config.allow_env import read_allowed
-from agenteval.run.config.model import CONFIG_FILE, Config
-from agenteval.run.config.read import directories_above, nearest_config, read_config
-from agenteval.run.resolve.sources import Sources
+from agenteval.core.shared_files import seal
+from agenteval.core.text import display_path
+from agenteval.run.config import CONFIG_FILE, Config, read_allowed
+from agenteval.suite.model import AgentSpec, MetricConfig
+
+
+def directories_above(directory: Path) -> Sequence[Path]:
+    """Return a directory and its parents up to the root of its repository; links are followed first."""
+    start = directory.resolve()
+    found = []
+    for folder in (start, *start.parents):
+        found.append(folder)
+        if (folder / ".git").exists():
+            break
+    return found
+
+
+def nearest_config(directories: Sequence[Path]) -> Path | None:
+    """Return the configuration in the first of the directories that has one."""
+    return next((folder / CONFIG_FILE for folder in directories if (folder / CONFIG_FILE).is_file()), None)
+
+
+def read_config(path: Path | None) -> Config:
+    """Return the configuration in a file; without a file, the defaults.
+
+    Raises:
+        ConfigError: the file is not valid; the error contains every problem.
+    """
+    if path is None:
+        return Config(llm=LlmSettings(cache=ResponseCache(default_directory(), seal())))
+    # Imported here: a run without a configuration file does not need the parser.
+    from agenteval.run.config_file import read_config_file
+
+    return read_config_file(path)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files that define suites and agents; they can be mapped to another checkout of the repository.
+
+    Attributes:
+        here: the directory to search for suites and configuration.
+        suites: files or directories; empty to search for them.
+        config: ``agenteval.yaml``; ``None`` to search for it.
+        agent: the agent that replaces the agents of the suites.
+        metrics: metrics to add to every case.
+    """
+
+    here: Path
+    suites: tuple[Path, ...] = ()
+    config: Path | None = None
+    agent: AgentSpec | str | None = None
+    metrics: tuple[MetricConfig, ...] = ()
+
+    def moved(self, there: Callable[[Path], Path]) -> Sources:
+        """Return the same files in another checkout.
+
+        Args:
+            there: returns the path in that checkout for a path in this one.
+        """
+        return replace(
+            self,
+            here=there(self.here),
+            suites=tuple(map(there, self.suites)),
+            config=there(self.config) if self.config else None,
+        )
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,117 @@
-"""The cases of the control: read from its files, or asked of a named deployment of its agent."""
+"""The suites and settings of another commit, with the defaults of a configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.masking import redactor
-from agenteval.run.config.model import Config
-from agenteval.run.resolve.checks import without_cases
-from agenteval.run.resolve.configurations import find_configurations, read_configurations
-from agenteval.run.resolve.defaults import with_config_defaults, with_metrics
-from agenteval.run.resolve.named_agent import resolve_agent
-from agenteval.run.resolve.sources import Sources
-from agenteval.run.resolve.suites import bind_all, collected, load_suites
-from agenteval.suite.agent_kinds import TOOL_SUFFIX
-from agenteval.suite.masking import masked_suite
-from agenteval.suite.model import AgentSpec, Case, Suite
+from agenteval.core.secrets import redactor
+from agenteval.metrics.registry import is_case_metric
+from agenteval.run.config import AddedMetric, Config
+from agenteval.run.resolve.agents import resolve_agent
+from agenteval.run.resolve.configurations import Sources, find_configurations, read_configurations
+from agenteval.run.resolve.suites import bind_all, collected, load_suites, without_cases
+from agenteval.suite.agents import TOOL_SUFFIX
+from agenteval.suite.cases import masked_suite, persona_tag
+from agenteval.suite.model import OVERALL, AgentSpec, Case, MetricConfig, Suite
+
+
+def with_added_metrics(suite: Suite, added: Iterable[AddedMetric]) -> Suite:
+    """Return the suite with the added metrics that apply to it, after the suite's metrics.
+
+    If a case already has a metric with the same id, the id of the added metric gets the suffix ``#2``.
+    """
+    chosen = [item for item in added if item.applies_to(suite.path, suite.name)]
+    if not chosen:
+        return suite
+    renamed = _Renamed()
+    taken = {metric.id for metric in suite.metrics} | ({OVERALL} if suite.aggregate else set())
+    on_traces = [item.metric for item in chosen if not item.over_iterations] if suite.metrics else []
+    return replace(
+        suite,
+        cases=tuple(_with(case, chosen, renamed) for case in suite.cases),
+        metrics=(*suite.metrics, *renamed.all(on_traces, taken)),
+    )
+
+
+def _with(case: Case, added: Iterable[AddedMetric], renamed: _Renamed) -> Case:
+    wanted = [item for item in added if item.metric.is_for(case.id, case.name, case.tags)]
+    taken = {metric.id for metric in case.all_metrics} | ({OVERALL} if case.aggregate else set())
+    metrics = renamed.all([item.metric for item in wanted], taken)
+    by_turn = [metric for item, metric in zip(wanted, metrics, strict=True) if not item.over_iterations]
+    over_iterations = [metric for item, metric in zip(wanted, metrics, strict=True) if item.over_iterations]
+    turns = (replace(turn, metrics=(*turn.metrics, *by_turn)) for turn in case.turns) if by_turn else case.turns
+    return replace(case, turns=tuple(turns), metrics=(*case.metrics, *over_iterations))
+
+
+class _Renamed:
+    """Renames metrics whose ids are taken; cases that need the same id share the renamed metric."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str], MetricConfig] = {}
+
+    def all(self, metrics: Iterable[MetricConfig], taken: Collection[str]) -> list[MetricConfig]:
+        """Return the metrics with unique ids that are not taken."""
+        used = set(taken)
+        found = []
+        for metric in metrics:
+            name, number = metric.id, 1
+            while name in used:
+                number += 1
+                name = f"{metric.id}#{number}"
+            used.add(name)
+            found.append(metric if name == metric.id else self._with_id(metric, name))
+        return found
+
+    def _with_id(self, metric: MetricConfig, name: str) -> MetricConfig:
+        return self._known.setdefault((id(metric), name), replace(metric, id=name))
+
+
+def with_config_defaults(suite: Suite, config: Config) -> Suite:
+    """Return the suite with the configured tags and metrics added; configured criteria and personas are defaults."""
+    if config.personas:
+        suite = replace(suite, cases=tuple(_with_persona(case, config) for case in suite.cases))
+    if config.tags:
+        suite = replace(suite, cases=tuple(_with_tags(case, config) for case in suite.cases))
+    if config.criteria is not None and suite.evaluation is None:
+        from agenteval.suite.evaluation import Evaluation
+
+        suite = replace(suite, evaluation=Evaluation(criteria=config.criteria))
+    if config.metrics:
+        # After the personas and tags: both are tags, which metrics can select.
+        suite = with_added_metrics(suite, config.metrics)
+    return suite
+
+
+def _with_persona(case: Case, config: Config) -> Case:
+    if case.persona is not None:
+        return case
+    for persona, patterns in config.personas.items():
+        if any(fnmatchcase(case.name, pattern) for pattern in patterns):
+            return replace(case, persona=persona, tags=(*case.tags, persona_tag(persona)))
+    return case
+
+
+def _with_tags(case: Case, config: Config) -> Case:
+    found = (
+        tag
+        for tag, patterns in config.tags.items()
+        if any(fnmatchcase(text, pattern) for text in (case.name, case.id) for pattern in patterns)
+    )
+    return replace(case, tags=tuple(dict.fromkeys((*case.tags, *found))))
+
+
+def with_metrics(suite: Suite, metrics: Sequence[MetricConfig]) -> Suite:
+    """Return the suite with the caller's metrics added."""
+    if not metrics:
+        return suite
+    added = (
+        AddedMetric(replace(metric, requested_by="config"), over_iterations=is_case_metric(metric))
+        for metric in metrics
+    )
+    return with_added_metrics(suite, added)
 
 
 @dataclass(frozen=True)

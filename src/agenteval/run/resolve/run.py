@@ -11,31 +11,33 @@ from typing import TYPE_CHECKING
 from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.files.boundary import boundary
-from agenteval.core.files.reading import noting_reads
+from agenteval.core.files import boundary, noting_reads
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings
-from agenteval.core.masking import add_secrets, redactor
-from agenteval.core.paths import working_directory
-from agenteval.core.text.redact import Redactor
-from agenteval.report.presentation import Presentation
-from agenteval.results.coverage import Coverage
+from agenteval.core.redact import Redactor
+from agenteval.core.secrets import add_secrets, redactor
+from agenteval.core.text import working_directory
+from agenteval.report.report import Presentation
 from agenteval.results.history import read_history
-from agenteval.results.model import Results, RunShard
+from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.baseline import Search, known_suites, masked, read_baseline, search_baseline
-from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config
-from agenteval.run.context import RunContext
-from agenteval.run.control_commit import of_baseline
-from agenteval.run.integrity.applies import is_merge_group
-from agenteval.run.journal.journal import JOURNAL_FILE
+from agenteval.run.config import DEFAULT_CONCURRENCY, Config
+from agenteval.run.context import RunContext, is_merge_group
+from agenteval.run.git import Provenance, of_baseline, provenance
+from agenteval.run.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.progress import RUNNING, SCORING
-from agenteval.run.provenance import Provenance, provenance
-from agenteval.run.resolve.agents import interpreters_of
-from agenteval.run.resolve.checks import (
+from agenteval.run.resolve.agents import interpreters_of, traces_to_score
+from agenteval.run.resolve.configurations import Configurations, Sources, read_configurations
+from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics
+from agenteval.run.resolve.spec import RunSpec, Selection, SuiteSpec, TraceFiles, failed_cases
+from agenteval.run.resolve.suites import (
     agent_beside_traces,
+    bind_all,
+    collected,
     gate_warnings,
+    load_suites,
     metrics_without_cases,
     secret_metrics,
     undivided_traces,
@@ -44,22 +46,13 @@ from agenteval.run.resolve.checks import (
     without_cases,
     without_metrics,
 )
-from agenteval.run.resolve.configurations import Configurations, read_configurations
-from agenteval.run.resolve.control import named_controls
-from agenteval.run.resolve.defaults import with_config_defaults, with_metrics
-from agenteval.run.resolve.failed import failed_cases
-from agenteval.run.resolve.presentation import presentation
-from agenteval.run.resolve.selection import Selection
-from agenteval.run.resolve.sources import Sources
-from agenteval.run.resolve.spec import RunSpec, SuiteSpec, TraceFiles
-from agenteval.run.resolve.suites import bind_all, collected, load_suites
-from agenteval.run.resolve.traces import traces_to_score
 from agenteval.run.resolve.written import (
     Input,
     definitions_of,
     extended_inputs,
     files_of_run,
     judgement_files,
+    presentation,
     programs_of,
     recordings_of,
     replaced_inputs,
@@ -69,12 +62,12 @@ from agenteval.run.resolve.written import (
 )
 from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
-from agenteval.suite.agent_kinds import REPLAY
-from agenteval.suite.masking import masked_suite
+from agenteval.suite.agents import REPLAY
+from agenteval.suite.cases import masked_suite
 from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 if TYPE_CHECKING:
-    from agenteval.run.shard import Shard
+    from agenteval.run.settings import Shard
 
 
 def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpec:
@@ -396,7 +389,7 @@ def _one_shard(
         shard: the shard.
         baseline: its durations balance the shards.
     """
-    from agenteval.run.shard import durations_of
+    from agenteval.run.settings import durations_of
 
     ids = [item.case.id for item in cases]
     durations = durations_of(baseline) if baseline else {}

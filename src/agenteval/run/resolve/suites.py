@@ -2,25 +2,230 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agenteval.core.documents.allowed import allowing
-from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.paths import place_of
+from agenteval.compare.gate_failures import Required
+from agenteval.compare.policy import ComparePolicy, quarantine_warnings
+from agenteval.core.credentials import is_maskable
+from agenteval.core.document import allowing
+from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.redact import Redactor
 from agenteval.core.runtime import gc_paused
 from agenteval.core.secrets import naming_secrets
-from agenteval.run.config.model import Config
+from agenteval.core.text import did_you_mean, place_of, working_directory
+from agenteval.run.config import CONFIG_FILE, Config
+from agenteval.run.context import RunContext
 from agenteval.run.resolve.agents import bind, discover_targets
-from agenteval.run.resolve.checks import no_suite
-from agenteval.run.resolve.configurations import Places, allowed_by, find_configurations
-from agenteval.run.resolve.sources import Sources
-from agenteval.suite.formats.registry import discover, suite_files
+from agenteval.run.resolve.configurations import Places, Sources, allowed_by, find_configurations
+from agenteval.run.settings import Settings
+from agenteval.suite.formats.registry import conventional_places, discover, suite_files
 from agenteval.suite.formats.registry import load_suites as load_files
-from agenteval.suite.model import AgentSpec, Suite
+from agenteval.suite.model import OVERALL, AgentSpec, Suite
+
+if TYPE_CHECKING:
+    from agenteval.run.config import AddedMetric
+
+
+# Names that a message lists.
+_MOST_LISTED = 3
+
+
+def undivided_traces(settings: Settings, traces: Collection[str]) -> list[Problem]:
+    """Return the problem of a shard of recorded traces.
+
+    Args:
+        settings: may ask for a shard.
+        traces: paths of the suites that score traces.
+    """
+    if not traces or settings.shard is None:
+        return []
+    return [
+        Problem(
+            "--shard: recorded traces cannot be divided; give each machine separate files instead", kind=Kind.OPTION
+        )
+    ]
+
+
+def agent_beside_traces(settings: Settings) -> list[Problem]:
+    """Return the problem of settings that name an agent as well as recorded traces."""
+    if settings.traces is None or settings.agent is None:
+        return []
+    return [
+        Problem("--traces: recorded traces are scored without an agent; remove --agent or --traces", kind=Kind.OPTION)
+    ]
+
+
+def unused_options(settings: Settings, traces: Collection[str]) -> tuple[str, ...]:
+    """Return a warning for each option without effect: there are no traces, or only traces."""
+    without = settings.keep_going and not traces
+    recorded = settings.traces is not None and (settings.iterations or 1) > 1
+    return (
+        *(["--keep-going has no effect without recorded traces"] if without else []),
+        *(["--iterations has no effect on recorded traces: each is one answer"] if recorded else []),
+    )
+
+
+def no_suite() -> Problem:
+    """Return the problem of a run that has no suite."""
+    message = f"no suite given, and none in this directory (looked for {conventional_places()})"
+    below = suites_below(working_directory())
+    if not below:
+        return Problem(f"{message}; write one: agenteval init", kind=Kind.SUITE_MISSING)
+    more = f" and {len(below) - _MOST_LISTED} more" if len(below) > _MOST_LISTED else ""
+    found = ", ".join(below[:_MOST_LISTED]) + more
+    return Problem(f"{message}; found: {found}; run one: agenteval run {below[0]}", kind=Kind.SUITE_MISSING)
+
+
+def suites_below(directory: Path) -> list[str]:
+    """Return the suites in the folders of a directory and in theirs, as paths from it."""
+    files = [file for file in suite_files([directory / "*", directory / "*/*"], []) if file.name != CONFIG_FILE]
+    return sorted({Path(os.path.relpath(file, directory)).as_posix() for file in files})
+
+
+def without_cases(suites: Sequence[Suite]) -> list[Problem]:
+    """Return a problem for every suite without a case, because such a suite would always pass."""
+    message = "the suite has no cases"
+    return [
+        Problem(message + _traces_hint(suite), file=suite.path, kind=Kind.CASE_SELECTION)
+        for suite in suites
+        if not suite.cases
+    ]
+
+
+def _traces_hint(suite: Suite) -> str:
+    """Return how to score traces with a suite without cases, if it has metrics."""
+    if not suite.metrics:
+        return ""
+    file = place_of(suite.path)
+    folders = [file.parent, *file.parents[1:2]] if file is not None else []
+    found = next((folder / "traces" for folder in folders if (folder / "traces").is_dir()), None)
+    path = "PATH" if found is None else os.path.relpath(found)
+    name = suite.path if file is None else os.path.relpath(file)
+    return f": it names no inputs; give recorded traces with --traces PATH: agenteval run {name} --traces {path}"
+
+
+def unusable_suites(suites: Sequence[Suite]) -> list[Problem]:
+    """Return a problem for every path or case id that is used twice, and for every case without a turn."""
+    problems = []
+    paths: set[str] = set()
+    seen: set[str] = set()
+    for suite in suites:
+        if suite.path in paths:
+            message = "several suites have this path; give each its own, or run suites of other repositories alone"
+            problems.append(Problem(message, file=suite.path, kind=Kind.NOT_UNIQUE))
+            continue
+        paths.add(suite.path)
+        for case in suite.cases:
+            if not case.turns:
+                message = f"case {case.id!r} has no turn; give it at least one"
+                problems.append(Problem(message, file=suite.path, line=case.line, kind=Kind.NOT_UNIQUE))
+            if case.id in seen:
+                message = f"several cases have the id {case.id!r}; give each case of a run its own id"
+                problems.append(Problem(message, file=suite.path, line=case.line, kind=Kind.NOT_UNIQUE))
+            seen.add(case.id)
+    return problems
+
+
+def without_metrics(suites: Sequence[Suite]) -> list[Problem]:
+    """Return a problem for every suite without suite-wide metrics, because such a suite cannot score traces."""
+    common = "recorded traces cannot be scored with this suite"
+    # Only suites with aggregated scores have metrics that are not for single cases.
+    disabled = f"{common}: every evaluator is disabled; enable at least one"
+    single = f"{common}: its metrics belong to single cases"
+    return [
+        Problem(single if suite.aggregate is None else disabled, file=suite.path, kind=Kind.GROUND_TRUTH)
+        for suite in suites
+        if not suite.metrics
+    ]
+
+
+def metrics_without_cases(
+    suites: Sequence[Suite], added: Sequence[AddedMetric], traces: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return a warning for each added metric that scores no case of the suites.
+
+    Args:
+        suites: the suites of the run.
+        added: the metrics of the configuration.
+        traces: paths of the suites that score traces; their cases are unknown, so a pattern of cases may match one.
+    """
+    over_iterations = [item for item in added if traces and item.over_iterations]
+    unused = "compares the iterations of a case, so it does not score recorded traces"
+    unmatched = tuple(
+        f"metric {item.metric.id!r} matches no case; check its `suites`, `cases` and `tags`"
+        for item in added
+        if not any(
+            suite.path in traces or any(item.metric.is_for(case.id, case.name, case.tags) for case in suite.cases)
+            for suite in suites
+            if item.applies_to(suite.path, suite.name)
+        )
+    )
+    return (*unmatched, *(f"metric {item.metric.id!r} {unused}" for item in over_iterations))
+
+
+def secret_metrics(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Problem]:
+    """Return a problem for every metric whose id contains a secret: reports and the gate use ids as they are.
+
+    Args:
+        suites: the suites.
+        secrets: values that files insert, or that the configuration contains.
+    """
+    redact = Redactor(secret for secret in secrets if is_maskable(secret))
+    message = "a secret is part of the id of a metric, which every report shows; give the metric another name"
+    metrics = {metric.id: (suite, metric) for suite in suites for case in suite.cases for metric in case.all_metrics}
+    metrics |= {metric.id: (suite, metric) for suite in suites for metric in suite.metrics}
+    return [
+        Problem(message, file=metric.where.file or suite.path, line=metric.where.line, kind=Kind.VALUE)
+        for suite, metric in metrics.values()
+        if redact.finds(metric.id)
+    ]
+
+
+def gate_warnings(
+    settings: Settings, context: RunContext, suites: Sequence[Suite], policy: ComparePolicy, required: Required
+) -> tuple[str, ...]:
+    """Return a warning for each option of the gate without effect.
+
+    Args:
+        settings: options of the run.
+        context: finds the baseline, in the action.
+        suites: the suites whose cases are known; cases of recorded traces are unknown until the traces are read.
+        policy: the comparison policy.
+        required: the cases that fail the gate whenever they fail.
+    """
+    today = datetime.now(UTC).date()
+    warnings: tuple[str, ...] = ()
+    if suites:
+        cases = {(case.id, case.name) for suite in suites for case in suite.cases}
+        warnings += quarantine_warnings(policy.quarantine, cases, today)
+        warnings += tuple(_unmatched(suites, policy, required))
+    if settings.control and not ((settings.baseline or context.baseline) and policy.confirms_beside_base):
+        warnings += ("--control has no effect without --baseline and `gate: {confirm: against-base}`",)
+    if settings.prove and (settings.shard is not None or not (settings.baseline or context.baseline)):
+        warnings += ("--prove has no effect without --baseline, and in a shard",)
+    return warnings
+
+
+def _unmatched(suites: Sequence[Suite], policy: ComparePolicy, required: Required) -> Iterator[str]:
+    """Yield a warning for each name of the gate that matches nothing: what it should protect is not protected."""
+    names = sorted({name for suite in suites for case in suite.cases for name in (case.id, case.name)})
+    for pattern in required.patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            yield f"`must_pass` of the gate: {pattern!r} matches no case{did_you_mean(pattern, names)}"
+    every = (metric.id for suite in suites for case in suite.cases for metric in case.all_metrics)
+    overall = {OVERALL} if any(suite.aggregate for suite in suites) else set()
+    metrics = sorted({*every, *(metric.id for suite in suites for metric in suite.metrics), *overall})
+    for name in policy.gating:
+        if name not in metrics:
+            yield f"`metrics` of the gate: {name!r} is no metric of the suites{did_you_mean(name, metrics)}"
 
 
 @contextmanager

@@ -1,16 +1,19 @@
-"""The definition of a suite format: the places, detection and loading of its files."""
+"""The folders of AgentCI's files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenteval.suite.agents import AgentEntry
+
 if TYPE_CHECKING:
-    from agenteval.core.documents.document import Document
+    from agenteval.core.document import Document
     from agenteval.core.errors import Problem
-    from agenteval.suite.holodeck_project import HolodeckProject
+    from agenteval.suite.agent_definitions import HolodeckProject
     from agenteval.suite.model import Suite
 
 
@@ -32,7 +35,7 @@ class Source:
         Raises:
             ConfigError: missing, unreadable, too large or not UTF-8.
         """
-        from agenteval.core.documents.document import read_text
+        from agenteval.core.document import read_text
 
         return read_text(self.path, self.name)
 
@@ -46,7 +49,7 @@ class Source:
         Raises:
             ConfigError: unreadable, not YAML, or a variable is not set or not allowed.
         """
-        from agenteval.core.documents.yaml.read import read_yaml
+        from agenteval.core.yaml import read_yaml
 
         return read_yaml(self.path, shown_as=self.name, credentials=credentials)
 
@@ -56,7 +59,7 @@ class Source:
         Raises:
             ConfigError: unreadable, not TOML, or a variable is not set or not allowed.
         """
-        from agenteval.core.documents.toml.read import read_toml
+        from agenteval.core.toml import read_toml
 
         return read_toml(self.path, shown_as=self.name, credentials=credentials)
 
@@ -97,3 +100,100 @@ class Format:
     def searched(self) -> tuple[str, ...]:
         """Where its files are searched for."""
         return self.patterns if self.places is None else self.places()
+
+
+# Changes to the JSON Schemas of suite files that several formats share.
+#
+# The loaders read their files in pieces, so that one error hides no other, and accept some values in several
+# spellings. The schemas are for editors: each format combines its pieces and adds the spellings. They omit errors
+# that only a loader can detect (repeated names, invalid patterns).
+
+
+# The allowed values of the key ``agent`` of a suite.
+AgentKey = AgentEntry | list[str] | str
+AGENT_DESCRIPTION = "agenteval: how the agent under test is reached"
+
+_VARIABLE = {"type": "string", "pattern": r"\$\{"}
+_NUMBERS = frozenset({"number", "integer", "boolean"})
+
+Node = dict[str, Any]
+
+
+def with_variables(schema: Node) -> Node:
+    """Return the schema with ``${VARIABLE}`` allowed in place of every number, choice and boolean."""
+    if schema.get("type") in _NUMBERS or "enum" in schema:
+        return or_else(schema, _VARIABLE)
+    return _below(schema, with_variables)
+
+
+def each_property(schema: Node, change: Callable[[str, Node], Node]) -> Node:
+    """Return the schema with each property of each object replaced by a function's result."""
+    changed = _below(schema, lambda part: each_property(part, change))
+    if "properties" in changed:
+        changed["properties"] = {key: change(key, value) for key, value in changed["properties"].items()}
+    return changed
+
+
+def _below(schema: Node, change: Callable[[Node], Node]) -> Node:
+    """Return a copy of a schema, with its direct subschemas replaced by a function's results."""
+    copy = dict(schema)
+    for key in ("properties", "$defs"):
+        if key in copy:
+            copy[key] = {name: change(part) for name, part in copy[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(copy.get(key), dict):
+            copy[key] = change(copy[key])
+    for key in ("anyOf", "oneOf", "allOf"):
+        if key in copy:
+            copy[key] = [change(part) for part in copy[key]]
+    return copy
+
+
+def or_scalar(value: Node) -> Node:
+    """Allow a number or boolean besides a schema: a text that YAML parsed as one."""
+    return or_else(value, {"type": ["number", "boolean"]})
+
+
+def or_else(
+    value: Node, other: Mapping[str, Any], outside: Collection[str] = ("description", "default", "title")
+) -> Node:
+    """Allow the values of either schema; annotations of the first apply to both."""
+    said = {key: value[key] for key in outside if key in value}
+    inner = {key: item for key, item in value.items() if key not in said}
+    members = inner["anyOf"] if set(inner) == {"anyOf"} else [inner]
+    return {**said, "anyOf": [*members, dict(other)]}
+
+
+#: Names another folder than ``.agentci``, as for AgentCI's own client.
+BASE_PATH = "AGENTCI_CLIENT_BASE_PATH"
+_DEFAULT = ".agentci"
+_EVALS = "evals"
+
+
+def folder() -> str:
+    """Return AgentCI's folder, relative to the repository unless it is absolute."""
+    return os.path.normpath(os.environ.get(BASE_PATH) or _DEFAULT)
+
+
+def patterns() -> tuple[str, ...]:
+    """Return where suites are searched for."""
+    return (f"{folder()}/{_EVALS}/*.toml",)
+
+
+def frameworks(root: Path) -> Path:
+    """Return the folder of the descriptions of frameworks.
+
+    Args:
+        root: the repository.
+    """
+    return root / folder() / "frameworks"
+
+
+def base_directory(path: Path) -> Path:
+    """Return the folder for imports: the one that contains AgentCI's folder, else the suite's folder."""
+    directory = path.resolve().parent
+    for name in (folder(), _DEFAULT):
+        parts = (*Path(name).parts, _EVALS)
+        if directory.parts[-len(parts) :] == parts and not Path(name).is_absolute():
+            return directory.parents[len(parts) - 1]
+    return directory

@@ -9,17 +9,47 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.paths import display_path
 from agenteval.core.plugins import Group, distribution_of, find_allowed
-from agenteval.core.text.choices import did_you_mean
-from agenteval.suite.case_ids import DistinctNames
+from agenteval.core.text import did_you_mean, display_path
+from agenteval.suite.agent_definitions import HolodeckProject
+from agenteval.suite.cases import DistinctNames
 from agenteval.suite.formats.agentci import FORMAT as AGENTCI
 from agenteval.suite.formats.base import Format, Source
 from agenteval.suite.formats.fluxloop import FORMAT as FLUXLOOP
 from agenteval.suite.formats.holodeck import FORMAT as HOLODECK
-from agenteval.suite.holodeck_project import HolodeckProject
 from agenteval.suite.model import Suite, Target
-from agenteval.suite.path_patterns import is_pattern, matching_paths
+
+_WILDCARDS = frozenset("*?[")
+# Packages of others, which may contain suites.
+_FOREIGN = frozenset({"node_modules"})
+
+
+def is_pattern(path: Path) -> bool:
+    """Return whether a path has a wildcard."""
+    return not _WILDCARDS.isdisjoint(str(path))
+
+
+def matching_paths(pattern: Path) -> Sequence[Path]:
+    """Return the files and directories that match a pattern, sorted.
+
+    Wildcards match no hidden name and no ``node_modules``, and ``**`` follows no link. At the end of a pattern,
+    ``**`` matches directories only.
+
+    Raises:
+        ValueError: the pattern is not valid; ``**`` must be a whole part of it.
+    """
+    parts = pattern.parts
+    first = next(index for index, part in enumerate(parts) if not _WILDCARDS.isdisjoint(part))
+    if any("**" in part and part != "**" for part in parts):
+        raise ValueError("** must be a whole part of the path, as in agents/**/agent.yaml")
+    base = Path(*parts[:first])
+    found = (path for path in base.glob("/".join(parts[first:])) if not _is_left_out(path, parts))
+    return sorted(path for path in found if parts[-1] != "**" or path.is_dir())
+
+
+def _is_left_out(path: Path, written: Sequence[str]) -> bool:
+    return any((part.startswith(".") or part in _FOREIGN) and part not in written for part in path.parts)
+
 
 FORMATS: tuple[Format, ...] = (HOLODECK, AGENTCI, FLUXLOOP)
 

@@ -10,10 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.agents.frameworks.dependencies import normal_name, project_dependencies, requirement_name
-from agenteval.agents.frameworks.descriptions import built_in_frameworks, load_frameworks
-from agenteval.agents.frameworks.modules import MAX_FILE
-from agenteval.agents.frameworks.scan import AmbiguousNameError, Discovered, Found, discover_targets, lookup
+from agenteval.agents.frameworks.outline import MAX_FILE, normal_name, project_dependencies, requirement_name
+from agenteval.agents.frameworks.scan import (
+    AmbiguousNameError,
+    Discovered,
+    Found,
+    built_in_frameworks,
+    discover_targets,
+    load_frameworks,
+    lookup,
+)
 from agenteval.core.errors import ConfigError
 
 DESCRIPTION = """\

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.agents.http.address import Address, proxy_of, read_address
+from agenteval.agents.http_response import Address, proxy_of, read_address
 
 
 @pytest.fixture(autouse=True)

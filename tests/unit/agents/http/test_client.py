@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tcp_server import tcp_server
 
-from agenteval.agents.http.address import read_address
-from agenteval.agents.http.client import Client
-from agenteval.agents.http.response import MAX_BYTES, HttpError, HttpResponse
+from agenteval.agents.http_client import Client
+from agenteval.agents.http_response import MAX_BYTES, HttpError, HttpResponse, read_address
 
 PARTS = st.sampled_from(
     [

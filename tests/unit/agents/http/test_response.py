@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.agents.http.response import HttpResponse, text_of
+from agenteval.agents.http_response import HttpResponse, text_of_response
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from agenteval.agents.http.response import HttpResponse, text_of
     ],
 )
 def test_reads_the_text_in_the_encoding_that_is_named(content_type: str, content: bytes, text: str) -> None:
-    assert text_of(HttpResponse(200, "OK", {"content-type": content_type}, content)) == text
+    assert text_of_response(HttpResponse(200, "OK", {"content-type": content_type}, content)) == text
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.agents.replay.otel.answer import OtelAnswer, answer_of
-from agenteval.agents.replay.otel.messages import SaidCall, SpanEvent, read_said
-from agenteval.agents.replay.otel.read import read_answers
-from agenteval.agents.replay.otel.shape import Span, Status, value_of
-from agenteval.agents.replay.otel.span import agent_span
+from agenteval.agents.otel import OtelAnswer, agent_span, answer_of
+from agenteval.agents.otel_messages import SaidCall, Span, SpanEvent, Status, read_said, value_of
+from agenteval.agents.traces import read_answers
 from agenteval.core.errors import ConfigError
 from agenteval.results.case import ToolCall, Usage
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.agents.replay.trace import BadLine, Trace
-from agenteval.agents.replay.trace_files import LONGEST_LINE, find_traces, read_traces
+from agenteval.agents.recorded_cases import LONGEST_LINE, find_traces, read_traces
+from agenteval.agents.recording import BadLine, Trace
 from agenteval.core.errors import ConfigError
-from agenteval.core.text.json_text import text_of
+from agenteval.core.text import text_of
 from agenteval.results.case import ToolCall, Usage
-from agenteval.results.record.fields import trace_of_reply, value_at
+from agenteval.results.record import trace_of_reply, value_at
 
 RECORD = {
     "trace_id": "t-1",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.control import GithubControl
-from agenteval.ci.github.history import GithubHistory
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.run.control_commit import ControlRule
+from agenteval.github.client import Client
+from agenteval.github.history import GithubControl, GithubHistory
+from agenteval.run.git import ControlRule
 
 TOKEN = "ghs_0123456789abcdef"
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agenteval.ci.github.event import Plan, plan, read_event, with_baseline_branch
 from agenteval.core.errors import ConfigError
+from agenteval.github.event import Plan, plan, read_event, with_baseline_branch
 
 REPOSITORY = "acme/widgets"
 MERGE = "1" * 40

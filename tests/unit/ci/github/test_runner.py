@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agenteval.ci.github.runner import annotation, append_output, append_summary, mask, stop_commands
 from agenteval.core.errors import InfrastructureError
+from agenteval.github.runner import annotation, append_output, append_summary, mask, stop_commands
 
 #: No test depends on the speed of the machine or of its disk.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -79,7 +79,7 @@ def test_an_output_cannot_smuggle_in_another(tmp_path: Path) -> None:
 
 def test_a_delimiter_in_the_value_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = iter(["aa", "bb"])
-    monkeypatch.setattr("agenteval.ci.github.runner.secrets.token_hex", lambda _: next(tokens))
+    monkeypatch.setattr("agenteval.github.runner.secrets.token_hex", lambda _: next(tokens))
 
     append_output(tmp_path / "output", "name", "x ghadelimiter_aa y")
 
@@ -203,7 +203,7 @@ def test_commands_are_resumed_after_an_error(capsys: pytest.CaptureFixture[str])
 
 
 def test_pygithub_is_imported_only_to_open_a_connection() -> None:
-    modules = ", ".join(f"agenteval.ci.github.{name}" for name in ("api.client", "runner", "comment.sticky", "event"))
+    modules = ", ".join(f"agenteval.github.{name}" for name in ("client", "runner", "comment", "event"))
     script = f"import sys, {modules}; sys.exit('github' in sys.modules or 'requests' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

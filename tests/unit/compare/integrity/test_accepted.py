@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agenteval.compare.integrity.accepted import Accepted, accepted_of, acknowledged, in_force
-from agenteval.results.integrity import Difference
+from agenteval.results.model import Difference
 
 TODAY = date(2030, 1, 15)
 ENTRY = Accepted("removed", "not needed", TODAY, case="a", fingerprint="f00d", author="Ann")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.documents.allowed import AllowedVariables, KeyPatterns, Place, allowing
-from agenteval.core.documents.toml.read import read_toml
-from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.core.document import AllowedVariables, KeyPatterns, Place, allowing
 from agenteval.core.errors import AgentEvalError, Problem
 from agenteval.core.secrets import COMMAND_FILES
+from agenteval.core.toml import read_toml
+from agenteval.core.yaml import read_yaml
 
 TEXT = Place(("input",))
 CREDENTIAL = Place(("model", "api_key"), takes_credentials=True)

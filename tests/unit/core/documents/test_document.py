@@ -9,11 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenteval.core.documents.allowed import AllowedVariables, allowing
-from agenteval.core.documents.document import Document, KeyPath, dotted
-from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.core.document import AllowedVariables, Document, KeyPath, allowing, dotted
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.secrets import is_secret_name
+from agenteval.core.yaml import read_yaml
 
 
 @pytest.fixture(scope="module")

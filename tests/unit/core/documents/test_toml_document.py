@@ -12,10 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenteval.core.documents.allowed import AllowedVariables, allowing
-from agenteval.core.documents.document import Document, dotted
-from agenteval.core.documents.toml.read import read_toml
+from agenteval.core.document import AllowedVariables, Document, allowing, dotted
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.toml import read_toml
 
 Path_ = tuple[str | int, ...]
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.documents.document import VARIABLE
-from agenteval.core.documents.edit import NotReplaceableError, double_quoted
-from agenteval.core.documents.toml.edit import with_texts
+from agenteval.core.document import VARIABLE
+from agenteval.core.edit import NotReplaceableError, double_quoted, with_toml_texts
 
 FILE = '''\
 # The suite.
@@ -54,7 +53,7 @@ def put(data: Any, path: tuple[str | int, ...], text: str) -> None:
 @given(news=st.dictionaries(st.sampled_from(PATHS), TEXTS | SPECIAL), end=st.sampled_from(["\n", "\r\n"]))
 def test_only_the_values_change(news: dict[tuple[str | int, ...], str], end: str) -> None:
     source = FILE.replace("\n", end)
-    changed = with_texts(source, news)
+    changed = with_toml_texts(source, news)
     expected = tomllib.loads(source)
     for path, new in news.items():
         put(expected, path, new)
@@ -87,7 +86,7 @@ def test_double_quotes_contain_every_text(text: str) -> None:
     ],
 )
 def test_the_quotes_stay_if_they_can(new: str, written: list[str]) -> None:
-    changed = with_texts(FILE, dict.fromkeys(PATHS, new))
+    changed = with_toml_texts(FILE, dict.fromkeys(PATHS, new))
     assert [text for text in written if text not in changed] == []
 
 
@@ -105,10 +104,10 @@ def test_what_is_not_one_text_is_refused(
     source: str, path: tuple[str | int, ...], line: int | None, why: str
 ) -> None:
     with pytest.raises(NotReplaceableError, match=why) as caught:
-        with_texts(source, {path: "new"})
+        with_toml_texts(source, {path: "new"})
     assert caught.value.line == line
 
 
 def test_a_new_variable_is_refused() -> None:
     with pytest.raises(NotReplaceableError, match=r"contains the variable \$\{HOME\}"):
-        with_texts("a = 'one'\n", {("a",): "${HOME}"})
+        with_toml_texts("a = 'one'\n", {("a",): "${HOME}"})

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from agenteval.core.documents.validation import validate
-from agenteval.core.documents.yaml.read import read_yaml
-from agenteval.core.text.choices import did_you_mean
+from agenteval.core.text import did_you_mean
+from agenteval.core.validation import validate
+from agenteval.core.yaml import read_yaml
 
 
 class Strict(BaseModel):

@@ -11,9 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.documents.document import VARIABLE
-from agenteval.core.documents.edit import NotReplaceableError
-from agenteval.core.documents.yaml.edit import with_texts
+from agenteval.core.document import VARIABLE
+from agenteval.core.edit import NotReplaceableError, with_yaml_texts
 
 FILE = """\
 # The suite.
@@ -103,14 +102,14 @@ def test_one_value_of_any_file_changes(tree: Any, new: str, style: dict[str, Any
     if not found:
         return
     path = pick.choice(found)
-    changed = with_texts(source, "f", {path: new})
+    changed = with_yaml_texts(source, "f", {path: new})
     assert yaml.safe_load(changed) == put(data, path, new)
 
 
 @given(news=st.dictionaries(st.sampled_from(range(5)), TEXTS | SPECIAL), end=st.sampled_from(["\n", "\r\n"]))
 def test_everything_around_the_values_stays(news: dict[int, str], end: str) -> None:
     source = "\ufeff" + FILE.replace("\n", end)
-    changed = with_texts(source, "f", {("test_cases", at, "ground_truth"): new for at, new in news.items()})
+    changed = with_yaml_texts(source, "f", {("test_cases", at, "ground_truth"): new for at, new in news.items()})
     expected = yaml.safe_load(FILE)
     for at, new in news.items():
         expected["test_cases"][at]["ground_truth"] = new
@@ -144,7 +143,7 @@ def test_everything_around_the_values_stays(news: dict[int, str], end: str) -> N
     ],
 )
 def test_the_style_stays_if_it_can(new: str, written: list[str]) -> None:
-    changed = with_texts(FILE, "f", {("test_cases", at, "ground_truth"): new for at in range(len(NAMES))})
+    changed = with_yaml_texts(FILE, "f", {("test_cases", at, "ground_truth"): new for at in range(len(NAMES))})
     assert [text for text in written if text not in changed] == []
 
 
@@ -172,14 +171,14 @@ def test_what_is_not_one_text_is_refused(
     source: str, path: tuple[str | int, ...], line: int | None, why: str
 ) -> None:
     with pytest.raises(NotReplaceableError, match=why) as caught:
-        with_texts(source, "f", {path: "new"})
+        with_yaml_texts(source, "f", {path: "new"})
     assert caught.value.line == line
 
 
 def test_a_new_variable_is_refused() -> None:
     with pytest.raises(NotReplaceableError, match=r"contains the variable \$\{HOME\}"):
-        with_texts("a: one\n", "f", {("a",): "${HOME}"})
+        with_yaml_texts("a: one\n", "f", {("a",): "${HOME}"})
 
 
 def test_of_a_key_that_is_given_twice_the_last_one_changes() -> None:
-    assert with_texts("a: 'one'\na: 'two'\n", "f", {("a",): "new"}) == "a: 'one'\na: 'new'\n"
+    assert with_yaml_texts("a: 'one'\na: 'two'\n", "f", {("a",): "new"}) == "a: 'one'\na: 'new'\n"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.documents.allowed import KeyPatterns
-from agenteval.core.documents.yaml import large_list as yaml_pieces
-from agenteval.core.documents.yaml.large_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
+from agenteval.core import yaml_list as yaml_pieces
+from agenteval.core.document import KeyPatterns
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.yaml_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 
 KEY = "test_cases"

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.documents.yaml import limits as yaml_shape
+from agenteval.core import yaml as yaml_shape
 from agenteval.core.errors import ConfigError
 
 FRAGMENTS = [

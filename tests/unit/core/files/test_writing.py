@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.files.boundary import FileOwner, also_inside, boundary, bounded
-from agenteval.core.files.cached import write_cache_file
-from agenteval.core.files.lock import LOCK_FILE, locked
-from agenteval.core.files.writing import (
+from agenteval.core.files import FileOwner, also_inside, boundary, bounded
+from agenteval.core.shared_files import LOCK_FILE, locked, write_cache_file
+from agenteval.core.writing import (
     append_file,
     append_to_file,
     create_file,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from agenteval.core.llm.schema import strict_schema
+from agenteval.core.llm.provider_base import strict_schema
 
 
 class Verdict(BaseModel):

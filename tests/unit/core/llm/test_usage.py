@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.llm.calls import Completion
-from agenteval.core.llm.spec import ModelSpec
-from agenteval.core.llm.usage import plausible_usage
+from agenteval.core.llm.budget import plausible_usage
+from agenteval.core.llm.calls import Completion, ModelSpec
 
 MODEL = ModelSpec("openai", "gpt-4.1")
 

@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.process.confinement import (
-    Apart,
-    Confinement,
-    Owner,
-    confined,
-    confinement,
-    launch,
-    user_environment,
-)
-from agenteval.core.process.process_groups import free_mark
+from agenteval.core.confine import Apart, Confinement, Owner, confined, confinement, launch, user_environment
+from agenteval.core.process_groups import free_mark
 from agenteval.core.secrets import is_secret_name
 
 # Variables that do not belong to the runner.

@@ -8,14 +8,14 @@ from itertools import count
 
 import pytest
 
-from agenteval.core.process import process_groups
-from agenteval.core.process.process_groups import free_mark, new_mark
+from agenteval.core import process_groups
+from agenteval.core.process_groups import free_mark, new_mark
 
 # Another run that begins with the same number, and whose processes have not started yet.
 OTHER = """
 import sys
 from itertools import count
-from agenteval.core.process import process_groups
+from agenteval.core import process_groups
 process_groups._numbers = count(7)
 print(*(process_groups.new_mark() for _ in range(20)), flush=True)
 sys.stdin.read()

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenteval.core.text.cells import cut, width, wrapped
+from agenteval.core.text import cut, width, wrapped
 
 
 def test_width() -> None:

@@ -13,7 +13,7 @@ from lxml import etree
 from markdown_it import MarkdownIt
 from tests.unit.report.samples import HOSTILE_TEXTS
 
-from agenteval.core.text import escape
+from agenteval.core import escape
 
 # Any character, lone surrogates included, with many characters that are special in some format.
 _ODD = "`~@#|<>&*_[]()!:\\$%\x1b\x9b\x00\r\n\t\u202e\u2028\ud800\ufffe\U000e0041-+=.0a "

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.text.pattern import matches_everything
+from agenteval.core.text import matches_everything
 
 EVERYTHING = [
     *("", ".*", "a*", ".{0,200}", "(foo)?", "foo|", "(?:a|b*)", "()", "a*?", "(a?)+", "(?i:x*)"),

@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.text import views
-from agenteval.core.text.escape import one_line, visible
-from agenteval.core.text.folding import folded
-from agenteval.core.text.redact import Redactor
-from agenteval.core.text.separators import INVISIBLE
+from agenteval.core import readings
+from agenteval.core.escape import INVISIBLE, one_line, visible
+from agenteval.core.readings import folded
+from agenteval.core.redact import Redactor
 
 SECRET = 'sk-Ab3+/=:"%41<&>\\nz9Qq'
 
@@ -181,7 +180,7 @@ def test_no_code_in_a_secret_hides_it(secret: str, forms: list[str]) -> None:
 def test_no_fold_is_left_out_that_shows_a_secret(secret: str, around: str, form: NormalForm) -> None:
     redact, text = Redactor([secret]), f"{around}{unicodedata.normalize(form, wide(secret))}{around}"
     with pytest.MonkeyPatch.context() as always:
-        always.setattr(views, "folds_into", lambda *_: True)
+        always.setattr(readings, "folds_into", lambda *_: True)
         expected = redact(text)
     assert redact(text) == expected
 

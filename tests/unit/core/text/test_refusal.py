@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.text.refusal import is_refusal
+from agenteval.core.refusal import is_refusal
 
 REFUSALS = [
     "I can't help with that.",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.judges.parsers import PARSERS, first_float, first_number_1_10, json_score
+from agenteval.metrics.judge_replies import PARSERS, first_float, first_number_1_10, json_score
 
 TEXTS = st.text(max_size=60) | st.text(st.sampled_from("0123456789.,-/% out of10to\n"), max_size=40)
 FIRST_NUMBERS = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.judges.reply import check_scale, json_object, may_be_score, read_reply
+from agenteval.metrics.judge_replies import check_scale, json_object, may_be_score, read_reply
 
 
 class Judged(BaseModel):

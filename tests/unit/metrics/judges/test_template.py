@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.metrics.judges.template import render
-from agenteval.metrics.resources.judgement_cache import judgement_key
-from agenteval.suite.prompt_template import PLACEHOLDERS, has_text, template_warnings
+from agenteval.metrics.judge_quota import judgement_key
+from agenteval.metrics.judge_replies import render
+from agenteval.suite.forms import PLACEHOLDERS, has_text, template_warnings
 
 RECORD: dict[str, Any] = {
     "trace_id": "t-1",

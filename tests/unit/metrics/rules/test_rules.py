@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.calls import LlmError
+from agenteval.metrics import text as patterns
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.registry import REGISTRY, build
-from agenteval.metrics.resources.resources import Resources
-from agenteval.metrics.rules.rules import RULES, RuleBased
-from agenteval.metrics.rules.similarity import LONGEST_COMPARED
-from agenteval.metrics.text import patterns
+from agenteval.metrics.resources import Resources
+from agenteval.metrics.rules import LONGEST_COMPARED, RULES, RuleBased
 from agenteval.results.case import ToolCall, Usage
-from agenteval.results.record.token_usage import TokenUsage, token_usage
-from agenteval.suite.formats.fluxloop.evaluator_schema import RULES as SCHEMAS
+from agenteval.results.record import TokenUsage, token_usage
+from agenteval.suite.formats.fluxloop.schema import RULES as SCHEMAS
 from agenteval.suite.model import MetricConfig
 
 NO_RESOURCES = cast(Resources, None)

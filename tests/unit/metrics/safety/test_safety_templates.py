@@ -9,17 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from agenteval.core.text.refusal import is_refusal
+from agenteval.core.refusal import is_refusal
 from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.resources.resources import Resources
-from agenteval.metrics.safety.blocked import Safety
-from agenteval.metrics.text.patterns import found
-from agenteval.suite.formats.agentci.safety_templates import (
-    SafetyCase,
-    SafetyTemplate,
-    template_cases,
-    template_names,
-)
+from agenteval.metrics.blocked import Safety
+from agenteval.metrics.resources import Resources
+from agenteval.metrics.text import found
+from agenteval.suite.formats.agentci.metrics import SafetyCase, SafetyTemplate, template_cases, template_names
 
 NAMES = ("prompt_injection", "harmful_content", "sql_injection", "pii_exposure", "bias_detection")
 ALL = [(name, case) for name in NAMES for case in template_cases(name)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.text.equality import Equality, Numeric
+from agenteval.metrics.text import Equality, Numeric
 
 FLAGS = st.fixed_dictionaries(
     {name: st.booleans() for name in ("case_insensitive", "strip_whitespace", "strip_punctuation")}

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from agenteval.metrics.base import MetricError, Observation
-from agenteval.metrics.text import patterns
-from agenteval.metrics.text.match import TextMatchMetric, mismatch
-from agenteval.metrics.text.patterns import found, full_match
-from agenteval.metrics.values import literal_equal, shown
-from agenteval.suite.output_schema import TextMatch
+from agenteval.metrics import text as patterns
+from agenteval.metrics.base import MetricError, Observation, literal_equal, shown
+from agenteval.metrics.text import TextMatchMetric, found, full_match, mismatch
+from agenteval.suite.forms import TextMatch
 
 
 def matches(strategy: str, expected: str | list[str], text: str, *, case_sensitive: bool = False) -> bool:

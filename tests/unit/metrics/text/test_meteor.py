@@ -10,7 +10,7 @@ from nltk.tokenize import NLTKWordTokenizer
 
 from agenteval.core.errors import ConfigError
 from agenteval.metrics.base import Observation
-from agenteval.metrics.text.meteor import DEBIAN_WORDNET, Meteor, load_wordnet, words
+from agenteval.metrics.overlap import DEBIAN_WORDNET, Meteor, load_wordnet, words
 
 needs_wordnet = pytest.mark.skipif(not DEBIAN_WORDNET.exists(), reason="needs WordNet: apt-get install wordnet-base")
 

@@ -13,8 +13,7 @@ from rouge_score import rouge_scorer
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.text.overlap import Bleu, Rouge, RougeVariant, TokenF1, squad_tokens
-from agenteval.metrics.text.tokenizers import Tokens13a
+from agenteval.metrics.overlap import Bleu, Rouge, RougeVariant, TokenF1, Tokens13a, squad_tokens
 
 TEXTS = st.lists(st.sampled_from(["the", "a", "cat", "sat", "on", "Mat.", "dog", ",", "5", "é"]), max_size=12).map(
     " ".join

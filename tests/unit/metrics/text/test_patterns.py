@@ -11,15 +11,15 @@ import pytest
 from tests.support import ROOT
 
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.text.pattern import LONGEST_REQUIRED, pattern_problem
+from agenteval.core.text import LONGEST_REQUIRED, pattern_problem
+from agenteval.metrics import text as patterns
 from agenteval.metrics.base import MetricError, Observation
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
-from agenteval.metrics.text import patterns
-from agenteval.metrics.text.patterns import MOST_TIMEOUTS, PatternGivenUpError, PatternTimeouts, found
+from agenteval.metrics.text import MOST_TIMEOUTS, PatternGivenUpError, PatternTimeouts, found
 from agenteval.results.case import Score, ToolCall
+from agenteval.suite.forms import FieldSpec, TextMatch
 from agenteval.suite.model import MetricConfig, Place
-from agenteval.suite.output_schema import FieldSpec, TextMatch
 
 SLOW = r"(a|a|aa)+$"
 ANSWER = "a" * 60 + "b"
@@ -110,7 +110,7 @@ def test_one_module_alone_runs_patterns() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
     assert [path for path, text in texts.items() if "import regex" in text] == [Path(patterns.__file__)]
     compiling = {path for path, text in texts.items() if "re.compile(pattern)" in text or "re.compile(value)" in text}
-    assert compiling == {folder / "core" / "text" / "pattern.py"}
+    assert compiling == {folder / "core" / "text.py"}
 
 
 # Patterns that a suite must not have

@@ -17,18 +17,26 @@ from tests.unit.report import samples
 from tests.unit.report.samples import HOSTILE_TEXTS, SAMPLES, Sample, check_golden, own_parts_cut
 from tests.unit.report.test_evaluation import Elements
 
-from agenteval.core.text import escape
-from agenteval.report.html import render as html
-from agenteval.report.html.data import chunks
-from agenteval.report.html.data_limit import Room, compact_json
-from agenteval.report.html.filters import FILTERS
-from agenteval.report.html.survey import CHANGES, MOST_CHECKED_ROWS, MOST_STATIC_ROWS, OUTCOMES, ROW, STATUSES, Survey
-from agenteval.report.template_files import template_directory
-from agenteval.report.view.moments import moment
+from agenteval.core import escape
+from agenteval.report import html
+from agenteval.report.html_data import (
+    CHANGES,
+    MOST_CHECKED_ROWS,
+    MOST_STATIC_ROWS,
+    OUTCOMES,
+    ROW,
+    STATUSES,
+    Room,
+    Survey,
+    chunks,
+    compact_json,
+)
+from agenteval.report.size_limits import template_directory
+from agenteval.report.svg import FILTERS
+from agenteval.report.view.comparison import moment
 from agenteval.report.view.run_page import make_run_page
 from agenteval.report.view.trend import trend
 from agenteval.report.view.view import GateView
-from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseResult, Criterion, Score, SuiteResult, ToolCall
 from agenteval.results.comparison import (
     AnswerChange,
@@ -39,8 +47,8 @@ from agenteval.results.comparison import (
     PoolEntry,
     ScoreChange,
 )
-from agenteval.results.model import Results
-from agenteval.results.summary import MetricSummary
+from agenteval.results.model import MetricSummary, Results
+from agenteval.results.store import InMemory
 from agenteval.results.verdict import Verdict
 
 PAYLOADS = (

@@ -15,21 +15,16 @@ from tests.unit.compare.gate_runs import past, steady
 from tests.unit.report import samples
 
 from agenteval.report.badge import badge_json
-from agenteval.report.html.svg import WIDTH, interval_svg, line_svg
 from agenteval.report.junit import render as junit
-from agenteval.report.report import Report
-from agenteval.report.view.charts import Interval, Line, axis_around, reach
-from agenteval.report.view.trend import trend, trend_json
-from agenteval.report.view.trend_part import trend_part
+from agenteval.report.report import Report, render_reports, write_reports
+from agenteval.report.svg import WIDTH, interval_svg, line_svg
+from agenteval.report.view.parts import Interval, Line, axis_around, reach
+from agenteval.report.view.trend import trend, trend_json, trend_part
 from agenteval.report.view.view import GateView, number
-from agenteval.report.write import render_reports, write_reports
-from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseStatus
-from agenteval.results.coverage import Coverage
 from agenteval.results.history import MOST_RUNS, EarlierRun, History, read_history
-from agenteval.results.model import Results, RunShard
-from agenteval.results.store import results_json
-from agenteval.results.summary import Judging, MetricSummary, NotJudged
+from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
+from agenteval.results.store import InMemory, results_json
 from agenteval.run.saved_results import render_again
 from agenteval.run.settings import Settings
 

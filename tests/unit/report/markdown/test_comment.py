@@ -14,15 +14,13 @@ from tests.unit.report.samples import Sample
 from tests.unit.report.scenarios import compared_run, gated, run_of
 from tests.unit.report.states import EVERY, STATES
 
-from agenteval.report.markdown.render import render_comment
-from agenteval.report.presentation import Presentation
+from agenteval.report.markdown import render_comment
+from agenteval.report.report import Presentation
 from agenteval.report.size_limits import COMMENT_LIMIT, characters
 from agenteval.report.view.heading import LONGEST_HEADING
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import AnswerChange, ComparedResource, RunVerdict
-from agenteval.results.integrity import Difference
-from agenteval.results.memory import Memory
-from agenteval.results.model import Results
+from agenteval.results.model import Difference, Memory, Results
 
 MOST_VISIBLE = 40
 

@@ -14,18 +14,24 @@ from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
 from tests.unit.report.states import EVERY, STATES
 
 from agenteval.core.errors import InfrastructureError
+from agenteval.report import markdown, size_limits
 from agenteval.report import size_limits as budget
-from agenteval.report import template_files
-from agenteval.report.markdown import render as markdown
-from agenteval.report.markdown.filters import FILTERS, PLAIN_FILTERS
-from agenteval.report.markdown.render import render_comment, render_summary
-from agenteval.report.presentation import Presentation
-from agenteval.report.size_limits import COMMENT_LIMIT, SUMMARY_LIMIT, Detail, ReportTooLargeError, characters, fit
-from agenteval.report.template_files import template_directory
+from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.markdown_filters import FILTERS, PLAIN_FILTERS
+from agenteval.report.report import Presentation
+from agenteval.report.size_limits import (
+    COMMENT_LIMIT,
+    SUMMARY_LIMIT,
+    Detail,
+    ReportTooLargeError,
+    characters,
+    fit,
+    template_directory,
+)
 from agenteval.report.view import view
 from agenteval.report.view.view import GateView
 from agenteval.results.epoch import EpochRun, LongLook, LookedMetric
-from agenteval.results.summary import RunUsage
+from agenteval.results.model import RunUsage
 
 _TEMPLATES = ["comment.md.j2", "summary.md.j2"]
 # More than a comment can hold, and a hundred of them are more than a job summary can.
@@ -222,7 +228,7 @@ class TestTemplates:
         assert len(blocks) == len(set(blocks))
 
     def test_missing_templates_are_explained(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(template_files, "_PACKAGE", tmp_path / "src" / "agenteval")
+        monkeypatch.setattr(size_limits, "_PACKAGE", tmp_path / "src" / "agenteval")
         with pytest.raises(InfrastructureError, match=r"no markdown/comment\.md\.j2 in .*install agenteval again"):
             template_directory()
 

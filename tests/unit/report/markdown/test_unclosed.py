@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.report.markdown.user_template import unclosed
+from agenteval.report.user_template import unclosed
 
 
 @pytest.mark.parametrize(

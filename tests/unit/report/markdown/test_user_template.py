@@ -16,15 +16,14 @@ from tests.support import PATIENCE_S, ROOT
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
-from agenteval.report.markdown import user_template
-from agenteval.report.markdown.filters import FILTERS, PLAIN_FILTERS
-from agenteval.report.markdown.render import render_comment, render_summary
-from agenteval.report.markdown.source import Source
-from agenteval.report.markdown.user_template import render_user_template
-from agenteval.report.markdown.user_template_worker import reply
-from agenteval.report.presentation import Presentation, Site
-from agenteval.report.size_limits import COMMENT_LEVELS, characters
-from agenteval.report.template_files import UserTemplateError
+from agenteval.report import user_template
+from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.markdown_filters import FILTERS, PLAIN_FILTERS
+from agenteval.report.markdown_page import Source
+from agenteval.report.report import Presentation, Site
+from agenteval.report.size_limits import COMMENT_LEVELS, UserTemplateError, characters
+from agenteval.report.user_template import render_user_template
+from agenteval.report.user_template_worker import reply
 
 Write = Callable[[str], Path]
 

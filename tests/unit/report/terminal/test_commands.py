@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.report.terminal.commands import NextCommands, next_commands
+from agenteval.report.terminal_lines import NextCommands, next_commands
 
 
 @pytest.mark.parametrize(

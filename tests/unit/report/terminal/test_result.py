@@ -13,10 +13,9 @@ from tests.unit.report.samples import Sample
 from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
 from tests.unit.report.states import STATES
 
-from agenteval.core.text import cells
-from agenteval.report.terminal.commands import NextCommands
-from agenteval.report.terminal.detail import Detail
-from agenteval.report.terminal.result import print_results
+from agenteval.core import text as texts
+from agenteval.report.terminal import print_results
+from agenteval.report.terminal_lines import Detail, NextCommands
 from agenteval.results.case import Score, ToolCall
 from agenteval.results.comparison import AnswerChange, ComparedCase, History, ScoreChange
 
@@ -109,7 +108,7 @@ def test_each_case_is_shown_once(name: str) -> None:
 @pytest.mark.parametrize("name", [*samples.SAMPLES, "statistics", "unicode", "mean", "all-errors"])
 def test_no_line_is_wider_than_the_terminal(name: str, width: int, verbosity: int) -> None:
     printed = _printed(_sample(name), width=width, verbosity=verbosity)
-    assert not [line for line in printed.splitlines() if cells.width(line) > width]
+    assert not [line for line in printed.splitlines() if texts.width(line) > width]
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -209,7 +208,7 @@ def test_markup_of_the_terminal_library_is_text() -> None:
 def test_plain_output_does_not_load_the_terminal_library() -> None:
     program = (
         "import sys; from tests.unit.report import samples as s;"
-        "from agenteval.report.terminal.result import print_results;"
+        "from agenteval.report.terminal import print_results;"
         "x = s.regressed(); print_results(x.results, x.gate, sys.stdout, False);"
         "sys.exit('rich' in sys.modules or 'jinja2' in sys.modules)"
     )

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.report import samples
 
-from agenteval.report.view.annotations import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
-from agenteval.results.archive import outline
+from agenteval.report.view.next_steps import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import BaselineInfo, ComparedCase, Comparison, History, ScoreChange
 from agenteval.results.model import Results
+from agenteval.results.store import outline
 from agenteval.results.verdict import Gate, Rules
 
 #: What a plain text may not hold: controls but line ends, what reorders or hides text, half characters, and what

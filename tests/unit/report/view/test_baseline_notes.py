@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.unit.report import samples
 
-from agenteval.report.view import baseline_notes as basis
+from agenteval.report.view import notes as basis
 from agenteval.results.comparison import ComparedMetric, Comparison
 
 

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit import runs
 
-from agenteval.report.view.alike import alike
-from agenteval.report.view.case_kinds import KINDS, Kind
+from agenteval.report.view.cases import KINDS, Kind
 from agenteval.report.view.cause_rows import cause_row
-from agenteval.report.view.causes import Cause, Finding, Tries, Wrong, by_cause, causes_of
+from agenteval.report.view.causes import Cause, Finding, Tries, Wrong, alike, by_cause, causes_of
 from agenteval.results.case import CaseResult, Score, TurnResult
 from agenteval.results.comparison import (
     BaselineInfo,

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 from tests.unit.report import samples
 
-from agenteval.report.html.render import render
-from agenteval.report.markdown.render import render_comment, render_summary
-from agenteval.report.view.goals import Goal, goals
+from agenteval.report.html import render
+from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.view.comparison import Goal, goals
 from agenteval.report.view.trend import trend
 from agenteval.report.view.view import GateView
-from agenteval.results.archive import InMemory
 from agenteval.results.model import Results
+from agenteval.results.store import InMemory
 
 
 def run(*named: tuple[str, str | None]) -> Results:

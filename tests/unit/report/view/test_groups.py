@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 from tests.unit.runs import case, iteration, results, turn
 
-from agenteval.report.html import render as html
-from agenteval.report.html.survey import Survey
-from agenteval.report.markdown.render import render_summary
-from agenteval.report.terminal.result import print_results
+from agenteval.report import html
+from agenteval.report.html_data import Survey
+from agenteval.report.markdown import render_summary
+from agenteval.report.terminal import print_results
 from agenteval.report.view.view import GateView
-from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
+from agenteval.results.store import InMemory
 
 GATE = GateView("error", "nothing answered", (), ())
 ERROR = "cannot connect to http://127.0.0.1:9"

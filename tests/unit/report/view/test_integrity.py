@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.runs import case, results
 
-from agenteval.report.view.integrity import integrity_rows
-from agenteval.results.integrity import Acceptance, Difference
+from agenteval.report.view.notes import integrity_rows
+from agenteval.results.model import Acceptance, Difference
 
 WORKFLOW = ".github/workflows/eval.yml"
 

@@ -7,13 +7,13 @@ import io
 
 from tests.unit.report.scenarios import mean
 
-from agenteval.report.html.render import render
-from agenteval.report.markdown.render import render_comment, render_summary
-from agenteval.report.terminal.detail import Detail
-from agenteval.report.terminal.result import print_results
-from agenteval.report.view.moved_cases import moved_cases
+from agenteval.report.html import render
+from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.terminal import print_results
+from agenteval.report.terminal_lines import Detail
+from agenteval.report.view.comparison import moved_cases
 from agenteval.report.view.trend import trend
-from agenteval.results.archive import InMemory
+from agenteval.results.store import InMemory
 
 
 def test_every_report_lists_them() -> None:

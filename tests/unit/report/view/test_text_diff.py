@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.text.escape import visible
-from agenteval.report.view.text_diff import Piece, Pieces, difference
+from agenteval.core.escape import visible
+from agenteval.report.view.case_details import Piece, Pieces, difference
 
 _ALL = 10**9
 _WORDS = st.lists(

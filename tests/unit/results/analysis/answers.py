@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from agenteval.results.analysis.aggregate import final_score, passes
-from agenteval.results.analysis.answers import EvaluatedAnswer
-from agenteval.results.analysis.outliers import Averaged
+from agenteval.results.analysis.answers import Averaged, EvaluatedAnswer
 from agenteval.results.analysis.summary import Summary, summarise
+from agenteval.results.rollup import final_score, passes
 from agenteval.suite.evaluation import Aggregate
 
 AGGREGATE = Aggregate("weighted_sum", 0.7, {"not_empty": 0.2, "keywords": 0.3, "clarity": 0.5})

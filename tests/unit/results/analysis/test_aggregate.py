@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import scores
 
-from agenteval.results.analysis.aggregate import final_score, passes
+from agenteval.results.rollup import final_score, passes
 from agenteval.suite.evaluation import Aggregate
 
 _NAMES = ("a", "b", "c", "d")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import answer, many, summary_of
 
-from agenteval.results.analysis.alerts import check_alerts
+from agenteval.results.analysis.criteria import check_alerts
 from agenteval.suite.evaluation import AlertRule, Operator, alert_problem, known_alert_metrics
 
 ANSWERS = many()

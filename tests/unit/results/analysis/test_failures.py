@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many, shuffled
 
-from agenteval.results.analysis.failures import CATEGORIES, category, count_failures, failed, find_causes
+from agenteval.results.analysis.summary import CATEGORIES, category, count_failures, failed, find_causes
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many, scores, shuffled
 
-from agenteval.results.analysis.answers import EvaluatedAnswer
+from agenteval.results.analysis.answers import EvaluatedAnswer, Moments
+from agenteval.results.analysis.baseline import Statistics, share_p, t_interval, welch_p, wilson
 from agenteval.results.analysis.evaluate import as_json, evaluate
-from agenteval.results.analysis.inference import Statistics, share_p, t_interval, welch_p, wilson
-from agenteval.results.analysis.moments import Moments
 from agenteval.suite.evaluation import Analyses, Evaluation
 
 # Two-sided 95 % quantiles of Student's t, from Fisher and Yates' tables.

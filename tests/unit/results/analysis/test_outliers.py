@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import answer, durations, many, shuffled
 
-from agenteval.results.analysis.answers import EvaluatedAnswer
-from agenteval.results.analysis.outliers import averaged, fences, find_outliers
+from agenteval.results.analysis.answers import EvaluatedAnswer, averaged, fences, find_outliers
 from agenteval.suite.evaluation import Analyses, OutlierHandling
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many, shuffled, summary_of
 
-from agenteval.results.analysis.outliers import Averaged
-from agenteval.results.analysis.personas import by_persona, persona_of
+from agenteval.results.analysis.answers import Averaged
+from agenteval.results.analysis.summary import by_persona, persona_of
 from agenteval.suite.evaluation import Aggregate
 
 ANSWERS = many()

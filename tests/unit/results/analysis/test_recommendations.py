@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
-from agenteval.results.analysis.advice import ADVICE, TITLES
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import as_json, evaluate
 from agenteval.results.analysis.formatting import percent, seconds
-from agenteval.results.analysis.recommendations import Recommendation
+from agenteval.results.analysis.recommendations import ADVICE, TITLES, Recommendation
 from agenteval.suite.evaluation import Analyses, Criteria, Evaluation, EvaluationReport, Tone
 
 ALL = Analyses(outliers=True, trend=True, failures=True, failure_causes=True)

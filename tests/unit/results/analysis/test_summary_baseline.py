@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.results.analysis.answers import AGGREGATE, many, summary_of
 
+from agenteval.results.analysis.baseline import Baseline, compare_with, read_baseline
 from agenteval.results.analysis.evaluate import as_json, evaluate
-from agenteval.results.analysis.summary_baseline import Baseline, compare_with, read_baseline
 from agenteval.suite.evaluation import Aggregate, Analyses, Evaluation
 
 FLUXLOOP: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.results.analysis.tool_checks import tool_checks
+from agenteval.results.analysis.answers import tool_checks
 from agenteval.results.case import ToolCall
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import many
 
-from agenteval.results.analysis.outliers import Averaged
-from agenteval.results.analysis.trend import find_trends, relative_trend, trend
+from agenteval.results.analysis.answers import Averaged
+from agenteval.results.analysis.criteria import find_trends, relative_trend, trend
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.runs import broken, case, iteration, not_asked, results, score, skipped, turn
 
-from agenteval.results.analysis.unmeasured import Unmeasured, coverage_notes, unmeasured
+from agenteval.results.analysis.formatting import Unmeasured, coverage_notes, unmeasured
 from agenteval.results.case import CaseResult, CaseStatus, NotAskedCause, Score
 from agenteval.results.model import Results
 

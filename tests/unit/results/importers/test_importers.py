@@ -19,13 +19,13 @@ from agenteval.compare.pairing import pair_cases
 from agenteval.core.errors import ConfigError
 from agenteval.results import store
 from agenteval.results.analysis.answers import EvaluatedAnswer
-from agenteval.results.analysis.export import trace_json
+from agenteval.results.analysis.evaluate import trace_json
 from agenteval.results.case import CaseResult, Score
 from agenteval.results.importers import KnownCase, KnownSuite, detect, import_run, read_run, suites_of
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
-from agenteval.suite import case_ids as case_names
-from agenteval.suite.case_ids import content_id, excerpt
+from agenteval.suite import cases as case_names
+from agenteval.suite.cases import content_id, excerpt
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import Suite
 

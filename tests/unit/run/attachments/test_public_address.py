@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.run.attachments.public_address import is_public, public_names
+from agenteval.run.downloads import is_public, public_names
 
 PRIVATE = (
     *("0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.255.0.9", "169.254.169.254", "172.16.0.1", "172.31.9.9"),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.core.errors import Kind
-from agenteval.run.cases.agent_failure import MOST_ALIKE, AgentFailure
-from agenteval.run.runner.attempts import Alike, Answer
+from agenteval.run.agent_failure import MOST_ALIKE, AgentFailure
+from agenteval.run.conversation import Alike, Answer
 from agenteval.suite.model import AgentSpec
 
 FAILED = Answer(error="the agent's command ended with exit status 1", is_failure=True)

@@ -9,11 +9,11 @@ import pytest
 from tests.unit import runs
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.results.archive import Passed
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
-from agenteval.run.cases.archive import JournalArchive
-from agenteval.run.journal.journal import Journal
+from agenteval.results.store import Passed
+from agenteval.run.case_store import JournalArchive
+from agenteval.run.journal import Journal
 
 
 def suite(path: str) -> SuiteResult:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.runs import case
 
 from agenteval.results.rollup import summarise, total
-from agenteval.run.cases.compact_scores import CompactScores
+from agenteval.run.case_store import CompactScores
 
 SCORES = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.lists(st.floats(0, 1), max_size=3), max_size=3)
 

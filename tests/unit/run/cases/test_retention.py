@@ -7,8 +7,8 @@ import random
 import pytest
 from tests.unit import runs
 
-from agenteval.run.cases import retention
-from agenteval.run.cases.retention import KeepAll, ShownOnly, within_limit
+from agenteval.run import retention
+from agenteval.run.retention import KeepAll, ShownOnly, within_limit
 
 
 def test_a_very_long_case_stays_with_shortened_texts() -> None:

@@ -11,17 +11,17 @@ import jsonschema
 import pytest
 import yaml
 
-from agenteval.cli.schema import schema
+from agenteval.cli.explanations import schema
 from agenteval.compare.gate import FAIL_ON, GatePolicy
 from agenteval.compare.policy import ComparePolicy, Quarantine
 from agenteval.compare.regression.settings import NAMED_SETTINGS
 from agenteval.core.errors import ConfigError
-from agenteval.core.files.boundary import bounded
-from agenteval.core.renamed import RENAMED
-from agenteval.run.config.gate import GateEntry
-from agenteval.run.config.model import CONFIG_FILE, Config
-from agenteval.run.config.read import directories_above, nearest_config, read_config
-from agenteval.run.resolve.named_agent import resolve_agent
+from agenteval.core.files import bounded
+from agenteval.core.runtime import RENAMED
+from agenteval.run.config import CONFIG_FILE, Config
+from agenteval.run.config_keys import GateEntry
+from agenteval.run.resolve.agents import resolve_agent
+from agenteval.run.resolve.configurations import directories_above, nearest_config, read_config
 from agenteval.suite.model import AgentSpec
 
 

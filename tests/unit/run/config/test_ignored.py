@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.base_commit import with_base_commit
 from agenteval.core.errors import AgentEvalError, ConfigError
-from agenteval.run.config.file import read_config_file
-from agenteval.run.config.ignored import DEFAULT_IGNORED
+from agenteval.core.files import with_base_commit
+from agenteval.run.config import DEFAULT_IGNORED
+from agenteval.run.config_file import read_config_file
 
 
 @dataclass(frozen=True)

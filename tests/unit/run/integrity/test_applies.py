@@ -6,8 +6,8 @@ import pytest
 from tests.unit.runs import case, results
 
 from agenteval.results.model import Results
-from agenteval.run.control_commit import Kind
-from agenteval.run.integrity.applies import is_judged_by_base
+from agenteval.run.context import is_judged_by_base
+from agenteval.run.git import Kind
 
 RUN = results(case("a"))
 BASELINE = RUN.model_copy(update={"run": RUN.run.model_copy(update={"commit": "c0ffee0"})})

@@ -12,11 +12,20 @@ import yaml
 from tests.support import ROOT
 
 from agenteval.compare.integrity.pairs import pair
-from agenteval.run.config.file import OBJECT_KEYS, ConfigFile, read_config_file, written_settings
+from agenteval.run.config_file import OBJECT_KEYS, ConfigFile, read_config_file, written_settings
 from agenteval.run.confirm.control import Paths
-from agenteval.run.integrity.agents import BaseAgents
-from agenteval.run.integrity.fields import AGENT, BASE, CASE, CONFIGURATION, INPUTS, SUITE, Standing
-from agenteval.run.integrity.settings import setting_differences, suite_differences
+from agenteval.run.integrity.base_rules import (
+    AGENT,
+    BASE,
+    CASE,
+    CONFIGURATION,
+    INPUTS,
+    SUITE,
+    BaseAgents,
+    Standing,
+    setting_differences,
+    suite_differences,
+)
 from agenteval.run.integrity.versions import Versions, suite_version
 from agenteval.run.plan import PlannedCase
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation

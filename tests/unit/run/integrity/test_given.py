@@ -9,9 +9,9 @@ from tests.unit.runs import case, results
 
 from agenteval.compare.integrity.accepted import Accepted, accepted_of, settled
 from agenteval.compare.integrity.integrity import Integrity
-from agenteval.core.text.redact import Redactor
-from agenteval.results.integrity import Difference
-from agenteval.run.integrity.given import Given, GivenAcceptance, Named, named
+from agenteval.core.redact import Redactor
+from agenteval.results.model import Difference
+from agenteval.run.context import Given, GivenAcceptance, Named, named
 from agenteval.suite.model import Case, Turn
 
 CASES = [

@@ -14,13 +14,12 @@ from tests.unit import runs
 
 from agenteval.compare.policy import ComparePolicy
 from agenteval.core.errors import ConfigError
-from agenteval.core.masking import masking, redactor
+from agenteval.core.secrets import masking, redactor
 from agenteval.results.case import SuiteResult
-from agenteval.run.library import load_suites
-from agenteval.run.resolve.configurations import find_configurations
+from agenteval.run.evaluate import load_suites
+from agenteval.run.resolve.configurations import Sources, find_configurations
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.saved import resolve_saved
-from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.settings import Settings
 

@@ -13,22 +13,20 @@ from tests.support import case, write_suite
 from tests.unit import runs
 
 from agenteval.compare.gate import DEFAULT_FAIL_ON
+from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
-from agenteval.core.process.confinement import UserCodeRules
 from agenteval.results.model import Results, RunShard
 from agenteval.run.baseline import FoundBaseline, Search
 from agenteval.run.context import RunContext
-from agenteval.run.provenance import Provenance
+from agenteval.run.git import Provenance
+from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.control import read_control_cases
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.saved import resolve_saved
-from agenteval.run.resolve.selection import Selection
-from agenteval.run.resolve.sources import Sources
-from agenteval.run.resolve.spec import RunSpec, TraceFiles
-from agenteval.run.settings import Settings
+from agenteval.run.resolve.spec import RunSpec, Selection, TraceFiles
+from agenteval.run.settings import Settings, Shard
 from agenteval.run.setup import Setup
-from agenteval.run.shard import Shard
 
 SUITE = Path("agent.yaml")
 

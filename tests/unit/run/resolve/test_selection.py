@@ -12,13 +12,12 @@ from tests.support import write_suite
 from tests.unit import runs
 
 from agenteval.core.errors import ConfigError
-from agenteval.results.archive import InMemory
+from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
-from agenteval.results.partial import why_no_baseline
-from agenteval.results.store import results_json
-from agenteval.run.library import compare
-from agenteval.run.resolve.failed import FailedCases, failed_cases
+from agenteval.results.store import InMemory, results_json
+from agenteval.run.evaluate import compare
 from agenteval.run.resolve.run import resolve_run
+from agenteval.run.resolve.spec import FailedCases, failed_cases
 from agenteval.run.settings import Settings
 
 NAMES = ("refund", "refund late", "greeting", "goodbye")

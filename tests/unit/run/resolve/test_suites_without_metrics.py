@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.run.resolve.checks import without_metrics
+from agenteval.run.resolve.suites import without_metrics
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import MetricConfig, Suite
 

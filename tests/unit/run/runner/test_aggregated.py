@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.runs import broken, not_asked, score, turn
 
 from agenteval.results.case import CaseStatus, Score
-from agenteval.run.runner.aggregated import aggregated
+from agenteval.run.scoring import aggregated
 from agenteval.suite.evaluation import Aggregate, AggregateMethod
 
 SHARES = st.sampled_from([0.0, 0.25, 0.5, 0.7, 1.0])

@@ -8,8 +8,8 @@ from tests.support import agent_spec, request
 
 from agenteval.agents.base import Reply, Request
 from agenteval.core.errors import TransientAgentError
+from agenteval.run.conversation import CaseDeadline, Retrying
 from agenteval.run.progress import Retry, SilentProgress, Step
-from agenteval.run.runner.attempts import CaseDeadline, Retrying
 
 
 class _Session:

@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.agents.frameworks.descriptions import load_frameworks
-from agenteval.core.documents.allowed import AllowedVariables, allowing
+from agenteval.agents.frameworks.scan import load_frameworks
+from agenteval.core.document import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.llm.names import chat_model, embedding_model
-from agenteval.core.llm.spec import ModelSpec
-from agenteval.suite.agentci_places import BASE_PATH, base_directory
-from agenteval.suite.formats.agentci.safety_templates import template_cases
+from agenteval.core.llm.calls import ModelSpec, chat_model, embedding_model
+from agenteval.suite.formats.agentci.metrics import template_cases
 from agenteval.suite.formats.agentci.suite import load_agentci
+from agenteval.suite.formats.base import BASE_PATH, base_directory
 from agenteval.suite.formats.registry import discover
+from agenteval.suite.forms import FieldSpec, TextMatch
 from agenteval.suite.model import Case, MetricConfig, Suite, Target
-from agenteval.suite.output_schema import FieldSpec, TextMatch
 
 TYPES = ("accuracy", "performance", "semantic", "safety", "consistency", "llm", "custom")
 STRATEGIES = "exact, contains, contains_any, startswith, endswith, match, similar, schema"

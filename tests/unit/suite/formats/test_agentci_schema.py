@@ -13,7 +13,7 @@ from agenteval.core.errors import ConfigError
 from agenteval.metrics.schema import check
 from agenteval.suite.formats.agentci.output import is_definition
 from agenteval.suite.formats.agentci.suite import load_agentci
-from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
+from agenteval.suite.forms import FieldSpec, FieldType, TextMatch
 
 HEAD = '[eval]\ndescription = "d"\ntype = "accuracy"\ntargets.agents = ["a"]\n[[eval.cases]]\nprompt = "q"\n'
 SCHEMA = HEAD + "[eval.cases.output.schema]\n"

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from tests.support import ROOT
 
-from agenteval.core.documents.allowed import AllowedVariables, allowing
+from agenteval.core.document import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.files.boundary import bounded
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.files import bounded
+from agenteval.core.llm.calls import ModelSpec
 from agenteval.suite.evaluation import Aggregate, AlertRule, Analyses, Criteria, EvaluationReport, JudgeLimits
-from agenteval.suite.formats.fluxloop.prebuilt_judges import prebuilt_names, prebuilt_template
+from agenteval.suite.formats.fluxloop.metrics import prebuilt_names, prebuilt_template
 from agenteval.suite.formats.fluxloop.suite import load_fluxloop
 from agenteval.suite.formats.registry import discover, load_suites
+from agenteval.suite.forms import template_warnings
 from agenteval.suite.model import AgentSpec, Suite
-from agenteval.suite.prompt_template import template_warnings
 
 DATA = ROOT / "tests" / "data" / "fluxloop"
 RULE = "{name: a, type: rule_based, rules: [{check: success}]}"

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from agenteval.core.documents.allowed import AllowedVariables, allowing
+from agenteval.core.document import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError
 from agenteval.suite.formats.fluxloop.suite import load_fluxloop
 from agenteval.suite.model import Suite

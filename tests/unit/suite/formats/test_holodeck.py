@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import ROOT
 
-from agenteval.core.documents.allowed import AllowedVariables, allowing
+from agenteval.core.document import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError
 from agenteval.run.resolve.agents import with_limit
 from agenteval.suite.formats.holodeck.suite import load_holodeck

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from tests.support import ROOT
 
 from agenteval.suite.formats.holodeck import schema, tools_schema
-from agenteval.suite.formats.holodeck.global_config import GlobalConfigFile
+from agenteval.suite.formats.holodeck.project import GlobalConfigFile
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import Suite
 

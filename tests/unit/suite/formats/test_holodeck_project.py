@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from agenteval.core.errors import ConfigError
-from agenteval.core.files.boundary import bounded
-from agenteval.core.llm.spec import ModelSpec
-from agenteval.core.masking import mask, masking
-from agenteval.run.config.model import Config
-from agenteval.run.resolve.named_agent import resolve_agent
+from agenteval.core.files import bounded
+from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.secrets import mask, masking
+from agenteval.run.config import Config
+from agenteval.run.resolve.agents import resolve_agent
+from agenteval.suite.agent_definitions import HolodeckProject, ModelAgentSpec
 from agenteval.suite.formats.holodeck.suite import load_holodeck
-from agenteval.suite.holodeck_project import HolodeckProject
 from agenteval.suite.model import Suite
-from agenteval.suite.model_agent import ModelAgentSpec
 
 AGENT = "model: {provider: openai, name: gpt-4.1-mini}\ninstructions: Answer.\n"
 CASES = "test_cases: [{name: a, input: hi, ground_truth: hello}]\n"

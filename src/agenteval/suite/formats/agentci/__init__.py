@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.suite.agentci_places import patterns
-from agenteval.suite.formats.base import Format, Source
+from agenteval.suite.formats.base import Format, Source, patterns
 
 if TYPE_CHECKING:
     from agenteval.suite.model import Suite
@@ -23,7 +22,7 @@ def _load(source: Source) -> Suite:
 
 
 def _schema() -> dict[str, Any]:
-    from agenteval.suite.formats.agentci.published import published
+    from agenteval.suite.formats.agentci.schema import published
 
     return published()
 

@@ -1,4 +1,4 @@
-"""Schema of the files in ``.agentci/evals``."""
+"""The JSON Schema of the files in ``.agentci/evals``, for editors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from agenteval.suite.formats.base import Node, with_variables
 from agenteval.suite.model import Count
 
 EvalType = Literal["accuracy", "performance", "semantic", "safety", "consistency", "llm", "custom"]
@@ -215,3 +216,20 @@ class FieldEntry(_Entry):
     min_items: int | None = Field(None, ge=0)
     max_items: int | None = Field(None, ge=0)
     items: dict[str, Any] | None = None
+
+
+class _AgentciCase(CaseEntry):
+    output: str | OutputEntry | None = None
+
+
+class _AgentciEval(EvalEntry):
+    cases: list[_AgentciCase] = Field(default_factory=list)
+
+
+class _AgentciFile(EvalFile):
+    eval: _AgentciEval
+
+
+def published() -> Node:
+    """Return the schema of a file."""
+    return with_variables(_AgentciFile.model_json_schema())

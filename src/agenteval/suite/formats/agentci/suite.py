@@ -9,16 +9,14 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from agenteval.core.documents.document import Document, KeyPath
-from agenteval.core.documents.toml.read import read_toml
-from agenteval.core.documents.validation import validate
+from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.text.choices import choices, did_you_mean, join_choices
-from agenteval.suite.agentci_places import base_directory
-from agenteval.suite.case_ids import content_id, excerpt
-from agenteval.suite.formats.agentci.metrics import MetricReader, Question
+from agenteval.core.text import choices, did_you_mean, join_choices
+from agenteval.core.toml import read_toml
+from agenteval.core.validation import validate
+from agenteval.suite.cases import content_id, excerpt
+from agenteval.suite.formats.agentci.metrics import MetricReader, Question, template_cases, template_names
 from agenteval.suite.formats.agentci.output import Expected, OutputReader
-from agenteval.suite.formats.agentci.safety_templates import template_cases, template_names
 from agenteval.suite.formats.agentci.schema import (
     CaseEntry,
     ConsistencyEntry,
@@ -28,6 +26,7 @@ from agenteval.suite.formats.agentci.schema import (
     EvalType,
     LlmEntry,
 )
+from agenteval.suite.formats.base import base_directory
 from agenteval.suite.model import Case, Suite, Target, Turn
 
 FORMAT = "agentci"

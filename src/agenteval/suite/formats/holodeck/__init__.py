@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.suite.formats.base import Format, Source
 
 if TYPE_CHECKING:
-    from agenteval.suite.holodeck_project import HolodeckProject
+    from agenteval.suite.agent_definitions import HolodeckProject
     from agenteval.suite.model import Suite
 
 
@@ -30,7 +30,7 @@ def _project(source: Source) -> HolodeckProject:
 
 
 def _schema() -> dict[str, Any]:
-    from agenteval.suite.formats.holodeck.published import published
+    from agenteval.suite.formats.holodeck.tools_schema import published
 
     return published()
 

@@ -7,20 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agenteval.core.documents.document import Document, KeyPath, read_text, variables_of_files
-from agenteval.core.documents.dotenv import parse_dotenv
-from agenteval.core.documents.validation import validate
-from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.core.document import Document, KeyPath, parse_dotenv, read_text, variables_of_files
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.calls import ModelSpec
 from agenteval.core.secrets import is_secret_name
-from agenteval.suite.files import is_file
+from agenteval.core.validation import validate
+from agenteval.core.yaml import read_yaml
+from agenteval.suite.agent_definitions import ModelAgentSpec
+from agenteval.suite.cases import is_file
 from agenteval.suite.formats.holodeck.schema import AgentFile, ModelEntry
-from agenteval.suite.model_agent import ModelAgentSpec
 
 if TYPE_CHECKING:
+    from agenteval.suite.agent_definitions import FunctionTool, McpServer, PromptTool, Tool
     from agenteval.suite.formats.holodeck.tools_schema import FunctionEntry, McpEntry, PromptEntry, ToolEntry
-    from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool, Tool
 
 # The tools' schema is imported only with tools: most suites have none, and the import takes longer than the rest.
 
@@ -95,7 +94,7 @@ def written_secrets(agent: ModelAgentSpec) -> frozenset[str]:
 
 
 def _secrets_of_tools(tools: Iterable[Tool]) -> set[str | None]:
-    from agenteval.suite.model_tools import McpServer, PromptTool
+    from agenteval.suite.agent_definitions import McpServer, PromptTool
 
     found: set[str | None] = set()
     for tool in tools:
@@ -182,7 +181,7 @@ class _Reader:
         return None
 
     def _function(self, entry: FunctionEntry, at: KeyPath) -> FunctionTool:
-        from agenteval.suite.model_tools import FunctionTool
+        from agenteval.suite.agent_definitions import FunctionTool
 
         path = self.document.directory / entry.file
         if not is_file(path):
@@ -200,7 +199,7 @@ class _Reader:
         )
 
     def _server(self, entry: McpEntry, at: KeyPath) -> McpServer:
-        from agenteval.suite.model_tools import McpServer
+        from agenteval.suite.agent_definitions import McpServer
 
         return McpServer(
             name=entry.name,
@@ -229,7 +228,7 @@ class _Reader:
         return variables
 
     def _prompt(self, entry: PromptEntry, at: KeyPath) -> PromptTool:
-        from agenteval.suite.model_tools import PromptTool
+        from agenteval.suite.agent_definitions import PromptTool
 
         return PromptTool(
             name=entry.name,

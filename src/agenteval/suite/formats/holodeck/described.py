@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.documents.document import Document, VariableProblem, dotted, with_variables
-from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.core.document import Document, VariableProblem, dotted, with_variables
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.masking import add_secrets
-from agenteval.core.secrets import is_secret_name
+from agenteval.core.secrets import add_secrets, is_secret_name
+from agenteval.core.yaml import read_yaml
+from agenteval.suite.agent_definitions import HOLODECK_AGENT, MODEL_AGENT, HolodeckProject, ModelAgentSpec
 from agenteval.suite.formats.holodeck.agent import model_agent, plain_json, validate_file, written_secrets
-from agenteval.suite.formats.holodeck.env_files import EnvFiles, read_env_files
-from agenteval.suite.formats.holodeck.global_config import GlobalConfig, read_global_config
+from agenteval.suite.formats.holodeck.project import EnvFiles, GlobalConfig, read_env_files, read_global_config
 from agenteval.suite.formats.holodeck.schema import INDEXED, AgentFile
-from agenteval.suite.holodeck_project import KIND as HOLODECK
-from agenteval.suite.holodeck_project import HolodeckProject
 from agenteval.suite.model import AgentSpec
-from agenteval.suite.model_agent import KIND as MODEL
-from agenteval.suite.model_agent import ModelAgentSpec
 
 # For a whole turn, which may have many calls; each call has a separate limit.
 _TURN_TIMEOUT_S = 300.0
@@ -153,9 +148,9 @@ class Described:
             return None
         indexed = [index for index, tool in enumerate(self.entry.tools or ()) if tool.type in INDEXED]
         if indexed:
-            return self._spec(HOLODECK, self.document.file, self.project(), ("tools", indexed[0]))
+            return self._spec(HOLODECK_AGENT, self.document.file, self.project(), ("tools", indexed[0]))
         agent = model_agent(self.entry, self.document, self.reasons.agent)
-        return self._spec(MODEL, agent.model.label, agent, ("model",))
+        return self._spec(MODEL_AGENT, agent.model.label, agent, ("model",))
 
     def project(self) -> HolodeckProject:
         """Return the agent for HoloDeck."""

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from agenteval.core.text.pattern import pattern_problem
+from agenteval.core.text import pattern_problem
+from agenteval.suite.forms import check_response_path
 from agenteval.suite.model import Count
-from agenteval.suite.response_path import check_response_path
 
 LEGACY_METRICS = ("groundedness", "relevance", "coherence", "fluency", "similarity", "safety")
 MAX_FILES = 10

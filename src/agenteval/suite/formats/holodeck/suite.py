@@ -8,27 +8,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.core.documents.allowed import KeyPatterns
-from agenteval.core.documents.document import Document, KeyPath, with_variables
-from agenteval.core.documents.validation import not_a_mapping, score_message
-from agenteval.core.documents.yaml.large_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
+from agenteval.core.document import Document, KeyPath, KeyPatterns, with_variables
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.validation import not_a_mapping, score_message
+from agenteval.core.yaml_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import is_inline_agent, read_agent
 from agenteval.suite.formats.holodeck.agent import repeated_names, validate_file
-from agenteval.suite.formats.holodeck.cases import CaseReader, named_as_written
+from agenteval.suite.formats.holodeck.cases import CaseReader, FileReader, named_as_written
 from agenteval.suite.formats.holodeck.described import CREDENTIALS, Described, Reasons, sections_with_variables
-from agenteval.suite.formats.holodeck.env_files import EnvFiles, read_env_files
-from agenteval.suite.formats.holodeck.files import FileReader
-from agenteval.suite.formats.holodeck.global_config import read_global_config
-from agenteval.suite.formats.holodeck.legacy import LegacyMetrics, is_legacy
 from agenteval.suite.formats.holodeck.metrics import (
+    LegacyMetrics,
     default_judge,
+    is_legacy,
     judge_of,
     metric_config,
     metric_name,
 )
+from agenteval.suite.formats.holodeck.project import EnvFiles, read_env_files, read_global_config
 from agenteval.suite.formats.holodeck.schema import INDEXED, AgentFile, AnyMetric, StandardMetric
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, Place, Scope, Suite
 

@@ -1,8 +1,4 @@
-"""The schema of ``tools`` in a HoloDeck ``agent.yaml``.
-
-Keys keep HoloDeck's names, types and defaults. Those without effect here (``defer_loading``, the
-filling of a vector store, …) are accepted without checks.
-"""
+"""The schema of ``tools`` in a HoloDeck ``agent.yaml``, and the published schema of the whole file."""
 
 from __future__ import annotations
 
@@ -11,9 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from agenteval.core.documents.document import Document, KeyPath
-from agenteval.core.urls import display_url
-from agenteval.suite.formats.holodeck.schema import AgentFile
+from agenteval.core.document import Document, KeyPath
+from agenteval.core.escape import display_url
+from agenteval.suite.formats.base import AgentKey, Node, each_property, or_scalar, with_variables
+from agenteval.suite.formats.holodeck.schema import AgentFile, CaseEntry
+
+# The schema of ``tools`` in a HoloDeck ``agent.yaml``.
+#
+# Keys keep HoloDeck's names, types and defaults. Those without effect here (``defer_loading``, the
+# filling of a vector store, …) are accepted without checks.
+
 
 MAX_TOOLS = 50
 
@@ -185,3 +188,22 @@ def _tool_as_written(tool: Any, document: Document, at: KeyPath) -> Any:
     if not isinstance(tool, dict):
         return tool
     return tool | {key: document.as_written(tool[key], (*at, key)) for key in _TEXT_KEYS if key in tool}
+
+
+# Texts that may be written as YAML numbers and booleans.
+_TEXTS = frozenset({"name", "input", "ground_truth"})
+_AGENT = "agenteval, deprecated: HoloDeck refuses this key; name the agent in agenteval.yaml"
+_BARE_TEXTS = ("ExpectedTool", "Instructions")
+
+
+class _HolodeckFile(AgentFileWithTools):
+    agent: AgentKey | None = Field(None, description=_AGENT)
+    test_cases: list[CaseEntry] | None = None
+
+
+def published() -> Node:
+    """Return the schema of a file."""
+    body = with_variables(_HolodeckFile.model_json_schema())
+    for name in _BARE_TEXTS:
+        body["$defs"][name] = {"anyOf": [{"type": "string"}, body["$defs"][name]]}
+    return each_property(body, lambda key, value: or_scalar(value) if key in _TEXTS else value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agenteval.ci.github.acceptances.lines import accepting_lines, written_lines
+from agenteval.github.acceptances import accepting_lines, written_lines
 
 LINE = "Agenteval-Accept: c0 the tariff changed"
 WORDS = "c0 the tariff changed"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from tests.support import ROOT
 
-from agenteval.ci.github.action.inputs import Inputs
+from agenteval.github.inputs import Inputs
 
 ACTION = ROOT / "action.yml"
 

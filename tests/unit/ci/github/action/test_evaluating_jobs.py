@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.ci.github.action.evaluating_jobs import evaluating_jobs
+from agenteval.github.context import evaluating_jobs
 
 WORKFLOW = """
 on: pull_request

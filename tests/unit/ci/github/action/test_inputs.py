@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.ci.github.action.inputs import read_inputs
 from agenteval.core.errors import ConfigError
+from agenteval.github.inputs import read_inputs
 
 
 @pytest.mark.parametrize(

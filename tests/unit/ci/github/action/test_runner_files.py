@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.ci.github.action.runner_files import reverted_files
 from agenteval.core.errors import InfrastructureError
+from agenteval.github.isolation import reverted_files
 
 BEFORE = b"stage=running\n"
 

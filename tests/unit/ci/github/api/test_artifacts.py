@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.ci.github.api.artifacts import UnusableArtifactError, read_member
-from agenteval.ci.github.api.zip_member import MemberLimits
+from agenteval.github.artifacts import MemberLimits, UnusableArtifactError, read_member
 
 NAME = "results.json"
 CONTENT = b'{"schema_version": 1}' * 3

@@ -13,9 +13,9 @@ from github import Github
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.ci.github.api.ancestry import first_parents
-from agenteval.ci.github.api.workflow_runs import TRUSTED_EVENTS, Workflow, artifacts_named
-from agenteval.ci.github.baseline.model import Found, Start, describe
+from agenteval.github.baseline import Found, Start, describe
+from agenteval.github.history import first_parents
+from agenteval.github.workflow_runs import TRUSTED_EVENTS, Workflow, artifacts_named
 from agenteval.results.model import Results
 
 REPOSITORY = "acme/widgets"

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tests.peers.openapi import Description, Request
 from tests.unit.ci.github.test_runner import parsed_command
 
-from agenteval.ci.github.api.client import Client, GithubError
-from agenteval.ci.github.checks import api as check_run
-from agenteval.ci.github.checks.check_run import (
+from agenteval.github import pygithub as check_run
+from agenteval.github.check_run import (
     BATCH,
     Body,
     CheckRun,
@@ -27,8 +26,9 @@ from agenteval.ci.github.checks.check_run import (
     finish_check,
     updates,
 )
-from agenteval.ci.github.checks.shared import TEXT_LIMIT
-from agenteval.report.view.annotations import Annotation
+from agenteval.github.client import Client, GithubError
+from agenteval.github.shared_check import TEXT_LIMIT
+from agenteval.report.view.next_steps import Annotation
 
 COMMIT = "c" * 40
 COUNTS = [0, 1, 49, 50, 51, 1_000]

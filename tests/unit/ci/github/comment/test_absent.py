@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.ci.github.comment.absent import with_absent
-from agenteval.ci.github.comment.left_behind import Job, RunJobs
-from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Comment, Origin, Revision, Section, marker
+from agenteval.github.comment import Job, RunJobs, with_absent
+from agenteval.github.comment_sections import Comment, Origin, Revision, Section, marker
+from agenteval.github.comment_update import parse
 from agenteval.results.verdict import Verdict
 
 BEFORE, NOW = Revision(7, 1, 1), Revision(8, 1, 1)

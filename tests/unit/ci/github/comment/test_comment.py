@@ -8,12 +8,11 @@ from typing import Any, Self
 
 import pytest
 
-from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.comment import thread
-from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Comment, Revision, Section, marker
-from agenteval.ci.github.comment.sticky import CommentOutcome, mark_running, publish_section
-from agenteval.ci.github.comment.update import GoneError, Pacing, Posted
+from agenteval.github import pygithub
+from agenteval.github.client import Client
+from agenteval.github.comment import CommentOutcome, mark_running, publish_section
+from agenteval.github.comment_sections import Comment, Revision, Section, marker
+from agenteval.github.comment_update import GoneError, Pacing, Posted, parse
 
 PACING = Pacing(settle_s=0.0, jitter_s=0.0, sleep=lambda _: None)
 CLIENT = Client("ghp_token", "http://127.0.0.1:9")
@@ -72,7 +71,7 @@ class Memory:
 @pytest.fixture
 def github(monkeypatch: pytest.MonkeyPatch) -> Memory:
     memory = Memory()
-    monkeypatch.setattr(thread, "Thread", memory)
+    monkeypatch.setattr(pygithub, "Thread", memory)
     monkeypatch.setattr("time.time", lambda: 9.0)
     return memory
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.ci.github.comment.left_behind import Job, RunJobs, without_left_behind
-from agenteval.ci.github.comment.sections import Comment, Origin, Revision, Section, marker
+from agenteval.github.comment import Job, RunJobs, without_left_behind
+from agenteval.github.comment_sections import Comment, Origin, Revision, Section, marker
 
 BEFORE, NOW = Revision(7, 1, 1), Revision(8, 1, 1)
 

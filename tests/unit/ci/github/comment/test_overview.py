@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 from tests.unit.report.states import EVERY
 
-from agenteval.ci.github.comment.overview import Absent
-from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Comment, Revision, Section, marker
-from agenteval.ci.github.publish.publisher import PublishOptions, content_of
-from agenteval.report.presentation import Presentation
+from agenteval.github.comment_sections import Absent, Comment, Revision, Section, marker
+from agenteval.github.comment_update import parse
+from agenteval.github.publisher import PublishOptions, content_of
+from agenteval.report.report import Presentation
 
 MARK = marker()
 JOBS = {"support": "broke", "search": "rules", "billing": "all-green", "voice": "infrastructure"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Comment, Origin, Revision, Section, marker, section_key
+from agenteval.github.comment_sections import Comment, Origin, Revision, Section, marker, section_key
+from agenteval.github.comment_update import parse
 from agenteval.report.size_limits import ReportTooLargeError, characters
 
 MARK = marker()

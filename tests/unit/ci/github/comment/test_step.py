@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agenteval.ci.github.comment.step import StepName, leg_of
+from agenteval.github.comment import StepName, leg_of
 
 LEGS = {
     "null": (),

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.ci.github.api.client import GithubError
-from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Comment, Revision, Section, marker, section_key
-from agenteval.ci.github.comment.update import CommentOutcome, GoneError, Pacing, Posted, UnansweredError, publish
+from agenteval.github.client import GithubError
+from agenteval.github.comment_sections import Comment, Revision, Section, marker, section_key
+from agenteval.github.comment_update import CommentOutcome, GoneError, Pacing, Posted, UnansweredError, parse, publish
 
 MARK = marker()
 

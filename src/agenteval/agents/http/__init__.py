@@ -1,1 +1,0 @@
-"""Agents behind an HTTP address."""

@@ -1,1 +1,0 @@
-"""Published forms of requests and replies that need no mapping."""

@@ -1,0 +1,495 @@
+"""Agents behind an HTTP address: requests are sent as JSON, replies are read as configured."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from agenteval.agents.base import Listener, Remarks, Reply, Request, ignore, reply_from_json
+from agenteval.agents.http_response import (
+    TRANSIENT_STATUSES,
+    Address,
+    Event,
+    HttpError,
+    HttpResponse,
+    is_stream,
+    is_text,
+    json_of,
+    media_type,
+    objects_of,
+    proxy_of,
+    read_address,
+    read_events,
+    text_of_response,
+)
+from agenteval.agents.http_shapes import SHAPES, probable_shape
+from agenteval.agents.openai_shapes import Shape
+from agenteval.agents.reading import WHOLE, ReplyForm, suggestion
+from agenteval.agents.tool_calls import CallsElsewhere, raise_error
+from agenteval.core.errors import AgentError, ConfigError, TransientAgentError, agent_problem
+from agenteval.core.escape import display_url
+from agenteval.core.redact import MASK
+from agenteval.core.secrets import shortened
+from agenteval.core.text import text_of
+from agenteval.core.version import __version__
+from agenteval.suite.agent_keys import check_template, filled, filled_text, placeholders, request_problem
+from agenteval.suite.forms import PathError, described
+from agenteval.suite.model import AgentSpec
+
+if TYPE_CHECKING:
+    from agenteval.agents.http_client import Client
+
+
+_DOT_SEGMENTS = frozenset({".", ".."})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBuilder:
+    """Builds requests by the options of an agent.
+
+    Attributes:
+        method: the HTTP method.
+        url: the address, with placeholders after the host.
+        template: the body, with placeholders; ``None`` for the body of the shape or of the agent protocol.
+        shape: the form of the requests; ``None`` for the agent protocol.
+    """
+
+    method: str
+    url: str
+    template: Any = None
+    shape: Shape | None = None
+
+    @classmethod
+    def of(
+        cls, url: str, options: Mapping[str, Any], shape: Shape | None, config: Mapping[str, Any]
+    ) -> RequestBuilder:
+        """Return the builder for the options of an agent.
+
+        Raises:
+            ValueError: the template is not valid, or the options do not fit together.
+        """
+        method, template = options.get("method"), options.get("body")
+        check_template([url, template])
+        name = None if shape is None else shape.name
+        problem = request_problem(method=method, url=url, body=template, shape=name, config=config)
+        if problem:
+            raise ValueError(problem)
+        return cls(method or "POST", url, template, shape)
+
+    @property
+    def has_fixed_address(self) -> bool:
+        """Whether every request goes to the same address."""
+        return not any(True for _ in placeholders(self.url))
+
+    def address(self, request: Request) -> str:
+        """Return the address for a turn.
+
+        Raises:
+            AgentError: the case has no value for a placeholder, or it cannot be a part of a path.
+        """
+        try:
+            return filled_text(self.url, _values(request), _quoted)
+        except KeyError as error:
+            raise AgentError(_missing(error)) from None
+
+    def body(self, request: Request) -> Any:
+        """Return the JSON to send for a turn; ``None`` for a request without a body.
+
+        Raises:
+            AgentError: the case has no value for a placeholder.
+        """
+        if self.method == "GET":
+            return None
+        if self.shape is None and self.template is None:
+            return request.to_json()
+        values = _values(request)
+        try:
+            made = filled(self.template, values)
+        except KeyError as error:
+            raise AgentError(_missing(error)) from None
+        return made if self.shape is None else {**self.shape.body(values), **(made or {})}
+
+
+def _values(request: Request) -> dict[str, Any]:
+    """Return the values of the placeholders."""
+    history = [dict(message) for message in request.history]
+    return {
+        "input": request.prompt,
+        "messages": [*history, {"role": "user", "content": request.prompt}],
+        "history": history,
+        "session": request.session,
+        "case": request.case,
+        "turn": request.turn,
+        "files": list(request.files),
+        "config": dict(request.config),
+        "context": dict(request.context),
+    }
+
+
+def _quoted(value: Any) -> str:
+    """Return a value as a part of an address that cannot change its other parts."""
+    text = quote(text_of(value), safe="", errors="replace")
+    if text in _DOT_SEGMENTS:
+        raise AgentError(f"{text!r} cannot be a part of the agent's address")
+    return text
+
+
+def _missing(error: KeyError) -> str:
+    name = str(error.args[0])
+    return f"the request needs {{{name}}}, but the case has no such value"
+
+
+_SHOWN = 300
+_AS_TEXT = "check the address, or set `reply: text` if the whole body is the answer"
+_EMPTY = "an empty answer needs `Content-Type: text/plain` or a `response`"
+
+
+def _is_untagged(kind: str, response: HttpResponse) -> bool:
+    """Return whether a response of type HTML is plain text: some frameworks send every text as HTML."""
+    return kind == "text/html" and not response.content.lstrip().startswith(b"<")
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A response as JSON: one document, or those of a stream; or the text of a response that is not JSON."""
+
+    documents: Sequence[Any] = ()
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReader:
+    """Reads replies by the options of an agent.
+
+    Attributes:
+        form: the form of the JSON; its paths replace parts of a shape.
+        shape: the published form of the replies, if they have one.
+    """
+
+    form: ReplyForm = field(default_factory=ReplyForm)
+    shape: Shape | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> ReplyReader:
+        """Return the reader for the options of an agent.
+
+        Raises:
+            ValueError: the shape does not exist, or a path is not valid.
+        """
+        name = options.get("shape")
+        if name is not None and name not in SHAPES:
+            raise ValueError(f"no shape {name!r}; known: {', '.join(SHAPES)}")
+        return cls(ReplyForm.of(options), None if name is None else SHAPES[name])
+
+    def received(self, response: HttpResponse) -> Received:
+        """Return the JSON in a response, or its text.
+
+        Raises:
+            AgentError: there is no body, it is not JSON although it should be, or a stream is incomplete.
+        """
+        if not response.content and not is_text(response):
+            raise AgentError("the agent's reply has no body; " + _EMPTY)
+        if self.form.is_text:
+            return Received(text=text_of_response(response))
+        if is_stream(response):
+            return self._of_stream(read_events(response))
+        is_foreign = self.shape is not None or self.form.paths is not None
+        kind = media_type(response)
+        if not is_foreign and "json" not in kind:
+            if kind and not (is_text(response) or _is_untagged(kind, response)):
+                shown = shortened(kind, _SHOWN)
+                raise AgentError(f"the agent's reply has the type {shown}, not JSON or plain text; {_AS_TEXT}")
+            return Received(text=text_of_response(response))
+        try:
+            return Received([json.loads(response.content)])
+        except (ValueError, RecursionError) as error:
+            # Some servers do not name the type of a stream.
+            events = read_events(response) if is_foreign else []
+            if len(events) > 1:
+                return self._of_stream(events)
+            raise AgentError(f"the agent's reply is not JSON: {error}") from None
+
+    def reply(self, received: Received, request: Request) -> Reply:
+        """Return the reply to a turn in its response.
+
+        Raises:
+            AgentError: it is an error, or lacks an answer.
+        """
+        if received.text is not None:
+            return Reply(response=received.text)
+        if self.shape is None:
+            return self.form.read(received.documents, request, fix=_fix)
+        found = _read(self.shape, received.documents[0])
+        if self.form.paths is not None:
+            found.update(self.form.paths.find(received.documents))
+        return reply_from_json(found)
+
+    def missing(self, received: Received) -> Iterator[str]:
+        """Yield why paths have no value in a reply or in any event of a stream, and which shape it probably has."""
+        if self.form.paths is not None and received.documents:
+            yield from self.form.paths.missing(received.documents)
+        elif self.shape is None and (name := _shape_of(received.documents)):
+            yield f"the reply looks like `shape: {name}`"
+
+    def _of_stream(self, events: Sequence[Event]) -> Received:
+        if not events:
+            raise AgentError("the agent's stream contains no events")
+        if self.shape is not None:
+            return Received([self.shape.join(events)])
+        failed = next((event for event in events if event.name == "error"), None)
+        if failed is not None:
+            raise AgentError(f"the agent reported an error: {shortened(failed.data, _SHOWN)}")
+        if self.form.paths is not None:
+            return Received(list(objects_of(events)) or [None])
+        return _without_mapping(events)
+
+
+def _read(shape: Shape, document: Any) -> dict[str, Any]:
+    try:
+        return shape.read(document)
+    except PathError as error:
+        other = probable_shape(document)
+        hint = f"; it looks like `shape: {other}`" if other and other != shape.name else ""
+        raise AgentError(f"{error}{hint}") from None
+
+
+def _fix(value: Mapping[str, Any]) -> str:
+    """Return what to do about an object without ``response``."""
+    shape = probable_shape(value)
+    return f"set `shape: {shape}`, or {WHOLE}" if shape else suggestion(value)
+
+
+def _without_mapping(events: Sequence[Event]) -> Received:
+    """Return the texts of a stream as one, or the only reply of the agent protocol in it.
+
+    Raises:
+        AgentError: its events are objects of another form.
+    """
+    objects = [value for event in events if (value := _object(event)) is not None]
+    if not objects:
+        return Received(text="".join(_texts(events)))
+    for value in objects:
+        raise_error(value)
+    replies = [value for value in objects if "response" in value]
+    if len(replies) == 1:
+        return Received(replies)
+    shape = _shape_of(objects)
+    fix = f"set `shape: {shape}`" if shape else "set `response: {answer: …}` to the path of the text in an event"
+    example = max(objects, key=len)
+    raise AgentError(f"the agent's stream consists of {len(objects)} objects, such as {described(example)}; {fix}")
+
+
+def _shape_of(documents: Iterable[Any]) -> str | None:
+    return next((name for value in documents if (name := probable_shape(value))), None)
+
+
+def _object(event: Event) -> dict[str, Any] | None:
+    if not event.data.lstrip().startswith("{"):
+        return None
+    try:
+        value = json.loads(event.data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _texts(events: Sequence[Event]) -> list[str]:
+    """Return the texts of events: their content if all are JSON texts, else as they are."""
+    try:
+        values = [json_of(event) for event in events]
+    except AgentError:
+        values = []
+    return values if values and all(isinstance(value, str) for value in values) else [event.data for event in events]
+
+
+_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+# Headers that delimit a request's body.
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
+
+
+class HttpService:
+    """An address that receives JSON; the scheduler sets the time limits.
+
+    Connections are kept open and reused. A response body can have up to 50 MiB.
+
+    Args:
+        spec: the definition.
+        concurrency: the maximum number of simultaneous requests.
+        what: the service's name in messages.
+    """
+
+    def __init__(self, spec: AgentSpec, concurrency: int, what: str) -> None:
+        self._where = spec.where
+        self._url = str(spec.target)
+        self._what = f"{what} at {display_url(self._url)}"
+        # Secrets often end with a line break that must not be sent.
+        self._user_headers = {name: value.strip() for name, value in (spec.options.get("headers") or {}).items()}
+        self._slots = asyncio.Semaphore(concurrency)
+        self._client: Client | None = None
+        self._address: Address | None = None
+
+    def open(self) -> None:
+        """Check the definition and the environment, without connecting.
+
+        Raises:
+            ConfigError: the address, a header or the environment's proxy is not valid.
+        """
+        for name, value in self._user_headers.items():
+            if problem := _problem(name, value):
+                raise ConfigError(agent_problem(self._where, f"the header {name!r} {problem}"))
+        try:
+            address = read_address(self._url)
+        except ValueError as error:
+            text = f"{display_url(self._url)!r} is not a valid address: {error}"
+            raise ConfigError(agent_problem(self._where, text)) from None
+        # Imported here: aiohttp takes 0.2 s, and `agenteval validate` does not need it.
+        from agenteval.agents.http_client import Client
+
+        try:
+            self._client = Client(address, proxy_of(address), _headers(address, self._user_headers))
+        except (ValueError, OSError) as error:
+            raise ConfigError(agent_problem(self._where, f"cannot be reached from here: {error}")) from None
+        self._address = address
+
+    async def send(self, request: Any, *, method: str = "POST", url: str | None = None) -> HttpResponse:
+        """Send one request and return the response, whatever its status.
+
+        Args:
+            request: JSON; ``None`` for a request without a body.
+            method: the HTTP method.
+            url: the address if it depends on the request; its host is that of the service.
+
+        Raises:
+            AgentError: the service cannot be reached, closes the connection early, or sends too much data.
+        """
+        if self._client is None or self._address is None:
+            raise AgentError(f"{self._what} was not started")
+        body = None if request is None else json_bytes(request)
+        try:
+            address = self._address if url is None else read_address(url)
+            async with self._slots:
+                return await self._client.send(method, address.url, body)
+        except ValueError as error:
+            raise AgentError(f"the address of the request is not valid: {error}") from None
+        except HttpError as error:
+            kind = TransientAgentError if error.is_transient else AgentError
+            raise kind(f"{self._what} {error}") from None
+
+    def refusal(self, response: HttpResponse) -> AgentError:
+        """Return the error for a response that is not a success."""
+        said = display_url(response.location) if response.location else text_of_response(response)
+        reason = shortened(response.reason, _SHOWN)
+        text = f"{self._what} answered {response.status} {reason}: {shortened(said, _SHOWN)}"
+        if response.status not in TRANSIENT_STATUSES:
+            return AgentError(text)
+        from agenteval.core.llm.provider_base import retry_after_s
+
+        return TransientAgentError(text, retry_after_s(response.headers))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.close()
+
+
+def _problem(name: str, value: str) -> str | None:
+    """Return the problem of a header; ``None`` if it is valid."""
+    if not _NAME.fullmatch(name):
+        return "has a name that HTTP does not allow"
+    if name.lower() in _FRAMING:
+        return "cannot be set: it follows from each request"
+    if not (value.isascii() and value.isprintable()):
+        return "may contain printable ASCII only"
+    return None
+
+
+def _headers(address: Address, of_user: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of every request; the user's headers replace the built-in ones."""
+    built_in = {
+        "Accept": "*/*",
+        "Accept-Encoding": "gzip, deflate",
+        "User-Agent": f"agenteval/{__version__}",
+        "Content-Type": "application/json",
+        **({"Authorization": address.credentials} if address.credentials else {}),
+    }
+    replaced = {name.lower() for name in of_user}
+    return {**{name: value for name, value in built_in.items() if name.lower() not in replaced}, **of_user}
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return the body of a request."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+class HttpAgent:
+    """An agent that answers over HTTP.
+
+    Args:
+        spec: the definition.
+        concurrency: the maximum number of simultaneous requests.
+        listener: receives requests and replies as they are sent.
+    """
+
+    def __init__(self, spec: AgentSpec, concurrency: int, listener: Listener = ignore) -> None:
+        self._service = HttpService(spec, concurrency, "the agent")
+        try:
+            self._reader = ReplyReader.of(spec.options)
+            self._builder = RequestBuilder.of(str(spec.target), spec.options, self._reader.shape, spec.config)
+        except ValueError as error:
+            raise ConfigError(agent_problem(spec.where, str(error))) from None
+        self._header_names = sorted(spec.options.get("headers") or {})
+        self._listener = listener
+        self._calls = CallsElsewhere()
+
+    async def start(self) -> None:
+        """Check the definition."""
+        self._service.open()
+
+    def session(self) -> HttpAgent:
+        """Return the agent: each request names its session."""
+        return self
+
+    async def send(self, request: Request) -> Reply:
+        """Send one request."""
+        builder = self._builder
+        body = builder.body(request)
+        url = None if builder.has_fixed_address else builder.address(request)
+        self._listener("request", lambda: self._shown_request(url or builder.url, body))
+        response = await self._service.send(body, method=builder.method, url=url)
+        self._listener("response", lambda: _shown_response(response))
+        if not response.is_success:
+            raise self._service.refusal(response)
+        received = self._reader.received(response)
+        self._listener("remarks", lambda: "\n".join(self._reader.missing(received)))
+        reply = self._reader.reply(received, request)
+        if not reply.tool_calls:
+            self._calls.look_in(received.documents)
+        return reply
+
+    def _shown_request(self, url: str, body: Any) -> str:
+        """Return a request as text, without the values of headers."""
+        query = "?…" if "?" in url else ""
+        headers = [f"{name}: {MASK}" for name in self._header_names]
+        content = [] if body is None else ["", json.dumps(body, ensure_ascii=False, indent=2)]
+        return "\n".join([f"{self._builder.method} {display_url(url)}{query}", *headers, *content])
+
+    def remarks(self) -> Remarks:
+        """Return the configuration that finds the tool calls in the replies, if any contained some elsewhere."""
+        return Remarks(mapping_of_calls=self._calls.mapping)
+
+    async def end(self) -> None:
+        """Do nothing: sessions share the connections."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._service.close()
+
+
+def _shown_response(response: HttpResponse) -> str:
+    content_type = response.headers.get("content-type", "")
+    return f"{response.status} {response.reason}\ncontent-type: {content_type}\n\n{text_of_response(response)}"

@@ -1,0 +1,210 @@
+"""Connections to servers that provide tools over the Model Context Protocol (https://modelcontextprotocol.io)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import httpx2
+from mcp import MCPError
+from mcp.client.client import Client
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
+
+from agenteval.agents.mcp_program import ServerProgram
+from agenteval.agents.model_tools import Tool
+from agenteval.core.child import find_program
+from agenteval.core.confine import check_access, user_environment
+from agenteval.core.errors import AgentError
+from agenteval.core.escape import display_url
+from agenteval.core.runtime import localhost_hint
+from agenteval.core.secrets import shortened
+from agenteval.suite.agent_definitions import McpServer
+
+# The library logs the messages of servers; without a handler they would be printed.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+# Providers' restrictions of tool names.
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
+_MOST_PAGES = 100
+_SHOWN = 300
+
+
+def check_server(server: McpServer, directory: str) -> None:
+    """Check, before any case runs, that the program of a server exists and may be started.
+
+    Raises:
+        ConfigError: the program does not exist.
+        UserCodeError: the user of user code may not execute it, or may not enter the directory.
+    """
+    if server.transport == "stdio":
+        path = user_environment(server.env).get("PATH")
+        check_access(find_program(server.command[0], directory, path, server.where), directory, server.where)
+
+
+class McpConnection:
+    """A server process or connection of one conversation.
+
+    It runs in a separate task, because the library's contexts must be exited in the task that entered them.
+    """
+
+    def __init__(self, server: McpServer, directory: str) -> None:
+        self._server = server
+        self._program = ServerProgram(server, directory)
+        self._done = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._connected = False
+
+    async def open(self) -> list[Tool]:
+        """Connect, and return the tools of the server.
+
+        Raises:
+            AgentError: the server cannot be started or reached, or violates the protocol.
+        """
+        ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._hold(ready))
+        return await ready
+
+    async def close(self) -> None:
+        """Close the connection, and end the server process with its descendants."""
+        self._done.set()
+        if self._task is not None:
+            if not self._connected:
+                self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _hold(self, ready: asyncio.Future[list[Tool]]) -> None:
+        try:
+            limit = self._server.request_timeout_s
+            async with (
+                self._transport() as transport,
+                Client(transport, read_timeout_seconds=limit) as client,
+            ):
+                # A pattern in the server's schema of its results can take for ever on a result that it chooses.
+                client.session.validate_tool_result = _unchecked  # type: ignore[method-assign,assignment]
+                tools = await self._tools(client)
+                self._connected = True
+                if not ready.done():
+                    ready.set_result(tools)
+                await self._done.wait()
+        except Exception as error:  # noqa: BLE001 - a failure affects this conversation only
+            if not ready.done():
+                message = f"the MCP server {self._server.name!r} cannot be used: {self._failure(error)}"
+                said = self._program.errors.text()
+                ready.set_exception(AgentError(f"{message}: {said}" if said else message))
+
+    def _failure(self, error: BaseException) -> str:
+        hint = (
+            localhost_hint(self._server.url or "") if isinstance(_first(error), httpx2.ConnectError | OSError) else ""
+        )
+        return self._program.problem or f"{_cause(error)}{hint}"
+
+    @contextlib.asynccontextmanager
+    async def _transport(self) -> AsyncIterator[AbstractAsyncContextManager[Any]]:
+        server = self._server
+        if server.transport == "stdio":
+            yield self._program.connected()
+        elif server.transport == "sse":
+            yield sse_client(
+                server.url,
+                headers=dict(server.headers),
+                timeout=server.connect_timeout_s,
+                sse_read_timeout=server.read_timeout_s,
+            )
+        elif server.transport == "websocket":
+            from agenteval.agents.mcp_websocket import websocket_client
+
+            yield websocket_client(server)
+        else:
+            timeout = httpx2.Timeout(server.connect_timeout_s, read=server.read_timeout_s)
+            async with httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout) as http:
+                yield streamable_http_client(server.url, http_client=http)
+
+    async def _tools(self, client: Client) -> list[Tool]:
+        allowed = self._server.allowed_tools
+        if allowed is not None and not allowed:
+            return []
+        offered = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            offered += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return [
+            self._tool(client, tool.name, tool.description or "", tool.input_schema)
+            for tool in offered
+            if allowed is None or tool.name in allowed
+        ]
+
+    def _tool(self, client: Client, name: str, description: str, schema: Mapping[str, Any]) -> Tool:
+        async def call(arguments: Mapping[str, Any]) -> Any:
+            try:
+                result = await client.call_tool(name, dict(arguments))
+            except MCPError as error:
+                if not self._program.problem:
+                    raise AgentError(error.message) from None
+                raise AgentError(f"the MCP server {self._server.name!r} {self._program.problem}") from None
+            except (httpx2.HTTPError, RuntimeError) as error:
+                raise AgentError(f"the MCP server {self._server.name!r} failed: {self._failure(error)}") from None
+            value = content_of(result)
+            if result.is_error:
+                said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                raise AgentError(said if value else f"{name} failed without an error message")
+            return value
+
+        return Tool(model_name(name), description, schema, self._server.is_retrieval, call)
+
+
+async def _unchecked(_name: str, _result: object) -> None:
+    """Accept every result: metrics judge what agents make of it."""
+
+
+def model_name(name: str) -> str:
+    """Return the name of a server's tool in the form that providers accept."""
+    return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME]
+
+
+def content_of(result: CallToolResult) -> Any:
+    """Return the text of a tool's result, a list if it has several blocks; else its structured content."""
+    blocks = [_block_text(block) for block in result.content]
+    if not blocks and result.structured_content is not None:
+        return result.structured_content
+    return blocks[0] if len(blocks) == 1 else blocks
+
+
+def _block_text(block: Any) -> str:
+    if isinstance(block, TextContent):
+        return block.text
+    if isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
+        return block.resource.text
+    if isinstance(block, ResourceLink):
+        return str(block.uri)
+    return f"[{getattr(block, 'mime_type', None) or 'binary content'}]"
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the first error in nested exception groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _cause(error: BaseException) -> str:
+    """Return the text of the first error in nested exception groups."""
+    error = _first(error)
+    if isinstance(error, httpx2.HTTPStatusError):
+        # Its own text has the address, which may contain secrets.
+        shown, reply = display_url(str(error.request.url)), error.response
+        return shortened(f"{shown} answered {reply.status_code} {reply.reason_phrase}", _SHOWN)
+    return shortened(str(error), _SHOWN) or type(error).__name__

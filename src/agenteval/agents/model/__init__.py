@@ -1,1 +1,0 @@
-"""Agents that are a language model with instructions and tools."""

@@ -1,1 +1,0 @@
-"""Answers from OpenTelemetry traces."""

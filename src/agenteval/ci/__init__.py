@@ -1,1 +1,0 @@
-"""CI hosts: one package per host."""

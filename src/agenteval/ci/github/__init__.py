@@ -1,1 +1,0 @@
-"""GitHub: action, API, baseline, comment, check run, publishing."""

@@ -1,1 +1,0 @@
-"""What people with write access accepted in a pull request."""

@@ -1,1 +1,0 @@
-"""The container action: inputs, isolation, outputs."""

@@ -1,1 +1,0 @@
-"""Finds the base branch's run to compare with."""

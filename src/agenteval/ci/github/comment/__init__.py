@@ -1,1 +1,0 @@
-"""The sticky comment on a pull request."""

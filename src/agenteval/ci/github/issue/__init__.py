@@ -1,1 +1,0 @@
-"""The issue about a slow decline of the base branch."""

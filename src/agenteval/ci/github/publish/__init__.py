@@ -1,1 +1,0 @@
-"""Publishes a run: comment, check run, annotations."""

@@ -1,0 +1,312 @@
+"""The commands that read results files, accept changes, and help newcomers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agenteval.cli.options import (
+    Choices,
+    add_command,
+    add_templates,
+    add_verbosity,
+    day,
+    fail_on,
+    not_empty,
+    path,
+    positive,
+)
+from agenteval.core.errors import ConfigError, Kind, Problem
+
+if TYPE_CHECKING:
+    from agenteval.results.model import Results
+
+
+def add_accept(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "accept", _accept, "accept what a run found, in .agenteval/accepted.yaml")
+    option = parser.add_argument
+    option(
+        "cases", nargs="*", metavar="CASE", help="id or name of a case, or of a metric; default: all that was found"
+    )
+    option("--reason", metavar="TEXT", required=True, help="why the change is right")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--from",
+        dest="results",
+        metavar="RESULTS",
+        default="agenteval-report",
+        help="results.json, or a report directory, of the run; default: %(default)s",
+    )
+    source.add_argument(
+        "--run", metavar="ID", type=positive, help="id of a workflow run on GitHub, whose results are downloaded"
+    )
+    option("--artifact", metavar="NAME", help="artifact of --run; default: agenteval")
+    option("--repository", metavar="OWNER/NAME", help="repository of --run; default: the remote origin's")
+    option("--update", action="store_true", help="write the answers of the run as expected answers into the suites")
+    option("--dry-run", action="store_true", help="show what would be written; write nothing")
+    option("--until", metavar="DATE", type=day, help="last day, YYYY-MM-DD in UTC; default: in 30 days")
+
+
+def _accept(arguments: argparse.Namespace) -> int:
+    from agenteval.core.escape import terminal
+    from agenteval.core.secrets import mask
+    from agenteval.core.text import display_path
+    from agenteval.run.integrity.accept import Request, accept, accept_answers
+
+    request = Request(arguments.cases, arguments.reason, arguments.until)
+    accepted = (accept_answers if arguments.update else accept)(request, _results(arguments))
+    for file in accepted.files:
+        print(terminal(mask(file.diff), multiline=True))
+    for entry in accepted.entries:
+        change = f": {entry.before} → {entry.after}" if entry.before and entry.after else ""
+        print(terminal(f"accepted {entry.case or entry.metric} ({entry.change}{change})"))
+    names = ", ".join([*(file.name for file in accepted.files), display_path(accepted.path)])
+    if arguments.dry_run:
+        print(terminal(f"nothing was written; without --dry-run: {names}"))
+        return 0
+    accepted.write()
+    print(terminal(f"wrote {names}; commit it, so that it is reviewed with the change"))
+    return 0
+
+
+def _results(arguments: argparse.Namespace) -> Results:
+    """Return the results of the run."""
+    from agenteval.results.store import read_results
+
+    if arguments.run is None:
+        lost = [name for name in ("artifact", "repository") if getattr(arguments, name) is not None]
+        if lost:
+            raise ConfigError(
+                Problem(f"--{name}: is for --run ID, which is not given", kind=Kind.OPTION) for name in lost
+            )
+        return read_results(Path(arguments.results))
+    from agenteval.github.saved_results import ARTIFACT, ReportArtifact, results_of_run
+    from agenteval.run.integrity.accept import check_suites_here
+
+    wanted = ReportArtifact(arguments.run, arguments.artifact or ARTIFACT, arguments.repository)
+    results = results_of_run(wanted, os.environ, Path.cwd())
+    check_suites_here(results)
+    return results
+
+
+def add_project(commands: Any) -> None:
+    """Add the commands to the parser."""
+    add_command(commands, "demo", _demo, "show the gate stop a change that makes an example agent worse; offline")
+    started = add_command(
+        commands, "init", _init, "write a starter: a suite, a configuration, a workflow and an agent"
+    )
+    started.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="directory to write to")
+    started.add_argument(
+        "--format",
+        metavar="FORMAT",
+        choices=Choices(_starter_formats),
+        help="format of the suite; default: that of agent.yaml",
+    )
+    started.add_argument(
+        "--agent",
+        metavar="KIND",
+        choices=Choices(_starter_agents),
+        default="command",
+        help="kind of the agent; default: %(default)s",
+    )
+    explained = add_command(commands, "explain", _explain, "say what a metric, a setting or a word means")
+    explained.add_argument("name", nargs="*", metavar="NAME", help="what to explain; default: list all names")
+    schema = add_command(commands, "schema", _schema, "print the JSON Schema of a file")
+    schema.add_argument("name", metavar="NAME", choices=Choices(_schema_names), help="which file")
+    plugins = add_command(commands, "plugins", _plugins, "list the installed extensions and whether they may run")
+    plugins.add_argument("--json", action="store_true", help="print a JSON list")
+
+
+def _starter_formats() -> Iterable[str]:
+    from agenteval.cli.init import starter_formats
+
+    return starter_formats()
+
+
+def _starter_agents() -> Iterable[str]:
+    from agenteval.cli.init import starter_agents
+
+    return starter_agents()
+
+
+def _schema_names() -> Iterable[str]:
+    from agenteval.cli.explanations import schema_names
+
+    return schema_names()
+
+
+def _demo(_: argparse.Namespace) -> int:
+    from functools import partial
+
+    from agenteval.cli.demo import demo
+
+    demo(partial(print, flush=True))
+    return 0
+
+
+def _init(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.init import next_steps, starter_formats, write_starter
+    from agenteval.core.escape import terminal
+
+    directory = Path(arguments.directory)
+    suite_format = arguments.format or next(iter(starter_formats()))
+    for line in write_starter(directory, suite_format, arguments.agent):
+        print(terminal(line))
+    print("next:")
+    for step in next_steps(directory, suite_format, arguments.agent):
+        print(terminal(f"  {step}"))
+    return 0
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.explanations import all_names, explain
+
+    name = " ".join(arguments.name)
+    for line in explain(name) if name else all_names():
+        print(line)
+    return 0
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.explanations import schema
+
+    print(json.dumps(schema(arguments.name), indent=2, ensure_ascii=False))
+    return 0
+
+
+def _plugins(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.output import as_table, plugins_as_json
+    from agenteval.core.plugins import installed
+
+    print(plugins_as_json(installed()) if arguments.json else as_table(installed()))
+    return 0
+
+
+def add_results(commands: Any) -> None:
+    """Add the commands to the parser."""
+    compared = add_command(
+        commands, "compare", _compare, "compare two results files and decide the gate, without running anything"
+    )
+    compared.add_argument("current", metavar="CURRENT", help="results.json, or a report directory")
+    compared.add_argument(
+        "baseline", metavar="BASELINE", help="results.json, or a report directory, of the earlier run"
+    )
+    compared.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    compared.add_argument("--fail-on", metavar="LIST", help="as for run")
+    add_verbosity(compared)
+    explained = add_command(
+        commands, "explain-gate", _explain_gate, "show what the gate finds with the earlier runs, and what it costs"
+    )
+    explained.add_argument(
+        "results",
+        nargs="?",
+        default="agenteval-report",
+        metavar="RESULTS",
+        help="results.json, or a report directory, of a run of the base branch; default: %(default)s",
+    )
+    explained.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    explained.add_argument("--json", action="store_true", help="print JSON")
+    report = add_command(commands, "report", _report, "write the reports of a results file again")
+    report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
+    report.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    report.add_argument(
+        "--out", type=not_empty, metavar="DIR", help="directory to write to; default: beside the results"
+    )
+    report.add_argument(
+        "--format",
+        choices=("markdown", "json", "html", "junit"),
+        help="write only this report, to FILE or to standard output; default: as the name of FILE ends, else json",
+    )
+    report.add_argument("-o", "--output", type=not_empty, metavar="FILE", help="write only one report, to this file")
+    report.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
+    add_templates(report)
+    add_verbosity(report)
+    opened = add_command(
+        commands, "open", _open, "open report.html of the last run in the browser, and print its path"
+    )
+    opened.add_argument(
+        "path",
+        nargs="?",
+        default="agenteval-report",
+        metavar="PATH",
+        help="report directory, or the page itself; default: %(default)s",
+    )
+    merged = add_command(
+        commands, "merge", _merge, "join the shards of a run, or further iterations, and decide the gate"
+    )
+    merged.add_argument("results", nargs="+", metavar="RESULTS", help="results.json, or a report directory")
+    merged.add_argument(
+        "-o", "--output", type=not_empty, metavar="FILE", required=True, help="file or directory to write"
+    )
+    merged.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    merged.add_argument("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
+    merged.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
+    merged.add_argument("--fail-on", metavar="LIST", help="as for run")
+    add_verbosity(merged)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from agenteval.run.saved_results import compare_files
+    from agenteval.run.settings import Settings
+
+    settings = Settings(
+        config=path(arguments.config), fail_on=fail_on(arguments.fail_on), verbosity=arguments.verbosity
+    )
+    return compare_files(Path(arguments.current), Path(arguments.baseline), settings)
+
+
+def _explain_gate(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.output import explanation_as_json, explanation_as_text
+    from agenteval.run.settings import Settings
+    from agenteval.run.validate import explain_file
+
+    explanation = explain_file(Path(arguments.results), Settings(config=path(arguments.config)))
+    print(explanation_as_json(explanation) if arguments.json else explanation_as_text(explanation))
+    return 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from agenteval.run.saved_results import render_again, render_one
+    from agenteval.run.settings import Settings
+
+    settings = Settings(
+        config=path(arguments.config),
+        history=path(arguments.history),
+        comment_template=path(arguments.comment_template),
+        summary_template=path(arguments.summary_template),
+        verbosity=arguments.verbosity,
+    )
+    if arguments.format is None and arguments.output is None:
+        return render_again(Path(arguments.results), settings, path(arguments.out))
+    if arguments.out is not None:
+        raise ConfigError(Problem("--out is for all reports; give --out, or --format and --output", kind=Kind.OPTION))
+    return render_one(Path(arguments.results), settings, arguments.format, path(arguments.output))
+
+
+def _open(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.output import report_page, show
+    from agenteval.core.escape import terminal
+
+    page = report_page(Path(arguments.path))
+    print(terminal(str(page)))
+    show(page, os.environ)
+    return 0
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    from agenteval.run.merge import merge_files
+    from agenteval.run.settings import Settings
+
+    settings = Settings(
+        config=path(arguments.config),
+        baseline=path(arguments.baseline),
+        fail_on=fail_on(arguments.fail_on),
+        history=path(arguments.history),
+        verbosity=arguments.verbosity,
+    )
+    return merge_files([Path(file) for file in arguments.results], Path(arguments.output), settings).exit_status

@@ -1,1 +1,0 @@
-"""Parsed documents with the line of each value."""

@@ -1,1 +1,0 @@
-"""TOML with line numbers."""

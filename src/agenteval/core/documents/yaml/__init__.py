@@ -1,1 +1,0 @@
-"""YAML with line numbers and limits."""

@@ -1,1 +1,0 @@
-"""Untrusted text: escaping and masking."""

@@ -1,0 +1,388 @@
+"""A step of a workflow: reads inputs, runs the pipeline, writes GitHub's outputs; also for the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem, problems_of, unexpected_error
+from agenteval.core.files import below, with_base_commit
+from agenteval.core.mistakes import Mistake, counted, mistakes
+from agenteval.core.secrets import redactor
+from agenteval.core.shared_files import CACHE_KEY
+from agenteval.github.check_run import CheckRun, as_commands
+from agenteval.github.client import GithubError
+from agenteval.github.context import Context
+from agenteval.github.event import run_page
+from agenteval.github.inputs import Inputs, step_caches
+from agenteval.github.isolation import isolated, restore_files, reverted_files
+from agenteval.github.publisher import CommentMode, Content, Publisher, content_of
+from agenteval.github.runner import RunnerFiles, annotation, outputs_of, say, stop_commands, warn
+from agenteval.github.workspace import (
+    check_report_directory,
+    give_back,
+    named_report_directory,
+    out_of_reach,
+    within_workspace,
+    without_earlier_reports,
+    workspace_of_user,
+)
+from agenteval.report.comment_overview import render_problems, render_unfinished, render_unpublished
+from agenteval.report.markdown import render_summary
+from agenteval.report.report import print_result
+from agenteval.report.terminal_lines import Detail
+from agenteval.results.store import RESULTS_FILE
+from agenteval.run.outcome import RunOutcome
+from agenteval.run.pipeline import run_pooled
+from agenteval.run.settings import Settings
+
+#: Default directory of the results to decide on.
+SHARDS = "agenteval-shards"
+# State of the step; its end reads them as ``STATE_…`` variables.
+_CHECK, _STAGE = "check", "stage"
+_RUNNING, _FINISHED = "running", "finished"
+# The runner shows ten annotations of a level per step, and one is for the gate.
+_COMMANDS = 9
+
+
+def main(environment: Mapping[str, str]) -> int:
+    """Run the action.
+
+    Args:
+        environment: environment variables of the step, as the runner set them.
+
+    Returns:
+        The exit status of the gate.
+    """
+    return run_step(environment, lambda: Context.read(environment), named_report_directory(environment))
+
+
+def run_step(environment: Mapping[str, str], read: Callable[[], Context], reports: Path | None) -> int:
+    """Run a step of a workflow.
+
+    Args:
+        environment: environment variables of the step, as the runner set them.
+        read: returns inputs and event; raises ``ConfigError`` if one is invalid.
+        reports: the report directory; reports of an earlier run in it are removed if this run fails before its start.
+
+    Returns:
+        The exit status of the gate. Outputs, summary and comment are always written.
+    """
+    files = RunnerFiles(environment)
+    context = None
+    try:
+        with without_earlier_reports(reports, environment):
+            context = read()
+            with (
+                workspace_of_user(environment),
+                within_workspace(environment),
+                isolated(environment),
+                step_caches(context.inputs, context.workspace),
+                with_base_commit(context.base_files),
+            ):
+                return _act(context, files)
+    except AgentEvalError as error:
+        _failed(error, context, files)
+        return error.exit_status
+    except (KeyboardInterrupt, SystemExit):
+        # A signal before or after the run; the end of the step removes the "in progress" note.
+        files.outputs({"verdict": "error"})
+        raise
+    except Exception as error:
+        # The command line reports it too; the action also writes it to summary, outputs and comment.
+        _failed(unexpected_error(error), context, files)
+        raise
+
+
+def clean_up(environment: Mapping[str, str]) -> int:
+    """Run the end of the step, in a separate container: remove the "in progress" note of a killed run.
+
+    Returns:
+        0; a failure is a warning.
+    """
+    give_back(environment)
+    restore_files(environment)
+    if environment.get(f"STATE_{_STAGE}") != _RUNNING:
+        return 0
+    try:
+        context = Context.read(environment)
+    except AgentEvalError as error:
+        warn([str(error)])
+        return 0
+    text = render_unfinished(context.event.commit or "", run_page(environment), context.step.title)
+    RunnerFiles(environment).summary(text)
+    publisher = context.publisher
+    if publisher is not None:
+        check = environment.get(f"STATE_{_CHECK}", "")
+        publisher.check = CheckRun(int(check)) if check.isascii() and check.isdigit() else None
+        publisher.abandon()
+        _tell(publisher, RunnerFiles(environment))
+    return 0
+
+
+def _act(context: Context, files: RunnerFiles) -> int:
+    if context.event.refused:
+        raise ConfigError(Problem(f"refused: {context.event.refused}", kind=Kind.GITHUB))
+    if context.inputs.mode == "publish":
+        return _publish_first_stage(context, files)
+    if context.inputs.mode == "run":
+        context.check_checkout()
+    context.enter()
+    check_report_directory(Path(context.inputs.report_dir))
+    runs = context.runs
+    # User code can rename the working directory. Its path is where later steps look for the reports.
+    directory = Path.cwd() / context.inputs.report_dir
+    _begin(context, files)
+    settings, host = context.settings, context.run_context()
+    with stop_commands(), reverted_files(context.environment), out_of_reach(directory) as private:
+        if context.inputs.mode == "gate":
+            from agenteval.run.merge import merge_files
+
+            outcome = merge_files(_parts(context.inputs.suites), private, settings, host)
+        else:
+            host = replace(host, published=directory)
+            outcome = run_pooled(settings, private, runs, lambda line: say(f"agenteval: {line}"), host)
+            print_result(outcome.results, outcome.view, sys.stdout, Detail(settings.verbosity, outcome.archive))
+    _finish(context, files, outcome, directory)
+    return outcome.exit_status
+
+
+def _begin(context: Context, files: RunnerFiles) -> None:
+    """Announce that the evaluation is running, and record that the note must be removed."""
+    publisher = context.publisher
+    if publisher is None:
+        return
+    publisher.begin()
+    check = {_CHECK: str(publisher.check.id)} if publisher.check else {}
+    files.state(check | {_STAGE: _RUNNING})
+
+
+def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory: Path) -> None:
+    """Write all outputs of a finished run."""
+    files.outputs(outputs_of(outcome, files.relative(directory)))
+    look = outcome.presentation
+    results, view, archive = outcome.results, outcome.view, outcome.archive
+    files.report(lambda room: render_summary(results, view, archive=archive, limit=room, presentation=look))
+    content = content_of(
+        results,
+        view,
+        context.options,
+        name=context.step.title,
+        presentation=look,
+    )
+    if outcome.is_cancelled:
+        _abandon(context, files)
+        return
+    _publish(context, files, content)
+    _report_decline(context, outcome)
+    _refresh_pool(context, outcome)
+    _annotate(mistakes(outcome.agent_problems))
+    publisher = context.publisher
+    if publisher is None or publisher.check is None:
+        for line in as_commands(content.annotations, _COMMANDS):
+            say(line)
+    if outcome.exit_status:
+        say(annotation("error", outcome.view.headline, title="agenteval"))
+
+
+def _abandon(context: Context, files: RunnerFiles) -> None:
+    """Say on GitHub that the run was cancelled: its check run is no failure, and nobody needs a comment."""
+    if context.publisher is not None:
+        context.publisher.abandon()
+        _tell(context.publisher, files)
+    files.state({_STAGE: _FINISHED})
+
+
+def _report_decline(context: Context, outcome: RunOutcome) -> None:
+    """Open or update an issue if a slow decline is proven, and an issue is to report it; a failure is a warning."""
+    comparison, repository = outcome.results.comparison, context.event.repository
+    look = comparison.long_look if comparison is not None else None
+    if look is None or not look.is_issue or repository is None:
+        return
+    from agenteval.github.issue import issue_text, publish_issue
+
+    branch = (context.event.ref or "").removeprefix("refs/heads/")
+    try:
+        done, url = publish_issue(
+            context.client(), repository, issue_text(look, branch, run_page(context.environment))
+        )
+    except AgentEvalError as error:
+        warn([f"the base branch declines slowly ({look.reason}), and no issue reports it: {error}"])
+    else:
+        say(f"agenteval: issue {done}: {url}")
+
+
+def _refresh_pool(context: Context, outcome: RunOutcome) -> None:
+    """Start a run of the base branch if two pull requests show that its pool is of better days; see ``base_run``."""
+    comparison, event = outcome.results.comparison, context.event
+    low = comparison.low_control if comparison is not None else None
+    repeats = outcome.results.memory is not None and outcome.results.memory.repeats
+    if low is None or not low.dispatches or repeats or event.event != "pull_request":
+        return
+    # A fork's token can start nothing.
+    if event.repository is None or event.workflow is None or event.head_ref is None or not event.baseline_branch:
+        return
+    from agenteval.github.base_run import BaseRunRequest
+
+    try:
+        request = BaseRunRequest(
+            context.client(),
+            event.repository,
+            event.workflow,
+            context.inputs.baseline_artifact,
+            event.baseline_branch,
+            event.head_ref,
+        )
+        done = request.make(outcome.results, low)
+    except AgentEvalError as error:
+        warn([f"the base branch should be evaluated again, and no run of it was started: {error}"])
+    else:
+        if done:
+            say(f"agenteval: {done}")
+
+
+def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:
+    """Write the problems of a run that could not start or failed to all outputs."""
+    redact = redactor()
+    found = mistakes(problems_of(error))
+    _annotate(found)
+    text = render_problems(problems_of(error), context.step.title if context else "")
+    files.outputs({"verdict": "error"})
+    files.summary(text)
+    if context is not None and context.inputs.mode != "publish":
+        title = redact(counted(found) if len(found) > 1 else found[0].problem.message)
+        _publish(context, files, Content(title, text, text, "failure"))
+
+
+def _annotate(found: Sequence[Mistake]) -> None:
+    """Show mistakes at their first places."""
+    redact = redactor()
+    for mistake in found:
+        place, text = mistake.problem, redact(f"{mistake.text}\n{mistake.page}")
+        say(annotation("error", text, file=redact(place.file) or None, line=place.line, title="agenteval"))
+
+
+def _publish(context: Context, files: RunnerFiles, content: Content) -> None:
+    publisher = context.publisher
+    url = ""
+    if publisher is not None:
+        url = publisher.finish(content)
+        _tell(publisher, files)
+    if context.event.reason and not context.event.may_comment:
+        say(f"agenteval: no comment: {context.event.reason}")
+    files.outputs({"comment-url": url})
+    files.state({_STAGE: _FINISHED})
+
+
+def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
+    """Publish another workflow run; the exit status tells whether publishing worked, and both stages agree."""
+    from agenteval.github.fork_publish import publish_first_stage
+
+    every = publish_first_stage(context)
+    for published in every:
+        files.summary(published.content.job_summary)
+        for line in published.done:
+            say(f"agenteval: {line}")
+    for worst in every[:1]:
+        files.outputs({"comment-url": worst.comment_url, "verdict": worst.verdict})
+    contradictions = dict.fromkeys(published.contradiction for published in every if published.contradiction)
+    problems = dict.fromkeys(map(redactor(), (problem for published in every for problem in published.problems)))
+    for text in (*problems, *contradictions):
+        say(annotation("error", text, title="agenteval"))
+    if problems:
+        files.summary(render_unpublished(list(problems)))
+        return GithubError.exit_status
+    return 1 if contradictions else 0
+
+
+def _parts(places: tuple[str, ...]) -> list[Path]:
+    """Return the results at the given paths, or at the default path.
+
+    Other tools name their files otherwise, so a folder without results.json is left to the reader of all tools.
+    """
+    folders = [Path(place) for place in places] or [Path(SHARDS)]
+    return [file for place in folders for file in ([place] if place.is_file() else _results_below(place))]
+
+
+def _results_below(place: Path) -> list[Path]:
+    try:
+        found = [folder / name for folder, _, names in below(place) for name in names if name == RESULTS_FILE]
+        return sorted(found) or [place]
+    except OSError as error:
+        raise ConfigError(Problem(f"{place} {error.strerror}", path="suite", kind=Kind.GITHUB)) from None
+
+
+def _tell(publisher: Publisher, files: RunnerFiles) -> None:
+    for line in publisher.done:
+        say(f"agenteval: {line}")
+    # A failure at the start of a run usually repeats at its end.
+    problems = list(dict.fromkeys(publisher.problems))
+    warn(problems)
+    if problems:
+        files.summary(render_unpublished([redactor()(problem) for problem in problems]))
+
+
+_TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
+
+
+@dataclass(frozen=True)
+class GithubOptions:
+    """What a run of the command line does on GitHub.
+
+    Attributes:
+        baseline: ``auto`` or the id of a workflow run; ``None`` if the settings name the baseline.
+        baseline_artifact: name of the artifact that contains the report directory.
+        comment: when to create a comment on the pull request.
+        comment_id: distinguishes several comments.
+        check_name: name of a check run; empty for none.
+    """
+
+    baseline: str | None = None
+    baseline_artifact: str = "agenteval"
+    comment: CommentMode = "never"
+    comment_id: str = ""
+    check_name: str = ""
+
+
+def run_on_github(
+    settings: Settings, out: Path, runs: int, options: GithubOptions, environment: Mapping[str, str]
+) -> int:
+    """Run suites in a job of a workflow, in the working directory.
+
+    Args:
+        settings: the settings of the run.
+        out: the directory of the reports, in the workspace.
+        runs: the number of runs, from 1.
+        options: what the run does on GitHub.
+        environment: environment variables of the step.
+
+    Returns:
+        The exit status of the gate.
+
+    Raises:
+        ConfigError: the program does not run in a workflow, or the run is to be resumed.
+    """
+    if environment.get("GITHUB_ACTIONS") != "true":
+        raise ConfigError(
+            Problem("--github needs a job of a GitHub workflow; GITHUB_ACTIONS is not 'true'", kind=Kind.GITHUB)
+        )
+    if settings.resume:
+        raise ConfigError(
+            Problem("--resume has no effect with --github, because user code can write the journal", kind=Kind.GITHUB)
+        )
+    inputs = Inputs(
+        working_directory=str(Path.cwd()),
+        github_token=next((environment[name] for name in _TOKENS if environment.get(name)), ""),
+        baseline=options.baseline or "none",
+        baseline_artifact=options.baseline_artifact,
+        runs=runs,
+        shard=settings.shard,
+        cache_key=environment.get(CACHE_KEY, "").strip(),
+        comment=options.comment,
+        comment_id=options.comment_id,
+        check_name=options.check_name,
+        report_dir=str(out),
+    )
+    return run_step(environment, lambda: Context.of(environment, inputs, replace(settings, out=out)), out)

@@ -1,0 +1,354 @@
+"""Finds the results of the base branch in the artifacts of its workflow runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError
+
+from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.escape import terminal
+from agenteval.core.secrets import shortened
+from agenteval.core.text import place_of
+from agenteval.github import baseline as wanted
+from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
+from agenteval.github.baseline import (
+    BaselineSearch,
+    Found,
+    GivenRun,
+    Line,
+    Missing,
+    SearchLimits,
+    Start,
+    Unknown,
+    counted,
+    short,
+)
+from agenteval.github.client import Client, GithubError
+from agenteval.github.workflow_runs import TRUSTED_EVENTS, Artifact, Run, Workflow, artifacts_named, get_run
+from agenteval.results.history import why_no_baseline
+from agenteval.results.model import Results
+from agenteval.results.store import parse_baseline
+from agenteval.run.baseline import FoundBaseline, MissingBaseline, Search
+from agenteval.run.confirm.clone import Clone
+
+if TYPE_CHECKING:
+    from github import Github
+
+
+#: Returns why results cannot be a baseline; ``None`` if they can.
+Accept = Callable[[Results], str | None]
+
+_MAX_NOTE = 400
+# After these, the next artifact would fail too.
+_FINAL = frozenset({401, 403, 429, None})
+
+
+def find_baseline(
+    client: Client,
+    search: BaselineSearch,
+    accept: Accept,
+    clone: Clone | None = None,
+    limits: SearchLimits | None = None,
+) -> Found | Missing:
+    """Search the nearest usable results; a failure of GitHub becomes a reason.
+
+    Only trusted runs count: of the base branch or its merge queue, with events other than pull requests. A run that
+    the user names always counts, but must be of this repository.
+
+    Args:
+        client: connection to GitHub.
+        search: parameters of the search.
+        accept: decides whether results can be the baseline.
+        clone: the checkout, which may know the history.
+        limits: limits of requests, downloads and time.
+    """
+    hunt = _Hunt(client, search, accept, clone, limits or SearchLimits())
+    try:
+        match search.start:
+            case GivenRun(run_id):
+                return hunt.given(run_id)
+            case Start() as start:
+                return hunt.nearest(start)
+            case Unknown(why):
+                return Missing(why)
+    except GithubError as error:
+        return Missing(str(error), tuple(hunt.notes))
+
+
+class _SpentError(AgentEvalError):
+    """A limit of the search is reached; the text names it."""
+
+
+@dataclass
+class _Hunt:
+    """A search in progress. ``notes`` list the skipped runs, nearest first."""
+
+    client: Client
+    search: BaselineSearch
+    accept: Accept
+    clone: Clone | None
+    limits: SearchLimits
+    notes: list[str] = field(default_factory=list)
+    _asked: int = 0
+    _listed: set[int] = field(default_factory=set)
+    _near: int = 0
+    _seen: int = 0
+    _expired: int = 0
+    _tried: int = 0
+    _begun: float = field(default_factory=time.monotonic)
+
+    def given(self, run_id: int) -> Found | Missing:
+        """Return the results of one run."""
+        repository = self.search.repository
+        with self._asking(f"read workflow run {run_id} of {repository}") as api:
+            run = get_run(api, repository, run_id)
+        if not run.is_of(repository):
+            return Missing(f"the commit of workflow run {run_id} is not of {repository}")
+        found = self._of_run(run)
+        if found is not None:
+            results, notes = found
+            return Found(results, run.head_sha, run.id, run.created_at, None, notes=notes)
+        nothing = f"workflow run {run_id} has no artifact named {self.search.artifact}"
+        return Missing(self.notes[0] if self.notes else nothing, tuple(self.notes[1:]))
+
+    def nearest(self, start: Start) -> Found | Missing:
+        """Return the results of the nearest commit with results."""
+        from github import UnknownObjectException
+
+        search = self.search
+        with self._asking(f"look for a baseline on {search.base_branch} of {search.repository}") as api:
+            workflow = Workflow(api, search.repository, search.workflow, search.base_branch)
+            line = Line(api, search.repository, start.commit, self.clone, self._request)
+            try:
+                for run, distance in self._runs(workflow, line):
+                    self._count()
+                    if found := self._of_run(run):
+                        results, notes = found
+                        between = line.between(run.head_sha)
+                        return Found(results, run.head_sha, run.id, run.created_at, distance, start, between, notes)
+            except UnknownObjectException:
+                return Missing(
+                    f"GitHub does not find workflow {search.workflow} in {search.repository}, or the token may not "
+                    "see it; the file must be on the default branch, and the job needs actions: read"
+                )
+            except _SpentError as spent:
+                self.notes.append(f"{spent}; name a run with the input baseline")
+        return Missing(self._reason(start) + self._other_branch(), tuple(self.notes))
+
+    def _runs(self, workflow: Workflow, line: Line) -> Iterator[tuple[Run, int]]:
+        """Yield the trusted runs of the start and its ancestors, with their distances: the nearest one first."""
+        self._request()
+        # Usually the start has a run.
+        for run in self._new(workflow.runs_of(line.start)):
+            yield run, 0
+        line.look_back()
+        waiting, page = list(TRUSTED_EVENTS), 1
+        while waiting:
+            listed: list[Run] = []
+            for event in tuple(waiting):
+                self._request()
+                runs, more = workflow.trusted_runs(event, page)
+                listed += self._new(runs)
+                if not more:
+                    waiting.remove(event)
+            newest = sorted(listed, key=lambda run: (run.created_at, run.id), reverse=True)
+            yield from line.sorted(newest)
+            page += 1
+
+    def _new(self, runs: Iterable[Run]) -> Iterator[Run]:
+        """Yield the runs that were not listed before, without the one that searches."""
+        for run in runs:
+            if run.id not in self._listed and str(run.id) != self.search.own_run:
+                self._listed.add(run.id)
+                yield run
+
+    def _count(self) -> None:
+        """Count a run that is tried.
+
+        Raises:
+            _SpentError: a limit is reached.
+        """
+        if self._near >= self.limits.runs:
+            raise _SpentError(f"the search ended after {counted(self._near, 'run')}, its limit")
+        if self._tried >= self.limits.downloads:
+            raise _SpentError(f"the search ended after {counted(self._tried, 'download')}, its limit")
+        if time.monotonic() - self._begun > self.limits.total_s:
+            raise _SpentError(f"the search ended after {self.limits.total_s:g} s, its limit")
+        self._near += 1
+
+    def _request(self) -> None:
+        """Count a request.
+
+        Raises:
+            _SpentError: the limit is reached.
+        """
+        if self._asked >= self.limits.requests:
+            raise _SpentError(f"the search ended after {counted(self._asked, 'request')} to GitHub, its limit")
+        self._asked += 1
+
+    def _of_run(self, run: Run) -> tuple[Results, tuple[str, ...]] | None:
+        """Return the first usable results of a run with all notes; ``notes`` get the problems of others."""
+        self._request()
+        try:
+            with self._asking(f"list the artifacts of workflow run {run.id}") as api:
+                artifacts = artifacts_named(api, self.search.repository, run.id, self.search.artifact)
+        except GithubError as error:
+            self._pass_over(error, str(error))
+            return None
+        if not artifacts and run.is_going_on:
+            self.notes.append(f"workflow run {run.id} (commit {short(run.head_sha)}) has not ended yet")
+        for artifact in artifacts:
+            if self._tried >= self.limits.downloads:
+                break
+            self._seen += 1
+            try:
+                results, notes = self._results(artifact, run)
+            except (UnusableArtifactError, GithubError) as error:
+                where = f"artifact {artifact.name} of workflow run {run.id} (commit {short(run.head_sha)})"
+                why = error.reason if isinstance(error, UnusableArtifactError) else str(error)
+                self._pass_over(error, f"{where} cannot be used: {why}")
+                continue
+            return results, (*self.notes, *notes)
+        return None
+
+    def _results(self, artifact: Artifact, run: Run) -> tuple[Results, tuple[str, ...]]:
+        if artifact.expired:
+            self._expired += 1
+        else:
+            self._tried += 1
+        limits = self.limits
+        report = DownloadedReport.download(
+            self.client, self.search.repository, artifact, limits.download, limits.member
+        )
+        results, notes = report.results(parse_baseline)
+        if reason := why_no_baseline(results):
+            raise UnusableArtifactError(reason)
+        if results.run.commit not in {None, run.head_sha}:
+            raise UnusableArtifactError("its results are of another commit")
+        if refusal := self.accept(results):
+            raise UnusableArtifactError(refusal)
+        return results, notes
+
+    def _pass_over(self, error: Exception, note: str) -> None:
+        """Add the problem of one run to the notes, unless it concerns all runs."""
+        if isinstance(error, GithubError) and error.status in _FINAL:
+            raise error
+        self.notes.append(shortened(note, _MAX_NOTE))
+
+    @contextmanager
+    def _asking(self, purpose: str) -> Iterator[Github]:
+        try:
+            with self.client.open(purpose, PERMISSIONS) as api:
+                yield api
+        except ValidationError:
+            raise GithubError(f"cannot {purpose}: GitHub's response is invalid") from None
+
+    def _other_branch(self) -> str:
+        """Return what to do if the base branch is that of another pull request, which no push evaluates."""
+        branch, default = self.search.base_branch, self.search.default_branch
+        if default in {None, branch}:
+            return ""
+        advice = f"set the input baseline-branch, for instance to {default}"
+        return f"; if {branch} belongs to another pull request, {advice}"
+
+    def _reason(self, start: Start) -> str:
+        workflow, branch, name = self.search.workflow, self.search.base_branch, self.search.artifact
+        if not self._listed:
+            return (
+                f"{workflow} has not run on {branch} yet, which is normal the first time; later runs "
+                "are compared with its first run"
+            )
+        if not self._near:
+            return f"no run of {workflow} on {branch} is of {start.place} or of a commit before it"
+        runs = counted(self._near, "run")
+        near = f"{runs} of {workflow} on {branch} {'is' if self._near == 1 else 'are'} near enough"
+        if not self._seen:
+            return (
+                f"{near}, but there is no artifact named {name}: the workflow must upload the report directory "
+                "under that name, with actions/upload-artifact"
+            )
+        if self._expired == self._seen:
+            return f"{near}, but all artifacts named {name} have expired"
+        return f"{near}, but no artifact named {name} can be used"
+
+
+OnMissing = Literal["pass", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Absence:
+    """The action if there is no baseline.
+
+    Args:
+        on_missing: the choice of the user.
+        tell: writes a line to the log.
+    """
+
+    on_missing: OnMissing
+    tell: Callable[[str], None]
+
+    def of(self, missing: wanted.Missing) -> Search:
+        """Return the result of a search that found nothing."""
+        message = f"there is no baseline to compare with: {missing.reason}"
+        if self.on_missing == "pass":
+            for line in (*missing.notes, message):
+                self.tell(terminal(line))
+            return Search(missing=MissingBaseline())
+        return Search(missing=MissingBaseline((*missing.notes, message)))
+
+
+@dataclass(frozen=True)
+class RemoteBaseline:
+    """Searches the artifacts of a workflow.
+
+    Args:
+        client: returns the connection to GitHub; raises ``ConfigError`` without a token.
+        looked_for: parameters of the search.
+        absence: the action if nothing is found.
+        clone: the checkout, which may know the history.
+    """
+
+    client: Callable[[], Client]
+    looked_for: wanted.BaselineSearch
+    absence: Absence
+    clone: Clone | None = None
+
+    def search(self, cases: Collection[str]) -> Search:
+        """Return the nearest run of the suites with these cases; any run without cases.
+
+        A change can rename all cases and move its suites, and is still compared: a run counts if it has one of the
+        cases, a suite with the same path, or a suite that does not exist any more.
+        """
+        known = frozenset(cases)
+
+        def is_known(path: str) -> bool:
+            # Ids of cases begin with the path of their suite.
+            return any(case_id.startswith(f"{path}::") for case_id in known)
+
+        def accept(results: Results) -> str | None:
+            if not known or any(case.id in known for _, case in results.cases()):
+                return None
+            if any(place_of(suite.path) is None or is_known(suite.path) for suite in results.suites):
+                return None
+            return "it is of other suites"
+
+        found = self._found(accept)
+        if isinstance(found, wanted.Missing):
+            return self.absence.of(found)
+        self.absence.tell(terminal(wanted.describe(found)))
+        return Search(FoundBaseline(found.results, distance=found.distance, between=found.between), found.notes)
+
+    def _found(self, accept: Accept) -> wanted.Found | wanted.Missing:
+        start = self.looked_for.start
+        if isinstance(start, wanted.Unknown):
+            # Without a search, no token is needed.
+            return wanted.Missing(start.why)
+        try:
+            return find_baseline(self.client(), self.looked_for, accept, self.clone)
+        except ConfigError as error:
+            return wanted.Missing(str(error))

@@ -1,0 +1,344 @@
+"""Connection to GitHub: token, server, errors; files of a commit, and what people did with a pull request."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.escape import display_url, is_http_url
+from agenteval.core.files import read_regular
+from agenteval.core.version import __version__
+from agenteval.github.event import Plan, Request, with_confirmed_request
+
+if TYPE_CHECKING:
+    from github import Github
+
+
+DEFAULT_API_URL = "https://api.github.com"
+USER_AGENT = f"agenteval/{__version__}"
+
+
+class GithubError(AgentEvalError):
+    """A request to GitHub failed (exit status 3). The text never contains the token.
+
+    Args:
+        message: the request, GitHub's response, and the fix.
+        status: HTTP status of the response, if any.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Configuration of the connection. Nothing is sent before :meth:`open`.
+
+    Args:
+        token: any kind of token; not in the ``repr``.
+        api_url: root of the REST API; that of a GitHub Enterprise Server ends in ``/api/v3``.
+        timeout_s: seconds to wait for one answer.
+        retries: retries of a request after a transient failure.
+    """
+
+    token: str = field(repr=False)
+    api_url: str = DEFAULT_API_URL
+    timeout_s: int = 20
+    retries: int = 3
+
+    @classmethod
+    def from_environment(cls, token: str, environment: Mapping[str, str]) -> Client:
+        """Return a client for the server of ``GITHUB_API_URL``.
+
+        Raises:
+            ConfigError: the token is empty, or the variable is not an http(s) URL.
+        """
+        token = token.strip()
+        if not token:
+            raise ConfigError(Problem("a token is needed to talk to GitHub", path="github-token", kind=Kind.GITHUB))
+        api_url = environment.get("GITHUB_API_URL") or DEFAULT_API_URL
+        if not is_http_url(api_url):
+            raise ConfigError(
+                Problem(
+                    f"{display_url(api_url)!r} is not an http or https URL", path="GITHUB_API_URL", kind=Kind.GITHUB
+                )
+            )
+        return cls(token, api_url.rstrip("/"))
+
+    @contextmanager
+    def open(self, purpose: str, permissions: Sequence[str]) -> Iterator[Github]:
+        """Yield a PyGithub client, and translate its exceptions inside the block.
+
+        Args:
+            purpose: text after "cannot", for instance ``comment on pull request #7``.
+            permissions: required lines under ``permissions:``, for the message.
+
+        Raises:
+            GithubError: GitHub refused, failed or could not be reached.
+        """
+        from agenteval.github import connection
+
+        api = connection.connect(
+            token=self.token,
+            api_url=self.api_url,
+            user_agent=USER_AGENT,
+            timeout_s=self.timeout_s,
+            retries=self.retries,
+        )
+        try:
+            yield api
+        except (*connection.FAILURES, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not connection.is_redirect_elsewhere(error):
+                raise
+            said = f"cannot {purpose}: {connection.explain(error, permissions)}"
+            status = getattr(error, "status", None)
+            # ``from None``: exceptions of the HTTP libraries hold the request, and with it the token.
+            raise GithubError(said.replace(self.token, "***"), status) from None
+        finally:
+            api.close()
+
+
+CONTENT_PERMISSIONS = ("contents: read",)
+# GitHub sends no content of larger files.
+MAX_BYTES = 1_000_000
+
+
+def read_file(client: Client, repository: str, path: str, commit: str) -> str:
+    """Return the text of a file at a commit.
+
+    Args:
+        client: connection to GitHub.
+        repository: ``owner/name``.
+        path: path in the repository, with forward slashes.
+        commit: SHA of the commit.
+
+    Raises:
+        GithubError: the commit does not have the file, or GitHub refused, failed or could not be reached.
+        AgentEvalError: it is not a plain file, too large or not UTF-8.
+    """
+    with client.open(f"read {path} of {repository} at {commit}", CONTENT_PERMISSIONS) as api:
+        place = f"/repos/{repository}/contents/{quote(path)}"
+        _, answer = api.requester.requestJsonAndCheck("GET", place, parameters={"ref": commit})
+    return _text(answer, path)
+
+
+def _text(answer: Any, path: str) -> str:
+    """Return the text in GitHub's description of a file; the content is untrusted."""
+    if not isinstance(answer, dict) or answer.get("type") != "file":
+        raise AgentEvalError(f"{path} is not a plain file there")
+    content, encoding = answer.get("content"), answer.get("encoding")
+    if encoding != "base64" or not isinstance(content, str) or len(content) > 2 * MAX_BYTES:
+        raise AgentEvalError(f"{path} has more than {MAX_BYTES:,} bytes there")
+    try:
+        return b64decode(content).decode("utf-8-sig")
+    except ValueError:
+        raise AgentEvalError(f"{path} is not UTF-8 text there") from None
+
+
+_MAY_WRITE = frozenset({"admin", "write"})
+_NOT_FOUND = 404
+# GitHub gives this name to apps only. A text that an app writes may repeat what a stranger told it.
+_APP = "[bot]"
+
+
+class _Permission(BaseModel):
+    permission: str
+
+
+def may_write(client: Client, repository: str, login: str) -> bool:
+    """Return whether a person may write to a repository; false for apps and for deleted accounts (an empty login).
+
+    Raises:
+        GithubError: GitHub refused, failed or could not be reached.
+        ValidationError: the response does not match GitHub's documentation.
+    """
+    if not login or login.endswith(_APP):
+        return False
+    path = f"/repos/{repository}/collaborators/{quote(login, safe='')}/permission"
+    try:
+        with client.open(f"read the permission of {login}", ("metadata: read",)) as api:
+            _, answer = api.requester.requestJsonAndCheck("GET", path)
+    except GithubError as error:
+        # Strangers are no collaborators.
+        if error.status == _NOT_FOUND:
+            return False
+        raise
+    return _Permission.model_validate(answer).permission in _MAY_WRITE
+
+
+PULL_REQUEST_PERMISSIONS = ("pull-requests: read",)
+_PER_PAGE = 100
+_PAGES = 30
+
+
+class _Named(BaseModel):
+    name: str | None = None
+
+
+class _User(BaseModel):
+    login: str = Field(max_length=100)
+
+
+class LabelEvent(BaseModel):
+    """One event of a pull request; other kinds of events have no label."""
+
+    event: str | None = None
+    created_at: datetime
+    actor: _User | None = None
+    label: _Named | None = None
+
+    @property
+    def by(self) -> str:
+        """Login of the person; empty for a deleted account."""
+        return self.actor.login if self.actor else ""
+
+    @property
+    def label_name(self) -> str:
+        """Name of the label as it is written; empty for other events."""
+        return (self.label.name if self.label else None) or ""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the event set the label."""
+        return self.event == "labeled"
+
+
+class Review(BaseModel):
+    """One review; GitHub records the commit that was the head at that time."""
+
+    user: _User | None = None
+    body: str | None = None
+    state: str
+    commit_id: str | None = None
+
+    @property
+    def by(self) -> str:
+        """Login of the person; empty for a deleted account."""
+        return self.user.login if self.user else ""
+
+
+class _Message(BaseModel):
+    message: str
+
+
+class Commit(BaseModel):
+    """One commit; its author and its date are texts that anybody can choose."""
+
+    sha: str
+    commit: _Message
+
+
+def newest_label_events(api: Github, repository: str, number: int) -> dict[str, LabelEvent]:
+    """Return for each label of a pull request the last time that it was set or removed, by the label's key.
+
+    Args:
+        api: an open connection.
+        repository: ``owner/name``.
+        number: number of the pull request.
+
+    Raises:
+        GithubException: GitHub refuses.
+        GithubError: there are too many events to read the newest one.
+        ValidationError: the response does not match GitHub's documentation.
+    """
+    found: dict[str, LabelEvent] = {}
+    for page in _pages(api, f"/repos/{repository}/issues/{number}/events"):
+        for event in TypeAdapter(list[LabelEvent]).validate_python(page):
+            if event.label is not None and event.label.name and event.event in {"labeled", "unlabeled"}:
+                found[label_key(event.label.name)] = event
+    return found
+
+
+def label_key(name: str) -> str:
+    """Return what tells a label from others: on GitHub, capitals do not."""
+    return name.casefold()
+
+
+def reviews_of(api: Github, repository: str, number: int) -> list[Review]:
+    """Return the reviews of a pull request, the oldest first; see `newest_label_events`."""
+    pages = _pages(api, f"/repos/{repository}/pulls/{number}/reviews")
+    return [review for page in pages for review in TypeAdapter(list[Review]).validate_python(page)]
+
+
+def commits_of(api: Github, repository: str, number: int) -> list[Commit]:
+    """Return the commits of a pull request, the oldest first, at most 250; see `newest_label_events`."""
+    pages = _pages(api, f"/repos/{repository}/pulls/{number}/commits")
+    return [commit for page in pages for commit in TypeAdapter(list[Commit]).validate_python(page)]
+
+
+def _pages(api: Github, path: str) -> Iterator[list[Any]]:
+    for page in range(1, _PAGES + 1):
+        sent = {"per_page": str(_PER_PAGE), "page": str(page)}
+        _, answer = api.requester.requestJsonAndCheck("GET", path, parameters=sent)
+        items = TypeAdapter(list[Any]).validate_python(answer)
+        yield items
+        if len(items) < _PER_PAGE:
+            return
+    # The newest items are the last ones, and one of them can withdraw what is known.
+    raise GithubError(f"{path} lists more than {_PAGES * _PER_PAGE:,} items, which are too many to read all of them")
+
+
+# Confirms a comment that asks for the evaluation of a commit of a pull request.
+#
+# The run has the secrets of the repository, and the commit can come from a fork. So GitHub must say that the author
+# of the comment may write to the repository, and the commit that the comment names must be the head, and be checked
+# out.
+
+
+COMMENT_PERMISSIONS = ("pull-requests: read",)
+_LONGEST = 1_000
+
+
+def confirmed(planned: Plan, request: Request, client: Client, workspace: Path) -> Plan:
+    """Return the plan of a requested run.
+
+    Args:
+        planned: the plan, from the event alone.
+        request: the comment.
+        client: connection to GitHub.
+        workspace: directory of the checkout.
+
+    Raises:
+        ConfigError: the comment is refused.
+        GithubError: GitHub refused, failed or could not be reached.
+    """
+    repository, number = planned.repository or "", planned.pull_request or 0
+    try:
+        is_allowed = may_write(client, repository, request.by)
+    except ValidationError:
+        raise GithubError("cannot read who may write: GitHub's response is invalid") from None
+    if not is_allowed:
+        raise _refused(f"{request.by} may not write to {repository}; only people with write access can ask for a run")
+    with client.open(f"read pull request #{number} of {repository}", COMMENT_PERMISSIONS) as api:
+        pull = api.get_repo(repository).get_pull(number)
+        head, state, base_ref, base_commit = pull.head.sha, pull.state, pull.base.ref, pull.base.sha
+    if state != "open" or head != request.commit:
+        raise _refused(
+            f"{request.commit} is not the head of the open pull request #{number}; review the new commits, and name "
+            "the last one"
+        )
+    if _checked_out(workspace) != request.commit:
+        raise _refused(f"the workspace does not contain {request.commit}; check it out with `ref`, without a branch")
+    return with_confirmed_request(planned, base_ref, base_commit)
+
+
+def _checked_out(workspace: Path) -> str:
+    """Return the commit that is checked out without a branch; empty for anything else."""
+    try:
+        return read_regular(workspace / ".git" / "HEAD", limit=_LONGEST).decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _refused(why: str) -> ConfigError:
+    return ConfigError(Problem(f"refused: {why}", kind=Kind.GITHUB))

@@ -1,0 +1,441 @@
+"""Inputs and event of one step, and what the step may write on GitHub."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.confine import run_confined
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.text import working_directory
+from agenteval.core.yaml import read_yaml
+from agenteval.github.baseline import Lineage, find_lineage, short
+from agenteval.github.client import MAX_BYTES, Client, read_file
+from agenteval.github.comment import RunJobs, StepName, leg_of
+from agenteval.github.event import Plan, plan, read_event, run_page, with_baseline_branch
+from agenteval.github.history import GithubControl, GithubHistory
+from agenteval.github.inputs import Inputs, read_inputs
+from agenteval.github.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
+from agenteval.github.runner import say, warn
+from agenteval.results.model import DEFAULT_ARTIFACT
+from agenteval.run.attempts.source import AttemptSource
+from agenteval.run.baseline import BaselineSource
+from agenteval.run.context import AcceptanceSource, RunContext
+from agenteval.run.git import Provenance
+from agenteval.run.settings import Settings
+
+
+@dataclass
+class BaseFiles:
+    """The files of the commit that a pull request is compared with; each is requested at most once.
+
+    Args:
+        client: returns the connection to GitHub; raises ``ConfigError`` without a token.
+        repository: ``owner/name``; ``None`` if unknown.
+        commit: returns the SHA of the base commit; ``None`` if the event does not name it.
+        workspace: directory of the checkout.
+    """
+
+    client: Callable[[], Client]
+    repository: str | None
+    commit: Callable[[], str | None]
+    workspace: Path
+    _read: dict[Path, str | AgentEvalError] = field(default_factory=dict)
+
+    def read(self, path: Path) -> str:
+        """Return the text of a file, as of ``BaseCommit.read``."""
+        known = self._read.get(path)
+        if known is None:
+            try:
+                known = self._text(path.resolve())
+            except AgentEvalError as error:
+                known = error
+            self._read[path] = known
+        if isinstance(known, AgentEvalError):
+            raise known
+        return known
+
+    def _text(self, path: Path) -> str:
+        commit = self.commit()
+        if self.repository is None or commit is None:
+            raise AgentEvalError("the event does not name the base commit")
+        root, here = _repository(path.parent), _repository(working_directory().resolve())
+        if root is None:
+            raise AgentEvalError(f"{path} is not in a checkout of the repository")
+        outer = _repository(root.parent)
+        if here not in {None, root} or (outer is not None and outer.is_relative_to(self.workspace)):
+            # A submodule, or the checkout of another repository: its files are not those of the event's repository.
+            raise AgentEvalError(f"{path} is in another repository than the pull request")
+        name = path.relative_to(root).as_posix()
+        try:
+            return read_file(self.client(), self.repository, name, commit)
+        except AgentEvalError as error:
+            found = _in_checkout(root, commit, name)
+            if found is None:
+                raise AgentEvalError(str(error)) from None
+            return found
+
+
+def _repository(directory: Path) -> Path | None:
+    """Return the root of the repository that contains a directory."""
+    return next((folder for folder in (directory, *directory.parents) if (folder / ".git").exists()), None)
+
+
+def _in_checkout(root: Path, commit: str, name: str) -> str | None:
+    """Return the file if the checkout has the commit; git runs with the rights of user code."""
+    program = shutil.which("git")
+    if program is None:
+        return None
+    # Replacement references could put another file in its place.
+    command = [program, "--no-replace-objects", "cat-file", "blob", f"{commit}:{name}"]
+    try:
+        done = run_confined(command, root, timeout_s=10, errors="replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 and len(done.stdout) <= MAX_BYTES else None
+
+
+# Which jobs of a workflow write a section of the comment, as the workflow's file says.
+#
+# GitHub lists the jobs of a run by their names only, and a skipped job has no steps there. The file may be that of a
+# pull request: it only decides which of GitHub's names the table of jobs shows.
+
+
+_FOLDER = Path(".github", "workflows")
+_ACTION = "agenteval"
+_EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+# GitHub adds the values of a matrix to a name.
+_VALUES = r"(?: \(.*\))?"
+_LONGEST_NAME = 200
+
+
+def evaluating_jobs(workspace: Path, workflow: str | None) -> Callable[[str], bool]:
+    """Return a test of names of jobs: whether a step of the job evaluates an agent and comments on it.
+
+    Args:
+        workspace: the directory of the checkout.
+        workflow: name of the workflow's file; no job is known without it.
+    """
+    try:
+        data = read_yaml(workspace / _FOLDER / workflow, unset=[]).data if workflow else None
+    except (AgentEvalError, RecursionError):
+        data = None
+    jobs = data.get("jobs") if isinstance(data, dict) else None
+    patterns = list(_patterns(jobs)) if isinstance(jobs, dict) else []
+    return lambda name: any(pattern.fullmatch(name) for pattern in patterns)
+
+
+def _patterns(jobs: dict[Any, Any]) -> Iterator[re.Pattern[str]]:
+    for key, job in jobs.items():
+        steps = job.get("steps") if isinstance(job, dict) else None
+        if isinstance(steps, list) and any(map(_comments, steps)):
+            named = job.get("name")
+            pattern = _pattern(named if isinstance(named, str) else str(key))
+            if pattern is not None:
+                yield pattern
+
+
+def _comments(step: Any) -> bool:
+    """Return whether a step is the action, with a comment that is neither turned off nor left to another job."""
+    uses = step.get("uses") if isinstance(step, dict) else None
+    if not isinstance(uses, str) or _ACTION not in uses.partition("@")[0]:
+        return False
+    given = step.get("with")
+    inputs = given if isinstance(given, dict) else {}
+    return not inputs.get("shard") and inputs.get("comment") != "never"
+
+
+def _pattern(name: str) -> re.Pattern[str] | None:
+    """Return what the names of a job look like; ``None`` if they can be anything."""
+    first, *more = _EXPRESSION.split(name)
+    last = more[-1] if more else ""
+    if len(name) > _LONGEST_NAME or not re.search(r"\w", first + last):
+        return None
+    between = ".*" if more else ""
+    return re.compile(f"{re.escape(first)}{between}{re.escape(last)}{_VALUES}")
+
+
+@dataclass(frozen=True)
+class Context:
+    """Inputs and event of a step.
+
+    Attributes:
+        environment: environment variables of the container, as the runner set them.
+        inputs: the inputs of the action.
+        event: what the event allows.
+        given: the settings of the run; ``None`` for those of the inputs.
+    """
+
+    environment: Mapping[str, str] = field(repr=False)
+    inputs: Inputs
+    event: Plan
+    given: Settings | None = None
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Context:
+        """Read inputs and event.
+
+        Raises:
+            ConfigError: an input or the event is invalid, or a comment that asks for the run is refused.
+            GithubError: GitHub did not say whether the author of the comment may ask.
+        """
+        return cls.of(environment, read_inputs(environment))
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], inputs: Inputs, given: Settings | None = None) -> Context:
+        """Read the event.
+
+        Raises:
+            ConfigError: the event is invalid.
+        """
+        event = plan(environment, read_event(environment))
+        if inputs.baseline_branch:
+            event = with_baseline_branch(event, inputs.baseline_branch)
+        if event.request is not None:
+            from agenteval.github.client import confirmed
+
+            client = Client.from_environment(inputs.github_token, environment)
+            event = confirmed(event, event.request, client, _workspace(environment))
+        return cls(environment, inputs, event, given)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of a run in the current directory."""
+        return self.inputs.settings() if self.given is None else self.given
+
+    @property
+    def options(self) -> PublishOptions:
+        """The options of the publication."""
+        inputs = self.inputs
+        if inputs.shard is not None:
+            # A shard alone is not published.
+            return PublishOptions(comment="never", annotations=False)
+        return PublishOptions(inputs.comment, inputs.comment_id, inputs.check_name, inputs.annotations)
+
+    @property
+    def step(self) -> StepName:
+        """The name of this step, which its section in the comment has."""
+        workflow, job, step = (self.environment.get(f"GITHUB_{name}", "") for name in ("WORKFLOW", "JOB", "ACTION"))
+        return StepName(workflow, job, leg_of(self.inputs.matrix), step, self.event.workflow or "")
+
+    def jobs(self) -> RunJobs | None:
+        """Return the jobs of this workflow run; ``None`` if they are unknown."""
+        repository, run_id = self.event.repository, self.event.workflow_run_id or ""
+        if repository is None or not (run_id.isascii() and run_id.isdigit()):
+            return None
+        from agenteval.github.workflow_runs import jobs_of_run
+
+        runner = self.environment.get("RUNNER_NAME", "")
+        jobs = jobs_of_run(self.client(), repository, int(run_id), self.inputs.check_run_id, runner)
+        return None if jobs is None else replace(jobs, evaluates=evaluating_jobs(self.workspace, self.event.workflow))
+
+    @property
+    def provenance(self) -> Provenance:
+        """The repository, commit and workflow run that are evaluated."""
+        event, head = self.event, self.lineage.head
+        # The results of a shard are in another artifact than those of the merged run, which names it.
+        name = None if self.inputs.shard is not None else self.inputs.baseline_artifact
+        artifact = None if name == DEFAULT_ARTIFACT else name
+        if event.event != "pull_request" and head is not None and head.commit != event.github_sha:
+            # The workflow has checked out something else than the commit of its branch.
+            return Provenance(head.commit, None, event.repository, event.workflow_run_id, artifact)
+        return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id, artifact)
+
+    @cached_property
+    def history(self) -> GithubHistory:
+        """What GitHub knows about the commits of the repository."""
+        return GithubHistory(self.client, self.event.repository)
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        """What the run is compared with; found before user code runs."""
+        return find_lineage(self.event, self.workspace / self.inputs.working_directory, self.history)
+
+    def client(self) -> Client:
+        """Return the client of the GitHub API.
+
+        Raises:
+            ConfigError: there is no token.
+        """
+        return Client.from_environment(self.inputs.github_token, self.environment)
+
+    @property
+    def base_files(self) -> BaseFiles | None:
+        """The files of the base commit; ``None`` if the commit that is evaluated is the event's own."""
+        event = self.event
+        if self.inputs.mode == "publish" or not (event.is_proposed or self.lineage.base):
+            return None
+        return BaseFiles(self.client, event.repository, lambda: self.lineage.base, self.workspace)
+
+    @property
+    def workspace(self) -> Path:
+        """The directory of the checkout."""
+        return _workspace(self.environment)
+
+    @cached_property
+    def publisher(self) -> Publisher | None:
+        """Return the publisher; ``None`` if nothing may be written or the target is unknown."""
+        event = self.event
+        if event.repository is None or event.commit is None or not (event.may_comment or event.may_check):
+            return None
+        try:
+            client = self.client()
+        except ConfigError as error:
+            warn([str(error)])
+            return None
+        place = PublicationTarget(
+            repository=event.repository,
+            commit=self._published_commit or event.commit,
+            run_url=run_page(self.environment),
+            step=self.step,
+            revision=revision_of(event.workflow_run_id, self.environment.get("GITHUB_RUN_ATTEMPT")),
+            pull_request=event.pull_request if event.may_comment else None,
+            takes_checks=event.may_check,
+            jobs=self.jobs,
+        )
+        return Publisher(client, place, self.options)
+
+    def enter(self) -> None:
+        """Change to the working directory of the inputs.
+
+        Raises:
+            ConfigError: the directory does not exist.
+        """
+        workspace = self.workspace
+        path = workspace / self.inputs.working_directory
+        try:
+            if not path.resolve().is_relative_to(workspace):
+                message = f"{path} leads out of the workspace; name a directory inside"
+                raise ConfigError(Problem(message, path="working-directory", kind=Kind.GITHUB))
+            os.chdir(path)
+        except OSError as error:
+            raise ConfigError(
+                Problem(f"{path}: {error.strerror}", path="working-directory", kind=Kind.GITHUB)
+            ) from None
+
+    @property
+    def _published_commit(self) -> str | None:
+        """The commit that is evaluated; that of the event if a step has made it, so that GitHub does not know it."""
+        event, evaluated = self.event, self.provenance.commit
+        if self.inputs.mode != "run" or event.is_proposed or evaluated in {None, event.commit}:
+            return event.commit
+        try:
+            return self.history.head(evaluated or "").commit
+        except AgentEvalError:
+            return event.commit
+
+    def check_checkout(self) -> None:
+        """Check that what would be evaluated is the change of the event.
+
+        Raises:
+            ConfigError: another commit is checked out, so the result would say nothing about the change.
+        """
+        event, lineage = self.event, self.lineage
+        kind = {"pull_request": "pull request", "merge_group": "merge group"}.get(event.event)
+        if kind is None or lineage.head is None or not lineage.is_stray:
+            return
+        fix = "check out what actions/checkout does without `ref`"
+        if event.event == "pull_request":
+            fix = f"{fix}, or `ref: ${{{{ github.event.pull_request.head.sha }}}}`"
+        raise ConfigError(
+            Problem(
+                f"the workspace contains commit {short(lineage.head.commit)}, which is without commit "
+                f"{short(event.commit or '')} of the {kind}; {fix}",
+                kind=Kind.GITHUB,
+            )
+        )
+
+    @property
+    def runs(self) -> int:
+        """The number of runs, from 1.
+
+        Raises:
+            ConfigError: several runs would compare a change with itself.
+        """
+        inputs, event = self.inputs, self.event
+        if inputs.runs == 1:
+            return 1
+        if inputs.mode != "run":
+            raise ConfigError(
+                Problem(f"has no effect with mode {inputs.mode}; remove it", path="runs", kind=Kind.GITHUB)
+            )
+        if event.is_proposed:
+            message = f"{event.event} events have one run, because a second one would be compared with the first"
+            raise ConfigError(
+                Problem(f"{message}; set it only for commits of a branch", path="runs", kind=Kind.GITHUB)
+            )
+        return inputs.runs
+
+    def run_context(self) -> RunContext:
+        """Return what this step contributes to a run in the current directory."""
+        inputs = self.inputs
+        control = GithubControl(self.lineage.rule, self.history, inputs.github_token, self.environment)
+        return RunContext(
+            self.provenance,
+            self._baseline_source(),
+            inputs.setup,
+            control=control,
+            attempts=self._attempts(),
+            acceptances=self._acceptances(),
+        )
+
+    def _acceptances(self) -> AcceptanceSource | None:
+        """Return what reads who accepted what in the pull request; ``None`` for other events."""
+        event = self.event
+        if event.event != "pull_request" or event.pull_request is None or event.commit is None:
+            return None
+        if event.repository is None or event.workflow is None:
+            return None
+        from agenteval.github.acceptances import RemoteAcceptances
+
+        number, label = event.pull_request, event.new_label or ""
+        return RemoteAcceptances(self.client, event.repository, event.workflow, number, event.commit, label)
+
+    def _attempts(self) -> AttemptSource | None:
+        """Return what finds the earlier attempts of the pull request; ``None`` for other events, and for forks."""
+        inputs, event = self.inputs, self.event
+        number, branch = event.pull_request, event.head_ref
+        if event.event != "pull_request" or number is None or branch is None:
+            return None
+        if event.repository is None or event.workflow is None:
+            return None
+        from agenteval.github.attempts import RemoteAttempts
+
+        return RemoteAttempts(self.client, event.repository, event.workflow, inputs.baseline_artifact, number, branch)
+
+    def _baseline_source(self) -> BaselineSource | None:
+        """Return what finds the baseline; ``None`` if the caller names a file that exists, or wants none."""
+        inputs, event = self.inputs, self.event
+        from agenteval.github.baseline import BaselineSearch, GivenRun, Start, Unknown
+        from agenteval.github.baseline_search import Absence, RemoteBaseline
+
+        if not inputs.baseline_is_searched:
+            if inputs.missing_baseline is None:
+                return None
+            start: Start | Unknown | GivenRun = Unknown(f"the baseline {inputs.missing_baseline} does not exist")
+        elif event.repository is None:
+            start = Unknown("the repository is unknown")
+        else:
+            start = GivenRun(int(inputs.baseline)) if inputs.baseline.isdigit() else self.lineage.start
+        search = BaselineSearch(
+            event.repository or "",
+            event.workflow or "",
+            inputs.baseline_artifact,
+            event.baseline_branch or "",
+            start,
+            event.workflow_run_id,
+            event.default_branch,
+        )
+        absence = Absence(inputs.on_missing_baseline, lambda line: say(f"agenteval: {line}"))
+        return RemoteBaseline(self.client, search, absence, self.lineage.clone)
+
+
+def _workspace(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("GITHUB_WORKSPACE") or ".").resolve()

@@ -1,0 +1,299 @@
+"""Judges the results of another workflow run by the rules of the base branch."""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+import yaml
+
+from agenteval.compare.gate import decide_gate, quarantined, rules_of
+from agenteval.compare.policy import BaseNames
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.files import also_inside
+from agenteval.core.shared_files import safe_directory
+from agenteval.core.text import is_too_long
+from agenteval.core.yaml import parse_yaml
+from agenteval.github.client import Client, GithubError, read_file
+from agenteval.github.publisher import Content, PublishOptions, content_of
+from agenteval.report.markdown import render_summary
+from agenteval.report.view.view import view_of
+from agenteval.results.model import Results
+from agenteval.results.verdict import Gate, Rules, Verdict
+from agenteval.run.config import CONFIG_FILE
+from agenteval.run.resolve.saved import resolve_saved
+from agenteval.run.settings import Settings
+
+# Compares the gate of the first stage with that of the second one. Pure.
+#
+# The results carry the decision of the job that evaluated them, and its rules. Both are claims: a fork's job can
+# write anything. The second stage decides by the rules of the base branch, and says where the claims differ.
+
+
+_ORDER: tuple[Verdict, ...] = ("passed", "unproven", "failed", "error")
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """The decision that both stages show.
+
+    Attributes:
+        gate: the worse one of both decisions.
+        warnings: where the first stage had other rules.
+        contradiction: why the decision is worse than that of the first stage's job; empty if it is not.
+    """
+
+    gate: Gate
+    warnings: tuple[str, ...] = ()
+    contradiction: str = ""
+
+
+def agreed(own: Gate, own_rules: Rules, claim: Gate | None) -> Agreed:
+    """Return the decision on results that another job has decided on.
+
+    Args:
+        own: the decision by the rules of the base branch.
+        own_rules: these rules.
+        claim: the decision that the results contain; ``None`` if the job did not decide.
+    """
+    if claim is None:
+        return Agreed(own)
+    warnings = tuple(_other_rules(own_rules, claim.rules)) if claim.rules is not None else ()
+    if _badness(claim) > _badness(own):
+        return Agreed(claim, warnings)
+    if own.exit_status and not claim.exit_status:
+        why = "; ".join(warnings) or "its results do not support its decision"
+        return Agreed(own, warnings, f"the job that evaluated this commit ended green ({claim.verdict}): {why}")
+    return Agreed(own, warnings)
+
+
+def _badness(gate: Gate) -> tuple[bool, int]:
+    return (gate.exit_status != 0, _ORDER.index(gate.verdict))
+
+
+def _other_rules(own: Rules, claim: Rules) -> Iterator[str]:
+    if set(own.fail_on) != set(claim.fail_on):
+        ours, theirs = (", ".join(rules.fail_on) or "none" for rules in (own, claim))
+        yield f"it failed on {theirs}, and the base branch fails on {ours}; give both workflows the same `fail-on`"
+    if own.max_error_rate != claim.max_error_rate:
+        theirs, ours = (f"{rules.max_error_rate:g}" for rules in (claim, own))
+        yield f"its `max_error_rate` was {theirs}, and that of the base branch is {ours}"
+    if extra := sorted(set(claim.quarantine) - set(own.quarantine)):
+        more = f" and {len(extra) - _NAMED} more" if len(extra) > _NAMED else ""
+        yield f"it did not count {', '.join(extra[:_NAMED])}{more}, which the base branch has not quarantined"
+
+
+# Copies the rules of a commit: the configurations of a run's suites, and the templates that they name.
+#
+# The second stage has no checkout. It judges results that a pull request may have forged, so it asks GitHub for the
+# rules of the base commit, which the author of the pull request does not control.
+
+
+# The other keys are not needed for a decision, and may name variables that only the first stage has.
+_KEYS = ("gate", "templates")
+_MOST_FILES = 100
+_NOT_FOUND = 404
+# A text in quotes in a template may be the name of a file to include.
+_INCLUDED = re.compile(r"""["']([\w./-]{1,200}\.\w{1,10})["']""")
+
+
+@dataclass(frozen=True)
+class BaseCommitFiles:
+    """The files of a commit, from GitHub.
+
+    Args:
+        client: connection to GitHub.
+        repository: ``owner/name``.
+        commit: SHA of the commit.
+    """
+
+    client: Client
+    repository: str
+    commit: str
+
+
+@contextmanager
+def base_copy(files: BaseCommitFiles, suites: Iterable[str], here: str, named: Iterable[str]) -> Iterator[Path]:
+    """Change to a directory with the rules of a commit, inside the block; yield the directory.
+
+    Args:
+        files: the files of the commit.
+        suites: paths of the suites in the repository, which may be forged.
+        here: the working directory in the repository.
+        named: paths of a configuration and of templates that the workflow names, relative to the working directory.
+
+    Raises:
+        ConfigError: a configuration is not YAML, or too many files are needed.
+        GithubError: GitHub refused, failed or could not be reached.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="agenteval-base-", dir=safe_directory()) as folder,
+        also_inside(Path(folder)),
+    ):
+        root = Path(folder).resolve()
+        # Marks the root of the repository.
+        (root / ".git").mkdir()
+        copy = _Copy(files, root)
+        working = _inside(here or ".")
+        (root / working).mkdir(parents=True, exist_ok=True)
+        known = [path for path in map(_or_nothing, suites) if path is not None]
+        for directory in dict.fromkeys(parent for path in (working / "_", *known) for parent in path.parents):
+            copy.configuration(directory / CONFIG_FILE)
+        for path in known:
+            # Only the place of a suite counts.
+            copy.place(path)
+        for name in named:
+            copy.named(_inside(str(working / name)))
+        with contextlib.chdir(root / working):
+            yield root
+
+
+@dataclass
+class _Copy:
+    files: BaseCommitFiles
+    root: Path
+    _asked: set[PurePosixPath] = field(default_factory=set)
+
+    def configuration(self, path: PurePosixPath) -> None:
+        """Copy the rules in a configuration, with the templates that it names, if it exists."""
+        text = self._text(path)
+        if text is None:
+            return
+        # Variables are replaced when the copy is read.
+        data = parse_yaml(text, str(path), self.root / path.parent, environment={}, unset=[]).data
+        rules = {key: data[key] for key in _KEYS if key in data} if isinstance(data, dict) else {}
+        self._write(path, yaml.safe_dump(rules, allow_unicode=True))
+        templates = rules.get("templates")
+        for name in templates.values() if isinstance(templates, dict) else ():
+            inside = _or_nothing(str(path.parent / str(name)))
+            if inside is not None:
+                self.template(inside)
+
+    def named(self, path: PurePosixPath) -> None:
+        """Copy a file that the workflow names."""
+        if path.suffix in {".yaml", ".yml"}:
+            self.configuration(path)
+        else:
+            self.template(path)
+
+    def template(self, path: PurePosixPath) -> None:
+        """Copy a template and the files that it includes, as far as they exist."""
+        text = self._text(path)
+        if text is None:
+            return
+        self._write(path, text)
+        for name in dict.fromkeys(_INCLUDED.findall(text)):
+            inside = _or_nothing(str(path.parent / name))
+            if inside is not None:
+                self.template(inside)
+
+    def place(self, path: PurePosixPath) -> None:
+        """Make an empty file, unless something else has its path."""
+        with contextlib.suppress(OSError):
+            self._write(path, "") if not (self.root / path).exists() else None
+
+    def _text(self, path: PurePosixPath) -> str | None:
+        """Return the text of a file; ``None`` if it does not exist, or was copied already."""
+        if path in self._asked:
+            return None
+        self._asked.add(path)
+        if len(self._asked) > _MOST_FILES:
+            raise ConfigError(
+                Problem(f"the rules of the run consist of more than {_MOST_FILES} files", kind=Kind.GITHUB)
+            )
+        files = self.files
+        try:
+            return read_file(files.client, files.repository, str(path), files.commit)
+        except GithubError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+
+    def _write(self, path: PurePosixPath, text: str) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+def _or_nothing(name: str) -> PurePosixPath | None:
+    """Return a path in the repository; ``None`` if no file of it can have the name."""
+    try:
+        return _inside(name)
+    except AgentEvalError:
+        return None
+
+
+def _inside(name: str) -> PurePosixPath:
+    """Return a path in the repository, without ``..``.
+
+    Raises:
+        ConfigError: it leads out of the repository.
+    """
+    path = PurePosixPath(posixpath.normpath(name))
+    is_plain = not path.is_absolute() and not {"..", ".git"} & set(path.parts) and name.isprintable()
+    if not is_plain or is_too_long(name):
+        raise ConfigError(Problem(f"{name[:200]!r} is not a path in the repository", kind=Kind.GITHUB))
+    return path
+
+
+@dataclass(frozen=True)
+class SecondStage:
+    """What the workflow says about the judgement.
+
+    Attributes:
+        options: options of the publication.
+        settings: configuration, gate and templates that the workflow names.
+        directory: the working directory in the repository.
+        environment: environment variables of the runner; links point only to its repository.
+        name: the name of the job, for the heading.
+    """
+
+    options: PublishOptions
+    settings: Settings
+    directory: str
+    environment: Mapping[str, str]
+    name: str
+
+    def judge(self, results: Results, files: BaseCommitFiles) -> tuple[Content, Agreed]:
+        """Return the texts of results, and the decision that they show.
+
+        Args:
+            results: the run; its author may have forged it.
+            files: the files of the base commit.
+
+        Raises:
+            ConfigError: the configuration of the base commit is invalid.
+            GithubError: GitHub refused, failed or could not be reached.
+        """
+        named = (self.settings.config, self.settings.comment_template, self.settings.summary_template)
+        suites = [suite.path for suite in results.suites]
+        with base_copy(files, suites, self.directory, [str(path) for path in named if path is not None]):
+            spec = resolve_saved(results, self.settings, self.environment)
+            policy = spec.gate.knowing(_base_names(results))
+            out = quarantined(results, policy)
+            found = agreed(decide_gate(results, policy), rules_of(policy, out), results.gate)
+            view = view_of(found.gate, results)
+            said = (found.contradiction,) if found.contradiction else found.warnings
+            view = replace(view, warnings=(*said, *view.warnings))
+            look = spec.presentation
+            # The rules in the results are only a claim.
+            rules = {"rules": rules_of(policy, out)}
+            judged = results.model_copy(update={"gate": found.gate.model_copy(update=rules)})
+            content = content_of(judged, view, self.options, name=self.name, presentation=look)
+            if look.summary_template is not None:
+                content = replace(content, own_summary=render_summary(judged, view, presentation=look))
+        return content, found
+
+
+def _base_names(results: Results) -> BaseNames:
+    """Return id and name in the base commit of the cases that the change renamed, as the results tell them."""
+    renamed = {item.after: item.before for item in results.run.integrity if item.kind == "renamed"}
+    names = {case.id: renamed.get(case.id) for _, case in results.cases()}
+    return {current: (base, base.rpartition("::")[2]) for current, base in names.items() if base}

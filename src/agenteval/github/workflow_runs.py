@@ -1,0 +1,380 @@
+"""Trusted workflow runs of a branch or a pull request, their artifacts and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from agenteval.github.client import Client, GithubError
+from agenteval.github.comment import Job, RunJobs
+
+if TYPE_CHECKING:
+    from github import Github
+
+
+#: Events whose runs evaluate a state of the branch, the most frequent one first. Runs of pull requests are listed
+#: under a branch if a fork's branch has the same name; the author of the pull request controls such a run. Other
+#: events run for the default branch, but what they evaluate can come from anybody.
+TRUSTED_EVENTS = ("push", "merge_group", "workflow_dispatch", "schedule")
+_FOLDER = ".github/workflows/"
+_PER_PAGE = 100
+_RUN_PAGES = 2
+# GitHub lists no more runs than these for a filter.
+_MOST_LISTED = 1000
+
+
+class _Repository(BaseModel):
+    full_name: str
+
+
+class _Actor(BaseModel):
+    login: str = Field(max_length=100)
+
+
+class Run(BaseModel):
+    """A workflow run; ``head_repository`` is ``None`` if the fork was deleted."""
+
+    id: int
+    event: str
+    path: str
+    head_branch: str | None
+    head_sha: str
+    status: str | None = None
+    created_at: datetime
+    run_started_at: datetime | None = None
+    repository: _Repository
+    head_repository: _Repository | None
+    actor: _Actor | None = None
+
+    @property
+    def began_at(self) -> datetime:
+        """The start of its newest attempt."""
+        return self.run_started_at or self.created_at
+
+    @property
+    def is_by_app(self) -> bool:
+        """Return whether a token of a job or another app started it; GitHub gives such names to apps only."""
+        return self.actor is not None and self.actor.login.endswith("[bot]")
+
+    @property
+    def is_going_on(self) -> bool:
+        """Return whether the run can still produce artifacts."""
+        return self.status not in {None, "completed"}
+
+    def is_of(self, repository: str) -> bool:
+        """Return whether workflow and commit belong to this repository."""
+        sides = (self.repository, self.head_repository)
+        return all(side and side.full_name.casefold() == repository.casefold() for side in sides)
+
+
+class Artifact(BaseModel):
+    """An artifact of a run."""
+
+    id: int
+    name: str
+    expired: bool
+    size_in_bytes: int
+    created_at: datetime | None = None
+    digest: str | None = None
+
+
+class _Runs(BaseModel):
+    total_count: int
+    workflow_runs: list[Run]
+
+
+class _Artifacts(BaseModel):
+    total_count: int
+    artifacts: list[Artifact]
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """A workflow to search for runs.
+
+    Args:
+        api: an open connection.
+        repository: ``owner/name``.
+        file: name of the workflow file, with or without its folder.
+        branch: the branch of the runs.
+    """
+
+    api: Github
+    repository: str
+    file: str
+    branch: str
+
+    def runs_of(self, commit: str) -> list[Run]:
+        """Return the newest trusted runs of a commit, newest first.
+
+        Raises:
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
+        """
+        listed = self._page(1, head_sha=commit).workflow_runs
+        return self._trusted(run for run in listed if run.head_sha == commit)
+
+    def trusted_runs(self, event: str, page: int) -> tuple[list[Run], bool]:
+        """Return a page of the trusted runs of an event, newest first, and whether there are more pages.
+
+        Each event has a separate list, which runs of pull requests cannot fill.
+
+        Args:
+            event: one of `TRUSTED_EVENTS`.
+            page: number of the page, from 1.
+
+        Raises:
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
+        """
+        # A merge queue uses temporary branches, so the branch's list does not contain its runs.
+        of_branch = {} if event == "merge_group" else {"branch": self.branch}
+        answer = self._page(page, event=event, **of_branch)
+        more = bool(answer.workflow_runs) and page * _PER_PAGE < min(answer.total_count, _MOST_LISTED)
+        return self._trusted(answer.workflow_runs), more
+
+    def proposed_runs(self) -> list[Run]:
+        """Return the newest runs for pull requests of the branch, if it is in this repository; newest first.
+
+        Branches of forks can have the same name, so their runs are left out.
+
+        Raises:
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
+        """
+        listed = self._page(1, branch=self.branch, event="pull_request").workflow_runs
+        runs = [
+            run
+            for run in listed
+            if run.event == "pull_request" and run.head_branch == self.branch and self._is_of_workflow(run)
+        ]
+        return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
+
+    def all_proposed_runs(self) -> list[Run]:
+        """Return the newest runs for pull requests of all branches of this repository, newest first.
+
+        Raises:
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
+        """
+        listed = self._page(1, event="pull_request").workflow_runs
+        runs = [run for run in listed if run.event == "pull_request" and self._is_of_workflow(run)]
+        return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
+
+    def dispatch(self) -> None:
+        """Start a run of the workflow for the branch, with the default inputs.
+
+        Raises:
+            GithubException: GitHub refuses; with status 422 the workflow has no trigger for it.
+        """
+        path = f"{self._path}/dispatches"
+        self.api.requester.requestJsonAndCheck("POST", path, input={"ref": self.branch})
+
+    def runs_proposing(self, commit: str) -> list[Run]:
+        """Return the runs for pull requests whose head is a commit, also in forks.
+
+        Raises:
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
+        """
+        listed = self._page(1, head_sha=commit, event="pull_request").workflow_runs
+        return [run for run in listed if run.head_sha == commit and run.event == "pull_request"]
+
+    def _page(self, page: int, **query: str) -> _Runs:
+        sent = {**query, "exclude_pull_requests": "true", "per_page": str(_PER_PAGE), "page": str(page)}
+        return _Runs.model_validate(_get(self.api, f"{self._path}/runs", sent))
+
+    @property
+    def _path(self) -> str:
+        name = quote(self.file.rpartition("/")[2], safe="")
+        return f"/repos/{self.repository}/actions/workflows/{name}"
+
+    def _trusted(self, runs: Iterable[Run]) -> list[Run]:
+        found = {run.id: run for run in runs if self._is_trusted(run)}
+        return sorted(found.values(), key=lambda run: (run.created_at, run.id), reverse=True)
+
+    def _is_trusted(self, run: Run) -> bool:
+        branch = run.head_branch or ""
+        of_branch = branch == self.branch
+        if run.event == "merge_group":
+            of_branch = branch.startswith(f"gh-readonly-queue/{self.branch}/")
+        return run.event in TRUSTED_EVENTS and of_branch and self._is_of_workflow(run)
+
+    def _is_of_workflow(self, run: Run) -> bool:
+        # A path may end in ``@`` and the ref of the file.
+        same_file = run.path.partition("@")[0].removeprefix(_FOLDER) == self.file.removeprefix(_FOLDER)
+        return same_file and run.is_of(self.repository)
+
+
+def get_run(api: Github, repository: str, run_id: int) -> Run:
+    """Return one run of any event.
+
+    Raises:
+        GithubException: the run does not exist in this repository, or GitHub refuses.
+        ValidationError: the response does not match GitHub's documentation.
+    """
+    return Run.model_validate(_get(api, f"/repos/{repository}/actions/runs/{run_id}", {}))
+
+
+def artifacts_named(api: Github, repository: str, run_id: int, name: str) -> list[Artifact]:
+    """Return the artifacts of a run with this name, newest first; several if the run was repeated.
+
+    Raises:
+        GithubException: the run was deleted, or GitHub refuses.
+        ValidationError: the response does not match GitHub's documentation.
+    """
+    # Older servers ignore the filter.
+    found = [artifact for artifact in _all_artifacts(api, repository, run_id, name) if artifact.name == name]
+    return sorted(found, key=lambda artifact: artifact.id, reverse=True)
+
+
+def _all_artifacts(api: Github, repository: str, run_id: int, name: str) -> Iterator[Artifact]:
+    path = f"/repos/{repository}/actions/runs/{run_id}/artifacts"
+    for page in range(1, _RUN_PAGES + 1):
+        sent = {"name": name, "per_page": str(_PER_PAGE), "page": str(page)}
+        answer = _Artifacts.model_validate(_get(api, path, sent))
+        yield from answer.artifacts
+        if page * _PER_PAGE >= answer.total_count:
+            return
+
+
+def _get(api: Github, path: str, query: dict[str, str]) -> Any:
+    _, answer = api.requester.requestJsonAndCheck("GET", path, parameters=query)
+    return answer
+
+
+PERMISSIONS = ("actions: read",)
+_JOB_PAGES = 10
+
+
+class _Job(BaseModel):
+    """A job as GitHub describes it; its id is also the id of its check run."""
+
+    id: int
+    name: str
+    status: str
+    conclusion: str | None = None
+    html_url: str | None = None
+    runner_name: str | None = None
+    run_attempt: int = 1
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.status == "completed"
+
+
+class _Jobs(BaseModel):
+    total_count: int
+    jobs: list[_Job]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A job in one attempt of a workflow run; the times are ``None`` if GitHub does not tell them.
+
+    Attributes:
+        job: name of the job.
+        attempt: number of the attempt, from 1.
+        began_at: when it began.
+        ended_at: when it ended.
+    """
+
+    job: str
+    attempt: int
+    began_at: datetime | None
+    ended_at: datetime | None
+
+    def has(self, moment: datetime) -> bool:
+        """Return whether a moment is in this execution."""
+        began, ended = self.began_at, self.ended_at
+        return began is not None and ended is not None and began <= moment <= ended
+
+
+def executions_of(api: Github, repository: str, run_id: int) -> tuple[Execution, ...]:
+    """Return the jobs of all attempts of a workflow run; nothing if there are too many, or GitHub does not tell them.
+
+    Args:
+        api: an open connection.
+        repository: ``owner/name``.
+        run_id: id of the workflow run.
+    """
+    from github import GithubException
+
+    try:
+        jobs, is_all = _listed(api, f"/repos/{repository}/actions/runs/{run_id}/jobs")
+    except (GithubException, ValidationError):
+        return ()
+    if not is_all:
+        return ()
+    return tuple(Execution(job.name, job.run_attempt, job.started_at, job.completed_at) for job in jobs)
+
+
+def end_of(executions: Sequence[Execution]) -> datetime | None:
+    """Return when the last job ended; ``None`` if it is unknown."""
+    ends = [execution.ended_at for execution in executions]
+    known = [end for end in ends if end is not None]
+    return max(known) if known and len(known) == len(ends) else None
+
+
+def is_repeated(executions: Sequence[Execution], moment: datetime) -> bool:
+    """Return whether each job that was at work at a moment ran again later, in another attempt.
+
+    An attempt can repeat some jobs only. GitHub lists the others with their old times, or not at all.
+    """
+    newest = {execution.job: execution for execution in sorted(executions, key=lambda one: one.attempt)}
+    working = [execution for execution in executions if execution.has(moment)]
+    return bool(working) and all(
+        newest[one.job].attempt > one.attempt and not newest[one.job].has(moment) for one in working
+    )
+
+
+def jobs_of_run(client: Client, repository: str, run_id: int, check_run_id: str, runner: str) -> RunJobs | None:
+    """Return the jobs of a workflow run; ``None`` if GitHub does not tell them, or which of them is the own one.
+
+    Args:
+        client: connection to GitHub.
+        repository: ``owner/name``.
+        run_id: id of the workflow run.
+        check_run_id: id of the own job; empty if the server does not tell it.
+        runner: name of the runner, which has one job at a time.
+    """
+    try:
+        with client.open(f"list the jobs of workflow run {run_id} of {repository}", PERMISSIONS) as api:
+            jobs, _ = _listed(api, f"/repos/{repository}/actions/runs/{run_id}/jobs")
+    except (GithubError, ValidationError):
+        return None
+    own = [job for job in jobs if str(job.id) == check_run_id]
+    own = own or [job for job in jobs if runner and job.runner_name == runner and not job.is_done]
+    if len(own) != 1:
+        return None
+    # A later attempt repeats the names of the earlier one.
+    newest = {job.name: job for job in sorted(jobs, key=lambda job: job.id) if job.name != own[0].name}
+    return RunJobs(own[0].name, tuple(map(_told, newest.values())))
+
+
+def _told(job: _Job) -> Job:
+    return Job(job.name, job.is_done, (job.conclusion or "") if job.is_done else "", job.html_url or "")
+
+
+def _listed(api: Github, path: str) -> tuple[list[_Job], bool]:
+    """Return the jobs of all attempts, and whether these are all: there can be too many.
+
+    A repeated attempt need not list the jobs that it does not repeat.
+    """
+    found: list[_Job] = []
+    for page in range(1, _JOB_PAGES + 1):
+        sent = {"filter": "all", "per_page": str(_PER_PAGE), "page": str(page)}
+        answer: Any
+        _, answer = api.requester.requestJsonAndCheck("GET", path, parameters=sent)
+        listed = TypeAdapter(_Jobs).validate_python(answer)
+        found += listed.jobs
+        if not listed.jobs or len(found) >= listed.total_count:
+            return found, len(found) >= listed.total_count
+    return found, False

@@ -1,1 +1,0 @@
-"""Metrics that call a judge model."""

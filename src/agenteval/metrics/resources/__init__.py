@@ -1,1 +1,0 @@
-"""Resources that metrics share in a run."""

@@ -1,1 +1,0 @@
-"""Rules that check the record of an answer."""

@@ -1,1 +1,0 @@
-"""Metrics of refusals and blocked requests."""

@@ -1,0 +1,265 @@
+"""Charts as SVG, and the other filters of HTML templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from markupsafe import Markup
+
+from agenteval.core import escape
+from agenteval.core.escape import html, one_line
+from agenteval.report.templating import Language
+from agenteval.report.view import view
+from agenteval.report.view.parts import Bars, Chart, Histogram, Interval, Line, Mark, Unit
+from agenteval.results.analysis.formatting import seconds
+
+WIDTH = 560
+_PLOT = (44, 34, 504, 150)  # left, top, width, height; the labels of two marks fit above it
+_ROW = 26
+_LINE = 14
+_LABEL_WIDTH = 190
+_LONGEST_LABEL = 26
+_TICKS = 5
+_LEFT, _RIGHT, _TOP, _HEIGHT = 84, 12, 10, 110  # of a trend line
+_SMALL_WIDTH, _SMALL_HEIGHT = 180, 20
+
+_Dot = tuple[float, float, str, float]  # x, y, name and value
+
+
+def svg(chart: Chart) -> str:
+    """Return the drawing, an ``svg`` element; every label in it is escaped."""
+    if isinstance(chart, Line):
+        return line_svg(chart)
+    return _histogram(chart) if isinstance(chart, Histogram) else _bars(chart)
+
+
+def line_svg(chart: Line) -> str:
+    """Return a line with a dot for each run; missing values interrupt the line, and the last run is apart."""
+    low, high = chart.axis
+    right = WIDTH - _RIGHT
+    step = (right - _LEFT) / max(1, len(chart.values) - 1)
+
+    def place_of(value: float) -> float:
+        return _TOP + _HEIGHT * (1 - min(1.0, max(0.0, (value - low) / (high - low))))
+
+    parts = []
+    if chart.band:
+        top, bottom = place_of(chart.band[1]), place_of(chart.band[0])
+        spread = f"earlier runs: {chart.write(chart.band[0])} to {chart.write(chart.band[1])}"
+        parts.append(
+            f'<rect class="band" x="{_LEFT}" y="{top - 2:.1f}" width="{right - _LEFT}"'
+            f' height="{bottom - top + 4:.1f}">'
+            f"<title>{html(spread)}</title></rect>"
+        )
+    for share in (0.0, 0.5, 1.0):
+        y = _TOP + _HEIGHT * (1 - share)
+        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
+        parts.append(_label(_LEFT - 8, y + 4, chart.write(low + (high - low) * share), "end"))
+    dots = [
+        (_LEFT + place * step, place_of(value), name, value) if value is not None else None
+        for place, (value, name) in enumerate(zip(chart.values, chart.names, strict=True))
+    ]
+    last = dots[-1] if dots else None
+    if last and len(dots) > 1 and (previous := dots[-2]):
+        parts.append(f'<path class="step" d="M{previous[0]:.1f} {previous[1]:.1f}L{last[0]:.1f} {last[1]:.1f}"/>')
+    for stretch in _stretches(dots[:-1]):
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _, _ in stretch)
+        parts.append(f'<path class="line" d="M{path}"/>')
+        parts += (_dot(dot, chart, "dot", 3.5) for dot in stretch)
+    if last:
+        parts.append(_dot(last, chart, "dot now", 5.5))
+    return _drawing(chart.title, _TOP * 2 + _HEIGHT, parts)
+
+
+def _dot(dot: _Dot, chart: Line, classes: str, radius: float) -> str:
+    x, y, name, value = dot
+    title = f"<title>{html(name)}: {html(chart.write(value))}</title>"
+    return f'<circle class="{classes}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">{title}</circle>'
+
+
+def interval_svg(chart: Interval) -> str:
+    """Return a small drawing for a table cell: zero is in the middle, worse is left, better is right."""
+    middle = _SMALL_HEIGHT / 2
+
+    def place(value: float) -> float:
+        return 2 + (_SMALL_WIDTH - 4) * (min(1.0, max(-1.0, value / chart.reach)) + 1) / 2
+
+    low, value, high = map(place, (chart.low, chart.value, chart.high))
+    ends = f"M{low:.1f} {middle - 4}v8M{high:.1f} {middle - 4}v8"
+    size = f"0 0 {_SMALL_WIDTH} {_SMALL_HEIGHT}"
+    return (
+        f'<svg class="small" viewBox="{size}" role="img" aria-label="{html(chart.title)}">'
+        f'<path class="grid" d="M{place(0):.1f} 0v{_SMALL_HEIGHT}"/>'
+        f'<path class="whisker" d="M{low:.1f} {middle}H{high:.1f}{ends}"/>'
+        f'<circle class="dot" cx="{value:.1f}" cy="{middle}" r="4"/></svg>'
+    )
+
+
+def _histogram(chart: Histogram) -> str:
+    left, top, width, height = _PLOT
+    most = _count_axis(max((*chart.counts, *chart.before), default=0))
+    step = width / len(chart.counts)
+    parts = [_grid(most)]
+    for place, count in enumerate(chart.counts):
+        if not count:
+            continue
+        tall = max(1.0, height * count / most)
+        low, high = (chart.low + (chart.high - chart.low) * (place + side) / len(chart.counts) for side in (0, 1))
+        last = chart.beyond and place == len(chart.counts) - 1
+        span = (
+            f"{_axis(low, chart.unit)} and more" if last else f"{_axis(low, chart.unit)} – {_axis(high, chart.unit)}"
+        )
+        parts.append(
+            f'<rect class="bar" x="{left + place * step + 1:.1f}" y="{top + height - tall:.1f}"'
+            f' width="{step - 2:.1f}" height="{tall:.1f}"><title>{html(span)}: {count:,}</title></rect>'
+        )
+    if chart.before:
+        parts.append(_outline(chart.before, most))
+    for tick in range(_TICKS + 1):
+        share = tick / _TICKS
+        text = _axis(chart.low + share * (chart.high - chart.low), chart.unit)
+        if chart.beyond and tick == _TICKS:
+            text = f"{text} +"
+        anchor = "end" if tick == _TICKS else "middle"
+        parts.append(_label(left + share * width, top + height + 16, text, anchor))
+    parts += _marks(chart.marks, (left, left + width), top + height, chart.high - chart.low)
+    return _drawing(chart.title, top + height + 24, parts)
+
+
+def _outline(counts: Sequence[int], most: int) -> str:
+    """Return the baseline's distribution as a line over the bars."""
+    left, top, width, height = _PLOT
+    step = width / len(counts)
+    steps = "".join(
+        f"V{top + height * (1 - count / most):.1f}H{left + (place + 1) * step:.1f}"
+        for place, count in enumerate(counts)
+    )
+    return f'<path class="before" d="M{left} {top + height}{steps}V{top + height}"/>'
+
+
+def _bars(chart: Bars) -> str:
+    left, width = _LABEL_WIDTH, WIDTH - _LABEL_WIDTH - 66
+    top = 20 if chart.marks else 4
+    bottom = top + _ROW * len(chart.bars)
+    parts = []
+    for place, bar in enumerate(chart.bars):
+        y = top + place * _ROW
+        value = min(1.0, max(0.0, bar.value))
+        parts += [
+            _label(left - 8, y + 17, one_line(bar.label, _LONGEST_LABEL), "end", bar.label),
+            f'<rect class="track" x="{left}" y="{y + 6}" width="{width}" height="14" rx="2"/>',
+            f'<rect class="bar" x="{left}" y="{y + 6}" width="{width * value:.1f}" height="14" rx="2"/>',
+            _label(left + width + 6, y + 17, bar.text, "start"),
+        ]
+        if bar.span:
+            low, high = (left + width * min(1.0, max(0.0, side)) for side in bar.span)
+            parts.append(
+                f'<path class="whisker" d="M{low:.1f} {y + 13}H{high:.1f}M{low:.1f} {y + 9}v8M{high:.1f} {y + 9}v8"/>'
+            )
+    parts += _marks(chart.marks, (left, left + width), bottom, 1.0)
+    return _drawing(chart.title, bottom + 4, parts)
+
+
+def _grid(most: int) -> str:
+    left, top, width, height = _PLOT
+    lines = []
+    for share in (0.0, 0.5, 1.0):
+        y = top + height * (1 - share)
+        lines.append(f'<path class="grid" d="M{left} {y:.1f}h{width}"/>')
+        if share != 0.5 or most % 2 == 0:
+            lines.append(_label(left - 6, y + 4, f"{most * share:,.0f}", "end"))
+    return "".join(lines)
+
+
+def _count_axis(most: int) -> int:
+    if most <= 2:
+        return max(most, 1)
+    power = 10 ** (len(str(most)) - 1)
+    return next(int(step * power) for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * power >= most)
+
+
+def _marks(marks: Sequence[Mark], across: tuple[float, float], bottom: float, span: float) -> list[str]:
+    parts = []
+    left, right = across
+    for place, mark in enumerate(marks):
+        x = left + (right - left) * min(1.0, max(0.0, mark.value / span if span else 0.0))
+        anchor = "end" if x > (left + right) / 2 else "start"
+        base = _LINE * (place + 1) - 3
+        parts.append(f'<path class="mark" d="M{x:.1f} {base - 8}V{bottom}"/>')
+        parts.append(_label(x + (-4 if anchor == "end" else 4), base, mark.label, anchor))
+    return parts
+
+
+def _axis(value: float, unit: Unit) -> str:
+    if unit == "score":
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{value / 1000:g} s" if value >= 1000 else f"{value:g} ms"
+
+
+def _label(x: float, y: float, text: str, anchor: str, tip: str | None = None) -> str:
+    """Return a text of a drawing; ``tip`` is its full text."""
+    title = f"<title>{html(one_line(tip, 300))}</title>" if tip is not None and tip != text else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html(text)}{title}</text>'
+
+
+def _drawing(title: str, height: float, parts: Sequence[str]) -> str:
+    """Return an ``svg`` element with the width of all charts."""
+    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{html(title)}">{"".join(parts)}</svg>'
+
+
+def _stretches(dots: Sequence[_Dot | None]) -> Iterator[list[_Dot]]:
+    stretch: list[_Dot] = []
+    for dot in (*dots, None):
+        if dot is not None:
+            stretch.append(dot)
+        elif stretch:
+            yield stretch
+            stretch = []
+
+
+# HTML of templates: escaping of values, and filters for numbers, states and charts.
+#
+# Texts that filters return are escaped like all others; only ``trusted``, ``chart`` and ``interval`` return markup.
+
+
+_STATES = {"passed": "good", "failed": "bad", "error": "bad"}
+
+
+def escaped(value: Any) -> Any:
+    """Return a text as HTML; markup and numbers stay as they are."""
+    return Markup(escape.html(value)) if type(value) is str else value  # noqa: S704
+
+
+def _trusted(text: str) -> Markup:
+    return Markup(text)  # noqa: S704 - built-in markup, or text that core/escape.py has escaped
+
+
+def _time(milliseconds: float | None) -> str:
+    return view.NOTHING if milliseconds is None else seconds(milliseconds)
+
+
+def _exact(value: float | None) -> str:
+    return "" if value is None else f"{value:.9g}"
+
+
+#: The filters; ``trusted`` is only for the built-in style, script and policy, and for data that is escaped as JSON.
+FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
+    {
+        "short": escape.one_line,
+        "integer": lambda value: f"{value:,}",
+        "exact": _exact,
+        "number": view.number,
+        "percent": view.percent,
+        "count": view.count,
+        "money": view.money,
+        "time": _time,
+        "state": lambda status: _STATES.get(status, "neutral"),
+        "chart": lambda chart: _trusted(svg(chart)),
+        "interval": lambda interval: _trusted(interval_svg(interval)),
+        "trusted": _trusted,
+    }
+)
+
+HTML = Language(folder="html", escape=escaped, filters=FILTERS)

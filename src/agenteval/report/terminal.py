@@ -1,0 +1,404 @@
+"""The result on a terminal or in a log."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TextIO
+
+from agenteval.core import text as texts
+from agenteval.report.terminal_causes import SIGNS, Causes
+from agenteval.report.terminal_lines import (
+    BLANK,
+    LONGEST_NAME,
+    Detail,
+    Line,
+    NextCommands,
+    Part,
+    Style,
+    line,
+    shown,
+    write,
+)
+from agenteval.report.view import view
+from agenteval.report.view.cases import Kind, distinct_iterations
+from agenteval.report.view.causes import Cause, causes_of
+from agenteval.report.view.comparison import ResourceRow, base_name, evidence_rows, moved_cases, resource_rows
+from agenteval.report.view.heading import one_cause_is_likely
+from agenteval.report.view.next_steps import only_passing_fell, open_cases
+from agenteval.report.view.notes import certainty, gate_needs, integrity_rows, requested_proof, smallest_drops
+from agenteval.report.view.view import GateView
+from agenteval.results.case import CaseResult, CaseStatus, Score, SuiteResult, TurnResult
+from agenteval.results.model import Results
+from agenteval.results.store import Archive
+from agenteval.results.verdict import Verdict
+
+_MOST_CASES = 1_000
+_SIGNS: dict[CaseStatus, Part] = {
+    "passed": ("✓", "green"),
+    "failed": ("✗", "bold red"),
+    "error": ("!", "bold magenta"),
+    "skipped": ("-", "yellow"),
+}
+_MARKS: dict[bool | None, Part] = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}
+_LONGEST_INPUT = 200
+
+
+def case_lines(results: Results, archive: Archive) -> Iterator[Line]:
+    """Yield the lines of all cases, in the order of the suites."""
+    several = len(results.suites) > 1
+    left = _MOST_CASES
+    for suite in results.suites:
+        for case in archive.cases(suite):
+            if not left:
+                yield line((f"… and {results.summary.cases - _MOST_CASES:,} more in results.json", "dim"))
+                yield BLANK
+                return
+            left -= 1
+            yield from _case(case, suite if several else None)
+    yield BLANK
+
+
+def _case(case: CaseResult, suite: SuiteResult | None) -> Iterator[Line]:
+    sign, style = _SIGNS[case.status]
+    where: Part = (f"  {shown(suite.path)}" if suite else "", "dim")
+    note = view.iterations_note(case)
+    yield line(
+        (f"{sign} ", style), (shown(case.name, LONGEST_NAME), "bold"), where, (f"  {note}" if note else "", "dim")
+    )
+    for iteration, words in distinct_iterations(case):
+        if words:
+            yield line((words, "dim"), indent=2, hang=4)
+        for turn in iteration.turns:
+            yield from _turn(turn, several=len(iteration.turns) > 1)
+
+
+def _turn(turn: TurnResult, *, several: bool) -> Iterator[Line]:
+    label = f"Turn {turn.index + 1}: " if several else "Input: "
+    yield line((label, "dim"), f'"{shown(turn.input, _LONGEST_INPUT)}"', indent=4, hang=6)
+    if turn.error:
+        yield line(("! ", "magenta"), f"agent error: {shown(turn.error)}", indent=4, hang=6)
+    checks = [score for score in turn.scores if score.kind == "tools"]
+    if turn.tool_calls or checks:
+        names = ", ".join(shown(call.name, 100) for call in turn.tool_calls)
+        mark: Part = ("", "")
+        if checks and all(score.passed is not None for score in checks):
+            sign, style = _MARKS[all(score.passed for score in checks)]
+            mark = (f" {sign}", style)
+        yield line(("Tools called: ", "dim"), f"[{names}]", mark, indent=4, hang=6)
+    for score in turn.scores:
+        yield _score(score)
+
+
+def _score(score: Score) -> Line:
+    """Return ``✓ faithfulness: 0.92 (threshold: 0.8)``, with the reason if the metric failed."""
+    reason = view.score_reason(score)
+    if score.status != "scored" or score.score is None:
+        sign: Part = ("! ", "magenta") if score.status == "error" else ("- ", "yellow")
+        return line(
+            sign, f"{shown(score.id, 100)}: {score.status}{f': {shown(reason)}' if reason else ''}", indent=4, hang=8
+        )
+    mark, style = _MARKS[score.passed]
+    value, _ = view.distinct(score.score, score.threshold)
+    threshold = "—" if score.threshold is None else f"{score.threshold:g}"
+    why: Part = (f"  {shown(reason)}" if reason and score.passed is not True else "", "dim")
+    return line(
+        (f"{mark} ", style), f"{shown(score.id, 100)}: {value} (threshold: {threshold})", why, indent=4, hang=8
+    )
+
+
+_MOST_ROWS = 200
+_GAP = "  "
+_VERDICTS: dict[str, Style] = {"regressed": "red", "improved": "green", "unproven": "yellow"}
+
+
+def metric_lines(results: Results) -> Iterator[Line]:
+    """Yield the table of metrics: numbers first, so that a long name wraps at the end of its line."""
+    rows = view.metric_rows(results)
+    if not rows:
+        return
+    compared = results.comparison is not None
+    header = (
+        ("mean", "base", "change", "scores", "pass", "metric") if compared else ("mean", "scores", "pass", "metric")
+    )
+    table = [header]
+    for row in rows[:_MOST_ROWS]:
+        change = (view.number(row.baseline), view.signed(row.difference)) if compared else ()
+        cells = (view.number(row.current), *change, f"{row.n:,}", view.percent(row.pass_rate))
+        table.append((*cells, shown(row.id, LONGEST_NAME)))
+    yield from _columns(table)
+    yield from _hidden(len(rows) - _MOST_ROWS)
+    yield BLANK
+
+
+def statistics_lines(results: Results) -> Iterator[Line]:
+    """Yield what the comparison found in each metric, the cases behind changes, and the conditions of the gate."""
+    comparison = results.comparison
+    rows = list(evidence_rows(comparison)) if comparison else []
+    if comparison is None or not rows:
+        return
+    for row in rows[:_MOST_ROWS]:
+        verdict = row.verdict if row.gating else f"{row.verdict}, only reported"
+        facts = [f"change {row.change}", f"p {row.p}", row.basis, f"would see a drop of {row.catches}"]
+        known = (fact for fact in facts if not fact.endswith(view.NOTHING))
+        yield line((shown(row.id, LONGEST_NAME), "bold"), _GAP, (verdict, _VERDICTS.get(row.verdict, "")))
+        yield line((" · ".join(known), ""), indent=4, hang=4)
+        for text in filter(None, (row.reason, row.hint)):
+            yield line((shown(text), "dim"), indent=4, hang=4)
+    yield from _hidden(len(rows) - _MOST_ROWS)
+    for group in moved_cases(comparison, _MOST_ROWS):
+        yield line((shown(group.title), "bold"))
+        table = [("difference", shown(group.before.lower(), 40), "this change", "case")]
+        table += [(row.change, row.before, row.after, shown(row.name, LONGEST_NAME)) for row in group.rows.items]
+        yield from _columns(table)
+        yield from _hidden(group.rows.hidden)
+    for text in gate_needs(comparison):
+        yield line((shown(text), "dim"))
+    yield BLANK
+
+
+def _columns(table: Sequence[tuple[str, ...]]) -> Iterator[Line]:
+    """Yield rows with all columns but the last aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)][:-1]
+    start = sum(widths) + len(_GAP) * len(widths)
+    for number, (*values, last) in enumerate(table):
+        numbers = _GAP.join(cell.rjust(width) for cell, width in zip(values, widths, strict=True))
+        yield line((f"{numbers}{_GAP}{last}", "" if number else "dim"), hang=start)
+
+
+def _hidden(amount: int) -> Iterator[Line]:
+    if amount > 0:
+        yield line((f"… and {amount:,} more in results.json", "dim"))
+
+
+_LABEL = 7
+_MOST_LISTED = 20
+_MOST_NAMED = 2
+_WORTH_TELLING = 0.2
+_BADGES: dict[Verdict, tuple[str, Style]] = {
+    "passed": ("passed", "bold white on green"),
+    "failed": ("FAILED", "bold white on red"),
+    "unproven": ("UNPROVEN", "bold black on yellow"),
+    "error": ("ERROR", "bold white on magenta"),
+}
+
+
+def closing_lines(
+    results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands, columns: int
+) -> Iterator[Line]:
+    """Yield the lines after what needs eyes.
+
+    Args:
+        results: the run.
+        gate: the gate's decision.
+        causes: all causes; those without separate lines are counted.
+        commands: how to go on.
+        columns: cells of a line.
+    """
+    certain = certainty(results, causes)
+    counted = [cause for cause in causes if cause.kind not in SIGNS]
+    before = [
+        *_also(results, counted),
+        *_cost(results),
+        *_notes(results, gate),
+    ]
+    yield from before
+    if before:
+        yield BLANK
+    yield from _verdict(results, gate, columns)
+    yield from _sure(results, gate, certain)
+    yield from _commands(results, gate, causes, commands)
+
+
+def _labelled(label: str, *parts: Part | str) -> Line:
+    return line((label.ljust(_LABEL), "dim"), *parts, hang=_LABEL)
+
+
+def _also(results: Results, causes: Sequence[Cause]) -> Iterator[Line]:
+    parts: list[Part | str] = []
+    for kind, found in groupby(causes, lambda cause: cause.kind):
+        parts += [" · "] if parts else []
+        parts.append(_counted(kind, tuple(found), shown(base_name(results.comparison))))
+    if parts:
+        yield _labelled("also", *parts)
+
+
+def _counted(kind: Kind, causes: Sequence[Cause], base: str) -> Part:
+    cases = [case for cause in causes for case in cause.cases]
+    amount = len(cases)
+    match kind:
+        case "removed":
+            return f"{amount:,} removed that passed on {base}", "yellow"
+        case "gone":
+            return f"{amount:,} removed that did not pass on {base}", ""
+        case "new":
+            return f"{amount:,} new, {'all pass' if amount > 1 else 'passes'}", ""
+        case "changed":
+            return f"{amount:,} with changed rules, not compared", "yellow"
+        case "known":
+            return f"{amount:,} failed on {base}, too{_named(causes)}", ""
+        case "improved":
+            return f"{amount:,} improved{_named(causes)}", "green"
+        case "skipped":
+            reasons = [cause.text for cause in causes if cause.example and cause.example.wrong]
+            more = f", and {view.count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+            return f"{amount:,} skipped{f' ({shown(reasons[0])}{more})' if reasons else ''}", "yellow"
+        case "quarantined":
+            return f"{amount:,} in quarantine{_named(causes)}", ""
+        case _:
+            return f"{amount:,} {kind}{_named(causes)}", ""
+
+
+def _named(causes: Sequence[Cause]) -> str:
+    """Return the names of a few cases with their tries; empty for many."""
+    cases = [case for cause in causes for case in cause.cases]
+    if len(cases) > _MOST_NAMED:
+        return ""
+    texts = (
+        f"{shown(case.name, LONGEST_NAME)}{f' {case.before} → {case.now}' if case.before and case.now else ''}"
+        for case in cases
+    )
+    return f" ({', '.join(texts)})"
+
+
+def _cost(results: Results) -> Iterator[Line]:
+    """Yield what changed much in each answer, and what the cache saved."""
+    comparison = results.comparison
+    changes = {resource.name: resource.change for resource in comparison.resources} if comparison else {}
+    rows = resource_rows(comparison) if comparison else ()
+    if any(abs(change or 0.0) >= _WORTH_TELLING for change in changes.values()) or any(row.exceeded for row in rows):
+        parts: list[Part | str] = []
+        for row in sorted(rows, key=lambda row: row.name):
+            parts += ["  "] if parts else []
+            parts += [
+                _amount(row),
+                (row.change, "yellow"),
+                (f" ({row.allowed} allowed)" if row.exceeded else "", "red"),
+            ]
+        limits = "" if any(row.allowed for row in rows) else "   no limit is set"
+        yield _labelled("cost", *parts, (limits, "dim"))
+    if cached := view.from_cache(results.summary.usage):
+        yield _labelled("cache", (shown(cached), "dim"))
+
+
+def _amount(row: ResourceRow) -> str:
+    match row.name:
+        case "cost per answer":
+            return f"{row.after} an answer "
+        case "tokens per answer":
+            return f"tokens {row.after} "
+    return f"time {row.after} "
+
+
+def _notes(results: Results, gate: GateView) -> Iterator[Line]:
+    """Yield what differs from the base, warnings, and what closes the gate unless the verdict states it."""
+    yield from _listed("differs from the base: ", [str(row) for row in integrity_rows(results.run)], "yellow")
+    yield from _listed("warning: ", [*gate.warnings, *view.metric_errors(results)], "yellow")
+    yield from _listed("why".ljust(_LABEL), [str(condition) for condition in gate.unmet], "")
+
+
+def _listed(label: str, texts: Sequence[str], style: Style) -> Iterator[Line]:
+    for text in texts[:_MOST_LISTED]:
+        yield line((label, style or "dim"), (shown(text), style), hang=_LABEL)
+    if len(texts) > _MOST_LISTED:
+        yield line((f"{label}… and {len(texts) - _MOST_LISTED:,} more", style), hang=_LABEL)
+
+
+def _verdict(results: Results, gate: GateView, columns: int) -> Iterator[Line]:
+    word, style = _BADGES[gate.verdict]
+    headline = shown(view.headline(results, gate))
+    told = "" if headline == gate.verdict else headline
+    counts, usage = view.counts(results), results.summary.usage
+    passed = f"{counts.passed:,} of {counts.cases:,}"
+    is_told = any(f"{passed} {noun} pass" in told for noun in ("case", "cases"))
+    figures = [] if is_told else [f"{passed} pass"]
+    figures += [view.money(usage.cost_usd)] if usage.cost_usd else []
+    figures.append(view.duration(results.run.duration_s))
+    totals: Part = (" · ".join(figures), "dim")
+    first = line((word, style), "  ", (told, "bold"))
+    if not told:
+        yield line((word, style), "  ", totals)
+    elif texts.width(first.text) + len("   ") + texts.width(totals[0]) <= columns:
+        yield line(*first.parts, "   ", totals)
+    else:
+        yield first
+        yield line(totals, indent=2)
+
+
+def _sure(results: Results, gate: GateView, certain: Sequence[str]) -> Iterator[Line]:
+    """Yield how sure the gate is of what it found, or which drop it would have found."""
+    drops = smallest_drops(results.comparison) if results.comparison and gate.passed else ""
+    for sentence in certain[:1] or ((drops,) if drops else ()):
+        yield _labelled("sure?", shown(sentence))
+    for sentence in requested_proof(results):
+        yield _labelled("proof", shown(sentence))
+
+
+def _commands(results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands) -> Iterator[Line]:
+    wrong = open_cases(results)
+    again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {view.count(wrong, 'case')}"
+    if only_passing_fell(results, causes):
+        again, only, wrong = again.removesuffix(" --failed"), "all cases: the mean fell over cases that pass", 1
+    offered = [
+        ("again", again if wrong and not gate.passed else "", only),
+        ("look", commands.look, shown(commands.page)),
+    ]
+    room = max(len(command) for _, command, _ in offered)
+    for label, command, note in offered:
+        if command:
+            yield _labelled(
+                label, (shown(command), "bright_blue"), (f"{'': <{room - len(command) + 2}}{note}", "dim")
+            )
+
+
+_MOST_CAUSES = 10
+_MOST_CAUSES_VERBOSE = 200
+_UNLIMITED = 100_000
+_NARROWEST = 40
+
+
+_PLAIN = Detail()
+
+
+def print_results(
+    results: Results,
+    gate: GateView,
+    stream: TextIO,
+    colour: bool,
+    detail: Detail = _PLAIN,
+    *,
+    width: int | None = None,
+) -> None:
+    """Print the result; the last lines are the verdict and the next commands.
+
+    Args:
+        colour: whether the stream is a terminal with colours; rich is loaded only in this case.
+        detail: how much is printed.
+        width: characters in a line; default: the terminal's width. Without a terminal, lines are not wrapped, so that
+            programs find whole messages.
+    """
+    columns = max(_NARROWEST, width or _width_of(stream))
+    write(_lines(results, gate, detail, columns), stream, colour, columns)
+
+
+def _width_of(stream: TextIO) -> int:
+    is_known = stream.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size().columns if is_known else _UNLIMITED
+
+
+def _lines(results: Results, gate: GateView, detail: Detail, columns: int) -> Iterator[Line]:
+    causes = causes_of(results)
+    if detail.verbosity >= 1:
+        yield from case_lines(results, detail.archive)
+        yield from metric_lines(results)
+    if detail.verbosity >= 2:
+        yield from statistics_lines(results)
+    most = _MOST_CAUSES_VERBOSE if detail.verbosity else _MOST_CAUSES
+    yield from Causes(results, causes, most, detail.explained).lines(columns)
+    if one_cause_is_likely(causes):
+        text = "One cause for all of them is likely: a model, key or service that answers differently."
+        yield line((text, "yellow"))
+        yield BLANK
+    yield from closing_lines(results, gate, causes, detail.commands, columns)

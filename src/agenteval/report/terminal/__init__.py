@@ -1,1 +1,0 @@
-"""The result of a run on a terminal or in a log."""

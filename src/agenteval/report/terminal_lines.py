@@ -1,0 +1,170 @@
+"""Lines of a terminal: their styles, how much is shown, and the commands that show more."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TextIO
+
+from agenteval.core import escape
+from agenteval.core import text as texts
+from agenteval.core.secrets import mask
+from agenteval.results.store import Archive, InMemory
+
+_PAGE = "report.html"
+_DIRECTORY = Path("agenteval-report")
+# These choose the cases themselves, or end an earlier run.
+_CHOOSING = {"--failed", "--resume"}
+
+
+@dataclass(frozen=True, slots=True)
+class NextCommands:
+    """How to go on; empty texts are left out.
+
+    Attributes:
+        again: the command that runs the cases again that did not pass.
+        look: the command that shows the report.
+        page: the path of the report.
+    """
+
+    again: str = ""
+    look: str = ""
+    page: str = ""
+
+
+def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
+    """Return the commands after the reports of a directory were written, without secrets.
+
+    Args:
+        directory: the report directory.
+        words: the arguments of the command that ran; empty if it ran nothing.
+    """
+    page = directory / _PAGE
+    here = "" if directory == _DIRECTORY else f" {shlex.quote(mask(str(directory)))}"
+    return NextCommands(_again(words), f"agenteval open{here}", mask(str(page)))
+
+
+def _again(words: Sequence[str]) -> str:
+    """Return the same command for the cases that did not pass."""
+    if not words:
+        return ""
+    kept = [word for word in words if word not in _CHOOSING and not word.startswith("--failed-in=")]
+    if "--failed-in" in kept:
+        place = kept.index("--failed-in")
+        del kept[place : place + 2]
+    return shlex.join(["agenteval", *map(mask, kept), "--failed"])
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What is printed besides what needs eyes.
+
+    Attributes:
+        verbosity: 0; 1 adds all cases with their metrics, and the means; 2 adds the statistics.
+        archive: access to the full cases.
+        commands: how to go on.
+        explained: errors of agents that a message above explains; they are not repeated.
+    """
+
+    verbosity: int = 0
+    archive: Archive = field(default_factory=InMemory)
+    commands: NextCommands = field(default_factory=NextCommands)
+    explained: tuple[str, ...] = ()
+
+
+#: red is for what broke, magenta for what could not be run, yellow for chance and cost, dim for context.
+Style = Literal[
+    "", "bold", "dim", "red", "bold red", "green", "magenta", "bold magenta", "yellow", "bold yellow", "bright_blue",
+    "bold white on red", "bold white on green", "bold black on yellow", "bold white on magenta",
+]  # fmt: skip
+Part = tuple[str, Style]
+
+_LONGEST = 500
+LONGEST_NAME = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, which may take several on a narrow terminal.
+
+    Attributes:
+        parts: escaped texts.
+        indent: cells before the first line; ``hang`` are those before the others.
+    """
+
+    parts: tuple[Part, ...] = ()
+    indent: int = 0
+    hang: int = 2
+
+    @property
+    def text(self) -> str:
+        """The text without styles."""
+        return "".join(text for text, _ in self.parts)
+
+
+BLANK = Line()
+
+
+def line(*parts: Part | str, indent: int = 0, hang: int = 2) -> Line:
+    """Make a line; a plain string has no style."""
+    return Line(tuple((part, "") if isinstance(part, str) else part for part in parts), indent, hang)
+
+
+def shown(text: str, limit: int = _LONGEST) -> str:
+    """Return an untrusted text as one line that a terminal shows literally."""
+    return escape.terminal(escape.one_line(text, limit), wrapped=True)
+
+
+def write(lines: Iterable[Line], stream: TextIO, colour: bool, columns: int) -> None:
+    """Print lines, wrapped to a number of cells.
+
+    Args:
+        colour: whether the stream is a terminal with colours; rich is loaded only in this case.
+    """
+    if colour:
+        _write_rich(lines, stream, columns)
+        return
+    encoding = stream.encoding or "utf-8"
+    for item in lines:
+        for parts in laid_out(item, columns):
+            text = "".join(text for text, _ in parts) + "\n"
+            # A character that the console cannot encode must not break a finished run.
+            stream.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def laid_out(item: Line, columns: int) -> Iterator[list[Part]]:
+    """Yield the lines that a line takes, with their indentation."""
+    text = item.text
+    # A narrow terminal has no room for an indentation.
+    hang = min(item.hang, columns // 4)
+    indent = min(item.indent, columns // 4)
+    places = texts.spans(text, columns - hang, first=columns - indent)
+    for number, (start, end) in enumerate(places):
+        before = " " * (hang if number else indent)
+        parts = _between(item.parts, start, end)
+        yield [(before, ""), *parts] if before and parts else parts
+
+
+def _between(parts: Iterable[Part], start: int, end: int) -> list[Part]:
+    found: list[Part] = []
+    position = 0
+    for text, style in parts:
+        piece = text[max(0, start - position) : max(0, end - position)]
+        if piece:
+            found.append((piece, style))
+        position += len(text)
+    return found
+
+
+def _write_rich(lines: Iterable[Line], stream: TextIO, columns: int) -> None:
+    # Imported here, because runs in CI do not need it.
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, force_terminal=True, width=columns, highlight=False, emoji=False, markup=False)
+    for item in lines:
+        for parts in laid_out(item, columns):
+            # Text instead of str, because rich would parse brackets in untrusted text as markup.
+            console.print(Text.assemble(*parts), soft_wrap=True)

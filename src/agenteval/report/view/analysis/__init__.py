@@ -1,1 +1,0 @@
-"""Content of the report on the analysis of one suite."""

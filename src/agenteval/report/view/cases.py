@@ -1,0 +1,265 @@
+"""Cases in reports: their kinds, iterations, metrics and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, Self, TypeVar
+
+from agenteval.report.view import view
+from agenteval.report.view.view import count
+from agenteval.results.case import CaseResult, IterationResult, Score
+from agenteval.results.comparison import CaseNote, ComparedCase, ComparedMetric, Comparison
+from agenteval.results.model import Results
+from agenteval.results.rollup import agent_errors
+
+Kind = Literal[
+    "broke", "failed", "error", "removed", "fell", "maybe",
+    "flaky", "known", "quarantined", "accepted", "changed", "skipped", "gone", "improved", "new",
+]  # fmt: skip
+
+NOT_PASSED: Final = frozenset({"failed", "error"})
+
+
+@dataclass(frozen=True, slots=True)
+class KindWords:
+    """How reports show a kind.
+
+    Attributes:
+        icon: for Markdown.
+        words: after the name or the number of its cases.
+        attention: whether somebody has to look at it; other kinds are not held against the change.
+    """
+
+    icon: str
+    words: str
+    attention: bool = False
+
+
+#: All kinds, the most important first. A case has the first one that fits.
+KINDS: Final[Mapping[Kind, KindWords]] = {
+    "broke": KindWords("❌", "broke", attention=True),
+    "failed": KindWords("❌", "failed", attention=True),
+    "error": KindWords("🔌", "could not be run", attention=True),
+    "removed": KindWords("➖", "removed", attention=True),
+    "fell": KindWords("📉", "fell", attention=True),
+    "maybe": KindWords("🎲", "maybe chance", attention=True),
+    "flaky": KindWords("🎲", "flaky"),
+    "known": KindWords("⚪", "known failure"),
+    "quarantined": KindWords("⚪", "in quarantine"),
+    "accepted": KindWords("⚪", "accepted"),
+    "changed": KindWords("✏️", "rules changed"),
+    "skipped": KindWords("⚪", "skipped"),
+    "gone": KindWords("➖", "removed, did not pass before"),
+    "improved": KindWords("✅", "improved"),
+    "new": KindWords("➕", "new"),
+}
+
+
+def fallen_metrics(comparison: Comparison | None) -> list[ComparedMetric]:
+    """Return the metrics whose mean is proven to have fallen, and that can fail the gate."""
+    metrics = comparison.metrics if comparison else []
+    return [metric for metric in metrics if metric.gating and metric.verdict == "regressed" and metric.difference < 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Finds the kind of each case of a run.
+
+    Attributes:
+        quarantined: ids of quarantined cases; ids that the comparison names may be missing.
+        fallen: id of a case that moved as the mean of a metric fell → that metric.
+    """
+
+    quarantined: Collection[str] = frozenset()
+    fallen: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, results: Results) -> Self:
+        """Return what the kinds of a run's cases depend on."""
+        rules = results.gate.rules if results.gate else None
+        fallen: dict[str, str] = {}
+        for metric in fallen_metrics(results.comparison):
+            for move in metric.moved:
+                if move.current < move.baseline:
+                    fallen.setdefault(move.id, metric.id)
+        return cls(frozenset(rules.quarantine if rules else ()), fallen)
+
+    def kind(self, case: CaseResult, compared: ComparedCase | None) -> Kind | None:
+        """Return the kind of a case; ``None`` if it passed as before.
+
+        Args:
+            case: the case in this run.
+            compared: its comparison, if there is one.
+        """
+        notes = compared.notes if compared else []
+        if case.status in NOT_PASSED and (excused := self._excused(case, notes)):
+            return excused
+        if compared is not None and compared.change == "regressed":
+            return "broke"
+        if case.status == "error":
+            return "error"
+        if case.id in self.fallen:
+            return "fell"
+        if "suspect" in notes:
+            return "maybe"
+        if case.status == "failed":
+            return _failed(compared)
+        return "skipped" if case.status == "skipped" else _passed(compared)
+
+    def _excused(self, case: CaseResult, notes: Collection[CaseNote]) -> Kind | None:
+        if "quarantined" in notes or case.id in self.quarantined:
+            return "quarantined"
+        return "accepted" if "accepted" in notes else None
+
+
+def _passed(compared: ComparedCase | None) -> Kind | None:
+    """Return the kind of a passed case; ``None`` if it passed as before."""
+    match compared.change if compared else None:
+        case "changed" | "improved" | "new" as kind:
+            return kind
+    return None
+
+
+def _failed(compared: ComparedCase | None) -> Kind:
+    """Return the kind of a failed case that is not proven to have broken."""
+    if compared is None or compared.change in {"new", "changed"}:
+        return "failed"
+    if "flaky" in compared.notes:
+        return "flaky"
+    match compared.status_before:
+        case "failed":
+            return "known"
+        case "passed":
+            return "maybe"
+    return "failed"
+
+
+def kind_of_removed(compared: ComparedCase) -> Kind:
+    """Return the kind of a case that only the baseline has."""
+    return "removed" if compared.status_before == "passed" else "gone"
+
+
+_Essence = tuple[object, ...]
+
+
+def distinct_iterations(case: CaseResult) -> Iterator[tuple[IterationResult, str]]:
+    """Yield the first of all iterations that are alike, and which they are in words.
+
+    Iterations are alike if questions, answers, tool calls and scores are the same. Times, tokens and reasons may
+    differ. The words are empty for a case with one iteration.
+    """
+    groups: dict[_Essence, list[IterationResult]] = {}
+    for iteration in case.iterations:
+        groups.setdefault(_essence(iteration), []).append(iteration)
+    total = len(case.iterations)
+    for group in groups.values():
+        yield group[0], _words([iteration.index + 1 for iteration in group], total)
+
+
+def _words(numbers: list[int], total: int) -> str:
+    if total == 1:
+        return ""
+    if len(numbers) == total:
+        return f"{count(total, 'iteration')}, all alike"
+    if len(numbers) == 1:
+        return f"iteration {numbers[0]} of {total}"
+    *first, last = numbers
+    return f"iterations {', '.join(map(str, first))} and {last} of {total}, alike"
+
+
+def _essence(iteration: IterationResult) -> _Essence:
+    return (
+        iteration.status,
+        tuple(
+            (
+                turn.input,
+                turn.response,
+                turn.error,
+                tuple((call.name, repr(call.args), repr(call.result), call.error) for call in turn.tool_calls),
+                tuple((score.id, score.score, score.passed, score.status) for score in turn.scores),
+            )
+            for turn in iteration.turns
+        ),
+    )
+
+
+#: The result of a metric: the worst over all scores.
+Outcome = str
+
+_MARKS: Mapping[Outcome, str] = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseMetric:
+    """One metric of a case.
+
+    Attributes:
+        outcome: ``passed``, ``failed``, ``error`` or ``skipped``; ``measured`` if the metric only reports a score.
+        values: the score with its threshold: ``0.92 >= 0.80``; of several scores, their mean, and how many passed;
+            the status without a score.
+    """
+
+    id: str
+    outcome: Outcome
+    values: str
+
+    @property
+    def mark(self) -> str:
+        """The outcome as a sign."""
+        return _MARKS.get(self.outcome, "·")
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.values}"
+
+
+def case_metrics(case: CaseResult) -> tuple[CaseMetric, ...]:
+    """Return every metric of a case, in the order in which they scored."""
+    found: dict[str, list[Score]] = {}
+    for score in case.scores:
+        found.setdefault(score.id, []).append(score)
+    return tuple(_metric(name, scores) for name, scores in found.items())
+
+
+def _metric(name: str, scores: Sequence[Score]) -> CaseMetric:
+    return CaseMetric(name, _outcome(scores), _values(scores))
+
+
+def _outcome(scores: Sequence[Score]) -> Outcome:
+    if any(score.status == "error" for score in scores):
+        return "error"
+    decided = [score.passed for score in scores if score.passed is not None]
+    if decided:
+        return "passed" if all(decided) else "failed"
+    return "measured" if any(score.status == "scored" for score in scores) else "skipped"
+
+
+def _values(scores: Sequence[Score]) -> str:
+    scored = [score for score in scores if score.status == "scored" and score.score is not None]
+    if len({view.score_values(score) for score in scored}) <= 1:
+        return view.score_values((scored or scores)[0])
+    mean = sum(score.score or 0.0 for score in scored) / len(scored)
+    decided = [score.passed for score in scored if score.passed is not None]
+    passed = f" ({decided.count(True)} of {len(decided)} passed)" if decided else ""
+    return f"{view.number(mean)} on average{passed}"
+
+
+T = TypeVar("T")
+
+
+def group_key(case: CaseResult) -> frozenset[str]:
+    """Return what the cases of a group have in common; empty for a case that is shown alone."""
+    return agent_errors(case.turns) if case.status == "error" else frozenset()
+
+
+def grouped(entries: Iterable[T], case_of: Callable[[T], CaseResult]) -> list[list[T]]:
+    """Return entries in groups, each at the place of its first entry."""
+    groups: dict[int | frozenset[str], list[T]] = {}
+    for number, entry in enumerate(entries):
+        groups.setdefault(group_key(case_of(entry)) or number, []).append(entry)
+    return list(groups.values())
+
+
+def others(group: Sequence[object]) -> str:
+    """Return `` and 3 more cases``, to follow the name of the first case; empty for a single case."""
+    return f" and {count(len(group) - 1, 'more case')}" if len(group) > 1 else ""

@@ -1,1 +1,0 @@
-"""FluxLoop's results."""

@@ -1,1 +1,0 @@
-"""HoloDeck's results."""

@@ -1,1 +1,0 @@
-"""The flat record of an answer."""

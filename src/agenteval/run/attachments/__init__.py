@@ -1,1 +1,0 @@
-"""The files of a case: downloads and conversion to text."""

@@ -1,1 +1,0 @@
-"""Finished cases, in memory and in the journal."""

@@ -1,0 +1,219 @@
+"""What agenteval.yaml says, as values; and its keys about ignored files and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from agenteval.compare.gate import GatePolicy
+from agenteval.compare.policy import ComparePolicy
+from agenteval.core.confine import UserCodeRules
+from agenteval.core.document import AllowedVariables, read_text
+from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.files import BaseCommit, base_commit
+from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.gateway import LlmSettings
+from agenteval.core.secrets import name_secrets
+from agenteval.core.text import display_path
+from agenteval.core.validation import validate
+from agenteval.core.yaml import parse_yaml
+from agenteval.results.masking import MAX_ANSWER_BYTES
+from agenteval.suite.model import AgentSpec, MetricConfig
+
+if TYPE_CHECKING:
+    from agenteval.suite.evaluation import Criteria
+
+
+#: Few, because prompts and knowledge of agents are often in files like ``*.md`` or in ``docs``.
+DEFAULT_IGNORED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
+
+
+def _pattern(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise ValueError("a pattern of files must not be empty")
+    if text.startswith("/") or ".." in text.split("/"):
+        raise ValueError("a pattern starts at the root of the repository; write docs/** without / and ..")
+    return text
+
+
+IgnoredFiles = Annotated[str, AfterValidator(_pattern)]
+
+
+class _Gate(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    ignore: list[IgnoredFiles] = list(DEFAULT_IGNORED)
+
+
+class _IgnoreKeys(BaseModel):
+    """The list, in a file with other keys."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    gate: _Gate = _Gate()
+
+
+def ignored_files(listed: Sequence[str], path: Path) -> tuple[str, ...]:
+    """Return the patterns that count: in a pull request only those of the base commit.
+
+    Args:
+        listed: the patterns of the configuration.
+        path: its file.
+    """
+    commit = base_commit()
+    if commit is None or set(listed) <= set(DEFAULT_IGNORED):
+        return tuple(listed)
+    agreed = _of_base(commit, path)
+    return tuple(pattern for pattern in listed if pattern in agreed)
+
+
+def _of_base(commit: BaseCommit, path: Path) -> Sequence[str]:
+    """Return the patterns of the base commit; the defaults if it has no such file, or none that can be read."""
+    try:
+        document = parse_yaml(commit.read(path), display_path(path), path.parent, environment={}, unset=[])
+        return _IgnoreKeys.model_validate(document.data or {}).gate.ignore
+    except (AgentEvalError, ValidationError):
+        return DEFAULT_IGNORED
+
+
+_Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*?\[\]!-]+$")]
+#: The type of the key ``allow_env``.
+AllowEnv = Annotated[
+    list[_Name],
+    Field(
+        description="secret-like environment variables, and those of the runner and of agenteval, that ${VARIABLE} "
+        "may insert into any text; * matches any text; for a change that is not merged the base branch must list "
+        "them too"
+    ),
+]
+
+
+class _VariableKeys(BaseModel):
+    """The lists, in a file with other keys."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    allow_env: AllowEnv = []
+    secrets: Any = None
+
+
+def read_allowed(path: Path | None) -> AllowedVariables:
+    """Return the variables that files may use, from the configuration; its other keys are not checked.
+
+    The names in ``secrets`` count as names of secrets from here on.
+
+    Args:
+        path: the configuration; ``None`` without one.
+
+    Raises:
+        ConfigError: the file is not YAML, or the list is invalid.
+    """
+    if path is None:
+        return AllowedVariables()
+    name = display_path(path)
+    keys = _keys(read_text(path, name), name, path.parent)
+    # A wrong list is reported where the whole configuration is read.
+    listed = keys.secrets if isinstance(keys.secrets, list) else []
+    name_secrets(pattern for pattern in listed if isinstance(pattern, str))
+    commit = base_commit()
+    return AllowedVariables(tuple(keys.allow_env), partial(_on_base, commit, path) if commit else None)
+
+
+def _on_base(commit: BaseCommit, path: Path) -> tuple[str, ...]:
+    return tuple(_keys(commit.read(path), f"{display_path(path)} on the base branch", path.parent).allow_env)
+
+
+def _keys(text: str, name: str, directory: Path) -> _VariableKeys:
+    # Variables are not replaced: the list decides about them.
+    document = parse_yaml(text, name, directory, environment={}, unset=[])
+    if not isinstance(document.data, dict):
+        return _VariableKeys()
+    entry, problems = validate(_VariableKeys, document.data, document)
+    if entry is None:
+        raise ConfigError(problems)
+    return entry
+
+
+CONFIG_FILE = "agenteval.yaml"
+
+DEFAULT_AGENT = "default"
+
+DEFAULT_CONCURRENCY = 8
+
+
+@dataclass(frozen=True)
+class RunSetting:
+    """A setting of the run as a whole that a file changes.
+
+    Attributes:
+        value: can be compared with the value of another file.
+        line: where it is written.
+    """
+
+    value: Any = field(repr=False)
+    line: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class AddedMetric:
+    """A metric that the configuration adds to suites.
+
+    Attributes:
+        metric: its configuration.
+        suites: patterns of paths or names of suites; empty for all suites.
+        over_iterations: whether one score covers the answers of all iterations.
+    """
+
+    metric: MetricConfig
+    suites: tuple[str, ...] = ()
+    over_iterations: bool = False
+
+    def applies_to(self, path: str, name: str) -> bool:
+        """Return whether a suite gets the metric; ``**/`` at the start of a pattern matches any folder or none."""
+        patterns = [form for text in self.suites for form in (text, text.removeprefix("**/"))]
+        return not patterns or any(fnmatchcase(path, text) or fnmatchcase(name, text) for text in patterns)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The content of ``agenteval.yaml``, or the defaults.
+
+    Attributes:
+        name: the file, for messages; empty for the defaults.
+        ignore: patterns of git for files that cannot change the verdict on a pull request.
+        of_run: the settings of the run as a whole that differ from the defaults, by key.
+        written: the value of every key that is no agent, metric or model, by its dotted path.
+    """
+
+    name: str = ""
+    agents: Mapping[str, AgentSpec] = field(default_factory=dict)
+    tools: Mapping[str, AgentSpec] = field(default_factory=dict)
+    judge: ModelSpec | None = None
+    metrics: tuple[AddedMetric, ...] = ()
+    embeddings: ModelSpec | None = None
+    criteria: Criteria | None = None
+    personas: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    iterations: int | None = None
+    concurrency: int | None = None
+    case_timeout_s: float | None = None
+    time_limit_s: float | None = None
+    user_code: UserCodeRules = field(default_factory=UserCodeRules)
+    max_answer_bytes: int = MAX_ANSWER_BYTES
+    gate: GatePolicy = field(default_factory=GatePolicy)
+    compare: ComparePolicy = field(default_factory=ComparePolicy)
+    ignore: tuple[str, ...] = DEFAULT_IGNORED
+    comment_template: Path | None = None
+    summary_template: Path | None = None
+    reports: tuple[str, ...] = ()
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    warnings: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    of_run: Mapping[str, RunSetting] = field(default_factory=dict)
+    written: Mapping[str, Any] = field(default_factory=dict, repr=False)

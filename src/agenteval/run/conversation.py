@@ -1,0 +1,366 @@
+"""Conducts a conversation with an agent, and tries a turn again that failed for a passing reason."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from agenteval.agents.base import Reply, Request, Session
+from agenteval.core.confine import under_rules
+from agenteval.core.errors import AgentError, AgentNotAskedError, ToolRaisedError, TransientAgentError
+from agenteval.results.case import NotAsked, ToolCall
+from agenteval.results.rollup import without_attempts
+from agenteval.run.agent_failure import MOST_ALIKE
+from agenteval.run.attachments import AttachmentError, Attachments
+from agenteval.run.plan import Job
+from agenteval.run.progress import Progress, Retry, SilentProgress, Step
+from agenteval.suite.agents import REPLAY
+from agenteval.suite.model import AgentSpec, Turn
+
+if TYPE_CHECKING:
+    from agenteval.agents.recorded_cases import RecordedAnswer
+
+
+# Seconds before the first retry; it doubles with each retry, plus jitter of up to a half.
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 60.0
+# After this many consecutive failures over all turns, the agent is considered unavailable: turns are not retried.
+_MOST_FAILURES = 20
+_MOST_FAILURES_OF_EACH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply, or the reason for its absence.
+
+    Attributes:
+        not_asked: the limit of the run that is the reason.
+        unavailable: whether the agent or a file of the turn could not be reached, or was overloaded.
+        retries: number of attempts after the first.
+        is_failure: whether the agent failed, and was not only too slow.
+    """
+
+    reply: Reply | None = None
+    error: str | None = None
+    not_asked: NotAsked | None = None
+    unavailable: bool = False
+    elapsed_ms: float = 0.0
+    retries: int = 0
+    is_failure: bool = False
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDeadline:
+    """The time limit of one iteration of a case, if it has one."""
+
+    limit_s: float = math.inf
+    _end: float = math.inf
+
+    @classmethod
+    def start(cls, limit_s: float) -> CaseDeadline:
+        """Start a limit now, in seconds; requires a running event loop."""
+        return cls(limit_s, _now() + limit_s)
+
+    def left_s(self) -> float:
+        """The remaining time in seconds; negative after the deadline."""
+        return self._end if self._end == math.inf else self._end - _now()
+
+
+@dataclass
+class Alike:
+    """Finds out that an agent cannot work at all: its first turns, and no others, fail in one way.
+
+    Attributes:
+        answer: the answer to all further turns, which are not asked; ``None`` as long as they are.
+    """
+
+    answer: Answer | None = None
+    _error: str | None = None
+    _count: int = 0
+    _is_over: bool = False
+
+    def add(self, answer: Answer) -> None:
+        """Record the answer to a turn."""
+        if self._is_over or answer.not_asked is not None:
+            return
+        error = without_attempts(answer.error) if answer.is_failure and answer.error else None
+        if error is None or (self._error is not None and error != self._error):
+            self._is_over = True
+            return
+        self._error = error
+        self._count += 1
+        if self._count >= MOST_ALIKE:
+            self._is_over = True
+            self.answer = Answer(error=error, unavailable=answer.unavailable, is_failure=True)
+
+
+class Retrying:
+    """Sends the turns of all conversations with one agent.
+
+    Args:
+        spec: its time limit and number of retries.
+        concurrency: the number of conversations that can fail at the same time for the same reason.
+        seed: the seed of the jitter; ``None`` for a random one.
+        progress: shows turns that take long, and retries.
+    """
+
+    def __init__(
+        self, spec: AgentSpec, concurrency: int, seed: int | None = None, progress: Progress | None = None
+    ) -> None:
+        self._spec = spec
+        self._seed = seed
+        self._progress = progress or SilentProgress()
+        self._most_failures = max(_MOST_FAILURES, _MOST_FAILURES_OF_EACH * concurrency)
+        self._failures = 0
+        self._alike = Alike()
+
+    async def ask(
+        self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
+    ) -> Answer:
+        """Return the agent's answer to one turn, or the error.
+
+        Args:
+            session: the conversation.
+            request: the turn.
+            clock: the remaining time of the case, including waits before retries.
+            exception_is_answer: whether an exception of a tool under test counts as its answer.
+        """
+        if self._alike.answer is not None:
+            return self._alike.answer
+        step = Step(request.case, f"turn {request.turn + 1}" if request.turn else "")
+        self._progress.began(step)
+        try:
+            answer = await self._tried(step, session, request, clock, exception_is_answer=exception_is_answer)
+        finally:
+            self._progress.ended(step)
+        if self._spec.kind != REPLAY:
+            self._alike.add(answer)
+        return answer
+
+    async def _tried(
+        self, step: Step, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
+    ) -> Answer:
+        """Return the answer, after retries of transient failures."""
+        retries = 0
+        while True:
+            try:
+                answer = await self._attempt(session, request, clock, exception_is_answer=exception_is_answer)
+            except TransientAgentError as failure:
+                self._failures += 1
+                reason, wait_s = str(failure), self._wait_s(request, retries, failure)
+                if not self._is_worth_it(retries) or wait_s >= clock.left_s():
+                    attempts = f" (after {retries + 1} attempts)" if retries else ""
+                    return Answer(error=f"{failure}{attempts}", unavailable=True, retries=retries, is_failure=True)
+            else:
+                self._failures = 0
+                return answer if not retries else replace(answer, retries=retries)
+            retries += 1
+            self._progress.retrying(step, Retry(reason, retries + 1, self._spec.retry_limit + 1, wait_s))
+            await asyncio.sleep(wait_s)
+
+    async def _attempt(
+        self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
+    ) -> Answer:
+        left_s = clock.left_s()
+        if left_s <= 0:
+            return Answer(error=f"not asked: the {clock.limit_s:g} s of the case are used up")
+        started = time.perf_counter()
+        try:
+            async with self._limit(left_s):
+                reply = await session.send(request)
+        except TimeoutError:
+            of_case = left_s < self._spec.limit_s
+            limit = f"the {clock.limit_s:g} s of the case" if of_case else f"{self._spec.limit_s:g} s"
+            return Answer(error=f"no answer within {limit}")
+        except TransientAgentError:
+            raise
+        except ToolRaisedError as failure:
+            if not exception_is_answer:
+                return Answer(error=str(failure))
+            reply = Reply(response=f"raised {failure}", raised=str(failure))
+        except AgentNotAskedError as failure:
+            return Answer(error=str(failure), not_asked=NotAsked(cause="budget", limit=failure.limit))
+        except AgentError as failure:
+            return Answer(error=str(failure), is_failure=True)
+        except Exception as failure:  # noqa: BLE001 - a defect in one agent kind must not end the run
+            return Answer(error=f"{type(failure).__name__}: {failure}")
+        return Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)
+
+    def _limit(self, left_s: float) -> AbstractAsyncContextManager[object]:
+        """Return the timeout of an attempt; a recording needs none."""
+        return nullcontext() if self._spec.kind == REPLAY else asyncio.timeout(min(self._spec.limit_s, left_s))
+
+    def _is_worth_it(self, retries: int) -> bool:
+        return retries < self._spec.retry_limit and self._failures < self._most_failures
+
+    def _wait_s(self, request: Request, retries: int, failure: TransientAgentError) -> float:
+        if failure.retry_after_s is not None:
+            return min(failure.retry_after_s, _LONGEST_WAIT_S)
+        # A separate generator per retry, so that the jitter does not depend on the order of failures.
+        own = None if self._seed is None else f"{self._seed}:{request.session}:{request.turn}:{retries}"
+        spread = 1 + random.Random(own).random() / 2  # noqa: S311 - no secret depends on it
+        wait_s: float = _FIRST_WAIT_S * 2**retries * spread
+        return min(wait_s, _LONGEST_WAIT_S)
+
+
+# The names of vector store search tools in HoloDeck's backends.
+_SEARCH_TOOL = re.compile(r"(vectorstore|hierarchical_document)-.+|mcp__holodeck_tools__.+_search")
+
+
+class Retrieval:
+    """The retrieved passages of one session; a later turn without new passages keeps the earlier ones.
+
+    Args:
+        tools: names of the suite's retrieval tools; search tools by HoloDeck's naming always count.
+    """
+
+    def __init__(self, tools: Collection[str]) -> None:
+        self._tools = tools
+        self._session: list[str] = []
+
+    def passages(self, turn: Turn, reply: Reply) -> tuple[str, ...]:
+        """Return the passages of a turn: the suite's, else the reply's, else those of its tools."""
+        found = reply.retrieval_context or tuple(self._from_tools(reply.tool_calls))
+        self._session.extend(found)
+        if turn.retrieval_context:
+            return turn.retrieval_context
+        return reply.retrieval_context or tuple(self._session)
+
+    def _from_tools(self, calls: Iterable[ToolCall]) -> list[str]:
+        return [
+            passage
+            for call in calls
+            if call.error is None and (call.name in self._tools or _SEARCH_TOOL.fullmatch(call.name))
+            for passage in _chunks(call.result)
+        ]
+
+
+def _chunks(result: Any) -> list[str]:
+    """Return a result's passages: one for a text, one per item of a list; none for other values."""
+    if isinstance(result, str):
+        return [result] if result else []
+    return [str(item) for item in result if item] if isinstance(result, list) else []
+
+
+# After this many consecutive turns without an answer, the session ends.
+_BROKEN_TURNS = 2
+
+_NO_LIMIT = CaseDeadline()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One turn: the request and the answer.
+
+    Attributes:
+        request: the request as it was sent.
+        answer: the reply, or the error.
+        passages: the retrieved passages that the answer is based on.
+        trace: the record of the trace that contains the answer, if the agent was not called.
+    """
+
+    request: Request
+    answer: Answer
+    passages: tuple[str, ...] = ()
+    trace: Mapping[str, Any] | None = None
+
+
+def recorded_exchange(job: Job, recorded: RecordedAnswer) -> Exchange:
+    """Return the exchange of a recorded trace."""
+    request = Request(
+        input=job.case.turns[0].input,
+        case=job.case.name,
+        case_id=job.case.id,
+        turn=0,
+        iteration=recorded.iteration,
+        session=job.case.id,
+    )
+    return Exchange(request, Answer(recorded.reply), recorded.reply.retrieval_context, recorded.record)
+
+
+@dataclass(frozen=True)
+class Conversing:
+    """Resources that all conversations with one agent share.
+
+    Attributes:
+        attachments: prepares the files of turns.
+        attempts: sends turns to the agent.
+    """
+
+    attachments: Attachments
+    attempts: Retrying
+
+    async def converse(self, job: Job, iteration: int) -> list[Exchange]:
+        """Send all turns of a case in a new session."""
+        # An agent may start a process at any time.
+        with under_rules(job.plan.rules):
+            session = job.agent.agent.session()
+            try:
+                return await self._turns(job, iteration, session)
+            finally:
+                await session.end()
+
+    async def _turns(self, job: Job, iteration: int, session: Session) -> list[Exchange]:
+        retrieval = Retrieval(job.suite.retrieval_tools)
+        case_s = job.plan.case_s
+        clock = _NO_LIMIT if case_s is None else CaseDeadline.start(case_s)
+        history: list[Mapping[str, str]] = []
+        exchanges: list[Exchange] = []
+        unanswered = 0
+        for number, turn in enumerate(job.case.turns):
+            request = _request(job, iteration, number, tuple(history))
+            if unanswered < _BROKEN_TURNS:
+                request, answer = await self._ask(session, request, turn, clock)
+            else:
+                answer = Answer(error=f"not asked: {_BROKEN_TURNS} turns in a row had no answer")
+            history.append({"role": "user", "content": turn.input})
+            if answer.reply is None:
+                unanswered += 1
+            else:
+                unanswered = 0
+                history.append({"role": "assistant", "content": answer.reply.response})
+            passages = retrieval.passages(turn, answer.reply) if answer.reply else ()
+            exchanges.append(Exchange(request, answer, passages))
+        return exchanges
+
+    async def _ask(
+        self, session: Session, request: Request, turn: Turn, clock: CaseDeadline
+    ) -> tuple[Request, Answer]:
+        """Send a request with the turn's files; return it with its result."""
+        if not turn.files:
+            return request, await self.attempts.ask(
+                session, request, clock, exception_is_answer=turn.exception_is_answer
+            )
+        try:
+            attached = await self.attachments.get(turn.files)
+        except AttachmentError as failure:
+            return request, Answer(error=str(failure), unavailable=True)
+        request = replace(request, files=attached.paths, file_texts=attached.texts)
+        return request, await self.attempts.ask(session, request, clock, exception_is_answer=turn.exception_is_answer)
+
+
+def _request(job: Job, iteration: int, number: int, history: tuple[Mapping[str, str], ...]) -> Request:
+    case, turn = job.case, job.case.turns[number]
+    return Request(
+        input=turn.input,
+        case=case.name,
+        case_id=case.id,
+        turn=number,
+        iteration=iteration,
+        session=f"{case.id}#{iteration}",
+        history=history,
+        config=job.agent.spec.config,
+        context=turn.context,
+        expects_json=turn.expects_json,
+    )

@@ -1,0 +1,426 @@
+"""Executes a plan until it is complete or a signal arrives, and keeps the finished cases."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from agenteval.agents.base import Agent, CheckedAgent, RecordedAgent, RemarkingAgent
+from agenteval.agents.registry import build_agent
+from agenteval.core.confine import UserCodeRules, under_rules
+from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_failures
+from agenteval.core.llm.calls import NotAskedError
+from agenteval.core.runtime import until_signal
+from agenteval.metrics.resources import check_unnamed_judge
+from agenteval.metrics.scoring import built_metrics
+from agenteval.report.report import remove_reports
+from agenteval.results.case import CaseResult
+from agenteval.run.case_store import CaseStore, Output
+from agenteval.run.journal import Journal, case_text, parsed, remove_journals
+from agenteval.run.plan import (
+    AgentSlot,
+    Job,
+    Plan,
+    PlannedCase,
+    ResumedRun,
+    RunExecution,
+    RunLimits,
+    budget_warnings,
+    with_session,
+)
+from agenteval.run.retention import KeepAll, ShownOnly
+from agenteval.run.run_key import RunKey
+from agenteval.run.scheduler import JudgedCases, checkable, run_jobs, why_unchecked
+from agenteval.run.scoring import case_of
+from agenteval.suite.agent_definitions import MODEL_AGENT
+from agenteval.suite.model import AgentSpec
+
+
+def execute(plan: Plan) -> RunExecution:
+    """Run every case.
+
+    Raises:
+        ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of a suite;
+            no case was run.
+        InfrastructureError: the journal cannot be written.
+    """
+    # First: a missing requirement or a broken line must be reported before any paid call.
+    survey = _checked(plan)
+    earlier_s = plan.earlier.active_s if plan.earlier else 0.0
+    started = time.time() - earlier_s
+    runner = _Runner(plan, survey)
+    clock = time.perf_counter()
+    asyncio.run(runner.run())
+    execution = _execution(plan, runner, started, earlier_s + time.perf_counter() - clock)
+    warnings = (
+        *runner.notices,
+        *budget_warnings(plan.resources.gateway),
+        *runner.store.retries.warnings,
+        *runner.agent_notes(),
+        *plan.warnings,
+    )
+    failures = tuple(runner.store.agents.failures())
+    return replace(
+        execution,
+        earlier_s=earlier_s,
+        signal=runner.signal,
+        unfinished=runner.unfinished,
+        refused_calls=plan.resources.gateway.budget.refused,
+        warnings=warnings,
+        agent_problems=tuple(failure.problem() for failure in failures),
+        agent_errors=tuple(failure.error for failure in failures),
+    )
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found without a call of an agent.
+
+    Attributes:
+        notices: the warnings of the agents.
+        lacking: what this machine lacks to run the agents.
+    """
+
+    notices: tuple[str, ...] = ()
+    lacking: tuple[Problem, ...] = ()
+
+
+def check(plan: Plan) -> Checked:
+    """Check everything that a run checks before the first call of an agent, and call none.
+
+    Raises:
+        ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of a suite.
+        UserCodeError: the import of an agent or a grader fails.
+    """
+    survey = _checked(plan)
+    return asyncio.run(_checked_once(plan, survey))
+
+
+async def _checked_once(plan: Plan, survey: _Survey) -> Checked:
+    agents: dict[int, Agent] = {}
+    lacking: list[Problem] = []
+
+    async def ready(agent: Agent) -> None:
+        if isinstance(agent, CheckedAgent):
+            lacking.extend(await agent.check())
+        else:
+            await agent.start()
+
+    try:
+        await _start(plan, survey, agents, ready)
+        return Checked(_notices(plan, agents), tuple(lacking))
+    finally:
+        await _close(plan, agents)
+
+
+async def _close(plan: Plan, agents: Mapping[int, Agent]) -> None:
+    await asyncio.gather(plan.resources.close(), *(agent.close() for agent in agents.values()))
+
+
+def _execution(plan: Plan, runner: _Runner, started: float, duration_s: float) -> RunExecution:
+    store, asked = runner.store, plan.resources.asked
+    return RunExecution(
+        asked=asked,
+        run_id=plan.run_id,
+        started=started,
+        duration_s=duration_s,
+        cases=store.cases(),
+        summary=store.summary(asked),
+        total=runner.survey.total,
+        answers=store.answers(),
+        metric_use=store.metric_use,
+        archive=store.archive,
+        is_pooled=plan.known_cases is not None,
+        plugins=plan.resources.plugins,
+    )
+
+
+@dataclass
+class _Survey:
+    """Facts about all cases of a run that the runner needs before the first one.
+
+    Attributes:
+        key: what must be the same for the run to be resumed.
+        judged: the cases that judges score.
+        total: number of cases.
+        unchecked: by suite path, why no metric applies to any case of the suite, also if it was not selected.
+        fingerprints: fingerprints of the suites, by path.
+        metered: ids of cases that a model agent answers.
+        agents: the agents to call, each with the rules of its processes.
+        left: number of cases that an interrupted run has not finished.
+    """
+
+    key: RunKey
+    judged: JudgedCases
+    total: int = 0
+    unchecked: dict[str, Problem] = field(default_factory=dict)
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    metered: set[str] = field(default_factory=set)
+    agents: dict[int, tuple[AgentSpec, UserCodeRules]] = field(default_factory=dict)
+    left: int = 0
+
+
+def _checked(plan: Plan) -> _Survey:
+    """Iterate over all cases once.
+
+    Raises:
+        ConfigError: as ``_surveyed``, or no metric applies to any case of a suite.
+    """
+    survey = _surveyed(plan)
+    if survey.unchecked:
+        raise ConfigError(survey.unchecked.values())
+    return survey
+
+
+def _surveyed(plan: Plan) -> _Survey:
+    """Iterate over all cases once.
+
+    Raises:
+        ConfigError: requirements of metrics are missing, or lines of traces are broken; the error
+            contains each problem once.
+    """
+    survey = _Survey(RunKey(plan), JudgedCases(plan.seed))
+    complete = plan.earlier.complete if plan.earlier else {}
+    problems: dict[tuple[str, str], Problem] = {}
+    checked: set[str] = set()
+    unchecked: dict[str, PlannedCase] = {}
+    for planned in plan.cases:
+        case, agent = planned.case, planned.agent
+        try:
+            if checkable(case, plan.suites[planned.suite.path].catalog):
+                checked.add(planned.suite.path)
+            else:
+                unchecked.setdefault(planned.suite.path, planned)
+        except ConfigError as error:
+            for problem in error.problems:
+                problems.setdefault((problem.file, problem.message), problem)
+        survey.total += 1
+        survey.key.add(planned)
+        survey.judged.add(planned)
+        if planned.suite.path not in survey.fingerprints:
+            survey.fingerprints[planned.suite.path] = planned.suite.fingerprint
+        if agent.kind == MODEL_AGENT:
+            survey.metered.add(case.id)
+        if (planned.suite.path, case.id) not in complete:
+            survey.left += 1
+            if planned.recorded is None:
+                survey.agents.setdefault(id(agent), (agent, plan.suites[planned.suite.path].rules))
+    if problems:
+        raise ConfigError(problems.values())
+    survey.unchecked = {
+        path: why_unchecked(first.suite, first.case)
+        for path, first in unchecked.items()
+        if path not in checked and not _has_checkable_case(first, plan)
+    }
+    return survey
+
+
+def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
+    """Return whether a case of a suite that is not part of the run can be checked.
+
+    Args:
+        first: the first case of the run; no case of the suite in the run can be checked.
+        plan: the plan.
+    """
+    if first.recorded is not None:
+        # All traces have the same metrics.
+        return False
+    catalog = plan.suites[first.suite.path].catalog
+    return any(checkable(case, catalog) for case in first.suite.cases)
+
+
+def _case_store(plan: Plan, survey: _Survey, journal: Journal) -> CaseStore:
+    return CaseStore(
+        journal,
+        KeepAll() if plan.compared else ShownOnly(plan.is_quarantined_by_name),
+        Output(plan.resources, plan.redact, plan.progress, plan.max_answer_bytes),
+        run_id=plan.run_id,
+        # Recorded traces have no pool entry: they are identified by their ids only.
+        planned=plan.known_cases or (),
+        metered=survey.metered,
+    )
+
+
+class _Runner:
+    """The state of a run; it outlives a signal, so that finished cases are not lost."""
+
+    def __init__(self, plan: Plan, survey: _Survey) -> None:
+        self._plan = plan
+        self.survey = survey
+        self._until = None if plan.limits.run_s is None else time.monotonic() + plan.limits.run_s
+        self._journal = Journal(plan.journal, plan.earlier.kept if plan.earlier else None)
+        self.store = _case_store(plan, survey, self._journal)
+        self.unfinished = 0
+        self.signal: int | None = None
+        self.notices: tuple[str, ...] = ()
+        self._agents: dict[int, Agent] = {}
+
+    def agent_notes(self) -> tuple[str, ...]:
+        """Return what the cases of an agent have in common."""
+        return tuple(self.store.agents.warnings(self._mapping_of_calls))
+
+    def _mapping_of_calls(self, spec: AgentSpec) -> str | None:
+        agent = self._agents.get(id(spec))
+        return agent.remarks().mapping_of_calls if isinstance(agent, RemarkingAgent) else None
+
+    async def run(self) -> None:
+        agents = self._agents
+        try:
+            self.signal = await until_signal(self._run_jobs(agents))
+            if not self._journal.is_opened:
+                # A signal ended the start of the agents: what is reported is this run, and not the one before it.
+                with self._begun():
+                    pass
+        finally:
+            await _close(self._plan, agents)
+
+    async def _run_jobs(self, agents: dict[int, Agent]) -> None:
+        plan = self._plan
+        if self.survey.left:
+            await _start(plan, self.survey, agents)
+            self.notices = _notices(plan, agents)
+        with plan.progress, self._begun():
+            store = self.store
+            unfinished = await run_jobs(
+                self._jobs(agents),
+                self._limits(),
+                store.record,
+                store.record_iteration,
+                seed=plan.seed,
+                progress=plan.progress,
+            )
+            self.unfinished = len(unfinished)
+            self.notices += _remarks(agents.values())
+            for job, result in unfinished:
+                store.unfinished(job.position, job, result)
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        """Open the journal of the run in place of that of an earlier run, or continue it."""
+        plan, earlier = self._plan, self._plan.earlier
+        for directory in plan.replaced:
+            # The journal comes last: what a killed process leaves is of one run at any time.
+            remove_reports(directory)
+            remove_journals(directory)
+        with self._journal as journal:
+            if earlier is None:
+                journal.begin(
+                    plan.run_id,
+                    self.survey.fingerprints,
+                    started=round(time.time(), 3),
+                    conditions=self.survey.key.conditions(),
+                )
+            else:
+                journal.resume(round(time.time(), 3), round(earlier.active_s, 3))
+                self._resume(earlier)
+            yield
+
+    def _jobs(self, agents: Mapping[int, Agent]) -> Iterator[Job]:
+        bound: dict[int, AgentSlot] = {}
+        recorded = {key: agent for key, agent in agents.items() if isinstance(agent, RecordedAgent)}
+        gateway = self._plan.resources.gateway
+        complete = self._plan.earlier.complete if self._plan.earlier else {}
+        for position, item in enumerate(self._plan.cases):
+            if (item.suite.path, item.case.id) in complete:
+                continue
+            key = id(item.agent)
+            if key not in bound:
+                # The agents of recorded answers are never called, so they are not started.
+                agent = agents.get(key) or build_agent(item.agent, self._plan.limits.concurrency, gateway)
+                bound[key] = AgentSlot(agent, item.agent)
+            follow_recording = (
+                recorded[key].iterations(item.case.id) if item.follow_recording and key in recorded else None
+            )
+            unjudged = self.survey.judged.why_not(item)
+            yield _job(position, item, bound[key], follow_recording, self._plan, unjudged=unjudged)
+
+    def _limits(self) -> RunLimits:
+        if self._until is None:
+            return self._plan.limits
+        return replace(self._plan.limits, run_s=max(0.0, self._until - time.monotonic()))
+
+    def _resume(self, earlier: ResumedRun) -> None:
+        """Add the cases that the interrupted run had finished, with the names and lines of the current suite."""
+        with self._journal.read() as lines:
+            for position, item in enumerate(self._plan.cases):
+                place = earlier.complete.get((item.suite.path, item.case.id))
+                if place is not None:
+                    text = case_text(lines, item.suite.path, place)
+                    result = case_of(item.case, parsed(CaseResult, text).iterations, item.unneeded)
+                    self.store.resumed(position, item, result, place, text)
+
+
+async def _start(
+    plan: Plan,
+    survey: _Survey,
+    agents: dict[int, Agent],
+    ready: Callable[[Agent], Awaitable[None]] = lambda agent: agent.start(),
+) -> None:
+    """Start the metrics' resources, then every agent that will be called.
+
+    Args:
+        plan: the plan.
+        survey: the agents to start.
+        agents: receives the started agents.
+        ready: starts an agent.
+
+    Raises:
+        ConfigError: resources are missing, or agents cannot start; the error names all of them.
+        UserCodeError: all agents that cannot start are in modules whose import fails.
+    """
+    await plan.resources.start()
+    await check_unnamed_judge(built_metrics(suite.catalog for suite in plan.suites.values()), plan.resources.gateway)
+    failures: list[ConfigError | UserCodeError] = []
+    for key, (spec, rules) in survey.agents.items():
+        with under_rules(rules):
+            agents[key] = build_agent(
+                with_session(spec, plan.run_id), plan.limits.concurrency, plan.resources.gateway
+            )
+            try:
+                await ready(agents[key])
+            except (ConfigError, UserCodeError) as error:
+                failures.append(error)
+    raise_failures(failures)
+
+
+def _remarks(agents: Iterable[Agent]) -> tuple[str, ...]:
+    found = (remark for agent in agents if isinstance(agent, RemarkingAgent) for remark in agent.remarks().texts)
+    return tuple(dict.fromkeys(found))
+
+
+def _notices(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
+    """Tell agents with recordings the cases that they will receive; return their notices."""
+    notices: list[str] = []
+    for key, agent in agents.items():
+        if isinstance(agent, RecordedAgent):
+            notices += agent.expect([item.case for item in plan.cases if id(item.agent) == key])
+    return tuple(dict.fromkeys(notices))
+
+
+def _job(
+    position: int,
+    item: PlannedCase,
+    agent: AgentSlot,
+    iterations: int | None,
+    plan: Plan,
+    *,
+    unjudged: NotAskedError | None,
+) -> Job:
+    earlier = plan.earlier
+    return Job(
+        suite=item.suite,
+        plan=plan.suites[item.suite.path],
+        case=item.case,
+        agent=agent,
+        iterations=item.asked if iterations is None else iterations,
+        first_iteration=item.first_iteration,
+        done=earlier.iterations.get(item.case.id, ()) if earlier else (),
+        position=position,
+        unneeded=item.unneeded,
+        recorded=item.recorded,
+        beside=item.beside,
+        unjudged=unjudged,
+    )

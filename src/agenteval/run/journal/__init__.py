@@ -1,1 +1,0 @@
-"""The journal, which makes a run resumable."""

@@ -1,1 +1,0 @@
-"""The runner: calls agents and scores their answers."""

@@ -1,0 +1,321 @@
+"""Which iteration runs when, and what is checked before the first one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from agenteval.core.errors import Kind, Problem
+from agenteval.core.llm.calls import NotAskedError
+from agenteval.metrics.base import requirements
+from agenteval.metrics.judge_quota import JudgeSample, trace_identity
+from agenteval.metrics.scoring import MetricCatalog
+from agenteval.results.case import CaseResult, IterationResult, NotAsked
+from agenteval.results.rollup import has_weight
+from agenteval.run.attachments import Attachments
+from agenteval.run.conversation import Conversing, Exchange, Retrying, recorded_exchange
+from agenteval.run.plan import Job, PlannedCase, RunLimits
+from agenteval.run.progress import Progress, SilentProgress, Step
+from agenteval.run.scoring import case_of, missing_iteration, rate_case, rate_iteration
+from agenteval.suite.model import Case, MetricConfig, Suite
+
+if TYPE_CHECKING:
+    from agenteval.suite.evaluation import JudgeLimits
+
+
+class JudgedCases:
+    """The cases of a run that are judged; every case is added once before the first one runs.
+
+    Args:
+        seed: seed of the run.
+    """
+
+    def __init__(self, seed: int | None) -> None:
+        self._sample = JudgeSample(seed)
+
+    def add(self, item: PlannedCase) -> None:
+        """Add a case."""
+        limits = _limits(item.case)
+        if limits:
+            self._sample.add(item.suite.path, limits[0], _identity(item), len(limits) * item.asked)
+
+    def why_not(self, item: PlannedCase) -> NotAskedError | None:
+        """Return why a case is not judged; ``None`` if it is, or if it has no judge with limits."""
+        limits = _limits(item.case)
+        return self._sample.left_out(item.suite.path, limits[0], _identity(item)) if limits else None
+
+
+def _limits(case: Case) -> list[JudgeLimits]:
+    """Return the limits of each judge of a case; the judges of a suite share them."""
+    return [metric.judge_limits for metric in case.all_metrics if metric.judge_limits is not None]
+
+
+def _identity(item: PlannedCase) -> str:
+    """Return the same identity in every run; a repeated case has that of the case it repeats."""
+    return item.origin or item.case.id if item.recorded is None else trace_identity(item.recorded.record)
+
+
+# Warnings of a suite that a message repeats.
+_MOST_WARNINGS = 2
+
+
+def checkable(case: Case, catalog: MetricCatalog) -> bool:
+    """Return whether any metric applies to a case, according to the suite alone.
+
+    Every metric of the case is built, including those that do not apply and those without weight.
+
+    Raises:
+        ConfigError: a requirement of a metric is not installed.
+    """
+    for metric in case.all_metrics:
+        catalog.get(metric)
+    applicable = [
+        "ground_truth" not in requirements(catalog.get(metric)) or turn.ground_truth is not None
+        for turn in case.turns
+        for metric in turn.metrics
+        if _counts(metric, case)
+    ]
+    return any(applicable) or any(_counts(metric, case) for metric in case.metrics)
+
+
+def _counts(metric: MetricConfig, case: Case) -> bool:
+    """Return whether a metric can affect the status of a case: in an aggregate, it needs a weight."""
+    return case.aggregate is None or metric.requested_by == "config" or has_weight(metric.id, case.aggregate)
+
+
+def why_unchecked(suite: Suite, case: Case) -> Problem:
+    """Return why no metric applies to a case and to all others of its suite, at the first case."""
+    if any(_counts(metric, case) for metric in case.all_metrics):
+        message = "no case has a `ground_truth` for the metrics to compare with; add one, or a metric that needs none"
+    else:
+        which = " with a weight above 0" if case.all_metrics else ""
+        message = f"no case has an enabled metric{which}; add a metric, or enable one"
+    # Warnings say what of the suite is not used.
+    message = "; ".join((message, *suite.warnings[:_MOST_WARNINGS]))
+    return Problem(message, file=suite.path, line=case.line, kind=Kind.GROUND_TRUTH)
+
+
+_TIME_LIMIT_REACHED = "not run: the time limit was reached"
+_TIME_LIMIT = NotAsked(cause="time", limit="time limit of the run")
+
+Finished = Callable[[Job, CaseResult], None]
+
+# Returns the iteration to keep until its case is finished.
+Iterated = Callable[[Job, IterationResult], IterationResult]
+
+
+def _keep(_job: Job, iteration: IterationResult) -> IterationResult:
+    """Return the iteration unchanged."""
+    return iteration
+
+
+async def run_jobs(
+    jobs: Iterable[Job],
+    limits: RunLimits,
+    finished: Finished,
+    iterated: Iterated = _keep,
+    *,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> list[tuple[Job, CaseResult]]:
+    """Run every job.
+
+    Args:
+        jobs: the jobs; jobs of one agent start in this order. Either all jobs have recorded answers, and are
+            then drawn one by one, or none has.
+        limits: limits of concurrency and time.
+        finished: receives each case as it finishes; an exception that it raises ends the run.
+        iterated: receives each iteration as it finishes, and returns the iteration to keep for its case.
+        seed: the random seed of the waits before retries; ``None`` for a random one.
+        progress: shows the steps in progress.
+
+    Returns:
+        The cases that did not finish within the time limit; their missing iterations are errors.
+    """
+    scheduler = _Scheduler(jobs, limits, finished, iterated, seed=seed, progress=progress or SilentProgress())
+    if limits.run_s is not None and limits.run_s <= 0:
+        return scheduler.unfinished()
+    try:
+        async with asyncio.timeout(limits.run_s) as limit:
+            await scheduler.run()
+    except ExceptionGroup as problems:
+        # Errors of agents and metrics are results; other exceptions end the run.
+        raise problems.exceptions[0] from None
+    except TimeoutError:
+        if not limit.expired():
+            raise
+    return scheduler.unfinished()
+
+
+@dataclass
+class _Lane:
+    """The waiting jobs of one agent, or of two that take turns, and the limit of simultaneous conversations.
+
+    Attributes:
+        width: the limit.
+        conversing: what the conversations with each agent share.
+    """
+
+    width: int
+    conversing: dict[int, Conversing] = field(default_factory=dict)
+    jobs: deque[Job] = field(default_factory=deque)
+    iterations: int = 0
+
+    def __post_init__(self) -> None:
+        self.conversations = asyncio.Semaphore(self.width)
+
+    def add(self, job: Job) -> None:
+        """Append a job."""
+        self.jobs.append(job)
+        self.iterations += len(job.left)
+
+    async def converse(self, job: Job, index: int) -> list[Exchange]:
+        """Send all turns of a case to its agent."""
+        return await self.conversing[id(job.agent.agent)].converse(job, index)
+
+
+class _Scheduler:
+    """The state of unfinished cases."""
+
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        limits: RunLimits,
+        finished: Finished,
+        iterated: Iterated,
+        *,
+        seed: int | None,
+        progress: Progress,
+    ) -> None:
+        self._seed = seed
+        self._progress = progress
+        self._limits = limits
+        self._finished = finished
+        self._iterated = iterated
+        self._under_way = asyncio.Semaphore(limits.concurrency)
+        self._attachments = Attachments()
+        # Waiting jobs by agent, then jobs that have started and not finished.
+        self._lanes: dict[int, _Lane] = {}
+        self._nothing_left: deque[Job] = deque()
+        self._begun: dict[str, Job] = {}
+        self._collected: dict[str, list[IterationResult]] = {}
+        drawn = iter(jobs)
+        self._recorded: Iterator[Job] = iter(())
+        for job in drawn:
+            if job.recorded is not None:
+                self._recorded = chain((job,), drawn)
+                break
+            self._put(job)
+
+    async def run(self) -> None:
+        async with self._attachments, asyncio.TaskGroup() as group:
+            while self._nothing_left:
+                job = self._nothing_left.popleft()
+                self._begun[job.case.id] = job
+                await self._finish(job, job.done)
+            group.create_task(self._score_recorded(group, self._limits.concurrency - 1))
+            for lane in self._lanes.values():
+                queue = self._queue(lane)
+                for _ in range(min(self._limits.concurrency, lane.iterations)):
+                    group.create_task(self._work(lane, queue))
+
+    def unfinished(self) -> list[tuple[Job, CaseResult]]:
+        """Return the cases that have not finished, each missing iteration as an error."""
+        waiting = (job for lane in self._lanes.values() for job in lane.jobs)
+        found = [*self._begun.values(), *self._nothing_left, *waiting, *self._recorded]
+        return [(job, self._given_up(job)) for job in sorted(found, key=lambda job: job.position)]
+
+    def _given_up(self, job: Job) -> CaseResult:
+        there = self._collected.get(job.case.id, job.done)
+        known = {iteration.index for iteration in there}
+        missing = [
+            missing_iteration(job.case, index, _TIME_LIMIT_REACHED, _TIME_LIMIT)
+            for index in job.left
+            if index not in known
+        ]
+        return case_of(job.case, [*there, *missing])
+
+    def _put(self, job: Job) -> None:
+        """Put a job into the lane of its agent, unless no iteration is left to run."""
+        if not job.left:
+            self._nothing_left.append(job)
+            return
+        spec = job.agent.spec
+        key = id(job.beside or spec)
+        limits = (spec.concurrency, job.beside.concurrency if job.beside else None, self._limits.concurrency)
+        width = min(limit for limit in limits if limit is not None)
+        lane = self._lanes.setdefault(key, _Lane(width))
+        if width < lane.width:
+            lane.width, lane.conversations = width, asyncio.Semaphore(width)
+        if id(job.agent.agent) not in lane.conversing:
+            lane.conversing[id(job.agent.agent)] = Conversing(
+                self._attachments, Retrying(spec, lane.width, self._seed, self._progress)
+            )
+        lane.add(job)
+
+    def _queue(self, lane: _Lane) -> Iterator[tuple[Job, int]]:
+        """Yield the iterations to run, in suite order."""
+        while lane.jobs:
+            job = lane.jobs.popleft()
+            self._begun[job.case.id] = job
+            for index in job.left:
+                yield job, index
+
+    async def _work(self, lane: _Lane, queue: Iterator[tuple[Job, int]]) -> None:
+        for job, index in queue:
+            exchanges = await self._asked(lane, job, index)
+            try:
+                # While judges score its answers, the agent is free for other cases.
+                await self._add(job, await self._rated(job, index, exchanges))
+            finally:
+                self._under_way.release()
+
+    async def _rated(self, job: Job, index: int, exchanges: Sequence[Exchange]) -> IterationResult:
+        step = Step(job.case.name, "scoring")
+        self._progress.began(step)
+        try:
+            return await rate_iteration(job.case, index, exchanges, job.plan.catalog, job.unjudged)
+        finally:
+            self._progress.ended(step)
+
+    async def _score_recorded(self, group: asyncio.TaskGroup, further: int) -> None:
+        """Score recorded answers one after the other, beside as many further tasks; no agent is called."""
+        for job in self._recorded:
+            # A task for which no answer is left is not started.
+            if further:
+                group.create_task(self._score_recorded(group, further - 1))
+                further = 0
+            if job.recorded is None:
+                continue
+            self._begun[job.case.id] = job
+            exchange = recorded_exchange(job, job.recorded)
+            await self._add(job, await rate_iteration(job.case, 0, [exchange], job.plan.catalog, job.unjudged))
+            # Rule metrics never wait; without this pause, signals and the time limit would have to.
+            await asyncio.sleep(0)
+
+    async def _asked(self, lane: _Lane, job: Job, index: int) -> list[Exchange]:
+        """Return the conversation of one iteration; the job stays registered as started until it is scored."""
+        # The agent's limit is acquired first: cases that wait for one agent must not block other agents.
+        async with lane.conversations:
+            await self._under_way.acquire()
+            try:
+                return await lane.converse(job, index)
+            except BaseException:
+                self._under_way.release()
+                raise
+
+    async def _add(self, job: Job, iteration: IterationResult) -> None:
+        there = self._collected.setdefault(job.case.id, list(job.done))
+        there.append(self._iterated(job, iteration))
+        if len(there) == job.iterations:
+            await self._finish(job, there)
+
+    async def _finish(self, job: Job, iterations: Sequence[IterationResult]) -> None:
+        result = await rate_case(job.case, iterations, job.plan.catalog, job.unneeded)
+        self._collected.pop(job.case.id, None)
+        del self._begun[job.case.id]
+        self._finished(job, result)

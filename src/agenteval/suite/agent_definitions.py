@@ -1,0 +1,179 @@
+"""Definitions of agents: of a model with tools, and of projects of FluxLoop and HoloDeck."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from agenteval.core.errors import Problem
+from agenteval.core.llm.calls import ModelSpec
+from agenteval.suite.model import AgentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool:
+    """A Python function of the user.
+
+    Attributes:
+        file: absolute path of the module.
+        parameters: JSON Schema per parameter; ``None`` takes them from the function's signature.
+        is_retrieval: whether its results count as retrieved passages.
+        where: ``file:line`` of the definition, for messages.
+    """
+
+    name: str
+    description: str
+    file: str
+    function: str
+    parameters: Mapping[str, Mapping[str, Any]] | None = None
+    is_retrieval: bool = False
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """A server that offers tools by the Model Context Protocol.
+
+    Attributes:
+        command: program and arguments, for ``stdio``.
+        env: further environment variables of the program.
+        url: address, for ``http`` (streamable), ``sse`` and ``websocket``.
+        connect_timeout_s: limit for connecting over HTTP.
+        read_timeout_s: limit for the silence of an HTTP connection.
+        request_timeout_s: limit for one request of the protocol.
+        allowed_tools: tools that the model gets; ``None`` means all.
+        is_retrieval: whether the results of its tools count as retrieved passages.
+        where: ``file:line`` of the definition, for messages.
+    """
+
+    name: str
+    transport: Literal["stdio", "http", "sse", "websocket"]
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    encoding: str = "utf-8"
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    connect_timeout_s: float = 30.0
+    read_timeout_s: float = 300.0
+    request_timeout_s: float = 60.0
+    allowed_tools: frozenset[str] | None = None
+    is_retrieval: bool = False
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTool:
+    """A prompt that a model answers; ``{{name}}`` in the template stands for an argument."""
+
+    name: str
+    description: str
+    template: str
+    parameters: Mapping[str, Mapping[str, Any]]
+    model: ModelSpec
+    where: str = ""
+
+
+Tool = FunctionTool | McpServer | PromptTool
+
+# Definition of a model agent: model, instructions and tools.
+#
+# Data only; ``agenteval.agents.model_agent`` runs it.
+
+
+MODEL_AGENT = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAgentSpec:
+    """A model agent.
+
+    Attributes:
+        instructions: the system prompt.
+        response_schema: JSON Schema of every answer; ``None`` for free text.
+        problems: why it cannot run here, though its suite may be run with another agent.
+    """
+
+    model: ModelSpec
+    instructions: str
+    tools: tuple[Tool, ...] = ()
+    response_schema: Mapping[str, Any] | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def model_agent_of(spec: AgentSpec) -> ModelAgentSpec:
+    """Return the parts of an agent of kind ``model``."""
+    found: ModelAgentSpec = spec.options["agent"]
+    return found
+
+
+# Definition of an agent that a FluxLoop project names: its ``runner``.
+#
+# Data only; ``agenteval.agents.python`` runs it.
+
+
+FLUXLOOP_AGENT = "project_runner"
+
+
+@dataclass(frozen=True, slots=True)
+class FluxLoopAgentSpec:
+    """The ``runner`` of a project.
+
+    Attributes:
+        target: ``module:name`` or ``module:name.attribute``.
+        paths: directories of its modules, which precede all others.
+        factory: ``module:name`` of a function that makes the instance, if the target is a class.
+        factory_kwargs: its arguments.
+        stream_path: path of the text in each event of an asynchronous stream.
+        problems: why it cannot run here, though its suite may be run with another agent.
+    """
+
+    target: str
+    paths: tuple[str, ...] = ()
+    factory: str | None = None
+    factory_kwargs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    stream_path: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+    def settings(self) -> dict[str, Any]:
+        """Return the values for the worker process, as JSON."""
+        return {name: value for name, value in asdict(self).items() if name not in {"paths", "problems"}}
+
+
+def fluxloop_agent_of(spec: AgentSpec) -> FluxLoopAgentSpec:
+    """Return the parts of an agent of kind ``project_runner``."""
+    found: FluxLoopAgentSpec = spec.options["agent"]
+    return found
+
+
+# Definition of an agent that HoloDeck itself runs.
+#
+# Data only; ``agenteval.agents.plugin`` runs it.
+
+
+HOLODECK_AGENT = "holodeck"
+
+
+@dataclass(frozen=True, slots=True)
+class HolodeckProject:
+    """A HoloDeck project, without its evaluation.
+
+    Attributes:
+        agent: the content of ``agent.yaml``.
+        config: the content of ``config.yaml`` and of the user's; empty without both.
+        directory: the directory of ``agent.yaml``.
+        variables: those of ``.env`` files, for the process.
+        model: provider and name of the agent's model.
+        problems: why it cannot run here, though its suite may be run with another agent.
+    """
+
+    agent: Mapping[str, Any] = field(repr=False)
+    config: Mapping[str, Any] = field(repr=False)
+    directory: str
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    model: str = ""
+    problems: tuple[Problem, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the worker needs."""
+        return {"agent": dict(self.agent), "config": dict(self.config), "directory": self.directory}
