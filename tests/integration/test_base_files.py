@@ -9,13 +9,13 @@ import pytest
 from tests.git_server import commit, git
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 from agenteval.github.context import BaseFiles
 
 LIST = "allow_env: [THE_KEY]\n"
 
 
-def without_token() -> Client:
+def without_token() -> GitHubClient:
     raise ConfigError(Problem("no token"))
 
 

@@ -20,7 +20,7 @@ from tests.integration.framework_stand_ins import AGNO, GOOGLE_ADK, LANGGRAPH, L
 from tests.support import PATIENCE_S, agent_spec
 
 from agenteval.agents.base import reply_from_json
-from agenteval.agents.frameworks.scan import Found, discover_targets, lookup
+from agenteval.agents.frameworks.scan import FoundAgent, discover_targets, lookup
 from agenteval.agents.worker.pool import WorkerPool
 from agenteval.agents.worker.worker import OWN_FILES
 from agenteval.core.errors import AgentError
@@ -57,11 +57,13 @@ def call(directory: Path, interpreter: str, *calls: tuple[str, list[Any]]) -> An
     return asyncio.run(run())
 
 
-def check(found: Found) -> tuple[str, list[Any]]:
+def check(found: FoundAgent) -> tuple[str, list[Any]]:
     return "check", [found.reference, found.method, found.instantiate]
 
 
-def ask(directory: Path, interpreter: str, found: Found, prompt: str = "hello", **request: Any) -> dict[str, Any]:
+def ask(
+    directory: Path, interpreter: str, found: FoundAgent, prompt: str = "hello", **request: Any
+) -> dict[str, Any]:
     """Check an agent and ask it; what comes back must be a reply of the agent protocol."""
     arguments = [found.reference, found.method, found.prompt_argument, found.instantiate]
     asked = ("ask", [*arguments, {"input": prompt, **request}])
@@ -70,26 +72,28 @@ def ask(directory: Path, interpreter: str, found: Found, prompt: str = "hello", 
     return reply
 
 
-def agent(directory: Path, name: str) -> Found:
+def agent(directory: Path, name: str) -> FoundAgent:
     found = lookup(discover_targets(directory).agents, name)
     assert found is not None
     return found
 
 
-def tool(directory: Path, name: str) -> Found:
+def tool(directory: Path, name: str) -> FoundAgent:
     found = lookup(discover_targets(directory).tools, name)
     assert found is not None
     return found
 
 
-def use(directory: Path, interpreter: str, found: Found, context: Any = None, prompt: str | None = None) -> Any:
+def use(directory: Path, interpreter: str, found: FoundAgent, context: Any = None, prompt: str | None = None) -> Any:
     """Check a tool and call it."""
     called = ("call_tool", [found.reference, found.method, found.instantiate, context, prompt])
     return call(directory, interpreter, check(found), called)
 
 
-def in_module(name: str, method: str = "__call__", *, prompt: str | None = None, instantiate: bool = False) -> Found:
-    return Found(name, f"app:{name}", "app.py", 1, method, prompt, instantiate)
+def in_module(
+    name: str, method: str = "__call__", *, prompt: str | None = None, instantiate: bool = False
+) -> FoundAgent:
+    return FoundAgent(name, f"app:{name}", "app.py", 1, method, prompt, instantiate)
 
 
 CALLED = [{"name": "weather", "args": {"city": "Oslo"}, "result": "rain"}]
@@ -394,10 +398,12 @@ def test_passes_the_prompt_as_the_method_takes_it(
         ),
         (in_module("Needy", "run", instantiate=True), "app:Needy cannot be instantiated without arguments"),
         (in_module("bot", "run", prompt="question"), "the arguments do not fit app:bot(text): missing a required"),
-        (Found("x", "nowhere:x", "", 1, "run"), "No module named 'nowhere'"),
+        (FoundAgent("x", "nowhere:x", "", 1, "run"), "No module named 'nowhere'"),
     ],
 )
-def test_names_what_is_wrong_with_an_agent(tmp_path: Path, bare_python: str, found: Found, expected: str) -> None:
+def test_names_what_is_wrong_with_an_agent(
+    tmp_path: Path, bare_python: str, found: FoundAgent, expected: str
+) -> None:
     code = """\
         class Bot:
             def run(self, text): ...
@@ -512,10 +518,10 @@ TOOLS = """\
         (in_module("interrupts"), None, None, {"raised": "KeyboardInterrupt: "}),
         (in_module("stops"), None, None, {"raised": "RuntimeError: coroutine raised StopIteration"}),
     ],
-    ids=lambda value: value.name if isinstance(value, Found) else "",
+    ids=lambda value: value.name if isinstance(value, FoundAgent) else "",
 )
 def test_calls_a_tool(
-    *, tmp_path: Path, bare_python: str, found: Found, context: Any, prompt: str | None, expected: dict[str, Any]
+    *, tmp_path: Path, bare_python: str, found: FoundAgent, context: Any, prompt: str | None, expected: dict[str, Any]
 ) -> None:
     write(tmp_path, {"app.py": TOOLS})
     result = use(tmp_path, bare_python, found, context, prompt)
@@ -538,7 +544,7 @@ def test_calls_a_tool(
     ],
 )
 def test_arguments_that_do_not_fit_are_no_doing_of_the_tool(
-    *, tmp_path: Path, bare_python: str, found: Found, context: Any, prompt: str | None, expected: str
+    *, tmp_path: Path, bare_python: str, found: FoundAgent, context: Any, prompt: str | None, expected: str
 ) -> None:
     write(tmp_path, {"app.py": TOOLS})
     with pytest.raises(AgentError) as caught:

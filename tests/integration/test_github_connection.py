@@ -21,7 +21,7 @@ from urllib3.util import retry
 from agenteval.core.errors import ConfigError
 from agenteval.github import connection
 from agenteval.github.artifacts import UnusableArtifactError, download
-from agenteval.github.client import DEFAULT_API_URL, Client, GithubError
+from agenteval.github.client import DEFAULT_API_URL, GitHubClient, GithubError
 
 TOKEN = "ghs_0123456789abcdefghijklmnopqrstuvwxyz"
 PERMISSIONS = ("contents: read", "checks: write")
@@ -90,7 +90,7 @@ def server() -> Iterator[Scripted]:
 
 
 def ask(url: str, method: str, **options: int) -> Any:
-    with Client(TOKEN, url, **options).open("do it", PERMISSIONS) as api:
+    with GitHubClient(TOKEN, url, **options).open("do it", PERMISSIONS) as api:
         return api.requester.requestJsonAndCheck(method, "/thing", input={} if method == "POST" else None)
 
 
@@ -314,7 +314,7 @@ def test_a_redirect_to_another_server_is_explained(server: Scripted) -> None:
 
 
 def test_other_mistakes_are_not_taken_for_githubs() -> None:
-    with pytest.raises(RuntimeError, match="redirected by us"), Client(TOKEN).open("do it", PERMISSIONS):
+    with pytest.raises(RuntimeError, match="redirected by us"), GitHubClient(TOKEN).open("do it", PERMISSIONS):
         raise NotImplementedError("redirected by us")
 
 
@@ -333,7 +333,7 @@ def test_an_enterprise_server_with_a_certificate_of_its_own(
     environment = {"GITHUB_API_URL": f"{server.url}/api/v3"}
 
     def ask_it() -> Any:
-        client = replace(Client.from_environment(TOKEN, environment), retries=0)
+        client = replace(GitHubClient.from_environment(TOKEN, environment), retries=0)
         with client.open("do it", PERMISSIONS) as api:
             return api.requester.requestJsonAndCheck("GET", "/repos/acme/widgets")
 
@@ -352,7 +352,7 @@ def test_an_artifact_store_with_a_certificate_of_its_own(
     server.script.append((302, {"Location": f"{server.url}/blob"}, ""))
     server.script.append((200, {}, b"zip"))
 
-    assert download(Client(TOKEN, server.url), "acme/widgets", 7) == b"zip"
+    assert download(GitHubClient(TOKEN, server.url), "acme/widgets", 7) == b"zip"
 
 
 def test_a_store_is_never_less_protected_than_the_api(
@@ -362,7 +362,7 @@ def test_a_store_is_never_less_protected_than_the_api(
     server.script.append((302, {"Location": server.url.replace("https:", "http:") + "/blob"}, ""))
 
     with pytest.raises(UnusableArtifactError, match="its address is invalid"):
-        download(Client(TOKEN, server.url), "acme/widgets", 7)
+        download(GitHubClient(TOKEN, server.url), "acme/widgets", 7)
 
 
 def _behind_tls(server: Scripted, folder: Path) -> Path:
@@ -374,23 +374,25 @@ def _behind_tls(server: Scripted, folder: Path) -> Path:
 
 
 def test_the_token_is_not_shown() -> None:
-    assert TOKEN not in repr(Client(TOKEN))
+    assert TOKEN not in repr(GitHubClient(TOKEN))
 
 
 def test_the_server_comes_from_the_environment() -> None:
     enterprise = {"GITHUB_API_URL": "https://github.example.com/api/v3/"}
 
-    assert Client.from_environment(f" {TOKEN}\n", enterprise) == Client(TOKEN, enterprise["GITHUB_API_URL"][:-1])
-    assert Client.from_environment(TOKEN, {}).api_url == DEFAULT_API_URL
+    assert GitHubClient.from_environment(f" {TOKEN}\n", enterprise) == GitHubClient(
+        TOKEN, enterprise["GITHUB_API_URL"][:-1]
+    )
+    assert GitHubClient.from_environment(TOKEN, {}).api_url == DEFAULT_API_URL
 
 
 @pytest.mark.parametrize("url", ["api.github.com", "ftp://api.github.com", "https://", "http://[", "https:///x"])
 def test_a_server_that_is_no_url(url: str) -> None:
     with pytest.raises(ConfigError, match="GITHUB_API_URL"):
-        Client.from_environment(TOKEN, {"GITHUB_API_URL": url})
+        GitHubClient.from_environment(TOKEN, {"GITHUB_API_URL": url})
 
 
 @pytest.mark.parametrize("token", ["", " \n"])
 def test_an_empty_token(token: str) -> None:
     with pytest.raises(ConfigError, match="github-token"):
-        Client.from_environment(token, {})
+        GitHubClient.from_environment(token, {})

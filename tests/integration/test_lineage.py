@@ -14,8 +14,8 @@ from tests.git_server import git
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 from agenteval.github.baseline import Lineage, Start, Unknown, find_lineage
-from agenteval.github.client import Client
-from agenteval.github.event import Plan, plan
+from agenteval.github.client import GitHubClient
+from agenteval.github.event import EventRights, plan
 from agenteval.github.history import GithubHistory
 from agenteval.run.confirm.clone import Clone
 from agenteval.run.git import ControlError, Head, LocalHost, control_commit
@@ -25,7 +25,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "github.md"
 DEPTHS = {"depth 1": ("--depth=1",), "depth 2": ("--depth=2",), "all of it": ()}
 
 
-def _nobody() -> Client:
+def _nobody() -> GitHubClient:
     raise ConfigError(Problem("no token"))
 
 
@@ -118,7 +118,7 @@ class Origin:
     def github(self) -> Github:
         return Github(_nobody, REPOSITORY, self.bare)
 
-    def lineage(self, event: Plan, here: Path) -> Lineage:
+    def lineage(self, event: EventRights, here: Path) -> Lineage:
         return find_lineage(event, here, self.github)
 
 
@@ -127,7 +127,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Origin:
     return Origin.create(tmp_path_factory.mktemp("origin"))
 
 
-def planned(origin: Origin, event: str, sha: str, ref: str, payload: Mapping[str, Any] | None = None) -> Plan:
+def planned(origin: Origin, event: str, sha: str, ref: str, payload: Mapping[str, Any] | None = None) -> EventRights:
     """The plan of an event."""
     variables = {
         "GITHUB_EVENT_NAME": event,
@@ -139,7 +139,7 @@ def planned(origin: Origin, event: str, sha: str, ref: str, payload: Mapping[str
     return plan(variables, {"repository": {"full_name": REPOSITORY, "default_branch": "main"}, **(payload or {})})
 
 
-def pull_request(origin: Origin, sha: str = "merge", event: str = "pull_request", **of: str) -> Plan:
+def pull_request(origin: Origin, sha: str = "merge", event: str = "pull_request", **of: str) -> EventRights:
     of = {"head": "feature", "base": "tip", **of}
     repository = {"full_name": REPOSITORY}
     payload = {
@@ -154,7 +154,7 @@ def pull_request(origin: Origin, sha: str = "merge", event: str = "pull_request"
     return planned(origin, event, sha, "refs/pull/7/merge", payload)
 
 
-def merge_group(origin: Origin) -> Plan:
+def merge_group(origin: Origin) -> EventRights:
     of = {"base_ref": "refs/heads/main", "base_sha": origin.commits["group"]}
     payload = {"merge_group": {"head_sha": origin.commits["second group"], **of}}
     return planned(origin, "merge_group", "second group", "refs/heads/gh-readonly-queue/main/pr-8", payload)
@@ -185,7 +185,7 @@ class Row:
     start: str
     control: str
 
-    def plan(self, origin: Origin) -> Plan:
+    def plan(self, origin: Origin) -> EventRights:
         tip = origin.commits["tip"]
         if self.event == "pull_request":
             # A job can begin after GitHub made a newer merge.
@@ -203,7 +203,7 @@ class Row:
         pushed = forced if "forced" in self.about else {"before": origin.commits["left"], "after": tip}
         return planned(origin, self.event, "tip", "refs/heads/main", pushed if self.event == "push" else {})
 
-    def ref(self, event: Plan, origin: Origin) -> tuple[str, str | None]:
+    def ref(self, event: EventRights, origin: Origin) -> tuple[str, str | None]:
         """The commit that is checked out, and its branch."""
         if self.checkout == "default":
             branch = (event.ref or "").removeprefix("refs/heads/")

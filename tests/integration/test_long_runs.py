@@ -51,7 +51,7 @@ from agenteval.results.case import CaseResult, SuiteResult, Usage
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.store import read_results
 from agenteval.run import case_store, retention
-from agenteval.run.case_store import CaseStore, Output
+from agenteval.run.case_store import CaseReceivers, CaseStore
 from agenteval.run.journal import Journal
 from agenteval.run.plan import AgentSlot, Job, PlannedCase
 from agenteval.run.progress import SilentProgress
@@ -100,7 +100,7 @@ def planned(found: Sequence[CaseResult]) -> list[PlannedCase]:
 
 
 def make_store(journal: Journal, kept: Retention, plan: Sequence[PlannedCase]) -> CaseStore:
-    output = Output(RunResources(Gateway(LlmSettings()), ()), Redactor([]), SilentProgress())
+    output = CaseReceivers(RunResources(Gateway(LlmSettings()), ()), Redactor([]), SilentProgress())
     return CaseStore(journal, kept, output, run_id="run-1", planned=plan)
 
 

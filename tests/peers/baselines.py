@@ -14,7 +14,7 @@ from tests.peers.github_service import GithubService, History
 from agenteval.github.artifacts import DownloadLimits
 from agenteval.github.baseline import BaselineSearch, Found, Missing, SearchLimits, Start
 from agenteval.github.baseline_search import find_baseline
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.model import Results, Run, RunUsage, Summary, Tool
 
@@ -91,7 +91,7 @@ class Project:
     def find(
         self,
         accept: Callable[[Results], str | None] = lambda _: None,
-        client: Client | None = None,
+        client: GitHubClient | None = None,
         limits: SearchLimits = LIMITS,
         **changes: Any,
     ) -> Found | Missing:

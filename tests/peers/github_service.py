@@ -18,7 +18,7 @@ from tests.peers.github_proxy import GithubProxy
 from tests.peers.node_program import free_port
 from tests.peers.openapi import Description
 
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 
 _START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -46,8 +46,8 @@ class GithubService:
     def url(self) -> str:
         return self.proxy.url
 
-    def client(self, token: str = OWNER_TOKEN, timeout_s: int = 20, retries: int = 3) -> Client:
-        return Client(token, self.url, timeout_s, retries)
+    def client(self, token: str = OWNER_TOKEN, timeout_s: int = 20, retries: int = 3) -> GitHubClient:
+        return GitHubClient(token, self.url, timeout_s, retries)
 
     def history(self) -> History:
         """A new repository with one commit on ``main``."""

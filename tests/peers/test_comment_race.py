@@ -13,7 +13,7 @@ from github.PullRequest import PullRequest
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
 
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 from agenteval.github.comment import CommentOutcome, mark_running, publish_section
 from agenteval.github.comment_sections import Comment, Revision, Section, marker, section_key
 from agenteval.github.comment_update import parse
@@ -42,7 +42,7 @@ def _take(together: threading.Barrier) -> None:
 def _publish(order: Order) -> CommentOutcome:
     import agenteval.github.pygithub  # noqa: F401 - slow; the race begins when all are ready
 
-    client = Client(OWNER_TOKEN, order.api_url)
+    client = GitHubClient(OWNER_TOKEN, order.api_url)
     _TOGETHER[0].wait(60)
     if order.first_says_it_runs:
         notice = Section(order.section.key, "running", revision=order.section.revision)

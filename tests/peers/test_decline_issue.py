@@ -6,7 +6,7 @@ import pytest
 from tests.peers.github_emulator import REPOSITORY, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
 
-from agenteval.github.client import Client, GithubError
+from agenteval.github.client import GitHubClient, GithubError
 from agenteval.github.issue import IssueText, issue_text, publish_issue
 from agenteval.results.epoch import EpochRun, LongLook, LookedMetric
 
@@ -67,4 +67,4 @@ def test_a_strangers_issue_with_the_same_mark_is_not_taken(github: GithubService
 def test_a_missing_permission_names_what_to_add(github: GithubService) -> None:
     token = github.emulator.installation_token(contents="read")
     with pytest.raises(GithubError, match="issues: write"):
-        publish_issue(Client(token, github.client().api_url, retries=0), REPOSITORY, text("e" * 40))
+        publish_issue(GitHubClient(token, github.client().api_url, retries=0), REPOSITORY, text("e" * 40))

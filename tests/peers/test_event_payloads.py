@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from agenteval.github.event import Plan, plan, read_event
+from agenteval.github.event import EventRights, plan, read_event
 
 pytestmark = pytest.mark.peer
 
@@ -71,7 +71,7 @@ def _schema(event: str) -> Draft7Validator:
     return Draft7Validator({"definitions": document["definitions"], "$ref": f"#/definitions/{event}_event"})
 
 
-def planned(event: str, payload: Payload, **variables: str) -> Plan:
+def planned(event: str, payload: Payload, **variables: str) -> EventRights:
     """The plan with the variables that the runner sets for each event."""
     return plan(
         {
@@ -87,7 +87,7 @@ def planned(event: str, payload: Payload, **variables: str) -> Plan:
     )
 
 
-def on_pull_request(payload: Payload, event: str = "pull_request", **variables: str) -> Plan:
+def on_pull_request(payload: Payload, event: str = "pull_request", **variables: str) -> EventRights:
     pull = payload["pull_request"]
     known = {
         "GITHUB_REF": f"refs/pull/{pull['number']}/merge",
@@ -197,7 +197,7 @@ def test_with_the_secrets_of_the_target_nothing_is_run(payload: Payload) -> None
     assert (found.pull_request, found.commit) == (payload["number"], _RUN_SHA)
 
 
-def assert_no_pull_request(found: Plan, payload: Payload, commit: str = _RUN_SHA) -> None:
+def assert_no_pull_request(found: EventRights, payload: Payload, commit: str = _RUN_SHA) -> None:
     assert found.repository == payload["repository"]["full_name"]
     assert (found.commit, found.github_sha) == (commit, commit)
     assert (found.pull_request, found.may_comment, found.refused) == (None, False, None)

@@ -30,7 +30,7 @@ from agenteval.github.check_run import (
     start_check,
     updates,
 )
-from agenteval.github.client import Client, GithubError
+from agenteval.github.client import GitHubClient, GithubError
 from agenteval.report.view.next_steps import Annotation
 
 pytestmark = pytest.mark.peer
@@ -56,8 +56,8 @@ class Job:
         self.commit = emulator.pull_request().head.sha
         self.external_id = f"{next(_ids)}/1/test"
 
-    def client(self, token: str = OWNER_TOKEN) -> Client:
-        return Client(token, self.emulator.url)
+    def client(self, token: str = OWNER_TOKEN) -> GitHubClient:
+        return GitHubClient(token, self.emulator.url)
 
     def start(self, token: str = OWNER_TOKEN) -> CheckRun:
         return start_check(

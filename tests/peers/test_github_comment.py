@@ -20,7 +20,7 @@ from tests.peers.github_emulator import (
 )
 from tests.peers.wire import Wire, answer, text_of
 
-from agenteval.github.client import Client, GithubError
+from agenteval.github.client import GitHubClient, GithubError
 from agenteval.github.comment import CommentOutcome, Mode, mark_running, publish_section
 from agenteval.github.comment_sections import Comment, Revision, Section, marker, section_key
 from agenteval.github.comment_update import Pacing, parse
@@ -53,12 +53,12 @@ class Conversation:
         mode: Mode = "always",
     ) -> CommentOutcome:
         section = Section(key, head, detail, Revision(run, 1))
-        client = Client(token, self.emulator.url)
+        client = GitHubClient(token, self.emulator.url)
         return publish_section(client, REPOSITORY, self.pull.number, comment_id, section, mode=mode, pacing=_AT_ONCE)
 
     def run(self, notice: str, run: int, key: str = KEY) -> CommentOutcome:
         section = Section(key, notice, revision=Revision(run, 1))
-        client = Client(OWNER_TOKEN, self.emulator.url)
+        client = GitHubClient(OWNER_TOKEN, self.emulator.url)
         return mark_running(client, REPOSITORY, self.pull.number, "", section, pacing=_AT_ONCE)
 
     def say(self, text: str, token: str = OWNER_TOKEN) -> IssueComment:
@@ -319,7 +319,7 @@ def test_duplicates_go_even_when_there_is_nothing_to_write(conversation: Convers
 def test_jobs_that_have_all_seen_no_comment_leave_one(conversation: Conversation, wire: Wire) -> None:
     # Whoever wants to post has seen no comment; nobody posts before all have come so far.
     together = Barrier(_JOBS, timeout=30)
-    client = Client(OWNER_TOKEN, conversation.emulator.url)
+    client = GitHubClient(OWNER_TOKEN, conversation.emulator.url)
 
     def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
         if request.method == "POST" and (request.url or "").endswith("/comments"):
@@ -365,7 +365,7 @@ def test_a_missing_permission_names_the_lines_to_add(conversation: Conversation,
 
 
 def test_a_pull_request_that_does_not_exist(emulator: GithubEmulator) -> None:
-    client = Client(OWNER_TOKEN, emulator.url)
+    client = GitHubClient(OWNER_TOKEN, emulator.url)
     with pytest.raises(GithubError, match="does not exist, or the token may not see it") as caught:
         publish_section(client, REPOSITORY, 99_999, "", Section(KEY, "report"), pacing=_AT_ONCE)
 

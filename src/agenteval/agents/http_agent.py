@@ -14,9 +14,9 @@ from agenteval.agents.base import Listener, Remarks, Reply, Request, ignore, rep
 from agenteval.agents.http_response import (
     TRANSIENT_STATUSES,
     Address,
-    Event,
     HttpError,
     HttpResponse,
+    StreamEvent,
     is_stream,
     is_text,
     json_of,
@@ -42,7 +42,7 @@ from agenteval.suite.forms import PathError, described
 from agenteval.suite.model import AgentSpec
 
 if TYPE_CHECKING:
-    from agenteval.agents.http_client import Client
+    from agenteval.agents.http_client import HttpClient
 
 
 _DOT_SEGMENTS = frozenset({".", ".."})
@@ -236,7 +236,7 @@ class ReplyReader:
         elif self.shape is None and (name := _shape_of(received.documents)):
             yield f"the reply looks like `shape: {name}`"
 
-    def _of_stream(self, events: Sequence[Event]) -> Received:
+    def _of_stream(self, events: Sequence[StreamEvent]) -> Received:
         if not events:
             raise AgentError("the agent's stream contains no events")
         if self.shape is not None:
@@ -264,7 +264,7 @@ def _fix(value: Mapping[str, Any]) -> str:
     return f"set `shape: {shape}`, or {WHOLE}" if shape else suggestion(value)
 
 
-def _without_mapping(events: Sequence[Event]) -> Received:
+def _without_mapping(events: Sequence[StreamEvent]) -> Received:
     """Return the texts of a stream as one, or the only reply of the agent protocol in it.
 
     Raises:
@@ -288,7 +288,7 @@ def _shape_of(documents: Iterable[Any]) -> str | None:
     return next((name for value in documents if (name := probable_shape(value))), None)
 
 
-def _object(event: Event) -> dict[str, Any] | None:
+def _object(event: StreamEvent) -> dict[str, Any] | None:
     if not event.data.lstrip().startswith("{"):
         return None
     try:
@@ -298,7 +298,7 @@ def _object(event: Event) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _texts(events: Sequence[Event]) -> list[str]:
+def _texts(events: Sequence[StreamEvent]) -> list[str]:
     """Return the texts of events: their content if all are JSON texts, else as they are."""
     try:
         values = [json_of(event) for event in events]
@@ -330,7 +330,7 @@ class HttpService:
         # Secrets often end with a line break that must not be sent.
         self._user_headers = {name: value.strip() for name, value in (spec.options.get("headers") or {}).items()}
         self._slots = asyncio.Semaphore(concurrency)
-        self._client: Client | None = None
+        self._client: HttpClient | None = None
         self._address: Address | None = None
 
     def open(self) -> None:
@@ -348,10 +348,10 @@ class HttpService:
             text = f"{display_url(self._url)!r} is not a valid address: {error}"
             raise ConfigError(agent_problem(self._where, text)) from None
         # Imported here: aiohttp takes 0.2 s, and `agenteval validate` does not need it.
-        from agenteval.agents.http_client import Client
+        from agenteval.agents.http_client import HttpClient
 
         try:
-            self._client = Client(address, proxy_of(address), _headers(address, self._user_headers))
+            self._client = HttpClient(address, proxy_of(address), _headers(address, self._user_headers))
         except (ValueError, OSError) as error:
             raise ConfigError(agent_problem(self._where, f"cannot be reached from here: {error}")) from None
         self._address = address

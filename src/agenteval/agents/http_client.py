@@ -124,7 +124,7 @@ _STALE_S = 0.1
 _REFUSED = re.compile(r"^\[Errno (?:61|111|10061)\] Connect call failed \('(?P<host>[^']+)', (?P<port>\d+)")
 
 
-class Client:
+class HttpClient:
     """Sends requests to one server over kept connections, without redirects, cookies or time limits.
 
     Args:

@@ -217,7 +217,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StreamEvent:
     """One event: its name, empty for most, and its data."""
 
     name: str
@@ -230,7 +230,7 @@ def is_stream(response: HttpResponse) -> bool:
     return kind == _SERVER_SENT or _JSON_LINES.fullmatch(kind) is not None
 
 
-def read_events(response: HttpResponse) -> list[Event]:
+def read_events(response: HttpResponse) -> list[StreamEvent]:
     """Return the events of a response, whatever its type: server-sent events, else one for each line.
 
     Raises:
@@ -245,7 +245,7 @@ def read_events(response: HttpResponse) -> list[Event]:
     return [event for event in events if event.data != DONE]
 
 
-def json_of(event: Event) -> Any:
+def json_of(event: StreamEvent) -> Any:
     """Return the data of an event.
 
     Raises:
@@ -257,7 +257,7 @@ def json_of(event: Event) -> Any:
         raise AgentError(f"an event of the agent's stream is not JSON: {error}") from None
 
 
-def objects_of(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+def objects_of(events: Iterable[StreamEvent]) -> Iterator[dict[str, Any]]:
     """Yield the objects in the data of events; events without data and with other JSON are left out.
 
     Raises:
@@ -269,11 +269,11 @@ def objects_of(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
             yield value
 
 
-def _lines(text: str) -> Iterator[Event]:
-    return (Event("", line) for line in _LINE_END.split(text) if line.strip())
+def _lines(text: str) -> Iterator[StreamEvent]:
+    return (StreamEvent("", line) for line in _LINE_END.split(text) if line.strip())
 
 
-def _server_sent(text: str) -> Iterator[Event]:
+def _server_sent(text: str) -> Iterator[StreamEvent]:
     """Yield the events of an event stream (WHATWG HTML, section 9.2.6); the last one may lack its empty line."""
     name, data = "", list[str]()
     for line in _LINE_END.split(f"{text}\n\n"):
@@ -285,5 +285,5 @@ def _server_sent(text: str) -> Iterator[Event]:
             data.append(value)
         elif not line:
             if data or name:
-                yield Event(name, "\n".join(data))
+                yield StreamEvent(name, "\n".join(data))
             name, data = "", []

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agenteval.agents import openai_shapes
-from agenteval.agents.http_response import Event, json_of, objects_of
+from agenteval.agents.http_response import StreamEvent, json_of, objects_of
 from agenteval.agents.openai_shapes import Shape, broken_off, kind_of, list_of, object_of, total_usage, usage_of
 from agenteval.agents.tool_calls import calls_in, raise_error, reported, text_of_blocks
 from agenteval.suite.forms import parse_path
@@ -39,8 +39,8 @@ def _ag_ui_read(document: Any) -> dict[str, Any]:
     }
 
 
-def _ag_ui_join(events: Sequence[Event]) -> Any:
-    run = _Run()
+def _ag_ui_join(events: Sequence[StreamEvent]) -> Any:
+    run = _RunParts()
     for event in objects_of(events):
         run.add(event)
     return {"messages": run.messages(), "usage": run.usage}
@@ -51,7 +51,7 @@ def _ag_ui_usage(models: Any) -> dict[str, int] | None:
     return total_usage(usage_of(model, ["inputTokens"], ["outputTokens"]) for model in list_of(models))
 
 
-class _Run:
+class _RunParts:
     """The messages and calls of a run, whose parts arrive in events.
 
     Attributes:
@@ -136,7 +136,7 @@ def _anthropic_read(document: Any) -> dict[str, Any]:
     }
 
 
-def _anthropic_join(events: Sequence[Event]) -> Any:
+def _anthropic_join(events: Sequence[StreamEvent]) -> Any:
     usage: dict[str, Any] = {}
     blocks: dict[str, _Block] = {}
     has_ended = False
@@ -241,7 +241,7 @@ def _langserve_usage(messages: Iterable[Mapping[str, Any]]) -> dict[str, int] | 
     return total_usage(usage_of(item.get("usage_metadata"), ["input_tokens"], ["output_tokens"]) for item in messages)
 
 
-def _langserve_join(events: Sequence[Event]) -> Any:
+def _langserve_join(events: Sequence[StreamEvent]) -> Any:
     chunks: list[Any] = []
     has_ended = False
     for event in events:

@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
 
 from agenteval.agents.mcp_program import ServerProgram
-from agenteval.agents.model_tools import Tool
+from agenteval.agents.model_tools import ModelTool
 from agenteval.core.child import find_program
 from agenteval.core.confine import check_access, user_environment
 from agenteval.core.errors import AgentError
@@ -64,13 +64,13 @@ class McpConnection:
         self._task: asyncio.Task[None] | None = None
         self._connected = False
 
-    async def open(self) -> list[Tool]:
+    async def open(self) -> list[ModelTool]:
         """Connect, and return the tools of the server.
 
         Raises:
             AgentError: the server cannot be started or reached, or violates the protocol.
         """
-        ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
+        ready: asyncio.Future[list[ModelTool]] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._hold(ready))
         return await ready
 
@@ -82,7 +82,7 @@ class McpConnection:
                 self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _hold(self, ready: asyncio.Future[list[Tool]]) -> None:
+    async def _hold(self, ready: asyncio.Future[list[ModelTool]]) -> None:
         try:
             limit = self._server.request_timeout_s
             async with (
@@ -129,7 +129,7 @@ class McpConnection:
             async with httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout) as http:
                 yield streamable_http_client(server.url, http_client=http)
 
-    async def _tools(self, client: Client) -> list[Tool]:
+    async def _tools(self, client: Client) -> list[ModelTool]:
         allowed = self._server.allowed_tools
         if allowed is not None and not allowed:
             return []
@@ -147,7 +147,7 @@ class McpConnection:
             if allowed is None or tool.name in allowed
         ]
 
-    def _tool(self, client: Client, name: str, description: str, schema: Mapping[str, Any]) -> Tool:
+    def _tool(self, client: Client, name: str, description: str, schema: Mapping[str, Any]) -> ModelTool:
         async def call(arguments: Mapping[str, Any]) -> Any:
             try:
                 result = await client.call_tool(name, dict(arguments))
@@ -163,7 +163,7 @@ class McpConnection:
                 raise AgentError(said if value else f"{name} failed without an error message")
             return value
 
-        return Tool(model_name(name), description, schema, self._server.is_retrieval, call)
+        return ModelTool(model_name(name), description, schema, self._server.is_retrieval, call)
 
 
 async def _unchecked(_name: str, _result: object) -> None:

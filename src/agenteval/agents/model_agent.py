@@ -16,7 +16,7 @@ from pydantic_ai.usage import UsageLimits
 
 from agenteval.agents.base import Reply, Request
 from agenteval.agents.model_client import MeteredModel, ModelClient
-from agenteval.agents.model_tools import Tool, Toolset, by_name, function_tool, prompt_tool
+from agenteval.agents.model_tools import ModelTool, Toolset, by_name, function_tool, prompt_tool
 from agenteval.agents.worker.pool import WorkerPool
 from agenteval.core.errors import (
     AgentError,
@@ -28,7 +28,7 @@ from agenteval.core.errors import (
     agent_problem,
     raise_failures,
 )
-from agenteval.core.llm.calls import BudgetSpentError, LlmError, Tally
+from agenteval.core.llm.calls import BudgetSpentError, CallTotals, LlmError
 from agenteval.core.llm.gateway import Gateway
 from agenteval.results.case import Usage
 from agenteval.suite.agent_definitions import FunctionTool, McpServer, ModelAgentSpec, PromptTool, model_agent_of
@@ -58,7 +58,7 @@ class ModelAgent:
         self._gateway = gateway
         self._workers = WorkerPool(replace(spec, kind="python", target="", options={}), concurrency)
         self._client: ModelClient | None = None
-        self._functions: dict[str, Tool] = {}
+        self._functions: dict[str, ModelTool] = {}
         self._sessions: set[ModelSession] = set()
 
     async def start(self) -> None:
@@ -123,7 +123,7 @@ class _Shared:
     directory: str
     gateway: Gateway
     client: ModelClient
-    functions: Mapping[str, Tool]
+    functions: Mapping[str, ModelTool]
 
 
 class ModelSession:
@@ -191,7 +191,7 @@ class ModelSession:
         self._toolset = Toolset(by_name([*own, *zip(names, offered, strict=True)]))
         return self._toolset
 
-    async def _connect(self, servers: Sequence[McpServer]) -> list[list[Tool]]:
+    async def _connect(self, servers: Sequence[McpServer]) -> list[list[ModelTool]]:
         from agenteval.agents.mcp import McpConnection
 
         # Close connections of an earlier attempt.
@@ -199,7 +199,7 @@ class ModelSession:
         self._connections = [McpConnection(server, self._shared.directory) for server in servers]
         return await _all([connection.open() for connection in self._connections])
 
-    def _own(self, tool: FunctionTool | PromptTool, sample: int) -> Tool:
+    def _own(self, tool: FunctionTool | PromptTool, sample: int) -> ModelTool:
         if isinstance(tool, PromptTool):
             return prompt_tool(tool, self._shared.gateway, sample)
         return self._shared.functions[tool.name]
@@ -236,7 +236,7 @@ async def _failure(check: Awaitable[None]) -> ConfigError | UserCodeError | None
     return None
 
 
-async def _all(openings: Sequence[Awaitable[list[Tool]]]) -> list[list[Tool]]:
+async def _all(openings: Sequence[Awaitable[list[ModelTool]]]) -> list[list[ModelTool]]:
     """Return every result, or raise the first error after all have finished, so that none keeps running."""
     found = await asyncio.gather(*openings, return_exceptions=True)
     results = []
@@ -253,7 +253,7 @@ def _text(output: Any) -> str:
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
-def _usage(tally: Tally) -> Usage:
+def _usage(tally: CallTotals) -> Usage:
     """Return the tokens of every answer, including free ones from the cache; their cost is not that of the turn."""
     return Usage(
         input_tokens=tally.input_tokens + tally.cached_input_tokens,

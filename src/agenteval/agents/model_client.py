@@ -14,7 +14,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from agenteval.core.llm.calls import Completion, Exchange, LlmError, ModelSpec, Tally
+from agenteval.core.llm.calls import CallTotals, Completion, LlmError, ModelCall, ModelSpec
 from agenteval.core.llm.gateway import Gateway, key_of
 from agenteval.core.llm.provider_base import refusal, status_error, unreachable_error
 from agenteval.core.llm.providers import api_key, reachable
@@ -109,7 +109,7 @@ class MeteredModel(WrapperModel):
         self._client = client
         self._gateway = gateway
         self._sample = sample
-        self.tally = Tally()
+        self.tally = CallTotals()
 
     async def request(
         self,
@@ -131,7 +131,7 @@ class MeteredModel(WrapperModel):
 
         key = key_of(self._client.spec, ["agent", *asked, self._sample])
         size = len(str(asked).encode("utf-8", "surrogatepass"))
-        exchange = Exchange(self._client.spec, key, size, send, by_agent=True)
+        exchange = ModelCall(self._client.spec, key, size, send, by_agent=True)
         completion = await self._gateway.exchange(exchange, lambda answer: _response(answer.text))
         self.tally.add(completion)
         return _response(completion.text)

@@ -28,7 +28,7 @@ _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ModelTool:
     """A tool as the model sees it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Tool:
     call: Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
-async def function_tool(spec: FunctionTool, workers: WorkerPool) -> Tool:
+async def function_tool(spec: FunctionTool, workers: WorkerPool) -> ModelTool:
     """Make a tool from a user function; import it once to check that it exists.
 
     Raises:
@@ -63,10 +63,10 @@ async def function_tool(spec: FunctionTool, workers: WorkerPool) -> Tool:
         return await workers.call(_CALL, [spec.file, spec.function, dict(arguments)])
 
     schema = signature if spec.parameters is None else parameters_schema(spec.parameters)
-    return Tool(spec.name, spec.description, schema, spec.is_retrieval, call)
+    return ModelTool(spec.name, spec.description, schema, spec.is_retrieval, call)
 
 
-def prompt_tool(spec: PromptTool, gateway: Gateway, sample: int) -> Tool:
+def prompt_tool(spec: PromptTool, gateway: Gateway, sample: int) -> ModelTool:
     """Make a tool from a prompt that a model answers."""
 
     async def call(arguments: Mapping[str, Any]) -> Any:
@@ -75,7 +75,7 @@ def prompt_tool(spec: PromptTool, gateway: Gateway, sample: int) -> Tool:
         )
         return completion.text
 
-    return Tool(spec.name, spec.description, parameters_schema(spec.parameters), is_retrieval=False, call=call)
+    return ModelTool(spec.name, spec.description, parameters_schema(spec.parameters), is_retrieval=False, call=call)
 
 
 def filled(template: str, arguments: Mapping[str, Any]) -> str:
@@ -120,7 +120,7 @@ class Toolset(AbstractToolset[object]):
         tools: by the name shown to the model.
     """
 
-    def __init__(self, tools: Mapping[str, Tool]) -> None:
+    def __init__(self, tools: Mapping[str, ModelTool]) -> None:
         self._tools = tools
         self._calls: list[ToolCall] = []
         self._passages: list[tuple[str, ...]] = []
@@ -178,18 +178,18 @@ class Toolset(AbstractToolset[object]):
             self._passages[place] = passages(kept)
         return kept
 
-    def _described(self, name: str, tool: Tool) -> ToolsetTool[object]:
+    def _described(self, name: str, tool: ModelTool) -> ToolsetTool[object]:
         definition = ToolDefinition(name=name, description=tool.description, parameters_json_schema=dict(tool.schema))
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=_RETRIES, args_validator=_ARGUMENTS)
 
 
-def by_name(offered: Iterable[tuple[str, Iterable[Tool]]]) -> dict[str, Tool]:
+def by_name(offered: Iterable[tuple[str, Iterable[ModelTool]]]) -> dict[str, ModelTool]:
     """Return all tools by unique names; a name that is taken is prefixed with its source.
 
     Args:
         offered: tools by their source.
     """
-    named: dict[str, Tool] = {}
+    named: dict[str, ModelTool] = {}
     for source, tools in offered:
         for tool in tools:
             name = tool.name if tool.name not in named else f"{source}_{tool.name}"

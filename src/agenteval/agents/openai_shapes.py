@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.agents.http_response import Event, objects_of
+from agenteval.agents.http_response import StreamEvent, objects_of
 from agenteval.agents.tool_calls import calls_in, raise_error, reported, text_of_blocks
 from agenteval.core.errors import TransientAgentError
 from agenteval.suite.forms import parse_path
@@ -29,7 +29,7 @@ class Shape:
     name: str
     body: Callable[[Mapping[str, Any]], dict[str, Any]]
     read: Callable[[Any], dict[str, Any]]
-    join: Callable[[Sequence[Event]], Any]
+    join: Callable[[Sequence[StreamEvent]], Any]
     matches: Callable[[Mapping[str, Any]], bool]
 
 
@@ -95,9 +95,9 @@ def _chat_read(document: Any) -> dict[str, Any]:
     }
 
 
-def _chat_join(events: Sequence[Event]) -> Any:
+def _chat_join(events: Sequence[StreamEvent]) -> Any:
     texts: dict[str, list[str]] = {"content": [], "refusal": []}
-    calls: dict[str, _Call] = {}
+    calls: dict[str, _PartialCall] = {}
     usage, has_ended = None, False
     for chunk in objects_of(events):
         raise_error(chunk)
@@ -110,17 +110,17 @@ def _chat_join(events: Sequence[Event]) -> Any:
             said = text_of_blocks(delta.get(name))
             pieces.extend([] if said is None else [said])
         for position, piece in enumerate(map(object_of, list_of(delta.get("tool_calls")))):
-            calls.setdefault(str(piece.get("index", position)), _Call()).add(piece)
+            calls.setdefault(str(piece.get("index", position)), _PartialCall()).add(piece)
     if not has_ended:
         raise broken_off("a finish_reason")
     message = {
         **{name: "".join(pieces) if pieces else None for name, pieces in texts.items()},
-        "tool_calls": [*map(_Call.whole, calls.values())],
+        "tool_calls": [*map(_PartialCall.whole, calls.values())],
     }
     return {"choices": [{"message": message}], "usage": usage}
 
 
-class _Call:
+class _PartialCall:
     """A tool call, whose arguments arrive in pieces."""
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ def _refusal(content: Any) -> str:
     return "".join(str(block.get("refusal") or "") for block in map(object_of, list_of(content)))
 
 
-def _responses_join(events: Sequence[Event]) -> Any:
+def _responses_join(events: Sequence[StreamEvent]) -> Any:
     whole = None
     for event in objects_of(events):
         if kind_of(event) == "error":

@@ -182,7 +182,7 @@ def tool_calls_of(
         asking: spans with messages that request tools, in order of start.
         results: the results sent to models by call id.
     """
-    asked = _Asked(asking)
+    asked = _RequestedCalls(asking)
     timed: list[tuple[int, ToolCall]] = []
     for span in executed:
         if span.tool is None:
@@ -203,7 +203,7 @@ def tool_calls_of(
     return tuple(made for _, made in sorted(timed, key=lambda item: item[0]))
 
 
-class _Asked:
+class _RequestedCalls:
     """The calls that models requested; each is taken at most once."""
 
     def __init__(self, spans: Sequence[AgentSpan]) -> None:

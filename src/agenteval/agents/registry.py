@@ -33,9 +33,9 @@ def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway, listener: L
     if not spec.kind.endswith(TOOL_SUFFIX):
         agent: Agent = _made(kind.agent, spec, offered)
         return agent
-    from agenteval.agents.tool import Tool
+    from agenteval.agents.tool import ToolAgent
 
-    return Tool(_made(str(kind.tool), spec, offered))
+    return ToolAgent(_made(str(kind.tool), spec, offered))
 
 
 def _kind(spec: AgentSpec) -> AgentKind:

@@ -85,7 +85,7 @@ _NOT_REFUSED = frozenset(
 )
 
 
-class Tool:
+class ToolAgent:
     """A tool as an agent: every request is one call."""
 
     def __init__(self, caller: Caller) -> None:
@@ -95,7 +95,7 @@ class Tool:
         """Check that the tool exists."""
         await self._caller.start()
 
-    def session(self) -> Tool:
+    def session(self) -> ToolAgent:
         """Return the tool: calls are independent."""
         return self
 

@@ -222,7 +222,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Topic:
     """Something that can be explained.
 
     Attributes:
@@ -261,7 +261,7 @@ def all_names() -> list[str]:
     return _wrapped(f"{group}: {', '.join(dict.fromkeys(names))}" for group, names in groups.items())
 
 
-def _entries() -> list[Entry]:
+def _entries() -> list[Topic]:
     return [*map(_of_metric, METRICS), *_of_settings(), *map(_of_word, WORDS)]
 
 
@@ -279,7 +279,7 @@ def _plain(name: str) -> str:
     return name.strip("`: ").casefold().replace("-", "_")
 
 
-def _nearest(asked: str, entries: Iterable[Entry]) -> str:
+def _nearest(asked: str, entries: Iterable[Topic]) -> str:
     names = {_plain(name): name for entry in entries for name in entry.names}
     if meant := did_you_mean(asked, names.values()):
         return meant
@@ -287,8 +287,8 @@ def _nearest(asked: str, entries: Iterable[Entry]) -> str:
     return f"; nearest: {', '.join(close)}" if close else "; all names: agenteval explain"
 
 
-def _of_metric(metric: MetricType) -> Entry:
-    return Entry("metrics", (metric.name,), lambda: list(_metric_lines(metric)))
+def _of_metric(metric: MetricType) -> Topic:
+    return Topic("metrics", (metric.name,), lambda: list(_metric_lines(metric)))
 
 
 def _metric_lines(metric: MetricType) -> Iterator[str]:
@@ -307,14 +307,14 @@ def _metric_lines(metric: MetricType) -> Iterator[str]:
     yield "  more: docs/metrics.md"
 
 
-def _of_settings() -> Iterator[Entry]:
+def _of_settings() -> Iterator[Topic]:
     for mapping in config_mappings():
         for key in mapping.keys:
             places = [f"{place}.{key.name}".lstrip(".") for place in mapping.places]
             yield _of_setting(key, places)
 
 
-def _of_setting(key: ConfigKey, places: list[str]) -> Entry:
+def _of_setting(key: ConfigKey, places: list[str]) -> Topic:
     def lines() -> list[str]:
         meaning = [f"  {key.meaning}"] if key.meaning else []
         default = f"; default: {key.default}" if key.default else ""
@@ -322,11 +322,11 @@ def _of_setting(key: ConfigKey, places: list[str]) -> Entry:
         heading = f"{', '.join(places)}: a setting of agenteval.yaml"
         return [heading, *meaning, values, "  more: docs/configuration.md"]
 
-    return Entry("settings", (key.name, *places), lines)
+    return Topic("settings", (key.name, *places), lines)
 
 
-def _of_word(word: Word) -> Entry:
+def _of_word(word: Word) -> Topic:
     also = [f"  also: {', '.join(word.also)}"] if word.also else []
     page = _PAGES.get(word.kind, _GATE)
     lines = [f"{word.name}: {_TITLES[word.kind]}", f"  {word.meaning}", *also, f"  more: {page}"]
-    return Entry("words", (word.name, *word.also), lambda: lines)
+    return Topic("words", (word.name, *word.also), lambda: lines)

@@ -265,12 +265,12 @@ def _publish(arguments: argparse.Namespace) -> int:
     from agenteval.core.escape import terminal
     from agenteval.core.secrets import mask
     from agenteval.github.publisher import PublishOptions
-    from agenteval.github.saved_results import Target, dry_run, publish_file
+    from agenteval.github.saved_results import PublishTarget, dry_run, publish_file
 
     options = PublishOptions(
         arguments.comment, arguments.comment_id, arguments.check_name, not arguments.no_annotations
     )
-    target = Target(arguments.repository, arguments.pull_request, arguments.commit)
+    target = PublishTarget(arguments.repository, arguments.pull_request, arguments.commit)
     config = path(arguments.config)
     publish = dry_run if arguments.dry_run else publish_file
     for text in publish(Path(arguments.results), target, options, config, os.environ):

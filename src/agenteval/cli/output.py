@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 from agenteval.core import text as texts
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem, UserCodeError, problems_of
 from agenteval.core.escape import terminal
-from agenteval.core.mistakes import Line, Mistake, Span, Style, counted, mistakes, shown
+from agenteval.core.mistakes import Line, LinePart, Mistake, Style, counted, mistakes, shown
 from agenteval.core.plugins import ALLOWED_VARIABLE, Plugin
 from agenteval.core.secrets import mask
 from agenteval.report.view.view import count
@@ -93,16 +93,16 @@ def _wrapped(line: Line, columns: int | None) -> Iterator[Line]:
         return
     hang = len(line[0].text) + 2 if is_note else _HANG
     for number, (start, end) in enumerate(texts.spans(text, columns - hang, first=columns)):
-        indent = [Span(" " * hang)] if number else []
+        indent = [LinePart(" " * hang)] if number else []
         yield [*indent, *_part(line, start, end)]
 
 
-def _part(line: Line, start: int, end: int) -> Iterator[Span]:
+def _part(line: Line, start: int, end: int) -> Iterator[LinePart]:
     """Yield what of each span is between two places of the line."""
     at = 0
     for span in line:
         if text := span.text[max(0, start - at) : max(0, end - at)]:
-            yield Span(text, span.style)
+            yield LinePart(text, span.style)
         at += len(span.text)
 
 

@@ -191,8 +191,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _evaluate(arguments: argparse.Namespace) -> int:
     from agenteval.report.report import print_result
-    from agenteval.report.terminal_lines import Detail, next_commands
-    from agenteval.run.pipeline import run_pooled
+    from agenteval.report.terminal_lines import TerminalDetail, next_commands
+    from agenteval.run.pipeline import run_repeatedly
 
     out = Path(arguments.out)
     settings = replace(
@@ -225,7 +225,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         from agenteval.github.action import run_on_github
 
         return run_on_github(settings, out, arguments.runs, on_github, os.environ)
-    outcome = run_pooled(settings, out, arguments.runs, lambda line: print(f"agenteval: {line}", file=sys.stderr))
+    outcome = run_repeatedly(settings, out, arguments.runs, lambda line: print(f"agenteval: {line}", file=sys.stderr))
     if outcome.agent_problems:
         from agenteval.cli.output import print_mistakes
         from agenteval.core.mistakes import mistakes
@@ -238,7 +238,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     # Only if both go to the same place, the message stands above the result.
     is_one_place = sys.stdout.isatty() == sys.stderr.isatty()
     explained = outcome.agent_errors if is_one_place else ()
-    detail = Detail(arguments.verbosity, outcome.archive, commands, explained)
+    detail = TerminalDetail(arguments.verbosity, outcome.archive, commands, explained)
     print_result(outcome.results, outcome.view, sys.stdout, detail)
     return outcome.exit_status
 

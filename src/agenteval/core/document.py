@@ -101,7 +101,7 @@ class KeyPatterns:
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPlace:
     """A text in a file: its key path, and whether the key is for credentials."""
 
     path: tuple[str | int, ...]
@@ -127,7 +127,7 @@ class AllowedVariables:
     patterns: tuple[str, ...] = ()
     base: Callable[[], Sequence[str]] | None = None
 
-    def refusal(self, name: str, place: Place, value: str | None = None) -> str | None:
+    def refusal(self, name: str, place: TextPlace, value: str | None = None) -> str | None:
         """Return why a variable is not inserted at a place; ``None`` if it is.
 
         Args:
@@ -398,7 +398,7 @@ class Variables:
         elif self.problems:
             raise ConfigError(self.problems)
 
-    def replace(self, text: str, line: int | None, place: Place) -> str:
+    def replace(self, text: str, line: int | None, place: TextPlace) -> str:
         """Return the text with its variables replaced. Unset and refused variables stay and become problems."""
 
         def value(match: re.Match[str]) -> str:
@@ -427,7 +427,7 @@ class Variables:
 
         return substituted(self._pattern, value, text)
 
-    def _add(self, message: str, line: int | None, place: Place, path: str = "") -> None:
+    def _add(self, message: str, line: int | None, place: TextPlace, path: str = "") -> None:
         self.problems.append(
             VariableProblem(message, file=self._file, line=line, path=path, kind=Kind.VARIABLE, at=tuple(place.path))
         )

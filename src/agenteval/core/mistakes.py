@@ -206,14 +206,14 @@ def mistakes(problems: Iterable[Problem]) -> list[Mistake]:
 
 
 @dataclass(frozen=True)
-class Span:
+class LinePart:
     """A part of a line, with what it is."""
 
     text: str
     style: Style = "plain"
 
 
-Line = Sequence[Span]
+Line = Sequence[LinePart]
 
 
 def shown(mistake: Mistake, level: Literal["error", "warning"] = "error") -> Iterator[Line]:
@@ -223,21 +223,21 @@ def shown(mistake: Mistake, level: Literal["error", "warning"] = "error") -> Ite
     what, *rest = _clauses(first)
     if rest and rest[0].startswith("did you mean"):
         what = f"{what}; {rest.pop(0)}"
-    yield [Span(level, level), Span(f": {_safe(_titled(what, problem))}", "title")]
+    yield [LinePart(level, level), LinePart(f": {_safe(_titled(what, problem))}", "title")]
     is_quoted = problem.kind not in _UNQUOTED or problem.mark
     quoted = source_line(problem.file, problem.line, _marks(problem)) if is_quoted else None
     margin = " " * (len(str(problem.line)) if quoted else 1)
     if problem.place:
         path = f" ({_path(problem)})" if quoted is None and "." in problem.path else ""
-        place = Span(f"{_safe(mask(problem.place))}{path}", "place")
-        yield [Span(f"{margin}--> ", "frame"), place, Span(_more(mistake), "note")]
+        place = LinePart(f"{_safe(mask(problem.place))}{path}", "place")
+        yield [LinePart(f"{margin}--> ", "frame"), place, LinePart(_more(mistake), "note")]
     if quoted is not None:
         yield from _quotation(quoted, problem, margin)
     for word, text in _notes(rest):
-        yield [Span(f"{margin} = ", "frame"), Span(f"{word}:", "title"), Span(f" {_safe(text)}")]
+        yield [LinePart(f"{margin} = ", "frame"), LinePart(f"{word}:", "title"), LinePart(f" {_safe(text)}")]
     for line in example:
-        yield [Span(f"{margin}   {_safe(line)}")]
-    yield [Span(f"{margin} = ", "frame"), Span("see:", "title"), Span(f" {mistake.page}", "note")]
+        yield [LinePart(f"{margin}   {_safe(line)}")]
+    yield [LinePart(f"{margin} = ", "frame"), LinePart("see:", "title"), LinePart(f" {mistake.page}", "note")]
 
 
 def counted(found: Sequence[Mistake]) -> str:
@@ -301,10 +301,10 @@ def _marks(problem: Problem) -> tuple[str, ...]:
 
 
 def _quotation(quoted: SourceLine, problem: Problem, margin: str) -> Iterator[Line]:
-    yield [Span(f"{margin} |", "frame")]
-    yield [Span(f"{problem.line} | ", "frame"), Span(quoted.text)]
+    yield [LinePart(f"{margin} |", "frame")]
+    yield [LinePart(f"{problem.line} | ", "frame"), LinePart(quoted.text)]
     label = f" {_path(problem)}" if problem.path else ""
-    yield [Span(f"{margin} | ", "frame"), Span(f"{' ' * quoted.start}{'^' * quoted.width}{label}", "mark")]
+    yield [LinePart(f"{margin} | ", "frame"), LinePart(f"{' ' * quoted.start}{'^' * quoted.width}{label}", "mark")]
 
 
 def _path(problem: Problem) -> str:

@@ -11,7 +11,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.document import Document, KeyPath, KeyPatterns, Place, Positions, Variables, read_text
+from agenteval.core.document import Document, KeyPath, KeyPatterns, Positions, TextPlace, Variables, read_text
 from agenteval.core.errors import ConfigError, Kind, Problem
 
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -298,7 +298,7 @@ def _replaced(value: Any, path: KeyPath, credentials: KeyPatterns, variables: Va
     if isinstance(value, str):
         if "${" not in value:
             return value
-        return variables.replace(value, positions.line(path), Place(tuple(path), credentials.match))
+        return variables.replace(value, positions.line(path), TextPlace(tuple(path), credentials.match))
 
     def below(step: str | int, item: Any) -> Any:
         return _replaced(item, (*path, step), credentials.after(step), variables, positions)

@@ -11,7 +11,16 @@ from typing import Any
 
 import yaml
 
-from agenteval.core.document import VARIABLE, Document, KeyPath, KeyPatterns, Place, Variables, read_text, substituted
+from agenteval.core.document import (
+    VARIABLE,
+    Document,
+    KeyPath,
+    KeyPatterns,
+    TextPlace,
+    Variables,
+    read_text,
+    substituted,
+)
 from agenteval.core.errors import ConfigError, Kind, Problem
 
 # Deeper files crash the parser itself.
@@ -121,7 +130,7 @@ class Values:
     """
 
     def __init__(
-        self, loader: Any, variables: Variables | None, first_line: int, places: Mapping[int, Place] | None = None
+        self, loader: Any, variables: Variables | None, first_line: int, places: Mapping[int, TextPlace] | None = None
     ) -> None:
         self._loader = loader
         self._first_line = first_line
@@ -147,7 +156,7 @@ class Values:
         if OPEN in node.value:
             # An unset variable is recorded as a problem and gets its braces back.
             node.value = unseal(
-                variables.replace(node.value, self._line(node.start_mark), self._places.get(id(node), Place(())))
+                variables.replace(node.value, self._line(node.start_mark), self._places.get(id(node), TextPlace(())))
             )
             node.tag = STRING_TAG
 
@@ -202,7 +211,9 @@ def _is_text(entry: tuple[yaml.Node, yaml.Node]) -> bool:
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
-def find_places(root: yaml.Node | None, credentials: KeyPatterns, at: KeyPath, first_item: int) -> dict[int, Place]:
+def find_places(
+    root: yaml.Node | None, credentials: KeyPatterns, at: KeyPath, first_item: int
+) -> dict[int, TextPlace]:
     """Return the place of every scalar with variables, by the id of its node.
 
     A node that aliases put at several paths takes credentials only if all of these paths do.
@@ -213,7 +224,7 @@ def find_places(root: yaml.Node | None, credentials: KeyPatterns, at: KeyPath, f
         at: path of the root in the file.
         first_item: index of the root's first item.
     """
-    search = _Search()
+    search = _PlaceSearch()
     if isinstance(root, yaml.SequenceNode):
         for index, item in enumerate(root.value, first_item):
             search.visit(item, (*at, index), credentials.after(index))
@@ -223,10 +234,10 @@ def find_places(root: yaml.Node | None, credentials: KeyPatterns, at: KeyPath, f
 
 
 @dataclass
-class _Search:
+class _PlaceSearch:
     """The places found so far."""
 
-    found: dict[int, Place] = field(default_factory=dict)
+    found: dict[int, TextPlace] = field(default_factory=dict)
     # A node with the patterns that are left there; aliases lead to the same pair on many paths.
     seen: set[tuple[int, KeyPatterns]] = field(default_factory=set)
 
@@ -235,7 +246,7 @@ class _Search:
         if isinstance(node, yaml.ScalarNode):
             known = self.found.get(id(node))
             if OPEN in node.value and (known is None or (known.takes_credentials and not credentials.match)):
-                self.found[id(node)] = Place(path, credentials.match)
+                self.found[id(node)] = TextPlace(path, credentials.match)
             return
         if (id(node), credentials) in self.seen:
             return

@@ -28,7 +28,7 @@ _FIRST_ITEM = re.compile(r"( *)-(?: |\n)")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ListPiece:
     """Some items of a list.
 
     Attributes:
@@ -57,7 +57,7 @@ class LongList:
     _starts: tuple[int, ...]
     _end: int
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[ListPiece]:
         """Yield the list in pieces."""
         line, counted = 0, 0
         for first in range(0, len(self._starts), _ITEMS):
@@ -66,7 +66,7 @@ class LongList:
             end = self._starts[last] if last < len(self._starts) else self._end
             line += self._text.count("\n", counted, starts[0])
             counted = starts[0]
-            yield Piece(self._text[starts[0] : end], line, range(first, last))
+            yield ListPiece(self._text[starts[0] : end], line, range(first, last))
 
 
 def long_list(text: str, key: str) -> LongList | None:
@@ -119,7 +119,7 @@ class NotInPartsError(AgentEvalError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ListPart:
     """Some items of a list, in a document with the indices and lines of the file."""
 
     document: Document
@@ -138,7 +138,7 @@ class ListInFile:
 
     document: Document
     at: KeyPath
-    parts: Iterable[Part]
+    parts: Iterable[ListPart]
 
 
 class ReadList(Protocol):
@@ -196,18 +196,20 @@ def _whole(document: Document, key: str) -> ListInFile:
     if not isinstance(listed, list):
         return ListInFile(document, at, ())
     # Warnings about the file are reported once.
-    part = Part(replace(document, warnings=(), secrets=frozenset()), range(len(listed)))
+    part = ListPart(replace(document, warnings=(), secrets=frozenset()), range(len(listed)))
     return ListInFile(document, at, [part])
 
 
 def _parts(
     found: LongList, at: KeyPath, frame: Document, unset: list[Problem], credentials: KeyPatterns
-) -> Iterator[Part]:
+) -> Iterator[ListPart]:
     for piece in found.pieces():
-        yield Part(_document(piece, at, frame, unset, credentials), piece.items)
+        yield ListPart(_document(piece, at, frame, unset, credentials), piece.items)
 
 
-def _document(piece: Piece, at: KeyPath, frame: Document, unset: list[Problem], credentials: KeyPatterns) -> Document:
+def _document(
+    piece: ListPiece, at: KeyPath, frame: Document, unset: list[Problem], credentials: KeyPatterns
+) -> Document:
     part = _parsed(
         piece.text,
         frame.file,

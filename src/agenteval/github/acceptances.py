@@ -24,8 +24,8 @@ from agenteval.core.errors import AgentEvalError
 from agenteval.core.secrets import shortened
 from agenteval.github.client import (
     PULL_REQUEST_PERMISSIONS,
-    Client,
     Commit,
+    GitHubClient,
     LabelEvent,
     Review,
     commits_of,
@@ -156,7 +156,7 @@ class RemoteAcceptances:
         new_label: the label that was set and started this run; empty for none.
     """
 
-    client: Callable[[], Client]
+    client: Callable[[], GitHubClient]
     repository: str
     workflow: str
     pull_request: int
@@ -213,7 +213,7 @@ class _Reading:
     """What GitHub recorded, and the warnings about what does not count."""
 
     asked: RemoteAcceptances
-    client: Client
+    client: GitHubClient
     labels: dict[str, LabelEvent]
     reviews: Sequence[Review]
     commits: Sequence[Commit]

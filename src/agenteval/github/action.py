@@ -32,10 +32,10 @@ from agenteval.github.workspace import (
 from agenteval.report.comment_overview import render_problems, render_unfinished, render_unpublished
 from agenteval.report.markdown import render_summary
 from agenteval.report.report import print_result
-from agenteval.report.terminal_lines import Detail
+from agenteval.report.terminal_lines import TerminalDetail
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.outcome import RunOutcome
-from agenteval.run.pipeline import run_pooled
+from agenteval.run.pipeline import run_repeatedly
 from agenteval.run.settings import Settings
 
 #: Default directory of the results to decide on.
@@ -143,8 +143,10 @@ def _act(context: Context, files: RunnerFiles) -> int:
             outcome = merge_files(_parts(context.inputs.suites), private, settings, host)
         else:
             host = replace(host, published=directory)
-            outcome = run_pooled(settings, private, runs, lambda line: say(f"agenteval: {line}"), host)
-            print_result(outcome.results, outcome.view, sys.stdout, Detail(settings.verbosity, outcome.archive))
+            outcome = run_repeatedly(settings, private, runs, lambda line: say(f"agenteval: {line}"), host)
+            print_result(
+                outcome.results, outcome.view, sys.stdout, TerminalDetail(settings.verbosity, outcome.archive)
+            )
     _finish(context, files, outcome, directory)
     return outcome.exit_status
 

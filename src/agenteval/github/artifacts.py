@@ -17,7 +17,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.secrets import shortened
-from agenteval.github.client import USER_AGENT, Client, GithubError
+from agenteval.github.client import USER_AGENT, GitHubClient, GithubError
 from agenteval.github.workflow_runs import Artifact
 from agenteval.results.store import RESULTS_FILE
 
@@ -170,7 +170,7 @@ class DownloadLimits:
 
 
 def download(
-    client: Client,
+    client: GitHubClient,
     repository: str,
     artifact_id: int,
     digest: str | None = None,
@@ -224,14 +224,16 @@ class _TransientError(UnusableArtifactError):
     """A retry may help."""
 
 
-def _attempt(client: Client, repository: str, artifact_id: int, limits: DownloadLimits, deadline: float) -> bytes:
+def _attempt(
+    client: GitHubClient, repository: str, artifact_id: int, limits: DownloadLimits, deadline: float
+) -> bytes:
     address = _address(client, repository, artifact_id)
     # The store must use the same scheme as the API or a safer one.
     schemes = {"https"} if urlsplit(client.api_url).scheme == "https" else {"https", "http"}
     return _fetch(address, schemes, limits, deadline)
 
 
-def _address(client: Client, repository: str, artifact_id: int) -> str:
+def _address(client: GitHubClient, repository: str, artifact_id: int) -> str:
     try:
         with client.open(f"download artifact {artifact_id} of {repository}", PERMISSIONS) as api:
             path = f"/repos/{repository}/actions/artifacts/{artifact_id}/zip"
@@ -320,7 +322,7 @@ class DownloadedReport:
     @classmethod
     def download(
         cls,
-        client: Client,
+        client: GitHubClient,
         repository: str,
         artifact: Artifact,
         limits: DownloadLimits | None = None,

@@ -18,7 +18,7 @@ from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableAr
 from agenteval.github.baseline import SearchLimits
 from agenteval.github.client import (
     PULL_REQUEST_PERMISSIONS,
-    Client,
+    GitHubClient,
     GithubError,
     label_key,
     may_write,
@@ -47,7 +47,7 @@ class Forgetting:
     is_allowed: bool
 
 
-def forgetting(client: Client, repository: str, number: int) -> Forgetting | None:
+def forgetting(client: GitHubClient, repository: str, number: int) -> Forgetting | None:
     """Return who set the label, if the pull request has it.
 
     Args:
@@ -98,7 +98,7 @@ class RemoteAttempts:
         limits: limits of the search.
     """
 
-    client: Callable[[], Client]
+    client: Callable[[], GitHubClient]
     repository: str
     workflow: str
     artifact: str
@@ -119,7 +119,7 @@ class RemoteAttempts:
             why = str(error)
         return Recollection(warnings=(*notes, f"{_UNREAD}: {why}"))
 
-    def _known(self, client: Client, earlier: EarlierAttempt, kept: _Kept, notes: list[str]) -> Recollection:
+    def _known(self, client: GitHubClient, earlier: EarlierAttempt, kept: _Kept, notes: list[str]) -> Recollection:
         """Return an attempt, unless it was forgotten."""
         try:
             label = forgetting(client, self.repository, self.pull_request)
@@ -134,7 +134,7 @@ class RemoteAttempts:
         notes.append(f"{label.by} set `{FORGET}` without write access to {self.repository}; nothing was forgotten")
         return Recollection(earlier, warnings=tuple(notes))
 
-    def _newest(self, client: Client, notes: list[str]) -> tuple[EarlierAttempt, _Kept] | None:
+    def _newest(self, client: GitHubClient, notes: list[str]) -> tuple[EarlierAttempt, _Kept] | None:
         """Return the newest attempt that can be used; ``notes`` get the problems of newer ones."""
         begun = time.monotonic()
         kept_all, older = self._kept(client)
@@ -154,7 +154,7 @@ class RemoteAttempts:
             notes.append(f"{_UNREAD}: {newest}, and {older} older ones were not read")
         return None
 
-    def _kept(self, client: Client) -> tuple[list[_Kept], int]:
+    def _kept(self, client: GitHubClient) -> tuple[list[_Kept], int]:
         """Return the artifacts of the newest runs of the branch, newest first, and the number of older runs."""
         purpose = f"look for earlier runs of pull request #{self.pull_request}"
         try:
@@ -173,7 +173,7 @@ class RemoteAttempts:
         newest_first = sorted(found, key=lambda kept: (kept.created_at, kept.artifact.id), reverse=True)
         return newest_first, max(0, len(runs) - self.limits.runs)
 
-    def _attempt(self, client: Client, artifact: Artifact) -> EarlierAttempt:
+    def _attempt(self, client: GitHubClient, artifact: Artifact) -> EarlierAttempt:
         """Return the attempt in an artifact.
 
         Raises:

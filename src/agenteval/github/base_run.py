@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from agenteval.github.artifacts import DownloadedReport, UnusableArtifactError
 from agenteval.github.baseline import SearchLimits
-from agenteval.github.client import Client, GithubError
-from agenteval.github.workflow_runs import Artifact, Run, Workflow, artifacts_named
+from agenteval.github.client import GitHubClient, GithubError
+from agenteval.github.workflow_runs import Artifact, Workflow, WorkflowRun, artifacts_named
 from agenteval.results.comparison import LowControl
 from agenteval.results.model import Results
 from agenteval.results.store import parse_results
@@ -46,7 +46,7 @@ class BaseRunRequest:
         limits: limits of the search.
     """
 
-    client: Client
+    client: GitHubClient
     repository: str
     workflow: str
     artifact: str
@@ -112,7 +112,7 @@ class BaseRunRequest:
             ]
         return next(filter(None, (self._low(artifact, results) for artifact in kept)), None)
 
-    def _may_tell(self, run: Run, since: datetime) -> bool:
+    def _may_tell(self, run: WorkflowRun, since: datetime) -> bool:
         return run.head_branch != self.head and not run.is_going_on and run.created_at > since
 
     def _low(self, artifact: Artifact, results: Results) -> str:

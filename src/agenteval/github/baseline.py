@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.github.artifacts import DownloadLimits, MemberLimits
-from agenteval.github.event import Plan
+from agenteval.github.event import EventRights
 from agenteval.github.history import GithubHistory, distance, first_parents
-from agenteval.github.workflow_runs import Run
+from agenteval.github.workflow_runs import WorkflowRun
 from agenteval.results.model import Results
 from agenteval.run.confirm.clone import Clone
 from agenteval.run.git import ControlError, ControlRule, Head, LocalHost, git
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Line:
+class CommitLine:
     """The commit at which a search starts, and its ancestors.
 
     Attributes:
@@ -57,7 +57,7 @@ class Line:
                 self.states = (self.start,)
         self._distances |= {commit: place for place, commit in enumerate(self.states)}
 
-    def sorted(self, runs: Iterable[Run]) -> Iterator[tuple[Run, int]]:
+    def sorted(self, runs: Iterable[WorkflowRun]) -> Iterator[tuple[WorkflowRun, int]]:
         """Yield the runs of the start and of its ancestors with their distances.
 
         Runs of the known states come first, the nearest one first. The others follow in the given order.
@@ -264,7 +264,7 @@ class Lineage:
     is_stray: bool = False
 
 
-def find_lineage(event: Plan, here: Path, history: GithubHistory) -> Lineage:
+def find_lineage(event: EventRights, here: Path, history: GithubHistory) -> Lineage:
     """Return what a run is compared with.
 
     Args:
@@ -295,7 +295,7 @@ def _found(here: Path) -> Clone | None:
         return None
 
 
-def _is_of_event(clone: Clone, event: Plan) -> bool:
+def _is_of_event(clone: Clone, event: EventRights) -> bool:
     """Return whether a checkout is of the workflow's repository."""
     if clone.head.commit == event.github_sha:
         return True
@@ -307,7 +307,7 @@ def _is_of_event(clone: Clone, event: Plan) -> bool:
     return address.endswith(f"/{(event.repository or '').casefold()}")
 
 
-def _is_of_fork(clone: Clone, event: Plan, history: GithubHistory) -> bool:
+def _is_of_fork(clone: Clone, event: EventRights, history: GithubHistory) -> bool:
     """Return whether the commit that is checked out is one of a pull request, checked out from its fork.
 
     GitHub finds the commits of forks in the repository too, and those of no other repository.
@@ -321,7 +321,7 @@ def _is_of_fork(clone: Clone, event: Plan, history: GithubHistory) -> bool:
     return True
 
 
-def _rule_of_event(event: Plan) -> ControlRule:
+def _rule_of_event(event: EventRights) -> ControlRule:
     """Return the rule that needs no knowledge about the commit that is checked out."""
     branch = event.base_ref or event.baseline_branch
     if event.event == "pull_request" or event.request is not None:
@@ -344,7 +344,7 @@ class _Finder:
         has_branches: whether the checkout is of the repository itself; the author of a fork chooses its branches.
     """
 
-    event: Plan
+    event: EventRights
     head: Head
     clone: Clone | None
     history: GithubHistory

@@ -18,9 +18,9 @@ from agenteval.github import baseline as wanted
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.baseline import (
     BaselineSearch,
+    CommitLine,
     Found,
     GivenRun,
-    Line,
     Missing,
     SearchLimits,
     Start,
@@ -28,8 +28,8 @@ from agenteval.github.baseline import (
     counted,
     short,
 )
-from agenteval.github.client import Client, GithubError
-from agenteval.github.workflow_runs import TRUSTED_EVENTS, Artifact, Run, Workflow, artifacts_named, get_run
+from agenteval.github.client import GitHubClient, GithubError
+from agenteval.github.workflow_runs import TRUSTED_EVENTS, Artifact, Workflow, WorkflowRun, artifacts_named, get_run
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
 from agenteval.results.store import parse_baseline
@@ -49,7 +49,7 @@ _FINAL = frozenset({401, 403, 429, None})
 
 
 def find_baseline(
-    client: Client,
+    client: GitHubClient,
     search: BaselineSearch,
     accept: Accept,
     clone: Clone | None = None,
@@ -88,7 +88,7 @@ class _SpentError(AgentEvalError):
 class _Hunt:
     """A search in progress. ``notes`` list the skipped runs, nearest first."""
 
-    client: Client
+    client: GitHubClient
     search: BaselineSearch
     accept: Accept
     clone: Clone | None
@@ -123,7 +123,7 @@ class _Hunt:
         search = self.search
         with self._asking(f"look for a baseline on {search.base_branch} of {search.repository}") as api:
             workflow = Workflow(api, search.repository, search.workflow, search.base_branch)
-            line = Line(api, search.repository, start.commit, self.clone, self._request)
+            line = CommitLine(api, search.repository, start.commit, self.clone, self._request)
             try:
                 for run, distance in self._runs(workflow, line):
                     self._count()
@@ -140,7 +140,7 @@ class _Hunt:
                 self.notes.append(f"{spent}; name a run with the input baseline")
         return Missing(self._reason(start) + self._other_branch(), tuple(self.notes))
 
-    def _runs(self, workflow: Workflow, line: Line) -> Iterator[tuple[Run, int]]:
+    def _runs(self, workflow: Workflow, line: CommitLine) -> Iterator[tuple[WorkflowRun, int]]:
         """Yield the trusted runs of the start and its ancestors, with their distances: the nearest one first."""
         self._request()
         # Usually the start has a run.
@@ -149,7 +149,7 @@ class _Hunt:
         line.look_back()
         waiting, page = list(TRUSTED_EVENTS), 1
         while waiting:
-            listed: list[Run] = []
+            listed: list[WorkflowRun] = []
             for event in tuple(waiting):
                 self._request()
                 runs, more = workflow.trusted_runs(event, page)
@@ -160,7 +160,7 @@ class _Hunt:
             yield from line.sorted(newest)
             page += 1
 
-    def _new(self, runs: Iterable[Run]) -> Iterator[Run]:
+    def _new(self, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
         """Yield the runs that were not listed before, without the one that searches."""
         for run in runs:
             if run.id not in self._listed and str(run.id) != self.search.own_run:
@@ -191,7 +191,7 @@ class _Hunt:
             raise _SpentError(f"the search ended after {counted(self._asked, 'request')} to GitHub, its limit")
         self._asked += 1
 
-    def _of_run(self, run: Run) -> tuple[Results, tuple[str, ...]] | None:
+    def _of_run(self, run: WorkflowRun) -> tuple[Results, tuple[str, ...]] | None:
         """Return the first usable results of a run with all notes; ``notes`` get the problems of others."""
         self._request()
         try:
@@ -216,7 +216,7 @@ class _Hunt:
             return results, (*self.notes, *notes)
         return None
 
-    def _results(self, artifact: Artifact, run: Run) -> tuple[Results, tuple[str, ...]]:
+    def _results(self, artifact: Artifact, run: WorkflowRun) -> tuple[Results, tuple[str, ...]]:
         if artifact.expired:
             self._expired += 1
         else:
@@ -313,7 +313,7 @@ class RemoteBaseline:
         clone: the checkout, which may know the history.
     """
 
-    client: Callable[[], Client]
+    client: Callable[[], GitHubClient]
     looked_for: wanted.BaselineSearch
     absence: Absence
     clone: Clone | None = None

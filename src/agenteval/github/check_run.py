@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 from agenteval.github.runner import annotation as command
 from agenteval.github.shared_check import TEXT_LIMIT, CheckName, Conclusion, completed_id
 from agenteval.report.view.next_steps import Annotation, Level
@@ -46,7 +46,7 @@ class CheckRun:
 
 
 def start_check(
-    client: Client, repository: str, commit: str, name: str, *, details_url: str, external_id: str, summary: str
+    client: GitHubClient, repository: str, commit: str, name: str, *, details_url: str, external_id: str, summary: str
 ) -> CheckRun:
     """Create a check run in progress; after a lost response, return the one that was created.
 
@@ -72,7 +72,7 @@ def start_check(
 
 
 def finish_check(
-    client: Client,
+    client: GitHubClient,
     repository: str,
     check: CheckRun,
     *,
@@ -107,7 +107,7 @@ def finish_check(
         check_run.finish(api, repository, check.id, bodies, check.name)
 
 
-def abandon_check(client: Client, repository: str, check: CheckRun, summary: str) -> bool:
+def abandon_check(client: GitHubClient, repository: str, check: CheckRun, summary: str) -> bool:
     """Complete a check run as cancelled, unless it is completed; return whether it was open.
 
     Args:

@@ -17,7 +17,7 @@ from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.escape import display_url, is_http_url
 from agenteval.core.files import read_regular
 from agenteval.core.version import __version__
-from agenteval.github.event import Plan, Request, with_confirmed_request
+from agenteval.github.event import EvaluationRequest, EventRights, with_confirmed_request
 
 if TYPE_CHECKING:
     from github import Github
@@ -41,7 +41,7 @@ class GithubError(AgentEvalError):
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class GitHubClient:
     """Configuration of the connection. Nothing is sent before :meth:`open`.
 
     Args:
@@ -57,7 +57,7 @@ class Client:
     retries: int = 3
 
     @classmethod
-    def from_environment(cls, token: str, environment: Mapping[str, str]) -> Client:
+    def from_environment(cls, token: str, environment: Mapping[str, str]) -> GitHubClient:
         """Return a client for the server of ``GITHUB_API_URL``.
 
         Raises:
@@ -113,7 +113,7 @@ CONTENT_PERMISSIONS = ("contents: read",)
 MAX_BYTES = 1_000_000
 
 
-def read_file(client: Client, repository: str, path: str, commit: str) -> str:
+def read_file(client: GitHubClient, repository: str, path: str, commit: str) -> str:
     """Return the text of a file at a commit.
 
     Args:
@@ -155,7 +155,7 @@ class _Permission(BaseModel):
     permission: str
 
 
-def may_write(client: Client, repository: str, login: str) -> bool:
+def may_write(client: GitHubClient, repository: str, login: str) -> bool:
     """Return whether a person may write to a repository; false for apps and for deleted accounts (an empty login).
 
     Raises:
@@ -299,7 +299,7 @@ COMMENT_PERMISSIONS = ("pull-requests: read",)
 _LONGEST = 1_000
 
 
-def confirmed(planned: Plan, request: Request, client: Client, workspace: Path) -> Plan:
+def confirmed(planned: EventRights, request: EvaluationRequest, client: GitHubClient, workspace: Path) -> EventRights:
     """Return the plan of a requested run.
 
     Args:

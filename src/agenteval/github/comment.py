@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agenteval.core.secrets import shortened
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 from agenteval.github.comment_sections import Absent, AbsentState, Comment, Origin, Section, marker, section_key
 from agenteval.github.comment_update import CommentOutcome, Pacing, Tidy, as_it_is, publish
 
@@ -124,7 +124,7 @@ def _values(place: tuple[str | int, ...], value: Any) -> Iterator[MatrixValue]:
 
 
 @dataclass(frozen=True)
-class Job:
+class WorkflowJob:
     """A job of a workflow run.
 
     Attributes:
@@ -155,7 +155,7 @@ class RunJobs:
     """
 
     own: str
-    others: tuple[Job, ...]
+    others: tuple[WorkflowJob, ...]
     evaluates: Callable[[str], bool] = _nobody
 
 
@@ -201,7 +201,7 @@ def _is_gone(section: Section, origin: Origin, jobs: RunJobs, fresh: Iterable[st
     return section.origin.job in fresh or not _is_of_any(section, jobs.others)
 
 
-def _is_of_any(section: Section, jobs: Iterable[Job]) -> bool:
+def _is_of_any(section: Section, jobs: Iterable[WorkflowJob]) -> bool:
     return section.origin is not None and any(section.origin.is_job(job.name) for job in jobs)
 
 
@@ -242,11 +242,11 @@ def with_absent(comment: Comment, own: Section, jobs: RunJobs, *, waiting: bool)
     return replace(comment, absent=tuple(sorted(found, key=lambda each: each.name)[:_MOST]))
 
 
-def _of_job(sections: Iterable[Section], job: Job) -> list[Section]:
+def _of_job(sections: Iterable[Section], job: WorkflowJob) -> list[Section]:
     return [section for section in sections if section.origin is not None and section.origin.is_job(job.name)]
 
 
-def _state(job: Job, *, waiting: bool) -> AbsentState | None:
+def _state(job: WorkflowJob, *, waiting: bool) -> AbsentState | None:
     if not job.is_done:
         return "waiting" if waiting else None
     if job.conclusion == "skipped":
@@ -255,7 +255,7 @@ def _state(job: Job, *, waiting: bool) -> AbsentState | None:
     return None if job.conclusion in {"success", "neutral", ""} else "ended"
 
 
-def _is_leg(job: Job) -> bool:
+def _is_leg(job: WorkflowJob) -> bool:
     return job.name.endswith(")") and " (" in job.name
 
 
@@ -274,7 +274,7 @@ _MILLISECONDS = 1_000
 
 
 def publish_section(
-    client: Client,
+    client: GitHubClient,
     repository: str,
     pull_request: int,
     comment_id: str,
@@ -321,7 +321,7 @@ def publish_section(
 
 
 def mark_running(
-    client: Client,
+    client: GitHubClient,
     repository: str,
     pull_request: int,
     comment_id: str,
@@ -358,7 +358,7 @@ def mark_running(
 
 
 def _published(
-    client: Client,
+    client: GitHubClient,
     repository: str,
     pull_request: int,
     comment_id: str,

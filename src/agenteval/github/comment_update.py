@@ -46,7 +46,7 @@ def parse(body: str) -> Comment | None:
 
 
 def _sections(lines: Iterable[str]) -> Iterator[Section]:
-    reading: _Reading | None = None
+    reading: _OpenSection | None = None
     for line in lines:
         found = _MARKER.fullmatch(line.strip())
         if found is None:
@@ -55,14 +55,14 @@ def _sections(lines: Iterable[str]) -> Iterator[Section]:
         elif found["kind"] in {"section", "end", "fold"}:
             if reading:
                 yield reading.section()
-            reading = _Reading(found) if found["kind"] == "section" and found["name"] else None
+            reading = _OpenSection(found) if found["kind"] == "section" and found["name"] else None
         elif reading and found["kind"] in _PARTS:
             reading.enter(_PARTS[found["kind"]])
     if reading:
         yield reading.section()
 
 
-class _Reading:
+class _OpenSection:
     """A section without end marker so far."""
 
     def __init__(self, found: re.Match[str]) -> None:

@@ -17,9 +17,9 @@ from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.text import working_directory
 from agenteval.core.yaml import read_yaml
 from agenteval.github.baseline import Lineage, find_lineage, short
-from agenteval.github.client import MAX_BYTES, Client, read_file
+from agenteval.github.client import MAX_BYTES, GitHubClient, read_file
 from agenteval.github.comment import RunJobs, StepName, leg_of
-from agenteval.github.event import Plan, plan, read_event, run_page, with_baseline_branch
+from agenteval.github.event import EventRights, plan, read_event, run_page, with_baseline_branch
 from agenteval.github.history import GithubControl, GithubHistory
 from agenteval.github.inputs import Inputs, read_inputs
 from agenteval.github.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
@@ -43,7 +43,7 @@ class BaseFiles:
         workspace: directory of the checkout.
     """
 
-    client: Callable[[], Client]
+    client: Callable[[], GitHubClient]
     repository: str | None
     commit: Callable[[], str | None]
     workspace: Path
@@ -175,7 +175,7 @@ class Context:
 
     environment: Mapping[str, str] = field(repr=False)
     inputs: Inputs
-    event: Plan
+    event: EventRights
     given: Settings | None = None
 
     @classmethod
@@ -201,7 +201,7 @@ class Context:
         if event.request is not None:
             from agenteval.github.client import confirmed
 
-            client = Client.from_environment(inputs.github_token, environment)
+            client = GitHubClient.from_environment(inputs.github_token, environment)
             event = confirmed(event, event.request, client, _workspace(environment))
         return cls(environment, inputs, event, given)
 
@@ -258,13 +258,13 @@ class Context:
         """What the run is compared with; found before user code runs."""
         return find_lineage(self.event, self.workspace / self.inputs.working_directory, self.history)
 
-    def client(self) -> Client:
+    def client(self) -> GitHubClient:
         """Return the client of the GitHub API.
 
         Raises:
             ConfigError: there is no token.
         """
-        return Client.from_environment(self.inputs.github_token, self.environment)
+        return GitHubClient.from_environment(self.inputs.github_token, self.environment)
 
     @property
     def base_files(self) -> BaseFiles | None:

@@ -33,7 +33,7 @@ _COMMAND = re.compile(r"/evaluate +([0-9a-f]{40}|[0-9a-f]{64})")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class EvaluationRequest:
     """A comment on a pull request that asks for the evaluation of a commit. GitHub must confirm it.
 
     Args:
@@ -46,7 +46,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EventRights:
     """What to evaluate, and what may be written. Unknown texts are ``None``.
 
     Args:
@@ -92,7 +92,7 @@ class Plan:
     default_branch: str | None = None
     first_stage: int | None = None
     pull_request: int | None = None
-    request: Request | None = None
+    request: EvaluationRequest | None = None
     new_label: str | None = None
     may_comment: bool = False
     may_check: bool = False
@@ -100,7 +100,7 @@ class Plan:
     refused: str | None = None
 
 
-def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
     """Return what this run may do.
 
     Args:
@@ -112,7 +112,7 @@ def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
     sha = _text(environment.get("GITHUB_SHA"))
     # Also events of reviews name their pull request.
     base = _branch(_at(event, "pull_request", "base", "ref"))
-    start = Plan(
+    start = EventRights(
         event=name,
         repository=_text(environment.get("GITHUB_REPOSITORY")) or _text(_at(event, "repository", "full_name")),
         commit=sha,
@@ -155,7 +155,7 @@ def run_page(environment: Mapping[str, str], repository: str | None = None, run_
     return f"{page}/actions/runs/{known}" if known else page
 
 
-def with_baseline_branch(planned: Plan, branch: str) -> Plan:
+def with_baseline_branch(planned: EventRights, branch: str) -> EventRights:
     """Return the plan with another branch for the baseline."""
     return replace(planned, baseline_branch=branch)
 
@@ -184,7 +184,7 @@ def _unusable(path: str, what: str) -> ConfigError:
     return ConfigError(Problem(f"the event file named by GITHUB_EVENT_PATH {what}", file=path, kind=Kind.GITHUB))
 
 
-def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+def _pull_request(start: EventRights, environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
     number = _at(event, "pull_request", "number") or event.get("number")
     number = _id(number)
     barrier = _barrier(start, environment, event) if number else "the event does not name its pull request"
@@ -203,7 +203,7 @@ def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[st
     )
 
 
-def _barrier(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> str | None:
+def _barrier(start: EventRights, environment: Mapping[str, str], event: Mapping[str, Any]) -> str | None:
     """Return why the token of a pull request's run cannot comment; ``None`` if it can."""
     if start.repository is None:
         return "the repository is unknown"
@@ -214,7 +214,7 @@ def _barrier(start: Plan, environment: Mapping[str, str], event: Mapping[str, An
     return _DEPENDABOT if actor == DEPENDABOT else None
 
 
-def _is_own_branch(start: Plan, event: Mapping[str, Any]) -> bool:
+def _is_own_branch(start: EventRights, event: Mapping[str, Any]) -> bool:
     """Return whether the branch of a pull request is in the repository, not in a fork."""
     # ``head.repo.fork`` is true if the repository is a fork of any other one, so it is not used.
     # ``head.repo`` is null after the fork was deleted.
@@ -222,7 +222,7 @@ def _is_own_branch(start: Plan, event: Mapping[str, Any]) -> bool:
     return head is not None and start.repository is not None and head.casefold() == start.repository.casefold()
 
 
-def _pull_request_target(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+def _pull_request_target(start: EventRights, environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
     described = _pull_request(start, environment, event)
     return replace(
         described,
@@ -235,7 +235,7 @@ def _pull_request_target(start: Plan, environment: Mapping[str, str], event: Map
     )
 
 
-def _merge_group(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+def _merge_group(start: EventRights, _environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
     # ``base_sha`` can be the previous entry of the queue, so the branch is used.
     base = _branch(_at(event, "merge_group", "base_ref")) or start.base_ref
     commit = start.commit or _text(_at(event, "merge_group", "head_sha"))
@@ -250,7 +250,7 @@ def _merge_group(start: Plan, _environment: Mapping[str, str], event: Mapping[st
     )
 
 
-def _on_branch(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+def _on_branch(start: EventRights, _environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
     """Plan a push, a schedule or a manual run: their commit is of the workflow's repository."""
     return replace(start, before=_before(event), may_check=start.commit is not None)
 
@@ -269,7 +269,7 @@ def _before(event: Mapping[str, Any]) -> str | None:
     return _sha(event.get("before"))
 
 
-def _issue_comment(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+def _issue_comment(start: EventRights, _environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
     """Plan a run that a comment on a pull request asks for; nothing may run or be written before it is confirmed."""
     first_line = (_text(_at(event, "comment", "body")) or "").partition("\n")[0].rstrip("\r ")
     if not _at(event, "issue", "pull_request") or first_line.split(" ")[0] != "/evaluate":
@@ -281,11 +281,15 @@ def _issue_comment(start: Plan, _environment: Mapping[str, str], event: Mapping[
         return replace(start, refused=_NO_COMMAND)
     commit = found[1]
     return replace(
-        start, commit=commit, ref=f"refs/pull/{number}/head", pull_request=number, request=Request(login, commit)
+        start,
+        commit=commit,
+        ref=f"refs/pull/{number}/head",
+        pull_request=number,
+        request=EvaluationRequest(login, commit),
     )
 
 
-def with_confirmed_request(planned: Plan, base_ref: str, base_commit: str) -> Plan:
+def with_confirmed_request(planned: EventRights, base_ref: str, base_commit: str) -> EventRights:
     """Return the plan of a run that a comment asked for, after GitHub confirmed who wrote it, and the commit."""
     return replace(
         planned,
@@ -298,7 +302,7 @@ def with_confirmed_request(planned: Plan, base_ref: str, base_commit: str) -> Pl
     )
 
 
-def _workflow_run(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+def _workflow_run(start: EventRights, _environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
     # The payload's list of pull requests is empty for forks, and the first workflow controls its other values. So the
     # pull request must be requested from GitHub. The code that is checked out is the default branch's.
     return replace(
@@ -308,7 +312,7 @@ def _workflow_run(start: Plan, _environment: Mapping[str, str], event: Mapping[s
     )
 
 
-_REFINEMENTS: Mapping[str, Callable[[Plan, Mapping[str, str], Mapping[str, Any]], Plan]] = {
+_REFINEMENTS: Mapping[str, Callable[[EventRights, Mapping[str, str], Mapping[str, Any]], EventRights]] = {
     "pull_request": _pull_request,
     "pull_request_target": _pull_request_target,
     "merge_group": _merge_group,

@@ -15,14 +15,14 @@ from agenteval.core.escape import markdown_inline
 from agenteval.core.secrets import shortened
 from agenteval.github.acceptances import RESULTS_LABEL, RemoteAcceptances
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 from agenteval.github.comment import StepName
 from agenteval.github.context import Context
 from agenteval.github.publisher import Content, PublicationTarget, Publisher, revision_of
 from agenteval.github.runner import say
 from agenteval.github.second_stage import BaseCommitFiles, SecondStage
 from agenteval.github.shared_check import Conclusion
-from agenteval.github.workflow_runs import Execution, artifacts_named, end_of, executions_of, is_repeated
+from agenteval.github.workflow_runs import JobRun, artifacts_named, end_of, executions_of, is_repeated
 from agenteval.report.comment_overview import render_nothing_left
 from agenteval.results.model import Results
 from agenteval.results.store import parse_results
@@ -73,10 +73,10 @@ class FirstStage:
     from_fork: bool
     workflow: str
     pull_requests: tuple[OpenPullRequest, ...]
-    executions: tuple[Execution, ...] = ()
+    executions: tuple[JobRun, ...] = ()
 
 
-def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
+def first_stage(client: GitHubClient, repository: str, run_id: int) -> FirstStage:
     """Ask GitHub about a workflow run.
 
     Args:
@@ -188,7 +188,7 @@ def publish_first_stage(context: Context) -> tuple[Published, ...]:
 @dataclass(frozen=True)
 class _SecondStage:
     context: Context
-    client: Client
+    client: GitHubClient
     repository: str
     stage: FirstStage
 
@@ -261,7 +261,7 @@ def _proposing(stage: FirstStage, results: Results) -> Sequence[OpenPullRequest]
     return named or stage.pull_requests
 
 
-def _results(client: Client, repository: str, stage: FirstStage, name: str) -> Results:
+def _results(client: GitHubClient, repository: str, stage: FirstStage, name: str) -> Results:
     with client.open(f"list the artifacts of workflow run {stage.run_id} of {repository}", PERMISSIONS) as api:
         found = artifacts_named(api, repository, stage.run_id, name)
     if not found:

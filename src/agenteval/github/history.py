@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.escape import is_http_url
-from agenteval.github.client import Client, GithubError
+from agenteval.github.client import GitHubClient, GithubError
 from agenteval.run.git import ControlRule, Head, Remote
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class GithubHistory:
         repository: ``owner/name``; ``None`` if it is unknown.
     """
 
-    client: Callable[[], Client]
+    client: Callable[[], GitHubClient]
     repository: str | None
 
     def head(self, commit: str) -> Head:

@@ -157,14 +157,14 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
     Raises:
         ConfigError: with every invalid input.
     """
-    reader = _Reader(environment)
+    reader = _InputReader(environment)
     inputs = reader.read()
     if reader.problems:
         raise ConfigError(reader.problems)
     return inputs
 
 
-class _Reader:
+class _InputReader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self.problems: list[Problem] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.escape import address, markdown_inline
 from agenteval.core.secrets import shortened
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 from agenteval.results.epoch import EpochRun, LongLook
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ PERMISSIONS = ("issues: write",)
 _TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 
-def publish_issue(client: Client, repository: str, text: IssueText) -> tuple[str, str]:
+def publish_issue(client: GitHubClient, repository: str, text: IssueText) -> tuple[str, str]:
     """Open the issue, or update the open one with the same mark.
 
     Args:

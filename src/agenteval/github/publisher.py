@@ -11,7 +11,7 @@ from typing import Literal, Self
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.escape import one_line
 from agenteval.github.check_run import CheckRun
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 from agenteval.github.comment import CommentOutcome, Mode, Pacing, RunJobs, StepName
 from agenteval.github.comment_sections import Origin, Revision, Section
 from agenteval.github.shared_check import TEXT_LIMIT, Conclusion
@@ -243,7 +243,7 @@ class Publisher:
         check: the check run, once it exists.
     """
 
-    client: Client
+    client: GitHubClient
     place: PublicationTarget
     options: PublishOptions
     done: list[str] = field(default_factory=list)
@@ -316,7 +316,7 @@ class Publisher:
         return render_unfinished(self.place.commit, self.place.run_url, self.place.step.title)
 
     @property
-    def _where(self) -> tuple[Client, str, int, str]:
+    def _where(self) -> tuple[GitHubClient, str, int, str]:
         return self.client, self.place.repository, self.place.pull_request or 0, self.options.comment_id
 
     def _note(self, text: str) -> Section:

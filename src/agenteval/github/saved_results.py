@@ -16,7 +16,7 @@ from agenteval.compare.gate import decide_gate, quarantined, rules_of
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.check_run import creation, updates
-from agenteval.github.client import Client, GithubError
+from agenteval.github.client import GitHubClient, GithubError
 from agenteval.github.comment import StepName
 from agenteval.github.comment_sections import Comment, marker
 from agenteval.github.event import run_page, workflow_file
@@ -30,7 +30,7 @@ from agenteval.github.publisher import (
     revision_of,
     section_of,
 )
-from agenteval.github.workflow_runs import Artifact, Run, artifacts_named, get_run
+from agenteval.github.workflow_runs import Artifact, WorkflowRun, artifacts_named, get_run
 from agenteval.report.comment_overview import render_running
 from agenteval.report.view.view import view_of
 from agenteval.results.model import Results
@@ -124,14 +124,14 @@ def repository_of_git(environment: Mapping[str, str], here: Path) -> str:
     return path
 
 
-def _client(environment: Mapping[str, str]) -> Client:
+def _client(environment: Mapping[str, str]) -> GitHubClient:
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or ""
     if not token.strip():
         needed = "a token is needed to download the results of a workflow run"
         raise ConfigError(
             Problem(f"{needed}: set GITHUB_TOKEN, for instance with `gh auth token`", path="--run", kind=Kind.GITHUB)
         )
-    return Client.from_environment(token, environment)
+    return GitHubClient.from_environment(token, environment)
 
 
 def _parts(address: str) -> tuple[str, str]:
@@ -145,7 +145,7 @@ def _parts(address: str) -> tuple[str, str]:
     return host, path.strip("/").removesuffix(".git")
 
 
-def _results(client: Client, repository: str, artifact: Artifact, run: Run) -> Results:
+def _results(client: GitHubClient, repository: str, artifact: Artifact, run: WorkflowRun) -> Results:
     """Return the results in an artifact.
 
     Raises:
@@ -157,7 +157,7 @@ def _results(client: Client, repository: str, artifact: Artifact, run: Run) -> R
     return results
 
 
-def _without_artifact(run: Run, wanted: ReportArtifact) -> str:
+def _without_artifact(run: WorkflowRun, wanted: ReportArtifact) -> str:
     if run.is_going_on:
         return "has not ended yet; wait for its end"
     upload = "the workflow must upload the report directory, with actions/upload-artifact"
@@ -169,7 +169,7 @@ def _wrong(wanted: ReportArtifact, why: str) -> ConfigError:
 
 
 @dataclass(frozen=True)
-class Call:
+class ListedRequest:
     """One request.
 
     Attributes:
@@ -187,7 +187,7 @@ class Call:
         return f"{self.request}{condition}\n{self.body}".rstrip() + "\n"
 
 
-def planned_calls(target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
+def planned_calls(target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[ListedRequest]:
     """Yield every request that publishing this content can make, in order."""
     root = f"/repos/{target.repository}"
     if options.check_name and target.takes_checks:
@@ -196,31 +196,35 @@ def planned_calls(target: PublicationTarget, options: PublishOptions, content: C
         yield from _comment_calls(root, target, options, content)
 
 
-def _check_calls(root: str, target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
+def _check_calls(
+    root: str, target: PublicationTarget, options: PublishOptions, content: Content
+) -> Iterator[ListedRequest]:
     note = render_running(target.commit, target.run_url)
     start = creation(target.commit, options.check_name, target.run_url, target.external_id, note)
-    yield Call(f"POST {root}/check-runs", body=_json(start))
+    yield ListedRequest(f"POST {root}/check-runs", body=_json(start))
     texts = (content.title, content.summary, content.details)
     *additions, completion = updates(content.conclusion, *texts, content.annotations, start=target.external_id)
     for body in additions:
-        yield Call(f"PATCH {root}/check-runs/{{id}}", body=_json(body))
+        yield ListedRequest(f"PATCH {root}/check-runs/{{id}}", body=_json(body))
     of_name = f"GET {root}/commits/{target.commit}/check-runs"
-    yield Call(of_name, "those of this name; again after the completion, to correct the others")
-    yield Call(f"PATCH {root}/check-runs/{{id}}", "with the conclusion of the worst one", _json(completion))
+    yield ListedRequest(of_name, "those of this name; again after the completion, to correct the others")
+    yield ListedRequest(f"PATCH {root}/check-runs/{{id}}", "with the conclusion of the worst one", _json(completion))
 
 
-def _comment_calls(root: str, target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
+def _comment_calls(
+    root: str, target: PublicationTarget, options: PublishOptions, content: Content
+) -> Iterator[ListedRequest]:
     mark = marker(options.comment_id)
     text = Comment(mark, (section_of(target, content, target.jobs()),)).render()
     thread = f"{root}/issues/{target.pull_request}/comments"
-    yield Call(f"GET {root}/pulls/{target.pull_request}")
-    yield Call(f"GET {thread}?per_page=100", "every page; again after a write")
-    yield Call("POST /graphql", "which comments with the marker this token wrote")
-    yield Call(f"GET {root}/issues/comments/{{id}}", "if such a comment exists")
-    yield Call(f"PATCH {root}/issues/comments/{{id}}", "if its text differs; its other sections stay", text)
+    yield ListedRequest(f"GET {root}/pulls/{target.pull_request}")
+    yield ListedRequest(f"GET {thread}?per_page=100", "every page; again after a write")
+    yield ListedRequest("POST /graphql", "which comments with the marker this token wrote")
+    yield ListedRequest(f"GET {root}/issues/comments/{{id}}", "if such a comment exists")
+    yield ListedRequest(f"PATCH {root}/issues/comments/{{id}}", "if its text differs; its other sections stay", text)
     if content.calls_for(options.comment):
-        yield Call(f"POST {thread}", "if no such comment exists; the same text")
-    yield Call(f"DELETE {root}/issues/comments/{{id}}", "further comments of this token with the marker")
+        yield ListedRequest(f"POST {thread}", "if no such comment exists; the same text")
+    yield ListedRequest(f"DELETE {root}/issues/comments/{{id}}", "further comments of this token with the marker")
 
 
 def _json(body: Any) -> str:
@@ -232,7 +236,7 @@ _COMMIT_LENGTHS = {40, 64}
 
 
 @dataclass(frozen=True)
-class Target:
+class PublishTarget:
     """Target from the command line; ``None`` is taken from the results and the environment."""
 
     repository: str | None = None
@@ -241,7 +245,7 @@ class Target:
 
 
 def publish_file(
-    path: Path, target: Target, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
+    path: Path, target: PublishTarget, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
 ) -> list[str]:
     """Publish a results file.
 
@@ -261,13 +265,13 @@ def publish_file(
     """
     place, content = _prepared(path, target, options, config, environment)
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or ""
-    publisher = Publisher(Client.from_environment(token, environment), place, options)
+    publisher = Publisher(GitHubClient.from_environment(token, environment), place, options)
     send(publisher, content)
     return publisher.done or ["nothing to publish: the results have no pull request, and no check run is enabled"]
 
 
 def dry_run(
-    path: Path, target: Target, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
+    path: Path, target: PublishTarget, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
 ) -> list[str]:
     """Return every call of `publish_file`, with its body.
 
@@ -279,7 +283,7 @@ def dry_run(
 
 
 def _prepared(
-    path: Path, target: Target, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
+    path: Path, target: PublishTarget, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
 ) -> tuple[PublicationTarget, Content]:
     results = read_results(path)
     check_consistent(results, path)
@@ -322,7 +326,7 @@ def judged_content(
     return content_of(judged, view_of(gate, judged), options, presentation=spec.presentation)
 
 
-def _place(results: Results, target: Target, environment: Mapping[str, str]) -> PublicationTarget:
+def _place(results: Results, target: PublishTarget, environment: Mapping[str, str]) -> PublicationTarget:
     run = results.run
     problems = []
     repository = target.repository or run.repository or environment.get("GITHUB_REPOSITORY")

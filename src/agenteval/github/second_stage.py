@@ -20,7 +20,7 @@ from agenteval.core.files import also_inside
 from agenteval.core.shared_files import safe_directory
 from agenteval.core.text import is_too_long
 from agenteval.core.yaml import parse_yaml
-from agenteval.github.client import Client, GithubError, read_file
+from agenteval.github.client import GitHubClient, GithubError, read_file
 from agenteval.github.publisher import Content, PublishOptions, content_of
 from agenteval.report.markdown import render_summary
 from agenteval.report.view.view import view_of
@@ -114,7 +114,7 @@ class BaseCommitFiles:
         commit: SHA of the commit.
     """
 
-    client: Client
+    client: GitHubClient
     repository: str
     commit: str
 

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from agenteval.github.client import Client, GithubError
-from agenteval.github.comment import Job, RunJobs
+from agenteval.github.client import GitHubClient, GithubError
+from agenteval.github.comment import RunJobs, WorkflowJob
 
 if TYPE_CHECKING:
     from github import Github
@@ -36,7 +36,7 @@ class _Actor(BaseModel):
     login: str = Field(max_length=100)
 
 
-class Run(BaseModel):
+class WorkflowRun(BaseModel):
     """A workflow run; ``head_repository`` is ``None`` if the fork was deleted."""
 
     id: int
@@ -85,7 +85,7 @@ class Artifact(BaseModel):
 
 class _Runs(BaseModel):
     total_count: int
-    workflow_runs: list[Run]
+    workflow_runs: list[WorkflowRun]
 
 
 class _Artifacts(BaseModel):
@@ -109,7 +109,7 @@ class Workflow:
     file: str
     branch: str
 
-    def runs_of(self, commit: str) -> list[Run]:
+    def runs_of(self, commit: str) -> list[WorkflowRun]:
         """Return the newest trusted runs of a commit, newest first.
 
         Raises:
@@ -119,7 +119,7 @@ class Workflow:
         listed = self._page(1, head_sha=commit).workflow_runs
         return self._trusted(run for run in listed if run.head_sha == commit)
 
-    def trusted_runs(self, event: str, page: int) -> tuple[list[Run], bool]:
+    def trusted_runs(self, event: str, page: int) -> tuple[list[WorkflowRun], bool]:
         """Return a page of the trusted runs of an event, newest first, and whether there are more pages.
 
         Each event has a separate list, which runs of pull requests cannot fill.
@@ -138,7 +138,7 @@ class Workflow:
         more = bool(answer.workflow_runs) and page * _PER_PAGE < min(answer.total_count, _MOST_LISTED)
         return self._trusted(answer.workflow_runs), more
 
-    def proposed_runs(self) -> list[Run]:
+    def proposed_runs(self) -> list[WorkflowRun]:
         """Return the newest runs for pull requests of the branch, if it is in this repository; newest first.
 
         Branches of forks can have the same name, so their runs are left out.
@@ -155,7 +155,7 @@ class Workflow:
         ]
         return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
 
-    def all_proposed_runs(self) -> list[Run]:
+    def all_proposed_runs(self) -> list[WorkflowRun]:
         """Return the newest runs for pull requests of all branches of this repository, newest first.
 
         Raises:
@@ -175,7 +175,7 @@ class Workflow:
         path = f"{self._path}/dispatches"
         self.api.requester.requestJsonAndCheck("POST", path, input={"ref": self.branch})
 
-    def runs_proposing(self, commit: str) -> list[Run]:
+    def runs_proposing(self, commit: str) -> list[WorkflowRun]:
         """Return the runs for pull requests whose head is a commit, also in forks.
 
         Raises:
@@ -194,31 +194,31 @@ class Workflow:
         name = quote(self.file.rpartition("/")[2], safe="")
         return f"/repos/{self.repository}/actions/workflows/{name}"
 
-    def _trusted(self, runs: Iterable[Run]) -> list[Run]:
+    def _trusted(self, runs: Iterable[WorkflowRun]) -> list[WorkflowRun]:
         found = {run.id: run for run in runs if self._is_trusted(run)}
         return sorted(found.values(), key=lambda run: (run.created_at, run.id), reverse=True)
 
-    def _is_trusted(self, run: Run) -> bool:
+    def _is_trusted(self, run: WorkflowRun) -> bool:
         branch = run.head_branch or ""
         of_branch = branch == self.branch
         if run.event == "merge_group":
             of_branch = branch.startswith(f"gh-readonly-queue/{self.branch}/")
         return run.event in TRUSTED_EVENTS and of_branch and self._is_of_workflow(run)
 
-    def _is_of_workflow(self, run: Run) -> bool:
+    def _is_of_workflow(self, run: WorkflowRun) -> bool:
         # A path may end in ``@`` and the ref of the file.
         same_file = run.path.partition("@")[0].removeprefix(_FOLDER) == self.file.removeprefix(_FOLDER)
         return same_file and run.is_of(self.repository)
 
 
-def get_run(api: Github, repository: str, run_id: int) -> Run:
+def get_run(api: Github, repository: str, run_id: int) -> WorkflowRun:
     """Return one run of any event.
 
     Raises:
         GithubException: the run does not exist in this repository, or GitHub refuses.
         ValidationError: the response does not match GitHub's documentation.
     """
-    return Run.model_validate(_get(api, f"/repos/{repository}/actions/runs/{run_id}", {}))
+    return WorkflowRun.model_validate(_get(api, f"/repos/{repository}/actions/runs/{run_id}", {}))
 
 
 def artifacts_named(api: Github, repository: str, run_id: int, name: str) -> list[Artifact]:
@@ -276,7 +276,7 @@ class _Jobs(BaseModel):
 
 
 @dataclass(frozen=True)
-class Execution:
+class JobRun:
     """A job in one attempt of a workflow run; the times are ``None`` if GitHub does not tell them.
 
     Attributes:
@@ -297,7 +297,7 @@ class Execution:
         return began is not None and ended is not None and began <= moment <= ended
 
 
-def executions_of(api: Github, repository: str, run_id: int) -> tuple[Execution, ...]:
+def executions_of(api: Github, repository: str, run_id: int) -> tuple[JobRun, ...]:
     """Return the jobs of all attempts of a workflow run; nothing if there are too many, or GitHub does not tell them.
 
     Args:
@@ -313,17 +313,17 @@ def executions_of(api: Github, repository: str, run_id: int) -> tuple[Execution,
         return ()
     if not is_all:
         return ()
-    return tuple(Execution(job.name, job.run_attempt, job.started_at, job.completed_at) for job in jobs)
+    return tuple(JobRun(job.name, job.run_attempt, job.started_at, job.completed_at) for job in jobs)
 
 
-def end_of(executions: Sequence[Execution]) -> datetime | None:
+def end_of(executions: Sequence[JobRun]) -> datetime | None:
     """Return when the last job ended; ``None`` if it is unknown."""
     ends = [execution.ended_at for execution in executions]
     known = [end for end in ends if end is not None]
     return max(known) if known and len(known) == len(ends) else None
 
 
-def is_repeated(executions: Sequence[Execution], moment: datetime) -> bool:
+def is_repeated(executions: Sequence[JobRun], moment: datetime) -> bool:
     """Return whether each job that was at work at a moment ran again later, in another attempt.
 
     An attempt can repeat some jobs only. GitHub lists the others with their old times, or not at all.
@@ -335,7 +335,7 @@ def is_repeated(executions: Sequence[Execution], moment: datetime) -> bool:
     )
 
 
-def jobs_of_run(client: Client, repository: str, run_id: int, check_run_id: str, runner: str) -> RunJobs | None:
+def jobs_of_run(client: GitHubClient, repository: str, run_id: int, check_run_id: str, runner: str) -> RunJobs | None:
     """Return the jobs of a workflow run; ``None`` if GitHub does not tell them, or which of them is the own one.
 
     Args:
@@ -359,8 +359,8 @@ def jobs_of_run(client: Client, repository: str, run_id: int, check_run_id: str,
     return RunJobs(own[0].name, tuple(map(_told, newest.values())))
 
 
-def _told(job: _Job) -> Job:
-    return Job(job.name, job.is_done, (job.conclusion or "") if job.is_done else "", job.html_url or "")
+def _told(job: _Job) -> WorkflowJob:
+    return WorkflowJob(job.name, job.is_done, (job.conclusion or "") if job.is_done else "", job.html_url or "")
 
 
 def _listed(api: Github, path: str) -> tuple[list[_Job], bool]:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.llm.calls import Completion, Exchange, LlmError, ModelSpec
+from agenteval.core.llm.calls import Completion, LlmError, ModelCall, ModelSpec
 from agenteval.core.llm.gateway import key_of
 from agenteval.core.llm.provider_base import limit_hooks
 from agenteval.core.llm.providers import api_key, reachable
@@ -85,7 +85,7 @@ class AzureMetric:
             return Outcome(0.0, passed=False, reason="empty response", model=self.model.label, cost_usd=0.0)
         inputs = self._inputs(observation)
         key = ["azure", version("azure-ai-evaluation"), self.metric, inputs, observation.iteration]
-        exchange = Exchange(self.model, key_of(self.model, key), _size(inputs.values()), partial(self._ask, inputs))
+        exchange = ModelCall(self.model, key_of(self.model, key), _size(inputs.values()), partial(self._ask, inputs))
         completion = await self.resources.gateway.exchange(exchange, lambda answer: _rating(answer.text))
         rating, reason = _rating(completion.text)
         details: dict[str, Any] = {

@@ -18,7 +18,7 @@ from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
 
 from agenteval.core.llm.budget import Budget
-from agenteval.core.llm.calls import Call, Completion, ModelSpec, Tally
+from agenteval.core.llm.calls import Call, CallTotals, Completion, ModelSpec
 from agenteval.core.llm.gateway import Gateway
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.judge_replies import Reply, check_scale, fitted, json_object, may_be_score
@@ -46,7 +46,7 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         self._sample = sample
         self._strict = strict
         self._asking: set[asyncio.Task[Any] | None] = set()
-        self.spent = Tally()
+        self.spent = CallTotals()
         # The minimum number of verdicts in a list; metrics that ask for one on each of several items set it.
         self.verdicts_asked: Callable[[], int] = lambda: 0
         super().__init__(spec.name)

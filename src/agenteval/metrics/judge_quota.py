@@ -268,7 +268,7 @@ class Judgements:
 
 
 @dataclass
-class Question:
+class PendingCall:
     """A call in progress; it counts once ``answered`` is set."""
 
     answered: bool = False
@@ -290,7 +290,7 @@ class QuotaEntry:
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @asynccontextmanager
-    async def question(self) -> AsyncIterator[Question]:
+    async def question(self) -> AsyncIterator[PendingCall]:
         """Reserve a call for the duration of the block.
 
         Raises:
@@ -301,7 +301,7 @@ class QuotaEntry:
             if self.max_calls is not None and self.answered >= self.max_calls:
                 raise limit_reached(self.max_calls)
             self._under_way += 1
-        question = Question()
+        question = PendingCall()
         try:
             yield question
         finally:

@@ -65,11 +65,11 @@ class Schema:
             return Outcome(0.0, passed=False, reason="the answer is nested too deeply")
         return self._with_similar(problems, alike) if alike else _outcome(problems)
 
-    async def _with_similar(self, problems: list[str], alike: list[Alike]) -> Outcome:
+    async def _with_similar(self, problems: list[str], alike: list[SimilarText]) -> Outcome:
         found = await asyncio.gather(*(self._unlike(item) for item in alike))
         return _outcome(problems + [problem for problem in found if problem is not None])
 
-    async def _unlike(self, alike: Alike) -> str | None:
+    async def _unlike(self, alike: SimilarText) -> str | None:
         score = await similarity(alike.expected, alike.text, self.resources, self.model)
         if score >= alike.threshold - _ROUNDING:
             return None
@@ -78,7 +78,7 @@ class Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class SimilarText:
     """A text inside an answer that must be similar to a reference."""
 
     path: str
@@ -99,13 +99,13 @@ def parsed(text: str) -> Any:
         raise ValueError(f"the answer is not JSON ({error}): {shown(text)}") from None
 
 
-def check(spec: FieldSpec, value: Any) -> tuple[list[str], list[Alike]]:
+def check(spec: FieldSpec, value: Any) -> tuple[list[str], list[SimilarText]]:
     """Compare a JSON value with a schema.
 
     Returns:
         Every mismatch with its JSON path, and the texts whose similarity must still be checked.
     """
-    alike: list[Alike] = []
+    alike: list[SimilarText] = []
     return list(_mismatches(spec, value, "$", alike)), alike
 
 
@@ -116,7 +116,7 @@ def _outcome(problems: list[str]) -> Outcome:
     return Outcome(0.0, passed=False, reason="; ".join(problems[:_NAMED]) + more)
 
 
-def _mismatches(spec: FieldSpec, value: Any, path: str, alike: list[Alike]) -> Iterator[str]:
+def _mismatches(spec: FieldSpec, value: Any, path: str, alike: list[SimilarText]) -> Iterator[str]:
     fitting = [kind for kind in spec.types or (_ANY,) if _has_type(value, kind)]
     if not fitting:
         yield from _type_mismatches(spec.types, value, path)
@@ -143,9 +143,9 @@ def _type_mismatches(types: Sequence[FieldType], value: Any, path: str) -> Itera
         yield f"{path}: expected {' or '.join(map(str, types))}, got {_described(value)}"
 
 
-def _attempt(spec: FieldSpec, kind: FieldType, value: Any, path: str) -> tuple[list[str], list[Alike]]:
+def _attempt(spec: FieldSpec, kind: FieldType, value: Any, path: str) -> tuple[list[str], list[SimilarText]]:
     """Return the mismatches of a value for one of the allowed types."""
-    alike: list[Alike] = []
+    alike: list[SimilarText] = []
     repetition = _repetition(kind, value, path)
     problems = [] if repetition is None else [repetition]
     for place, leaf in _leaves(kind, value, path):
@@ -168,7 +168,7 @@ def _leaves(kind: FieldType, value: Any, path: str) -> Iterator[tuple[str, Any]]
 
 
 def _field_mismatches(
-    fields: Mapping[str, FieldSpec], value: Mapping[str, Any], path: str, alike: list[Alike]
+    fields: Mapping[str, FieldSpec], value: Mapping[str, Any], path: str, alike: list[SimilarText]
 ) -> Iterator[str]:
     for name, spec in fields.items():
         place = path + (f".{name}" if _PLAIN_KEY.fullmatch(name) else f"[{name!r}]")
@@ -179,14 +179,14 @@ def _field_mismatches(
             yield f"{place}: expected {wanted}, but it is missing"
 
 
-def _list_mismatches(spec: FieldSpec, value: list[Any], path: str, alike: list[Alike]) -> Iterator[str]:
+def _list_mismatches(spec: FieldSpec, value: list[Any], path: str, alike: list[SimilarText]) -> Iterator[str]:
     yield from _outside(len(value), spec.min_items, spec.max_items, path, " entries")
     if spec.items is not None:
         for index, item in enumerate(value):
             yield from _mismatches(spec.items, item, f"{path}[{index}]", alike)
 
 
-def _leaf_mismatches(spec: FieldSpec, value: Any, path: str, alike: list[Alike]) -> Iterator[str]:
+def _leaf_mismatches(spec: FieldSpec, value: Any, path: str, alike: list[SimilarText]) -> Iterator[str]:
     if spec.enum is not None and not enum_names_lists(spec.enum):
         yield from _enum_mismatches(spec.enum, value, path)
     if isinstance(value, str):
@@ -209,10 +209,10 @@ def _outside(number: float, least: float | None, most: float | None, path: str, 
         yield f"{path}: expected at most {shown(most)}{unit}, got {shown(number)}"
 
 
-def _text_mismatches(match: TextMatch, value: Any, path: str, alike: list[Alike]) -> Iterator[str]:
+def _text_mismatches(match: TextMatch, value: Any, path: str, alike: list[SimilarText]) -> Iterator[str]:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if match.strategy == "similar":
-        alike.append(Alike(path, text, match.expected[0], match.threshold or 0.0))
+        alike.append(SimilarText(path, text, match.expected[0], match.threshold or 0.0))
     elif (problem := mismatch(match, text)) is not None:
         yield f"{path}: {problem}"
 

@@ -26,7 +26,7 @@ from agenteval.report.html_data import (
     OUTCOMES,
     ROW,
     STATUSES,
-    Survey,
+    RunTable,
     chunks,
     earlier_pool,
 )
@@ -202,7 +202,7 @@ def render(
         limit: maximum number of characters of the cases; longer texts are cut.
     """
     comparison = results.comparison
-    survey = Survey(Kinds.of(results), proofs_by_case(comparison), fallen_metrics(comparison))
+    survey = RunTable(Kinds.of(results), proofs_by_case(comparison), fallen_metrics(comparison))
     metrics = results.summary.metrics
     yield from generate(
         _FILES,
@@ -218,13 +218,13 @@ def render(
     )
 
 
-def _distributions(survey: Survey, base: str) -> Part:
+def _distributions(survey: RunTable, base: str) -> Part:
     charts = tuple(itertools.islice(_histograms(survey), _MOST_HISTOGRAMS))
     notes = (f"The line is {base}: the means of the cases that both runs scored.",) if survey.pairs else ()
     return Part("distributions", "Distributions", paragraphs=notes if charts else (), charts=charts)
 
 
-def _histograms(survey: Survey) -> Iterator[Histogram]:
+def _histograms(survey: RunTable) -> Iterator[Histogram]:
     for name, scores in survey.scores.items():
         before, now = survey.pairs.get(name, ((), scores))
         if scores:
@@ -232,7 +232,7 @@ def _histograms(survey: Survey) -> Iterator[Histogram]:
             yield score_histogram(title, now, _usual_threshold(survey, name), before)
 
 
-def _times(survey: Survey) -> Part:
+def _times(survey: RunTable) -> Part:
     facts = [("Tool calls", f"{survey.calls:,} in {view.count(survey.answers, 'answer')}")] if survey.calls else []
     if survey.retries:
         facts.append(("Retries", f"{survey.retries:,}"))
@@ -240,12 +240,12 @@ def _times(survey: Survey) -> Part:
     return Part("times", "Time and calls", facts=tuple(facts), charts=charts)
 
 
-def _usual_threshold(survey: Survey, name: str) -> float | None:
+def _usual_threshold(survey: RunTable, name: str) -> float | None:
     most = survey.thresholds[name].most_common(1)
     return most[0][0] if most else None
 
 
-def _index(results: Results, survey: Survey) -> str:
+def _index(results: Results, survey: RunTable) -> str:
     """Return the lists whose entries the rows of the data refer to by number, and the names of both sides."""
     baseline = results.comparison.baseline if results.comparison else None
     index = {

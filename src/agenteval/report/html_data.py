@@ -18,8 +18,8 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from agenteval.core.escape import json_in_html
 from agenteval.report.view import view
-from agenteval.report.view.cases import KINDS, NOT_PASSED, CaseMetric, Kinds, case_metrics
-from agenteval.report.view.causes import Finding, by_cause, finding, removed
+from agenteval.report.view.cases import KINDS, NOT_PASSED, CaseMetricRow, Kinds, case_metrics
+from agenteval.report.view.causes import CaseChange, by_cause, finding, removed
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import CaseProof, ComparedCase, ComparedMetric, PoolEntry
 from agenteval.results.model import Results
@@ -165,11 +165,11 @@ class CheckedRow:
     name: str
     status: str
     score: float | None
-    metrics: tuple[CaseMetric, ...]
+    metrics: tuple[CaseMetricRow, ...]
 
 
 @dataclass
-class Survey:
+class RunTable:
     """Figures about all cases; complete when every case has been read.
 
     Attributes:
@@ -212,7 +212,7 @@ class Survey:
     cut: int = 0
     _cases: int = 0
     # The findings with the positions of their cases.
-    _findings: list[Finding] = field(default_factory=list)
+    _findings: list[CaseChange] = field(default_factory=list)
     _positions: dict[str, int] = field(default_factory=dict)
     # The error of several cases → the position of their row in ``not_passed``.
     _places: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -264,7 +264,7 @@ class Survey:
         self._cases += 1
         return row
 
-    def _note(self, told: Finding | None) -> int | None:
+    def _note(self, told: CaseChange | None) -> int | None:
         """Keep a finding and return the number of its kind."""
         if told is None:
             return None
@@ -383,7 +383,7 @@ def short(value: float | None) -> float | None:
 #
 # The cases are read once, in the order of the suites, and are never all in memory. They are written as chunks. A
 # chunk has a list of rows, which are short and which the browser reads at once, and a list of full cases, which the
-# browser reads when a user opens one. While chunks are written, a :class:`~agenteval.report.html_data.Survey`
+# browser reads when a user opens one. While chunks are written, a :class:`~agenteval.report.html_data.RunTable`
 # collects the figures that the rest of the page shows.
 
 
@@ -399,7 +399,7 @@ class Chunk:
     cases: str
 
 
-def chunks(results: Results, archive: Archive, survey: Survey, limit: int = DATA_LIMIT) -> Iterator[Chunk]:
+def chunks(results: Results, archive: Archive, survey: RunTable, limit: int = DATA_LIMIT) -> Iterator[Chunk]:
     """Yield all cases; removed cases come last.
 
     Args:

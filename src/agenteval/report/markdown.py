@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from agenteval.report.markdown_page import Page, Source
+from agenteval.report.markdown_page import Page, ReportSource
 from agenteval.report.report import Presentation, Report, ReportFile
 from agenteval.report.size_limits import (
     COMMENT_LEVELS,
@@ -24,12 +24,12 @@ from agenteval.report.size_limits import (
 )
 from agenteval.report.view import view
 from agenteval.report.view.case_details import shortened_notes
-from agenteval.report.view.cases import KINDS, CaseMetric, Kind, case_metrics, distinct_iterations
+from agenteval.report.view.cases import KINDS, CaseMetricRow, Kind, case_metrics, distinct_iterations
 from agenteval.report.view.cause_rows import CauseRow, DiffLine, cause_row, timeline
-from agenteval.report.view.causes import Cause, Finding, causes_of
-from agenteval.report.view.comparison import Spent, spending
-from agenteval.report.view.parts import Part, Section
-from agenteval.report.view.run_page import Metric, run_metrics, run_setup
+from agenteval.report.view.causes import CaseChange, Cause, causes_of
+from agenteval.report.view.comparison import SpendingRow, spending
+from agenteval.report.view.parts import Excerpt, Part
+from agenteval.report.view.run_page import RunMetric, run_metrics, run_setup
 from agenteval.report.view.view import GateView
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.comparison import ComparedCase
@@ -69,7 +69,7 @@ class CaseRow:
     status: str
     name: str
     score: float | None
-    metrics: tuple[CaseMetric, ...]
+    metrics: tuple[CaseMetricRow, ...]
     why: str
 
 
@@ -97,16 +97,16 @@ class SummaryPage(Page):
     anchors: Mapping[str, str]
     repeated: bool
     needs: str
-    steady: tuple[Metric, ...]
-    by_cause: Section[CauseRow]
-    full: Section[FullCase]
-    means: Section[Metric]
-    spent: tuple[Spent, ...]
-    checked: Section[CaseRow]
+    steady: tuple[RunMetric, ...]
+    by_cause: Excerpt[CauseRow]
+    full: Excerpt[FullCase]
+    means: Excerpt[RunMetric]
+    spent: tuple[SpendingRow, ...]
+    checked: Excerpt[CaseRow]
     made: tuple[Part, ...]
 
 
-def summary_page(source: Source, detail: Detail) -> SummaryPage:
+def summary_page(source: ReportSource, detail: Detail) -> SummaryPage:
     """Return as much of a run as the detail allows.
 
     Args:
@@ -133,22 +133,22 @@ def summary_page(source: Source, detail: Detail) -> SummaryPage:
         repeated=results.memory is not None and results.memory.repeats,
         needs=_needs(source),
         steady=() if fell else tuple(metric for metric in means if metric.baseline is not None)[: detail.max_rows],
-        by_cause=Section.of(map(cause_row, attention), detail.max_rows),
+        by_cause=Excerpt.of(map(cause_row, attention), detail.max_rows),
         full=_full(source, attention, detail),
-        means=Section.of(means, detail.max_asides),
+        means=Excerpt.of(means, detail.max_asides),
         spent=spent,
         checked=_checked(source, detail.max_rows),
         made=run_setup(results, source.archive) if detail.max_asides else (),
     )
 
 
-def _anchor(source: Source, part: str) -> str:
+def _anchor(source: ReportSource, part: str) -> str:
     """Return an anchor. GitHub puts `user-content-` before every other id, but not into links to it."""
     own = "\n".join([source.job, *(f"{suite.path} {suite.name}" for suite in source.results.suites)])
     return f"user-content-{hashlib.sha256(own.encode(errors='replace')).hexdigest()[:8]}-{part}"
 
 
-def _counts(source: Source, causes: Sequence[Cause]) -> Iterator[tuple[str, str]]:
+def _counts(source: ReportSource, causes: Sequence[Cause]) -> Iterator[tuple[str, str]]:
     summary, results = source.results.summary, source.results
     planned = {case.planned for _, case in source.entries if case.iterations}
     times = f" × {planned.pop()}" if len(planned) == 1 and planned != {1} else ""
@@ -186,7 +186,7 @@ def _counts(source: Source, causes: Sequence[Cause]) -> Iterator[tuple[str, str]
     yield "Time", view.duration(results.run.duration_s)
 
 
-def _needs(source: Source) -> str:
+def _needs(source: ReportSource) -> str:
     rules = source.results.gate.rules if source.results.gate else None
     if rules is None:
         return ""
@@ -196,7 +196,7 @@ def _needs(source: Source) -> str:
     return f"{fails_on}; {view.percent(rules.max_error_rate)} of the cases may end in an error."
 
 
-def _full(source: Source, causes: Iterable[Cause], detail: Detail) -> Section[FullCase]:
+def _full(source: ReportSource, causes: Iterable[Cause], detail: Detail) -> Excerpt[FullCase]:
     """Return the first cases of each cause; a section counts those that are left out."""
     wanted = [(cause, found) for cause in causes for found in cause.cases if cause.kind not in {"removed", "fell"}]
     shown: list[FullCase] = []
@@ -208,16 +208,16 @@ def _full(source: Source, causes: Iterable[Cause], detail: Detail) -> Section[Fu
         if found.id in located and alike[id(cause)] <= _MOST_ALIKE and len(shown) < detail.max_cases:
             case = located[found.id]
             shown.append(_in_full(source, found, case, _lines(case, compared.get(found.id), found, detail.max_text)))
-    return Section(tuple(shown), len(wanted))
+    return Excerpt(tuple(shown), len(wanted))
 
 
-def _lines(case: CaseResult, compared: ComparedCase | None, found: Finding, most: int) -> tuple[DiffLine, ...]:
+def _lines(case: CaseResult, compared: ComparedCase | None, found: CaseChange, most: int) -> tuple[DiffLine, ...]:
     if compared is None or not any(answer.before is not None for answer in compared.answers):
         return ()
     return tuple(timeline(case, compared, found.wrong.turn if found.wrong else None, most))
 
 
-def _in_full(source: Source, found: Finding, case: CaseResult, lines: tuple[DiffLine, ...]) -> FullCase:
+def _in_full(source: ReportSource, found: CaseChange, case: CaseResult, lines: tuple[DiffLine, ...]) -> FullCase:
     iterations = tuple(distinct_iterations(case))
     note = iterations[0][1] if len(iterations) == 1 else view.iterations_note(case)
     told = case.telling_iteration
@@ -236,7 +236,7 @@ def _in_full(source: Source, found: Finding, case: CaseResult, lines: tuple[Diff
     )
 
 
-def _checked(source: Source, most: int) -> Section[CaseRow]:
+def _checked(source: ReportSource, most: int) -> Excerpt[CaseRow]:
     """Return the cases in suite order; if there are too many, passed cases are omitted first."""
     cases = [case for _, case in source.entries]
     if len(cases) > most:
@@ -248,7 +248,7 @@ def _checked(source: Source, most: int) -> Section[CaseRow]:
         for case in cases[:most]
     )
     # Of a large run, not all cases are in memory.
-    return Section(rows, source.results.summary.cases)
+    return Excerpt(rows, source.results.summary.cases)
 
 
 # Renders the pull-request comment and the job summary from Jinja templates with named blocks.
@@ -272,7 +272,7 @@ class _Kind:
     levels: tuple[Detail, ...]
     size: Callable[[str], int]
     limit: int
-    page: Callable[[Source, Detail], Page] = Source.page
+    page: Callable[[ReportSource, Detail], Page] = ReportSource.page
 
 
 def _ignore(_: str) -> None:
@@ -312,7 +312,7 @@ def render_comment(
     Raises:
         ReportTooLargeError: ``limit`` is too small for the verdict and the numbers.
     """
-    source = Source.of(results, gate, name, "the job summary and report.html", presentation.site)
+    source = ReportSource.of(results, gate, name, "the job summary and report.html", presentation.site)
     kind = _Kind("comment.md.j2", COMMENT_LEVELS, characters, limit)
     return _rendered(kind, source, presentation.comment_template, presentation.template_texts, warn)
 
@@ -321,7 +321,7 @@ def render_check(
     results: Results, gate: GateView, *, limit: int, presentation: Presentation = _PLAIN, warn: Warn = _ignore
 ) -> str:
     """Return the text of the comment for a check run, in at most ``limit`` bytes; see :func:`render_comment`."""
-    source = Source.of(results, gate, "", "the job summary and report.html", presentation.site)
+    source = ReportSource.of(results, gate, "", "the job summary and report.html", presentation.site)
     kind = _Kind("comment.md.j2", COMMENT_LEVELS, utf8_bytes, limit)
     return _rendered(kind, source, presentation.comment_template, presentation.template_texts, warn)
 
@@ -339,12 +339,14 @@ def render_summary(
 
     The arguments and errors are those of :func:`render_comment`; ``archive`` counts the cases of each suite.
     """
-    source = Source.of(results, gate, "", "report.html and results.json", presentation.site, archive=archive)
+    source = ReportSource.of(results, gate, "", "report.html and results.json", presentation.site, archive=archive)
     kind = _Kind("summary.md.j2", SUMMARY_LEVELS, utf8_bytes, limit, summary_page)
     return _rendered(kind, source, presentation.summary_template, presentation.template_texts, warn)
 
 
-def _rendered(kind: _Kind, source: Source, own: Path | None, texts: Mapping[str, str] | None, warn: Warn) -> str:
+def _rendered(
+    kind: _Kind, source: ReportSource, own: Path | None, texts: Mapping[str, str] | None, warn: Warn
+) -> str:
     if own is not None:
         from agenteval.report.user_template import render_user_template
 

@@ -33,7 +33,7 @@ from agenteval.report.view.heading import Heading, heading_of
 from agenteval.report.view.next_steps import NextSteps, next_steps
 from agenteval.report.view.notes import IntegrityRow, certainty, integrity_rows, requested_proof, rules_matter
 from agenteval.report.view.outlook import OutlookRow, outlook_rows
-from agenteval.report.view.parts import Section
+from agenteval.report.view.parts import Excerpt
 from agenteval.report.view.view import GateView, MetricRow
 from agenteval.results.case import Criterion
 from agenteval.results.comparison import CaseNote, ComparedCase, Comparison
@@ -96,53 +96,53 @@ class Page:
     job: str
     heading: Heading
     base: str
-    causes: Section[CauseRow]
+    causes: Excerpt[CauseRow]
     more_causes: str
-    examples: Section[Example]
-    aside: Section[CauseRow]
+    examples: Excerpt[Example]
+    aside: Excerpt[CauseRow]
     aside_title: str
     certainty: tuple[str, ...]
     steps: NextSteps
-    rules: Section[IntegrityRow]
+    rules: Excerpt[IntegrityRow]
     rules_matter: bool
     size: str
     runs: str
     shows_judging: bool
     verdict: Verdict
     headline: str
-    reasons: Section[str]
-    warnings: Section[str]
+    reasons: Excerpt[str]
+    warnings: Excerpt[str]
     summary: Summary
     run: Run
     version: str
     comparison: Comparison | None
     score_change: float | None
-    metrics: Section[MetricRow]
-    regressions: Section[CaseDetails]
+    metrics: Excerpt[MetricRow]
+    regressions: Excerpt[CaseDetails]
     moved: tuple[MovedCases, ...]
-    failures: Section[CaseDetails]
+    failures: Excerpt[CaseDetails]
     failures_title: str
-    known_failures: Section[Row]
-    improvements: Section[Row]
-    skipped: Section[Row]
-    new: Section[str]
-    removed: Section[str]
-    changed: Section[str]
-    suspects: Section[Row]
-    flaky: Section[Row]
-    evidence: Section[EvidenceRow]
-    resources: Section[ResourceRow]
+    known_failures: Excerpt[Row]
+    improvements: Excerpt[Row]
+    skipped: Excerpt[Row]
+    new: Excerpt[str]
+    removed: Excerpt[str]
+    changed: Excerpt[str]
+    suspects: Excerpt[Row]
+    flaky: Excerpt[Row]
+    evidence: Excerpt[EvidenceRow]
+    resources: Excerpt[ResourceRow]
     resource_changes: str
-    cases: Section[Row]
-    criteria: Section[tuple[str, Criterion]]
+    cases: Excerpt[Row]
+    criteria: Excerpt[tuple[str, Criterion]]
     goals: tuple[Goal, ...]
     outlook: tuple[OutlookRow, ...]
     baseline_age: str
     repetitions: str
     smallest_drops: str
     gate_needs: tuple[str, ...]
-    decline: Section[DeclineRow]
-    integrity: Section[IntegrityRow]
+    decline: Excerpt[DeclineRow]
+    integrity: Excerpt[IntegrityRow]
     elsewhere: str
     elsewhere_link: str
 
@@ -180,7 +180,7 @@ class Page:
     @property
     def left_out(self) -> str:
         """The sections that are omitted for lack of space: ``3 metrics, 12 skipped cases``."""
-        counted: tuple[tuple[Section[CaseDetails] | Section[Row] | Section[MetricRow], str], ...] = (
+        counted: tuple[tuple[Excerpt[CaseDetails] | Excerpt[Row] | Excerpt[MetricRow], str], ...] = (
             (self.regressions, "broken case"),
             (self.failures, "failure"),
             (self.known_failures, "known failure"),
@@ -203,7 +203,7 @@ ShownT = TypeVar("ShownT")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReportSource:
     """The full content of a report; each level of detail shows a part of it."""
 
     results: Results
@@ -226,7 +226,7 @@ class Source:
     @classmethod
     def of(
         cls, results: Results, gate: GateView, job: str, elsewhere: str, site: Site, *, archive: Archive = IN_MEMORY
-    ) -> Source:
+    ) -> ReportSource:
         """Select and sort the content of a run."""
         compared = results.comparison.cases if results.comparison else []
         entries = results.cases()
@@ -265,14 +265,14 @@ class Source:
             job=self.job,
             heading=heading_of(results, gate, causes),
             base=base_name(comparison),
-            causes=Section(tuple(map(cause_row, shown)), len(serious)),
+            causes=Excerpt(tuple(map(cause_row, shown)), len(serious)),
             more_causes=other_causes(serious[MOST_ROWS:]),
             examples=self._both_runs.examples(shown, most=detail.max_cases, max_text=detail.max_text),
-            aside=Section.of((aside_row(cause) for cause in causes if not cause.attention), detail.max_asides),
+            aside=Excerpt.of((aside_row(cause) for cause in causes if not cause.attention), detail.max_asides),
             aside_title=aside_title(causes),
             certainty=(*certainty(results, causes), *requested_proof(results)),
             steps=next_steps(results, causes),
-            rules=Section(rules[: max(0, MOST_ROWS - len(shown))] if detail.max_rows else (), len(rules)),
+            rules=Excerpt(rules[: max(0, MOST_ROWS - len(shown))] if detail.max_rows else (), len(rules)),
             rules_matter=rules_matter(results.run),
             size=notes.size(results),
             runs=notes.runs(results),
@@ -280,14 +280,14 @@ class Source:
             and (not gate.passed or bool(serious) or _was_suspicious(comparison)),
             verdict=gate.verdict,
             headline=view.headline(results, gate),
-            reasons=Section.of(gate.further_reasons, reasons),
-            warnings=Section.of(self.warnings, reasons),
+            reasons=Excerpt.of(gate.further_reasons, reasons),
+            warnings=Excerpt.of(self.warnings, reasons),
             summary=results.summary,
             run=results.run,
             version=results.tool.version,
             comparison=comparison,
             score_change=self.score_change,
-            metrics=Section.of(self.metrics, detail.max_asides),
+            metrics=Excerpt.of(self.metrics, detail.max_asides),
             regressions=self._regressions(detail),
             moved=moved_cases(comparison, min(detail.max_rows, _MOST_MOVED)),
             failures=_first_groups(
@@ -302,19 +302,19 @@ class Source:
             changed=_names(self.by_change["changed"], detail),
             suspects=_noted(self.compared, "suspect", detail.max_asides),
             flaky=_noted(self.compared, "flaky", detail.max_asides),
-            evidence=Section.of(evidence_rows(comparison) if comparison else (), detail.max_asides),
-            resources=Section.of(resource_rows(comparison) if comparison else (), detail.max_rows),
+            evidence=Excerpt.of(evidence_rows(comparison) if comparison else (), detail.max_asides),
+            resources=Excerpt.of(resource_rows(comparison) if comparison else (), detail.max_rows),
             resource_changes=resource_changes(comparison) if comparison else "",
             cases=_with_unread(_rows(self.entries, detail.max_rows), results.summary.cases - len(self.entries)),
-            criteria=Section.of(criteria, detail.max_rows),
+            criteria=Excerpt.of(criteria, detail.max_rows),
             goals=goals(results),
             outlook=outlook_rows(results),
             baseline_age=self._baseline_age(),
             repetitions=notes.repetitions(results),
             smallest_drops=notes.smallest_drops(comparison) if comparison else "",
             gate_needs=notes.gate_needs(comparison) if comparison else (),
-            decline=Section.of(decline_rows(comparison) if comparison else (), detail.max_rows),
-            integrity=Section.of(rules, detail.max_rows),
+            decline=Excerpt.of(decline_rows(comparison) if comparison else (), detail.max_rows),
+            integrity=Excerpt.of(rules, detail.max_rows),
             elsewhere=self.elsewhere,
             elsewhere_link=self.links.workflow_run,
         )
@@ -328,7 +328,7 @@ class Source:
             return ""
         return notes.age(self.results.comparison.baseline.created_at, self.results.run.started_at)
 
-    def _regressions(self, detail: Detail) -> Section[CaseDetails]:
+    def _regressions(self, detail: Detail) -> Excerpt[CaseDetails]:
         # The worst first, so that the least important ones are omitted.
         worst = sorted(
             self.by_change["regressed"], key=lambda case: (case.score_after or 0.0) - (case.score_before or 0.0)
@@ -337,7 +337,7 @@ class Source:
             case_details.regression(case, self.located.get(case.id), self.links.suite, detail.max_text)
             for case in worst[: detail.max_cases]
         )
-        return Section(tuple(told), len(worst))
+        return Excerpt(tuple(told), len(worst))
 
     def _failures_title(self) -> str:
         failed = sum(case.status == "failed" for _, case, _ in self.failures)
@@ -347,7 +347,7 @@ class Source:
             parts.append(view.count(errors, "error" if failed or not self.compared else "new error"))
         return " and ".join(parts)
 
-    def _known_failures(self, most: int) -> Section[Row]:
+    def _known_failures(self, most: int) -> Excerpt[Row]:
         def row(group: Sequence[Failure]) -> Row:
             suite, case, compared = group[0]
             return Row(
@@ -367,15 +367,15 @@ def _was_suspicious(comparison: Comparison) -> bool:
 
 def _first_groups(
     entries: Iterable[Failure], most: int, show: Callable[[Sequence[Failure]], ShownT]
-) -> Section[ShownT]:
+) -> Excerpt[ShownT]:
     """Return the first groups of cases with the same error; the section counts the cases of the other groups."""
     groups = grouped(entries, lambda entry: entry[1])
     shown = tuple(map(show, groups[:most]))
-    return Section(shown, len(shown) + sum(map(len, groups[most:])))
+    return Excerpt(shown, len(shown) + sum(map(len, groups[most:])))
 
 
-def _improvements(improved: list[ComparedCase], located: Mapping[str, Entry], most: int) -> Section[Row]:
-    return Section(
+def _improvements(improved: list[ComparedCase], located: Mapping[str, Entry], most: int) -> Excerpt[Row]:
+    return Excerpt(
         tuple(
             Row(
                 status=status_change(case),
@@ -390,7 +390,7 @@ def _improvements(improved: list[ComparedCase], located: Mapping[str, Entry], mo
     )
 
 
-def _rows(entries: list[Entry], most: int) -> Section[Row]:
+def _rows(entries: list[Entry], most: int) -> Excerpt[Row]:
     """Return cases in suite order; if there are too many, passed cases are omitted first."""
     groups = grouped(entries, lambda entry: entry[1])
     if len(groups) > most:
@@ -400,15 +400,15 @@ def _rows(entries: list[Entry], most: int) -> Section[Row]:
         suite, case = group[0]
         name, where = f"{case.name}{others(group)}", view.location(suite, case)
         rows.append(Row(case.status, name, where, case.score, view.why(case)))
-    return Section(tuple(rows), len(rows) + sum(map(len, groups[most:])))
+    return Excerpt(tuple(rows), len(rows) + sum(map(len, groups[most:])))
 
 
-def _with_unread(rows: Section[Row], unread: int) -> Section[Row]:
+def _with_unread(rows: Excerpt[Row], unread: int) -> Excerpt[Row]:
     """Return a section that counts the cases of a large run that are not in memory too."""
     return replace(rows, total=rows.total + unread)
 
 
-def _noted(compared: list[ComparedCase], note: CaseNote, most: int) -> Section[Row]:
+def _noted(compared: list[ComparedCase], note: CaseNote, most: int) -> Excerpt[Row]:
     """Return the cases with a note, and their results in the baseline."""
     noted = [case for case in compared if note in case.notes]
     rows = (
@@ -421,12 +421,12 @@ def _noted(compared: list[ComparedCase], note: CaseNote, most: int) -> Section[R
         )
         for case in noted[:most]
     )
-    return Section(tuple(rows), len(noted))
+    return Excerpt(tuple(rows), len(noted))
 
 
 def _quarantined(case: ComparedCase) -> str:
     return "in quarantine" if "quarantined" in case.notes else ""
 
 
-def _names(cases: list[ComparedCase], detail: Detail) -> Section[str]:
-    return Section.of((case.name for case in cases), detail.max_rows)
+def _names(cases: list[ComparedCase], detail: Detail) -> Excerpt[str]:
+    return Excerpt.of((case.name for case in cases), detail.max_rows)

@@ -24,7 +24,7 @@ from agenteval.results.model import Results, Run
 from agenteval.results.store import RESULTS_FILE, Archive, InMemory, results_json
 
 if TYPE_CHECKING:
-    from agenteval.report.terminal_lines import Detail
+    from agenteval.report.terminal_lines import TerminalDetail
     from agenteval.results.analysis.evaluate import AnalysedSuite
 
 
@@ -318,13 +318,13 @@ def write_files(files: Iterable[ReportFile], directory: Path) -> tuple[ReportFil
     return tuple(written)
 
 
-def print_result(results: Results, view: GateView, stream: TextIO, detail: Detail | None = None) -> None:
+def print_result(results: Results, view: GateView, stream: TextIO, detail: TerminalDetail | None = None) -> None:
     """Print the result; colour only on a terminal, and never with ``NO_COLOR`` set."""
     from agenteval.report.terminal import print_results
-    from agenteval.report.terminal_lines import Detail
+    from agenteval.report.terminal_lines import TerminalDetail
 
     colour = stream.isatty() and not os.environ.get("NO_COLOR")
-    print_results(results, view, stream, colour, detail or Detail())
+    print_results(results, view, stream, colour, detail or TerminalDetail())
 
 
 def _render(report: Report, results: Results, directory: Path, taken: set[str]) -> Report:

@@ -12,7 +12,7 @@ from agenteval.core import escape
 from agenteval.core.escape import html, one_line
 from agenteval.report.templating import Language
 from agenteval.report.view import view
-from agenteval.report.view.parts import Bars, Chart, Histogram, Interval, Line, Mark, Unit
+from agenteval.report.view.parts import Bars, Chart, ChartLine, Histogram, Interval, Mark, Unit
 from agenteval.results.analysis.formatting import seconds
 
 WIDTH = 560
@@ -30,12 +30,12 @@ _Dot = tuple[float, float, str, float]  # x, y, name and value
 
 def svg(chart: Chart) -> str:
     """Return the drawing, an ``svg`` element; every label in it is escaped."""
-    if isinstance(chart, Line):
+    if isinstance(chart, ChartLine):
         return line_svg(chart)
     return _histogram(chart) if isinstance(chart, Histogram) else _bars(chart)
 
 
-def line_svg(chart: Line) -> str:
+def line_svg(chart: ChartLine) -> str:
     """Return a line with a dot for each run; missing values interrupt the line, and the last run is apart."""
     low, high = chart.axis
     right = WIDTH - _RIGHT
@@ -73,7 +73,7 @@ def line_svg(chart: Line) -> str:
     return _drawing(chart.title, _TOP * 2 + _HEIGHT, parts)
 
 
-def _dot(dot: _Dot, chart: Line, classes: str, radius: float) -> str:
+def _dot(dot: _Dot, chart: ChartLine, classes: str, radius: float) -> str:
     x, y, name, value = dot
     title = f"<title>{html(name)}: {html(chart.write(value))}</title>"
     return f'<circle class="{classes}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">{title}</circle>'

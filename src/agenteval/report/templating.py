@@ -97,7 +97,7 @@ class CompiledTemplates(FileSystemBytecodeCache):
                 super().dump_bytecode(bucket)
 
 
-class _Loader(BaseLoader):
+class _TemplateLoader(BaseLoader):
     """Loads the built-in templates of a language, and the files beside a user's template.
 
     Args:
@@ -189,7 +189,7 @@ def make_environment(
     """
     folder = directory / language.folder
     environment = _Sandbox(
-        loader=_Loader(language, folder, user, texts),
+        loader=_TemplateLoader(language, folder, user, texts),
         # The text of macros and blocks counts as escaped in every language, because all of its parts are escaped.
         autoescape=True,
         finalize=language.escape,

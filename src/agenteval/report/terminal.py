@@ -13,11 +13,11 @@ from agenteval.report.terminal_causes import SIGNS, Causes
 from agenteval.report.terminal_lines import (
     BLANK,
     LONGEST_NAME,
-    Detail,
     Line,
     NextCommands,
     Part,
     Style,
+    TerminalDetail,
     line,
     shown,
     write,
@@ -359,7 +359,7 @@ _UNLIMITED = 100_000
 _NARROWEST = 40
 
 
-_PLAIN = Detail()
+_PLAIN = TerminalDetail()
 
 
 def print_results(
@@ -367,7 +367,7 @@ def print_results(
     gate: GateView,
     stream: TextIO,
     colour: bool,
-    detail: Detail = _PLAIN,
+    detail: TerminalDetail = _PLAIN,
     *,
     width: int | None = None,
 ) -> None:
@@ -388,7 +388,7 @@ def _width_of(stream: TextIO) -> int:
     return shutil.get_terminal_size().columns if is_known else _UNLIMITED
 
 
-def _lines(results: Results, gate: GateView, detail: Detail, columns: int) -> Iterator[Line]:
+def _lines(results: Results, gate: GateView, detail: TerminalDetail, columns: int) -> Iterator[Line]:
     causes = causes_of(results)
     if detail.verbosity >= 1:
         yield from case_lines(results, detail.archive)

@@ -13,7 +13,7 @@ from agenteval.report.view import view
 from agenteval.report.view.case_details import Pieces, difference
 from agenteval.report.view.cases import KINDS, Kind
 from agenteval.report.view.cause_rows import calls_of_both, others
-from agenteval.report.view.causes import Cause, Finding, Tries, is_about, largest_cause
+from agenteval.report.view.causes import CaseChange, Cause, Tries, is_about, largest_cause
 from agenteval.report.view.comparison import base_name
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
@@ -222,7 +222,7 @@ def _together(causes: Sequence[Cause]) -> str:
     return f", all {what}" if len(causes) == 1 else f", {len(largest.cases):,} {what}"
 
 
-def _names(found: Sequence[Finding]) -> str:
+def _names(found: Sequence[CaseChange]) -> str:
     names = ", ".join(shown(case.name, LONGEST_NAME) for case in found[:_MOST_NAMES])
     more = len(found) - _MOST_NAMES
     return f"{names} and {more:,} more" if more > 0 else names

@@ -58,7 +58,7 @@ def _again(words: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class TerminalDetail:
     """What is printed besides what needs eyes.
 
     Attributes:

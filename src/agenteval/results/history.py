@@ -84,14 +84,14 @@ class EarlierRun(BaseModel):
 
 
 @dataclass(frozen=True)
-class History:
+class EarlierRuns:
     """Earlier runs, the oldest first, and warnings about files that could not be read."""
 
     runs: tuple[EarlierRun, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def read_history(directory: Path | None) -> History:
+def read_history(directory: Path | None) -> EarlierRuns:
     """Read the newest runs below a directory; each run counts once.
 
     Args:
@@ -101,9 +101,9 @@ def read_history(directory: Path | None) -> History:
         At most :data:`MOST_RUNS` runs. Files that cannot be read are omitted and named in the warnings.
     """
     if directory is None:
-        return History()
+        return EarlierRuns()
     if not directory.is_dir():
-        return History(warnings=(f"history: no such directory: {directory}",))
+        return EarlierRuns(warnings=(f"history: no such directory: {directory}",))
     found: dict[str, EarlierRun] = {}
     problems = []
     for path in _files(directory):
@@ -118,7 +118,7 @@ def read_history(directory: Path | None) -> History:
         problems.append(f"history: no results file in {directory}")
     if len(problems) > _MOST_NAMED:
         problems[_MOST_NAMED:] = [f"history: {len(problems) - _MOST_NAMED:,} more files are left out"]
-    return History(tuple(newest), tuple(problems))
+    return EarlierRuns(tuple(newest), tuple(problems))
 
 
 def _files(directory: Path) -> Iterator[Path]:

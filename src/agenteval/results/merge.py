@@ -36,7 +36,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class Part:
+class RunToMerge:
     """A run to merge, and its file."""
 
     file: str
@@ -80,7 +80,7 @@ class Part:
         return {case_id: Fingerprints(case.fingerprint, case.metrics) for case_id, case in cases.items()}
 
 
-def check_parts(parts: Sequence[Part]) -> None:
+def check_parts(parts: Sequence[RunToMerge]) -> None:
     """Check that runs can be merged.
 
     Args:
@@ -96,7 +96,7 @@ def check_parts(parts: Sequence[Part]) -> None:
         raise ConfigError(problems)
 
 
-def _unusable(parts: Sequence[Part]) -> Iterator[Problem]:
+def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     """Yield the problems of parts that cannot be merged with any other."""
     for part in parts:
         if not part.run.complete:
@@ -110,7 +110,7 @@ def _unusable(parts: Sequence[Part]) -> Iterator[Problem]:
             yield Problem(f"names {_cases(repeated)} more than once", file=part.file, kind=Kind.MERGE)
 
 
-def _foreign(parts: Sequence[Part]) -> Iterator[Problem]:
+def _foreign(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     """Yield the differences of parts from the first in commit, suites or settings."""
     first = parts[0]
     files = dict.fromkeys(first.run_ids, first.file)
@@ -128,21 +128,21 @@ def _foreign(parts: Sequence[Part]) -> Iterator[Problem]:
             yield Problem(f"{' and '.join(different)} than {first.file}", file=part.file, kind=Kind.MERGE)
 
 
-def _release(part: Part) -> tuple[str, ...]:
+def _release(part: RunToMerge) -> tuple[str, ...]:
     """Return the version without its last part: patch releases do not affect results."""
     return tuple(part.results.tool.version.split(".")[:2])
 
 
-def _paths(part: Part) -> list[str]:
+def _paths(part: RunToMerge) -> list[str]:
     return sorted(suite.path for suite in part.results.suites)
 
 
-def _contents(part: Part) -> list[str]:
+def _contents(part: RunToMerge) -> list[str]:
     """Return the fingerprints of the suites' contents; their paths are compared separately."""
     return sorted(suite.fingerprint for suite in part.results.suites)
 
 
-_SAME: tuple[tuple[str, Callable[[Part], object]], ...] = (
+_SAME: tuple[tuple[str, Callable[[RunToMerge], object]], ...] = (
     ("of another tool", lambda part: part.results.tool.name),
     ("of another repository", lambda part: part.run.repository),
     ("of another commit", lambda part: part.run.commit),
@@ -153,7 +153,7 @@ _SAME: tuple[tuple[str, Callable[[Part], object]], ...] = (
 )
 
 
-def _incomplete(parts: Sequence[Part]) -> Iterator[Problem]:
+def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     """Yield the problems of shards: another division, missing or duplicate shards."""
     first = parts[0].shard
     seen: dict[int, str] = {}
@@ -187,7 +187,7 @@ def _incomplete(parts: Sequence[Part]) -> Iterator[Problem]:
         yield from _badly_divided(parts)
 
 
-def _badly_divided(parts: Iterable[Part]) -> Iterator[Problem]:
+def _badly_divided(parts: Iterable[RunToMerge]) -> Iterator[Problem]:
     """Yield the cases that are in no shard, in several, or unexpected."""
     wanted = dict.fromkeys(case_id for part in parts for case_id in part.shard.cases)
     seen: dict[str, str] = {}
@@ -204,7 +204,7 @@ def _badly_divided(parts: Iterable[Part]) -> Iterator[Problem]:
         yield Problem(f"in no shard: {_cases(lost)}", kind=Kind.MERGE)
 
 
-def _unlike(parts: Sequence[Part]) -> Iterator[Problem]:
+def _unlike(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     """Yield the problems of runs of the same cases."""
     first = parts[0]
     for part in parts[1:]:
@@ -263,7 +263,7 @@ class Merged:
     warnings: tuple[str, ...] = ()
 
 
-def merge(parts: Sequence[Part]) -> Merged:
+def merge(parts: Sequence[RunToMerge]) -> Merged:
     """Merge runs.
 
     Cases of shards are joined in the order of the suites, whatever the order of the parts. Iterations of other runs
@@ -291,13 +291,13 @@ def merge(parts: Sequence[Part]) -> Merged:
     )
 
 
-def _warnings(parts: Sequence[Part]) -> Iterator[str]:
+def _warnings(parts: Sequence[RunToMerge]) -> Iterator[str]:
     versions = sorted({part.results.tool.version for part in parts})
     if len(versions) > 1:
         yield f"merged results of several versions of agenteval: {', '.join(versions)}"
 
 
-def _tool(parts: Sequence[Part]) -> Tool:
+def _tool(parts: Sequence[RunToMerge]) -> Tool:
     """Return the tool that made the runs: another one, or agenteval."""
     first = parts[0].results.tool
     if first.name != OWN_NAME:
@@ -305,11 +305,11 @@ def _tool(parts: Sequence[Part]) -> Tool:
     return Tool(version=__version__, plugins=_plugins(parts))
 
 
-def _plugins(parts: Iterable[Part]) -> list[UsedPlugin]:
+def _plugins(parts: Iterable[RunToMerge]) -> list[UsedPlugin]:
     return list({(item.name, item.version): item for part in parts for item in part.results.tool.plugins}.values())
 
 
-def _joined(shards: Sequence[Part]) -> list[SuiteResult]:
+def _joined(shards: Sequence[RunToMerge]) -> list[SuiteResult]:
     """Return the suites with the cases of all shards."""
     position = {case_id: number for number, case_id in enumerate(shards[0].shard.cases)}
     found: dict[str, list[CaseResult]] = {}
@@ -322,7 +322,7 @@ def _joined(shards: Sequence[Part]) -> list[SuiteResult]:
     ]
 
 
-def _repeated(runs: Sequence[Part]) -> list[SuiteResult]:
+def _repeated(runs: Sequence[RunToMerge]) -> list[SuiteResult]:
     """Return the suites with the iterations of all runs."""
     found: dict[str, list[CaseResult]] = {}
     for part in runs:
@@ -360,13 +360,13 @@ def _with_iterations(runs: Sequence[CaseResult]) -> CaseResult:
     )
 
 
-def _summary(suites: Iterable[SuiteResult], parts: Iterable[Part]) -> Summary:
+def _summary(suites: Iterable[SuiteResult], parts: Iterable[RunToMerge]) -> Summary:
     usage = reduce(RunUsage.plus, (part.results.summary.usage for part in parts))
     # Cases do not contain the usage of judges.
     return summarise(case for suite in suites for case in suite.cases).model_copy(update={"usage": usage})
 
 
-def _run(parts: Sequence[Part], duration_s: Callable[[Sequence[Part]], float]) -> Run:
+def _run(parts: Sequence[RunToMerge], duration_s: Callable[[Sequence[RunToMerge]], float]) -> Run:
     runs = [part.run for part in parts]
     merged = [run_id for part in parts for run_id in part.run_ids]
     return Run(
@@ -389,7 +389,7 @@ def _run(parts: Sequence[Part], duration_s: Callable[[Sequence[Part]], float]) -
     )
 
 
-def _coverage(parts: Sequence[Part]) -> Coverage | None:
+def _coverage(parts: Sequence[RunToMerge]) -> Coverage | None:
     """Return what all parts covered together; ``None`` if a part does not record it."""
     found = [part.run.coverage for part in parts if part.run.coverage is not None]
     if len(found) < len(parts):
@@ -417,12 +417,12 @@ def _common(values: Iterable[ValueT | None]) -> ValueT | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _wall_clock_s(shards: Sequence[Part]) -> float:
+def _wall_clock_s(shards: Sequence[RunToMerge]) -> float:
     """Return the wall time in seconds; shards run in parallel."""
     started = min(datetime.fromisoformat(part.run.started_at) for part in shards)
     return (max(datetime.fromisoformat(part.run.finished_at) for part in shards) - started).total_seconds()
 
 
-def _total_s(runs: Iterable[Part]) -> float:
+def _total_s(runs: Iterable[RunToMerge]) -> float:
     """Return the sum of the times in seconds; further iterations run one after the other, perhaps days apart."""
     return sum(part.run.duration_s for part in runs)

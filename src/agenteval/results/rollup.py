@@ -248,7 +248,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return sum(present) / len(present) if present else None
 
 
-class Tally:
+class CaseTally:
     """Counts finished cases in any order, so that the summary does not need them afterwards.
 
     Args:
@@ -259,7 +259,7 @@ class Tally:
         self._metered = metered
         self._statuses: Counter[CaseStatus] = Counter()
         self._scores = _Numbers()
-        self._metrics: dict[str, _Metric] = {}
+        self._metrics: dict[str, _MetricTotals] = {}
         self._judging = _Judging()
         self._incomplete = 0
         self._input_tokens = self._output_tokens = 0
@@ -279,7 +279,7 @@ class Tally:
         for score in case.scores:
             if score.status != "skipped":
                 if score.id not in self._metrics:
-                    self._metrics[score.id] = _Metric()
+                    self._metrics[score.id] = _MetricTotals()
                 self._metrics[score.id].add(score)
 
     def summary(self, models: RunUsage | None = None) -> Summary:
@@ -332,7 +332,7 @@ class _Numbers:
 
 
 @dataclass
-class _Metric:
+class _MetricTotals:
     """The scores, verdicts and errors of one metric."""
 
     scores: _Numbers = field(default_factory=_Numbers)
@@ -388,8 +388,8 @@ class _Judging:
 
 
 def summarise(cases: Iterable[CaseResult], models: RunUsage | None = None, metered: Collection[str] = ()) -> Summary:
-    """Return the summary of a whole run; see ``Tally``."""
-    tally = Tally(metered)
+    """Return the summary of a whole run; see ``CaseTally``."""
+    tally = CaseTally(metered)
     for case in cases:
         tally.add(case)
     return tally.summary(models)

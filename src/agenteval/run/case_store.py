@@ -22,7 +22,7 @@ from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Suit
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.masking import MAX_ANSWER_BYTES, redacted, shortened
 from agenteval.results.model import RunUsage, Summary
-from agenteval.results.rollup import MetricUse, Tally, total
+from agenteval.results.rollup import CaseTally, MetricUse, total
 from agenteval.results.store import Passed, agent_seconds
 from agenteval.run.agent_failure import AgentNotes
 from agenteval.run.journal import Journal, case_text, parsed
@@ -211,7 +211,7 @@ _POOLED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
-class Output:
+class CaseReceivers:
     """Receivers of finished cases besides the store.
 
     Attributes:
@@ -251,7 +251,7 @@ class CaseStore:
         self,
         journal: Journal,
         retention: Retention,
-        output: Output,
+        output: CaseReceivers,
         *,
         run_id: str,
         planned: Sequence[PlannedCase] = (),
@@ -267,7 +267,7 @@ class CaseStore:
         self._planned = planned
         self._scores = CompactScores()
         self._answers: dict[str, _Answers] = {}
-        self._tally = Tally(metered)
+        self._tally = CaseTally(metered)
         # By set of metrics: the first position whose case has scores of exactly these metrics.
         self._first_with: dict[tuple[str, ...], int] = {}
 

@@ -90,7 +90,7 @@ class MetricEntry(BaseModel):
     options: dict[str, Any] = Field(default_factory=dict, description="options of the metric")
 
 
-class _Entry:
+class _PlacedEntry:
     """An entry of the list, with its position in the file and its problems."""
 
     def __init__(self, entry: MetricEntry, document: Document, at: KeyPath) -> None:
@@ -140,7 +140,7 @@ def read_metrics(
     """
     found = []
     for index, written in enumerate(entries):
-        item = _Entry(written, document, ("metrics", index))
+        item = _PlacedEntry(written, document, ("metrics", index))
         config = _config(item, judge)
         problems += item.problems
         if config is not None and not item.problems:
@@ -149,7 +149,7 @@ def read_metrics(
     return tuple(found)
 
 
-def _config(item: _Entry, judge: ModelSpec | None) -> MetricConfig | None:
+def _config(item: _PlacedEntry, judge: ModelSpec | None) -> MetricConfig | None:
     entry = item.entry
     if (entry.python is None) == (entry.type is None):
         item.add("needs exactly one of `python` and `type`")
@@ -168,7 +168,7 @@ def _config(item: _Entry, judge: ModelSpec | None) -> MetricConfig | None:
     return item.config(name, registered.kind, dict(_options(item, registered, judge)), name)
 
 
-def _python(item: _Entry, reference: str) -> MetricConfig | None:
+def _python(item: _PlacedEntry, reference: str) -> MetricConfig | None:
     in_file = _FILE.fullmatch(reference)
     match = in_file or _MODULE.fullmatch(reference)
     if match is None:
@@ -182,7 +182,7 @@ def _python(item: _Entry, reference: str) -> MetricConfig | None:
     return item.config(match["name"], "custom", {"reference": reference, "arguments": item.options}, _PYTHON)
 
 
-def _options(item: _Entry, registered: MetricType, judge: ModelSpec | None) -> Iterator[tuple[str, Any]]:
+def _options(item: _PlacedEntry, registered: MetricType, judge: ModelSpec | None) -> Iterator[tuple[str, Any]]:
     """Yield the options of a built-in metric, checked against the types of its fields."""
     kind = registered.load()
     hints = get_type_hints(kind)
@@ -205,7 +205,9 @@ def _options(item: _Entry, registered: MetricType, judge: ModelSpec | None) -> I
                 item.add(f"{registered.name} needs `{option.name}`{hint}")
 
 
-def _checked(item: _Entry, registered: MetricType, name: str, hint: Any, given: Any) -> Iterator[tuple[str, Any]]:
+def _checked(
+    item: _PlacedEntry, registered: MetricType, name: str, hint: Any, given: Any
+) -> Iterator[tuple[str, Any]]:
     try:
         if name == "model":
             read: Callable[[str], ModelSpec] = embedding_model if registered.name in _EMBEDS else chat_model

@@ -78,7 +78,7 @@ class CaseDeadline:
 
 
 @dataclass
-class Alike:
+class SameFailure:
     """Finds out that an agent cannot work at all: its first turns, and no others, fail in one way.
 
     Attributes:
@@ -123,7 +123,7 @@ class Retrying:
         self._progress = progress or SilentProgress()
         self._most_failures = max(_MOST_FAILURES, _MOST_FAILURES_OF_EACH * concurrency)
         self._failures = 0
-        self._alike = Alike()
+        self._alike = SameFailure()
 
     async def ask(
         self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
@@ -260,7 +260,7 @@ _NO_LIMIT = CaseDeadline()
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class TurnRecord:
     """One turn: the request and the answer.
 
     Attributes:
@@ -276,7 +276,7 @@ class Exchange:
     trace: Mapping[str, Any] | None = None
 
 
-def recorded_exchange(job: Job, recorded: RecordedAnswer) -> Exchange:
+def recorded_exchange(job: Job, recorded: RecordedAnswer) -> TurnRecord:
     """Return the exchange of a recorded trace."""
     request = Request(
         input=job.case.turns[0].input,
@@ -286,7 +286,7 @@ def recorded_exchange(job: Job, recorded: RecordedAnswer) -> Exchange:
         iteration=recorded.iteration,
         session=job.case.id,
     )
-    return Exchange(request, Answer(recorded.reply), recorded.reply.retrieval_context, recorded.record)
+    return TurnRecord(request, Answer(recorded.reply), recorded.reply.retrieval_context, recorded.record)
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ class Conversing:
     attachments: Attachments
     attempts: Retrying
 
-    async def converse(self, job: Job, iteration: int) -> list[Exchange]:
+    async def converse(self, job: Job, iteration: int) -> list[TurnRecord]:
         """Send all turns of a case in a new session."""
         # An agent may start a process at any time.
         with under_rules(job.plan.rules):
@@ -311,12 +311,12 @@ class Conversing:
             finally:
                 await session.end()
 
-    async def _turns(self, job: Job, iteration: int, session: Session) -> list[Exchange]:
+    async def _turns(self, job: Job, iteration: int, session: Session) -> list[TurnRecord]:
         retrieval = Retrieval(job.suite.retrieval_tools)
         case_s = job.plan.case_s
         clock = _NO_LIMIT if case_s is None else CaseDeadline.start(case_s)
         history: list[Mapping[str, str]] = []
-        exchanges: list[Exchange] = []
+        exchanges: list[TurnRecord] = []
         unanswered = 0
         for number, turn in enumerate(job.case.turns):
             request = _request(job, iteration, number, tuple(history))
@@ -331,7 +331,7 @@ class Conversing:
                 unanswered = 0
                 history.append({"role": "assistant", "content": answer.reply.response})
             passages = retrieval.passages(turn, answer.reply) if answer.reply else ()
-            exchanges.append(Exchange(request, answer, passages))
+            exchanges.append(TurnRecord(request, answer, passages))
         return exchanges
 
     async def _ask(

@@ -112,7 +112,7 @@ _SIGNALS = 128
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Arguments:
     """The arguments of ``evaluate``; a baseline of the caller is beside the settings, which name files."""
 
     settings: Settings
@@ -133,7 +133,7 @@ def _asked(
     seed: Annotated[int, Field(ge=0)] | None = None,
     out: FilePath | None = None,
     progress: bool = False,
-) -> _Asked:
+) -> _Arguments:
     """The arguments of ``evaluate`` and ``evaluate_async``.
 
     Raises:
@@ -156,7 +156,7 @@ def _asked(
         out=None if out is None else here / out,
         quiet=not progress,
     )
-    return _Asked(settings, baseline if isinstance(baseline, Results) else None)
+    return _Arguments(settings, baseline if isinstance(baseline, Results) else None)
 
 
 P = ParamSpec("P")
@@ -164,11 +164,11 @@ R = TypeVar("R")
 
 
 def _with_arguments_of(
-    ask: Callable[P, _Asked],
-) -> Callable[[Callable[[_Asked], R]], Callable[P, R]]:
+    ask: Callable[P, _Arguments],
+) -> Callable[[Callable[[_Arguments], R]], Callable[P, R]]:
     """Give a function of the asked run the arguments that describe the run."""
 
-    def decorate(function: Callable[[_Asked], R]) -> Callable[P, R]:
+    def decorate(function: Callable[[_Arguments], R]) -> Callable[P, R]:
         @wraps(function)
         def call(*args: P.args, **given: P.kwargs) -> R:
             return function(ask(*args, **given))
@@ -181,7 +181,7 @@ def _with_arguments_of(
 
 
 @_with_arguments_of(_asked)
-def evaluate(asked: _Asked) -> RunOutcome:
+def evaluate(asked: _Arguments) -> RunOutcome:
     """Run suites, compare with the baseline, and let the gate decide.
 
     A signal interrupts the run and then has its usual effect: Ctrl-C raises ``KeyboardInterrupt``. In a thread other
@@ -215,7 +215,7 @@ def evaluate(asked: _Asked) -> RunOutcome:
 
 
 @_with_arguments_of(_asked)
-async def evaluate_async(asked: _Asked) -> RunOutcome:
+async def evaluate_async(asked: _Arguments) -> RunOutcome:
     """Do the same as ``evaluate`` inside a running event loop, without blocking it.
 
     The run uses a separate thread and event loop. An asynchronous agent function runs in the caller's loop.
@@ -249,7 +249,7 @@ class _GivenBaseline:
         return Search(baseline_of(self.results))
 
 
-def _run(asked: _Asked) -> RunOutcome:
+def _run(asked: _Arguments) -> RunOutcome:
     """Run with a temporary journal, unless a report directory is given."""
     source = None if asked.baseline is None else _GivenBaseline(asked.baseline)
     with masking(), tempfile.TemporaryDirectory(prefix="agenteval-") as scratch:

@@ -18,7 +18,7 @@ from agenteval.metrics.resources import check_unnamed_judge
 from agenteval.metrics.scoring import built_metrics
 from agenteval.report.report import remove_reports
 from agenteval.results.case import CaseResult
-from agenteval.run.case_store import CaseStore, Output
+from agenteval.run.case_store import CaseReceivers, CaseStore
 from agenteval.run.journal import Journal, case_text, parsed, remove_journals
 from agenteval.run.plan import (
     AgentSlot,
@@ -99,7 +99,7 @@ def check(plan: Plan) -> Checked:
     return asyncio.run(_checked_once(plan, survey))
 
 
-async def _checked_once(plan: Plan, survey: _Survey) -> Checked:
+async def _checked_once(plan: Plan, survey: _Precheck) -> Checked:
     agents: dict[int, Agent] = {}
     lacking: list[Problem] = []
 
@@ -139,7 +139,7 @@ def _execution(plan: Plan, runner: _Runner, started: float, duration_s: float) -
 
 
 @dataclass
-class _Survey:
+class _Precheck:
     """Facts about all cases of a run that the runner needs before the first one.
 
     Attributes:
@@ -163,7 +163,7 @@ class _Survey:
     left: int = 0
 
 
-def _checked(plan: Plan) -> _Survey:
+def _checked(plan: Plan) -> _Precheck:
     """Iterate over all cases once.
 
     Raises:
@@ -175,14 +175,14 @@ def _checked(plan: Plan) -> _Survey:
     return survey
 
 
-def _surveyed(plan: Plan) -> _Survey:
+def _surveyed(plan: Plan) -> _Precheck:
     """Iterate over all cases once.
 
     Raises:
         ConfigError: requirements of metrics are missing, or lines of traces are broken; the error
             contains each problem once.
     """
-    survey = _Survey(RunKey(plan), JudgedCases(plan.seed))
+    survey = _Precheck(RunKey(plan), JudgedCases(plan.seed))
     complete = plan.earlier.complete if plan.earlier else {}
     problems: dict[tuple[str, str], Problem] = {}
     checked: set[str] = set()
@@ -232,11 +232,11 @@ def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
     return any(checkable(case, catalog) for case in first.suite.cases)
 
 
-def _case_store(plan: Plan, survey: _Survey, journal: Journal) -> CaseStore:
+def _case_store(plan: Plan, survey: _Precheck, journal: Journal) -> CaseStore:
     return CaseStore(
         journal,
         KeepAll() if plan.compared else ShownOnly(plan.is_quarantined_by_name),
-        Output(plan.resources, plan.redact, plan.progress, plan.max_answer_bytes),
+        CaseReceivers(plan.resources, plan.redact, plan.progress, plan.max_answer_bytes),
         run_id=plan.run_id,
         # Recorded traces have no pool entry: they are identified by their ids only.
         planned=plan.known_cases or (),
@@ -247,7 +247,7 @@ def _case_store(plan: Plan, survey: _Survey, journal: Journal) -> CaseStore:
 class _Runner:
     """The state of a run; it outlives a signal, so that finished cases are not lost."""
 
-    def __init__(self, plan: Plan, survey: _Survey) -> None:
+    def __init__(self, plan: Plan, survey: _Precheck) -> None:
         self._plan = plan
         self.survey = survey
         self._until = None if plan.limits.run_s is None else time.monotonic() + plan.limits.run_s
@@ -355,7 +355,7 @@ class _Runner:
 
 async def _start(
     plan: Plan,
-    survey: _Survey,
+    survey: _Precheck,
     agents: dict[int, Agent],
     ready: Callable[[Agent], Awaitable[None]] = lambda agent: agent.start(),
 ) -> None:

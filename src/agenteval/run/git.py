@@ -115,7 +115,7 @@ class ControlHost(Protocol):
         ...
 
 
-class History(Protocol):
+class CommitHistory(Protocol):
     """The history of the commit that is checked out."""
 
     def is_ancestor(self, commit: str, descendant: str) -> bool | None:
@@ -159,7 +159,7 @@ def of_baseline(host: ControlHost, ref: str | None) -> ControlHost:
     return replace(host, rule=replace(host.rule, branch=ref.removeprefix("refs/heads/")))
 
 
-def control_commit(rule: ControlRule, head: Head, baseline: str | None, history: History) -> ControlCommit:
+def control_commit(rule: ControlRule, head: Head, baseline: str | None, history: CommitHistory) -> ControlCommit:
     """Return the control of a commit.
 
     Args:
@@ -187,7 +187,7 @@ def control_commit(rule: ControlRule, head: Head, baseline: str | None, history:
             return _of_clone(rule, head, _baseline(baseline), history)
 
 
-def _of_pull_request(rule: ControlRule, head: Head, history: History) -> ControlCommit:
+def _of_pull_request(rule: ControlRule, head: Head, history: CommitHistory) -> ControlCommit:
     # Another merge commit can be one of the pull request, whose author chose its first parent.
     if len(head.parents) > 1 and head.commit == rule.merge:
         return ControlCommit(head.parents[0], is_of_event=True)
@@ -203,7 +203,7 @@ def _of_pull_request(rule: ControlRule, head: Head, history: History) -> Control
     return ControlCommit(found, note, is_of_event=found == rule.base)
 
 
-def _of_clone(rule: ControlRule, head: Head, baseline: str, history: History) -> ControlCommit:
+def _of_clone(rule: ControlRule, head: Head, baseline: str, history: CommitHistory) -> ControlCommit:
     # Merging anything into the change makes the change itself the first parent, so the base branch must have it.
     if rule.branch and len(head.parents) > 1 and history.is_ancestor(baseline, head.parents[0]) is not False:
         is_into_base = history.is_on(head.parents[0], rule.branch) and not history.is_on(head.commit, rule.branch)

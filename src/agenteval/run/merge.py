@@ -17,13 +17,13 @@ from agenteval.core.secrets import shortened
 from agenteval.core.text import real_path
 from agenteval.core.writing import remove_regular_file
 from agenteval.report.report import print_result, results_identity, write_reports
-from agenteval.report.terminal_lines import Detail, NextCommands, next_commands
+from agenteval.report.terminal_lines import NextCommands, TerminalDetail, next_commands
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.importers.detect import read_run
 from agenteval.results.masking import shortened_values
-from agenteval.results.merge import Merged, Part, merge
+from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import OWN_NAME, Results, RunUsage
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE, InMemory
@@ -117,7 +117,7 @@ def merge_files(
     outcome = replace(outcome, view=report.gate)
     # In a workflow the page is in an artifact.
     commands = None if context.provenance is not None else next_commands(target.parent)
-    detail = Detail(settings.verbosity, outcome.archive, commands or NextCommands())
+    detail = TerminalDetail(settings.verbosity, outcome.archive, commands or NextCommands())
     print_result(outcome.results, outcome.view, stream or sys.stdout, detail)
     return outcome
 
@@ -133,7 +133,7 @@ def _rescored(spec: GateSpec) -> GateSpec:
     return replace(spec, baseline=with_rescored_baseline(spec.baseline, cases))
 
 
-def _check_evaluated_here(part: Part, context: RunContext) -> None:
+def _check_evaluated_here(part: RunToMerge, context: RunContext) -> None:
     """Check that results for a proposed change are not among its own files, whose author could have written them.
 
     Raises:
@@ -153,7 +153,7 @@ def _check_evaluated_here(part: Part, context: RunContext) -> None:
             raise ConfigError(Problem(message, file=part.file, kind=Kind.MERGE))
 
 
-def _check_commit(part: Part, context: RunContext) -> None:
+def _check_commit(part: RunToMerge, context: RunContext) -> None:
     """Check that results are of the commit that a pull request or a merge group proposes, and of no other one.
 
     Two pull requests can have the same head, with other base branches.
@@ -178,7 +178,7 @@ def _check_commit(part: Part, context: RunContext) -> None:
         raise ConfigError(Problem(message, file=part.file, kind=Kind.MERGE))
 
 
-def _check_repository(part: Part, context: RunContext) -> None:
+def _check_repository(part: RunToMerge, context: RunContext) -> None:
     """Check that results are of the repository of the workflow.
 
     Raises:
@@ -206,27 +206,27 @@ def _of(provenance: Provenance | None, results: Results) -> Results:
     return results.model_copy(update={"run": run.model_copy(update=known)})
 
 
-def _runs(parts: Sequence[Part]) -> tuple[PoolEntry, ...]:
+def _runs(parts: Sequence[RunToMerge]) -> tuple[PoolEntry, ...]:
     """Return the runs of the same cases, which are compared as the runs that they are; none for shards."""
     if len(parts) < 2 or parts[0].run.shard is not None:
         return ()
     return tuple(entry for part in parts if (entry := part.own_entry) is not None)
 
 
-def _read(files: Iterable[Path], written: Collection[Path]) -> tuple[list[Part], list[str]]:
+def _read(files: Iterable[Path], written: Collection[Path]) -> tuple[list[RunToMerge], list[str]]:
     """Return the runs in files, and what other tools do not record.
 
     Raises:
         ConfigError: files cannot be read, or would be lost; it names all of them.
     """
-    parts: list[Part] = []
+    parts: list[RunToMerge] = []
     notes: dict[str, None] = {}
     problems: list[Problem] = []
     for file in (path / RESULTS_FILE if (path / RESULTS_FILE).is_file() else path for path in files):
         try:
             results, missing = read_run(file)
             check_consistent(results, file)
-            parts.append(Part(str(file), results))
+            parts.append(RunToMerge(str(file), results))
             notes |= dict.fromkeys(missing)
         except ConfigError as error:
             problems += error.problems

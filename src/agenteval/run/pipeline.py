@@ -19,7 +19,7 @@ from agenteval.run.compare import compare_first, confirm_and_compare, prepared_c
 from agenteval.run.config import CONFIG_FILE
 from agenteval.run.context import RunContext
 from agenteval.run.execute import execute
-from agenteval.run.integrity.judged import judged_by_base
+from agenteval.run.integrity.judged import apply_base_rules
 from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, make_results, report_directory, unscored_metrics
 from agenteval.run.plan import RunExecution
@@ -53,7 +53,7 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
     """
     resolved = resolve_run(settings, context)
     with (
-        judged_by_base(resolved, settings, context.acceptances if context else None) as judged,
+        apply_base_rules(resolved, settings, context.acceptances if context else None) as judged,
         prepared_control(judged) as control,
         report_directory(judged.journal.parent),
     ):
@@ -202,7 +202,7 @@ def _reported(outcome: RunOutcome, report: Report, directory: Path | None) -> Ru
     return replace(outcome, view=write_reports(report, outcome.results, directory / RESULTS_FILE).gate)
 
 
-def run_pooled(
+def run_repeatedly(
     settings: Settings, out: Path, runs: int, tell: Callable[[str], None], context: RunContext | None = None
 ) -> RunOutcome:
     """Run suites several times. Each run has the one before it as its baseline, so that the last has the pool of all.

@@ -15,7 +15,7 @@ from agenteval.core.confine import under_rules
 from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
 from agenteval.core.escape import display_url, terminal
 from agenteval.run.attachments import Attachments
-from agenteval.run.conversation import Conversing, Exchange, Retrying
+from agenteval.run.conversation import Conversing, Retrying, TurnRecord
 from agenteval.run.plan import AgentSlot, Job, PlannedCase
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec, make_plan
@@ -96,7 +96,7 @@ class _Probe:
         self._remark(agent, replies)
         return 0 if len(replies) == len(exchanges) else AgentError.exit_status
 
-    async def _exchanges(self, planned: PlannedCase, agent: Agent) -> list[Exchange]:
+    async def _exchanges(self, planned: PlannedCase, agent: Agent) -> list[TurnRecord]:
         # A retry would hide the failure that the user looks for.
         once = replace(planned.agent, retries=0)
         async with Attachments() as attachments:
@@ -105,7 +105,7 @@ class _Probe:
             job = Job(planned.suite, shared, planned.case, AgentSlot(agent, once), 1)
             return await conversing.converse(job, 0)
 
-    def _understood(self, exchange: Exchange) -> None:
+    def _understood(self, exchange: TurnRecord) -> None:
         if "request" not in self._shown:
             self._section("request", lambda: _json(exchange.request.to_json()))
         reply = exchange.answer.reply

@@ -164,7 +164,7 @@ class SilentProgress:
 
 
 @dataclass
-class Tally:
+class ProgressTally:
     """The number, time and cost of finished cases.
 
     Attributes:
@@ -233,12 +233,12 @@ class LineProgress(SilentProgress):
         self._activity = activity
         self._stream = stream
         self._clock = clock
-        self._tally = Tally(total, activity, clock(), clock)
+        self._tally = ProgressTally(total, activity, clock(), clock)
         self._last = 0.0
 
     def __enter__(self) -> LineProgress:
         self._last = self._clock()
-        self._tally = Tally(self._total, self._activity, self._last, self._clock)
+        self._tally = ProgressTally(self._total, self._activity, self._last, self._clock)
         unit = self._activity.unit
         self._write(f"{self._activity.doing} {f'{unit}s' if self._total is None else count(self._total, unit)}")
         return self
@@ -291,7 +291,7 @@ class LiveProgress:
 
         self._clock = clock
         self._title = title
-        self._tally = Tally(total, activity, clock(), clock)
+        self._tally = ProgressTally(total, activity, clock(), clock)
         self._failures: deque[CaseResult] = deque(maxlen=_MOST_FAILURES)
         self._steps: dict[Step, float] = {}
         self._retries: dict[Step, tuple[Retry, float]] = {}

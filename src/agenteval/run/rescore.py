@@ -26,7 +26,7 @@ from agenteval.results.masking import ANSWER_FIELDS
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.rollup import mean, summarise
 from agenteval.run.baseline import FoundBaseline
-from agenteval.run.conversation import Answer, Exchange
+from agenteval.run.conversation import Answer, TurnRecord
 from agenteval.run.scoring import case_of, rate_case, rate_iteration, rated
 from agenteval.suite.model import OVERALL, Case, Fingerprints
 
@@ -271,11 +271,11 @@ def _with_metrics(case: Case, names: Collection[str]) -> Case:
     return replace(case, turns=turns, metrics=tuple(metric for metric in case.metrics if metric.id in names))
 
 
-def _exchanges(case: Case, iteration: IterationResult) -> list[Exchange]:
+def _exchanges(case: Case, iteration: IterationResult) -> list[TurnRecord]:
     return [_exchange(case, iteration.index, turn) for turn in iteration.turns]
 
 
-def _exchange(case: Case, iteration: int, stored: TurnResult) -> Exchange:
+def _exchange(case: Case, iteration: int, stored: TurnResult) -> TurnRecord:
     """Return a stored turn as the exchange with an agent that was replayed."""
     asked = case.turns[stored.index]
     request = Request(
@@ -288,9 +288,9 @@ def _exchange(case: Case, iteration: int, stored: TurnResult) -> Exchange:
     )
     recorded = recorded_turn(stored)
     if recorded is None or not isinstance(recorded.answer, Reply):
-        return Exchange(request, Answer(error=stored.error or "no answer"))
+        return TurnRecord(request, Answer(error=stored.error or "no answer"))
     passages = asked.retrieval_context or recorded.answer.retrieval_context
-    return Exchange(request, Answer(recorded.answer), passages)
+    return TurnRecord(request, Answer(recorded.answer), passages)
 
 
 def _merged(case: Case, stored: IterationResult, new: IterationResult, names: Collection[str]) -> IterationResult:

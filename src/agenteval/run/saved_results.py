@@ -18,7 +18,7 @@ from agenteval.core.runtime import finished_first
 from agenteval.core.text import working_directory
 from agenteval.core.writing import make_directory, write_file
 from agenteval.report.report import Report, built_in_reporter, print_result, render_reports, results_identity
-from agenteval.report.terminal_lines import Detail, next_commands
+from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.report.view.view import view_of
 from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
@@ -68,7 +68,7 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     comparison = compare_finished(now, found, spec.compare, integrity)
     results = now.model_copy(update={"comparison": comparison})
     gate = decide_gate(results, spec.gate)
-    print_result(results, view_of(gate, results), sys.stdout, Detail(settings.verbosity))
+    print_result(results, view_of(gate, results), sys.stdout, TerminalDetail(settings.verbosity))
     return gate.exit_status
 
 
@@ -185,6 +185,6 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     report = _saved_report(results, spec)
     with finished_first(), report_directory(directory):
         report = render_reports(report, results, directory)
-    detail = Detail(settings.verbosity, commands=next_commands(directory))
+    detail = TerminalDetail(settings.verbosity, commands=next_commands(directory))
     print_result(results, report.gate, sys.stdout, detail)
     return 0

@@ -17,7 +17,7 @@ from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.case import CaseResult, IterationResult, NotAsked
 from agenteval.results.rollup import has_weight
 from agenteval.run.attachments import Attachments
-from agenteval.run.conversation import Conversing, Exchange, Retrying, recorded_exchange
+from agenteval.run.conversation import Conversing, Retrying, TurnRecord, recorded_exchange
 from agenteval.run.plan import Job, PlannedCase, RunLimits
 from agenteval.run.progress import Progress, SilentProgress, Step
 from agenteval.run.scoring import case_of, missing_iteration, rate_case, rate_iteration
@@ -152,7 +152,7 @@ async def run_jobs(
 
 
 @dataclass
-class _Lane:
+class _AgentQueue:
     """The waiting jobs of one agent, or of two that take turns, and the limit of simultaneous conversations.
 
     Attributes:
@@ -173,7 +173,7 @@ class _Lane:
         self.jobs.append(job)
         self.iterations += len(job.left)
 
-    async def converse(self, job: Job, index: int) -> list[Exchange]:
+    async def converse(self, job: Job, index: int) -> list[TurnRecord]:
         """Send all turns of a case to its agent."""
         return await self.conversing[id(job.agent.agent)].converse(job, index)
 
@@ -199,7 +199,7 @@ class _Scheduler:
         self._under_way = asyncio.Semaphore(limits.concurrency)
         self._attachments = Attachments()
         # Waiting jobs by agent, then jobs that have started and not finished.
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, _AgentQueue] = {}
         self._nothing_left: deque[Job] = deque()
         self._begun: dict[str, Job] = {}
         self._collected: dict[str, list[IterationResult]] = {}
@@ -248,7 +248,7 @@ class _Scheduler:
         key = id(job.beside or spec)
         limits = (spec.concurrency, job.beside.concurrency if job.beside else None, self._limits.concurrency)
         width = min(limit for limit in limits if limit is not None)
-        lane = self._lanes.setdefault(key, _Lane(width))
+        lane = self._lanes.setdefault(key, _AgentQueue(width))
         if width < lane.width:
             lane.width, lane.conversations = width, asyncio.Semaphore(width)
         if id(job.agent.agent) not in lane.conversing:
@@ -257,7 +257,7 @@ class _Scheduler:
             )
         lane.add(job)
 
-    def _queue(self, lane: _Lane) -> Iterator[tuple[Job, int]]:
+    def _queue(self, lane: _AgentQueue) -> Iterator[tuple[Job, int]]:
         """Yield the iterations to run, in suite order."""
         while lane.jobs:
             job = lane.jobs.popleft()
@@ -265,7 +265,7 @@ class _Scheduler:
             for index in job.left:
                 yield job, index
 
-    async def _work(self, lane: _Lane, queue: Iterator[tuple[Job, int]]) -> None:
+    async def _work(self, lane: _AgentQueue, queue: Iterator[tuple[Job, int]]) -> None:
         for job, index in queue:
             exchanges = await self._asked(lane, job, index)
             try:
@@ -274,7 +274,7 @@ class _Scheduler:
             finally:
                 self._under_way.release()
 
-    async def _rated(self, job: Job, index: int, exchanges: Sequence[Exchange]) -> IterationResult:
+    async def _rated(self, job: Job, index: int, exchanges: Sequence[TurnRecord]) -> IterationResult:
         step = Step(job.case.name, "scoring")
         self._progress.began(step)
         try:
@@ -297,7 +297,7 @@ class _Scheduler:
             # Rule metrics never wait; without this pause, signals and the time limit would have to.
             await asyncio.sleep(0)
 
-    async def _asked(self, lane: _Lane, job: Job, index: int) -> list[Exchange]:
+    async def _asked(self, lane: _AgentQueue, job: Job, index: int) -> list[TurnRecord]:
         """Return the conversation of one iteration; the job stays registered as started until it is scored."""
         # The agent's limit is acquired first: cases that wait for one agent must not block other agents.
         async with lane.conversations:

@@ -22,7 +22,7 @@ from agenteval.results.rollup import (
     strict_case_status,
     turn_means,
 )
-from agenteval.run.conversation import Exchange
+from agenteval.run.conversation import TurnRecord
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import Case, MetricConfig
 
@@ -84,7 +84,7 @@ def _only(turns: Iterable[TurnResult], wanted: Callable[[str], bool]) -> list[Tu
 async def rate_iteration(
     case: Case,
     index: int,
-    exchanges: Sequence[Exchange],
+    exchanges: Sequence[TurnRecord],
     catalog: MetricCatalog,
     unjudged: NotAskedError | None = None,
 ) -> IterationResult:
@@ -202,7 +202,7 @@ def _fatal_metrics(case: Case) -> frozenset[tuple[int, str]]:
 
 
 async def _turn_result(
-    case: Case, exchange: Exchange, catalog: MetricCatalog, unjudged: NotAskedError | None
+    case: Case, exchange: TurnRecord, catalog: MetricCatalog, unjudged: NotAskedError | None
 ) -> TurnResult:
     request, answer = exchange.request, exchange.answer
     turn = case.turns[request.turn]
@@ -225,7 +225,7 @@ async def _turn_result(
 
 
 async def _scored(
-    case: Case, exchange: Exchange, reply: Reply, catalog: MetricCatalog, unjudged: NotAskedError | None
+    case: Case, exchange: TurnRecord, reply: Reply, catalog: MetricCatalog, unjudged: NotAskedError | None
 ) -> TurnResult:
     request, passages = exchange.request, exchange.passages
     turn = case.turns[request.turn]

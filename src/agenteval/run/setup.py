@@ -118,11 +118,11 @@ def _install(commands: str, directory: Path, venv: Path, redact: Redactor) -> di
     path = environment.get("PATH", os.defpath)
     python, bash = (_found(name, path) for name in ("python3", _SHELL[0]))
     variables = {"VIRTUAL_ENV": str(venv), "PATH": f"{venv / 'bin'}{os.pathsep}{path}"}
-    output = _Output(redact)
+    output = _ShownOutput(redact)
     made = _run((python, "-m", "venv", str(venv)), directory, environment, output)
     if made != 0:
         raise SetupError(f"setup: the virtual environment cannot be created: {output.failure(made)}")
-    output = _Output(redact)
+    output = _ShownOutput(redact)
     argv = (bash, *_SHELL[1:], _SCRIPT.format(token=output.token), "setup", commands)
     status = _run(argv, directory, environment | variables, output)
     if status != 0:
@@ -146,7 +146,7 @@ def _failed_command(commands: str, number: int | None) -> str:
     return f"line {number}, `{lines[number - 1].strip()}`, "
 
 
-def _run(argv: Sequence[str], directory: Path, environment: Mapping[str, str], output: _Output) -> int | None:
+def _run(argv: Sequence[str], directory: Path, environment: Mapping[str, str], output: _ShownOutput) -> int | None:
     """Run a program, show its output line by line, and return its exit status.
 
     Raises:
@@ -171,7 +171,7 @@ def _run(argv: Sequence[str], directory: Path, environment: Mapping[str, str], o
 
 
 async def _to_its_end(
-    argv: Sequence[str], directory: Path, environment: Mapping[str, str], output: _Output
+    argv: Sequence[str], directory: Path, environment: Mapping[str, str], output: _ShownOutput
 ) -> int | None:
     child = await Child.start(argv, str(directory), environment, output.receive, output.receive)
     await child.finish()
@@ -180,7 +180,7 @@ async def _to_its_end(
 
 
 @dataclass
-class _Output:
+class _ShownOutput:
     """The output of a program: shown immediately, without secrets and workflow commands; the last lines are kept."""
 
     redact: Redactor

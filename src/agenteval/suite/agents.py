@@ -44,11 +44,11 @@ Target = str | tuple[str, ...]
 _CALLABLE = re.compile(r"([A-Za-z_][\w.]*|[^:]*[^:/]\.py):[A-Za-z_][\w.]*")
 
 
-class _Keys(BaseModel):
+class _KindKeys(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class CommandKeys(_Keys):
+class CommandKeys(_KindKeys):
     """Keys of a program that is started for every turn."""
 
     command: list[str] | None = Field(
@@ -75,7 +75,7 @@ class CommandKeys(_Keys):
         return value
 
 
-class PythonKeys(_Keys):
+class PythonKeys(_KindKeys):
     """Keys of a Python callable."""
 
     python: str | None = Field(
@@ -96,7 +96,7 @@ class PythonKeys(_Keys):
         return value
 
 
-class ReplayKeys(_Keys):
+class ReplayKeys(_KindKeys):
     """Keys of recorded answers."""
 
     replay: str | None = Field(
@@ -114,7 +114,7 @@ class ReplayKeys(_Keys):
         return value
 
 
-class HolodeckKeys(_Keys):
+class HolodeckKeys(_KindKeys):
     """Keys of a HoloDeck project whose agent HoloDeck itself runs."""
 
     holodeck: str | None = Field(None, description="agent.yaml of an agent that HoloDeck itself runs")
@@ -129,7 +129,7 @@ class HolodeckKeys(_Keys):
         return value
 
 
-class PluginKeys(_Keys):
+class PluginKeys(_KindKeys):
     """Keys of an agent kind that another distribution registers."""
 
     kind: str | None = Field(None, description="agent kind that an installed package registers, like acme.a2a")

@@ -13,7 +13,7 @@ from tests.fuzz.scratch import as_file
 from tests.unit.report import samples
 
 from agenteval.report.html import fill
-from agenteval.report.markdown_page import Page, Source
+from agenteval.report.markdown_page import Page, ReportSource
 from agenteval.report.report import Site
 from agenteval.report.size_limits import COMMENT_LEVELS
 from agenteval.report.user_template import Order, unclosed
@@ -29,7 +29,7 @@ class _TooLongError(Exception):
 @cache
 def _page() -> Page:
     sample = samples.regressed()
-    return Source.of(sample.results, sample.gate, "agenteval", "elsewhere", Site()).page(COMMENT_LEVELS[0])
+    return ReportSource.of(sample.results, sample.gate, "agenteval", "elsewhere", Site()).page(COMMENT_LEVELS[0])
 
 
 def target(data: bytes) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agenteval.core.llm.embeddings import Embeddings
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.resources import Resources
-from agenteval.metrics.schema import Alike, Schema, check, json_schema_of, parsed
+from agenteval.metrics.schema import Schema, SimilarText, check, json_schema_of, parsed
 from agenteval.suite.forms import FieldSpec, FieldType, TextMatch
 
 SIMPLE_NAMES = ("str", "int", "float", "bool", "dict", "any", "list", "set")
@@ -437,9 +437,9 @@ def test_texts_to_resemble_are_left_to_an_embedding_model() -> None:
     said, alike = check(spec, {"a": "hello", "b": ["x", "y"], "c": "z"})
     assert said == ["$.c: expected int, got str 'z'"]
     assert alike == [
-        Alike("$.a", "hello", "welcome", 0.8),
-        Alike("$.b[0]", "x", "welcome", 0.8),
-        Alike("$.b[1]", "y", "welcome", 0.8),
+        SimilarText("$.a", "hello", "welcome", 0.8),
+        SimilarText("$.b[0]", "x", "welcome", 0.8),
+        SimilarText("$.b[1]", "y", "welcome", 0.8),
     ]
 
 

@@ -22,10 +22,10 @@ STATUSES = ("used", "not used", "agenteval's own")
 
 # Keys that models read as any value, and what they contain.
 OPEN: Mapping[tuple[type[BaseModel], str], tuple[type[BaseModel], ...]] = {
-    (agentci.EvalEntry, "cases"): (agentci.CaseEntry,),
-    (agentci.CaseEntry, "output"): (agentci.OutputEntry,),
+    (agentci.EvalEntry, "cases"): (agentci.EvaluationCase,),
+    (agentci.EvaluationCase, "output"): (agentci.OutputEntry,),
     (agentci.OutputEntry, "schema"): (agentci.FieldEntry,),
-    (agentci.FieldEntry, "value"): (agentci.TextEntry,),
+    (agentci.FieldEntry, "value"): (agentci.TextMatchEntry,),
     (schema.EvaluationFile, "evaluators"): tuple(dict.fromkeys(schema.EVALUATORS.values())),
     (schema.RuleEvaluatorEntry, "rules"): tuple(dict.fromkeys(schema.RULES.values())),
 }

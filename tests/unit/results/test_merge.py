@@ -14,7 +14,7 @@ from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError
 from agenteval.core.version import __version__
 from agenteval.results.case import CaseResult, CaseStatus, Criterion, Score, SuiteResult
-from agenteval.results.merge import Merged, Part, merge
+from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import Results, Run, RunShard, RunUsage, Tool
 from agenteval.results.rollup import case_status, mean
 from agenteval.run.settings import divide
@@ -83,7 +83,7 @@ def shards_of(run: Results, count: int, divided_by: str | None = None, **fields:
 
 
 def merged(*runs: Results) -> Merged:
-    return merge([Part(f"{number}.json", run) for number, run in enumerate(runs)])
+    return merge([RunToMerge(f"{number}.json", run) for number, run in enumerate(runs)])
 
 
 def said(run: Results) -> dict[str, Any]:

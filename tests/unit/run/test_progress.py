@@ -7,7 +7,7 @@ import pytest
 from tests.unit.report import samples
 
 from agenteval.results.case import CaseResult, CaseStatus, Usage
-from agenteval.run.progress import CONFIRMING, RUNNING, SCORING, Activity, Tally, make_progress
+from agenteval.run.progress import CONFIRMING, RUNNING, SCORING, Activity, ProgressTally, make_progress
 
 
 class Clock:
@@ -27,8 +27,8 @@ def _case(status: CaseStatus = "passed", cost: float | None = None, judge: float
     return samples.case("a", samples.iteration(turn, status=status), status=status)
 
 
-def _tally(done: int, elapsed: float, total: int | None = 100) -> Tally:
-    tally = Tally(total, RUNNING, 0.0, lambda: elapsed)
+def _tally(done: int, elapsed: float, total: int | None = 100) -> ProgressTally:
+    tally = ProgressTally(total, RUNNING, 0.0, lambda: elapsed)
     for _ in range(done):
         tally.add(_case())
     return tally

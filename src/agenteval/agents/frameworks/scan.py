@@ -43,24 +43,24 @@ def _not_blank(value: str) -> str:
 _Text = Annotated[str, AfterValidator(_not_blank)]
 
 
-class _Strict(BaseModel):
+class _StrictTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ExecutionArguments(_Strict):
+class ExecutionArguments(_StrictTable):
     """``execution.args``: the parameter that takes the prompt."""
 
     prompt: _Text
 
 
-class Execution(_Strict):
+class ExecutionMethod(_StrictTable):
     """``execution``: the method that is called."""
 
     method: _Text
     args: ExecutionArguments | None = None
 
 
-class DiscoveryArguments(_Strict):
+class DiscoveryArguments(_StrictTable):
     """``args``: what the framework calls the parameters of an agent."""
 
     model: str | None = None
@@ -74,13 +74,13 @@ class DiscoveryArguments(_Strict):
         return self
 
 
-class AgentPattern(_Strict):
+class AgentPattern(_StrictTable):
     """``[[agents]]``: a variable that is assigned from a call of ``path`` is an agent."""
 
     path: _Text
     type: Literal["constructor", "class_method", "function"] | None = None
     args: DiscoveryArguments
-    execution: Execution
+    execution: ExecutionMethod
 
     @model_validator(mode="after")
     def _names_class_and_method(self) -> AgentPattern:
@@ -94,12 +94,12 @@ class AgentPattern(_Strict):
         return self.execution.args.prompt if self.execution.args else None
 
 
-class ToolPattern(_Strict):
+class ToolPattern(_StrictTable):
     """``[[tools]]``: how a tool is defined: by decorator, constructor or base class, or as any public function."""
 
     type: Literal["decorator", "constructor", "class", "function"]
     path: _Text | None = None
-    execution: Execution
+    execution: ExecutionMethod
 
     @model_validator(mode="after")
     def _names_what_makes_it(self) -> ToolPattern:
@@ -108,17 +108,17 @@ class ToolPattern(_Strict):
         return self
 
 
-class Metadata(_Strict):
+class FrameworkMetadata(_StrictTable):
     """``[framework]``."""
 
     name: _Text
     dependencies: list[_Text] = Field(min_length=1)
 
 
-class Framework(_Strict):
+class Framework(_StrictTable):
     """The description of a framework."""
 
-    framework: Metadata
+    framework: FrameworkMetadata
     agents: list[AgentPattern] = []
     tools: list[ToolPattern] = []
 
@@ -203,7 +203,7 @@ Pattern = TypeVar("Pattern", AgentPattern, ToolPattern)
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundAgent:
     """An agent or tool in the source code.
 
     Attributes:
@@ -240,8 +240,8 @@ class Discovered:
         warnings: skipped files, and the reason if the search was not possible.
     """
 
-    agents: Mapping[str, Found]
-    tools: Mapping[str, Found]
+    agents: Mapping[str, FoundAgent]
+    tools: Mapping[str, FoundAgent]
     warnings: tuple[str, ...] = ()
 
 
@@ -273,7 +273,7 @@ def discover_targets(root: Path) -> Discovered:
     )
 
 
-def lookup(found: Mapping[str, Found], name: str) -> Found | None:
+def lookup(found: Mapping[str, FoundAgent], name: str) -> FoundAgent | None:
     """Find what a suite refers to; ``-`` equals ``_``, and ``package.module:name`` is accepted.
 
     Raises:
@@ -311,11 +311,11 @@ def _subclasses(modules: Modules, frameworks: Sequence[Framework]) -> dict[str, 
 
 def _found(
     module: Module, item: Definition, method: str, prompt: str | None = None, *, instantiate: bool = False
-) -> Found:
-    return Found(item.name, f"{module.name}:{item.name}", module.file, item.line, method, prompt, instantiate)
+) -> FoundAgent:
+    return FoundAgent(item.name, f"{module.name}:{item.name}", module.file, item.line, method, prompt, instantiate)
 
 
-def _agents(modules: Iterable[Module], frameworks: Sequence[Framework]) -> Iterator[Found]:
+def _agents(modules: Iterable[Module], frameworks: Sequence[Framework]) -> Iterator[FoundAgent]:
     patterns = [agent for framework in frameworks for agent in framework.agents]
     for module in modules:
         for item in module.outline.variables:
@@ -326,7 +326,7 @@ def _agents(modules: Iterable[Module], frameworks: Sequence[Framework]) -> Itera
 
 def _tools(
     modules: Sequence[Module], frameworks: Sequence[Framework], classes: Mapping[str, ToolPattern]
-) -> Iterator[Found]:
+) -> Iterator[FoundAgent]:
     """Yield the tools: first those with a specific pattern, then plain functions."""
     tools = [tool for framework in frameworks for tool in framework.tools]
     for module in modules:
@@ -337,7 +337,9 @@ def _tools(
                 yield from _plain_functions(modules, framework.packages, tool)
 
 
-def _made_tools(module: Module, tools: Iterable[ToolPattern], classes: Mapping[str, ToolPattern]) -> Iterator[Found]:
+def _made_tools(
+    module: Module, tools: Iterable[ToolPattern], classes: Mapping[str, ToolPattern]
+) -> Iterator[FoundAgent]:
     constructors = [tool for tool in tools if tool.type == "constructor"]
     decorators = [tool for tool in tools if tool.type == "decorator"]
     for item in module.outline.variables:
@@ -354,7 +356,7 @@ def _made_tools(module: Module, tools: Iterable[ToolPattern], classes: Mapping[s
             yield _found(module, item, made.execution.method, instantiate=True)
 
 
-def _plain_functions(modules: Iterable[Module], packages: Sequence[str], tool: ToolPattern) -> Iterator[Found]:
+def _plain_functions(modules: Iterable[Module], packages: Sequence[str], tool: ToolPattern) -> Iterator[FoundAgent]:
     """Yield the public functions of the modules that import one of the packages."""
     for module in modules:
         if _imports_any(module.outline, packages):
@@ -393,8 +395,8 @@ def _first(items: Iterable[T | None]) -> T | None:
     return next((item for item in items if item), None)
 
 
-def _by_name(items: Iterable[Found]) -> dict[str, Found]:
-    by_reference: dict[str, Found] = {}
+def _by_name(items: Iterable[FoundAgent]) -> dict[str, FoundAgent]:
+    by_reference: dict[str, FoundAgent] = {}
     for item in items:
         by_reference.setdefault(item.reference, item)
     count = Counter(item.name for item in by_reference.values())

@@ -112,7 +112,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-class Call(NamedTuple):
+class AgentCall(NamedTuple):
     """A call of an agent; ``read`` cuts what the result contains of earlier turns."""
 
     function: Callable[..., Any]
@@ -121,7 +121,7 @@ class Call(NamedTuple):
     read: Callable[[Any], Any] = _same
 
 
-def adapter(agent: Any) -> Optional[Callable[[Request], Call]]:
+def adapter(agent: Any) -> Optional[Callable[[Request], AgentCall]]:
     """Return a function that prepares the call of an agent for a request; ``None`` if no framework is known.
 
     Raises:
@@ -145,18 +145,18 @@ def adapter(agent: Any) -> Optional[Callable[[Request], Call]]:
     return None if run is None else _run(run)
 
 
-def _run(run: Callable[..., Any]) -> Callable[[Request], Call]:
+def _run(run: Callable[..., Any]) -> Callable[[Request], AgentCall]:
     """OpenAI Agents SDK and Agent Development Kit."""
-    return lambda request: Call(run, (request["input"],), {"history": _history(request)})
+    return lambda request: AgentCall(run, (request["input"],), {"history": _history(request)})
 
 
-def _pydantic_ai(agent: Any) -> Callable[[Request], Call]:
+def _pydantic_ai(agent: Any) -> Callable[[Request], AgentCall]:
     """Pydantic AI: https://ai.pydantic.dev/message-history/."""
 
-    def prepare(request: Request) -> Call:
+    def prepare(request: Request) -> AgentCall:
         history = _history(request)
         if not history:
-            return Call(agent.run, (request["input"],))
+            return AgentCall(agent.run, (request["input"],))
         messages = importlib.import_module("pydantic_ai.messages")
         earlier = [
             messages.ModelResponse(parts=[messages.TextPart(content=said["content"])])
@@ -164,19 +164,19 @@ def _pydantic_ai(agent: Any) -> Callable[[Request], Call]:
             else messages.ModelRequest(parts=[messages.UserPromptPart(content=said["content"])])
             for said in history
         ]
-        return Call(agent.run, (request["input"],), {"message_history": earlier})
+        return AgentCall(agent.run, (request["input"],), {"message_history": earlier})
 
     return prepare
 
 
-def _langchain(agent: Any) -> Callable[[Request], Call]:
+def _langchain(agent: Any) -> Callable[[Request], AgentCall]:
     """LangChain's runnables and LangGraph's graphs: https://python.langchain.com/docs/concepts/runnables/."""
     keys = None if _is_model(agent) else _keys(agent)
     question = _question_key(agent, keys)
     # A graph with a checkpointer keeps the conversation of each thread.
     remembers = bool(getattr(agent, "checkpointer", None))
 
-    def prepare(request: Request) -> Call:
+    def prepare(request: Request) -> AgentCall:
         text = request["input"]
         earlier = [] if remembers else [(said["role"], said["content"]) for said in _history(request)]
         messages = [*earlier, ("user", text)]
@@ -189,7 +189,7 @@ def _langchain(agent: Any) -> Callable[[Request], Call]:
         else:
             given = {question: text, **{key: earlier for key in _CONVERSATIONS if key in keys}}
         config = {"configurable": {"thread_id": _session(request)}}
-        return Call(agent.ainvoke, (given, config), {}, lambda result: _since(result, text))
+        return AgentCall(agent.ainvoke, (given, config), {}, lambda result: _since(result, text))
 
     return prepare
 
@@ -240,19 +240,19 @@ def _since(result: Any, text: str) -> Any:
     return {**result, "messages": messages[asked[-1] + 1 :]} if asked else result
 
 
-def _llama_index(agent: Any) -> Optional[Callable[[Request], Call]]:
+def _llama_index(agent: Any) -> Optional[Callable[[Request], AgentCall]]:
     """LlamaIndex: https://developers.llamaindex.ai/python/framework/understanding/agent/."""
     run, chat, query = (getattr(agent, name, None) for name in ("run", "achat", "aquery"))
 
-    def prepare(request: Request) -> Call:
+    def prepare(request: Request) -> AgentCall:
         history = _history(request)
         if callable(chat):
             # Without it, a chat engine continues the conversation of another case.
-            return Call(chat, (request["input"],), {"chat_history": list(_llama_messages(history))})
+            return AgentCall(chat, (request["input"],), {"chat_history": list(_llama_messages(history))})
         if callable(run):
             given = {"chat_history": list(_llama_messages(history))} if history else {}
-            return Call(run, (), {"user_msg": request["input"], **given})
-        return Call(query, (request["input"],))  # type: ignore[arg-type]
+            return AgentCall(run, (), {"user_msg": request["input"], **given})
+        return AgentCall(query, (request["input"],))  # type: ignore[arg-type]
 
     return prepare if any(map(callable, (run, chat, query))) else None
 
@@ -263,20 +263,20 @@ def _llama_messages(history: Sequence[Mapping[str, str]]) -> Iterator[Any]:
         yield message(role=said["role"], content=said["content"])  # type: ignore[misc]
 
 
-def _agno(agent: Any) -> Callable[[Request], Call]:
+def _agno(agent: Any) -> Callable[[Request], AgentCall]:
     """Agno: https://docs.agno.com/reference/agents/agent."""
     # An agent with a database may find the conversation by its session.
     keeps = any(getattr(agent, name, None) is not None for name in ("db", "storage"))
     adds = any(getattr(agent, name, None) is True for name in ("add_history_to_context", "add_history_to_messages"))
 
-    def prepare(request: Request) -> Call:
+    def prepare(request: Request) -> AgentCall:
         history = [] if keeps and adds else _history(request)
         given: Any = request["input"]
         if history:
             message = importlib.import_module("agno.models.message").Message
             given = [message(role=said["role"], content=said["content"]) for said in history]
             given.append(message(role="user", content=request["input"]))
-        return Call(agent.run, (given,), {"session_id": _session(request)})
+        return AgentCall(agent.run, (given,), {"session_id": _session(request)})
 
     return prepare
 

@@ -56,7 +56,7 @@ class AgentContext:
     timeout_s: float
 
 
-class _Running:
+class _RunningPlugin:
     """A started agent and its sessions."""
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ class _Running:
             await _awaited(self._start.result().close())
 
 
-_AGENTS: Dict[str, _Running] = {}
+_AGENTS: Dict[str, _RunningPlugin] = {}
 
 
 async def start(definition: Mapping[str, Any]) -> None:
@@ -119,10 +119,10 @@ async def close(definition: Mapping[str, Any]) -> None:
     await asyncio.wait_for(_running(definition).close(), _END_S)
 
 
-def _running(definition: Mapping[str, Any]) -> _Running:
+def _running(definition: Mapping[str, Any]) -> _RunningPlugin:
     key = json.dumps(definition, sort_keys=True)
     if key not in _AGENTS:
-        _AGENTS[key] = _Running(definition)
+        _AGENTS[key] = _RunningPlugin(definition)
     return _AGENTS[key]
 
 

@@ -37,7 +37,7 @@ class Result(NamedTuple):
     events: Sequence[Any] = ()
 
 
-class Target:
+class AnswerTarget:
     """Something that answers requests.
 
     Args:
@@ -52,7 +52,7 @@ class Target:
         self.is_class = is_class
 
 
-_TARGETS: Dict[str, Target] = {}
+_TARGETS: Dict[str, AnswerTarget] = {}
 _INSTANCES: Dict[Tuple[str, str], Any] = {}
 
 
@@ -148,13 +148,13 @@ def _has_messages(value: Mapping[str, Any]) -> bool:
     return "response" not in value and isinstance(value.get("messages"), (list, tuple))
 
 
-def _target(reference: str) -> Target:
+def _target(reference: str) -> AnswerTarget:
     if reference not in _TARGETS:
         _TARGETS[reference] = _made(reference, find(reference))
     return _TARGETS[reference]
 
 
-def _made(reference: str, found: Any) -> Target:
+def _made(reference: str, found: Any) -> AnswerTarget:
     if isinstance(found, type):
         return _of_class(reference, found)
     if _is_function(found):
@@ -163,7 +163,7 @@ def _made(reference: str, found: Any) -> Target:
 
     prepare = adapter(found)
     if prepare is not None:
-        return Target(functools.partial(_of_framework, prepare), takes_history=True)
+        return AnswerTarget(functools.partial(_of_framework, prepare), takes_history=True)
     name = _method_of(type(found))
     if name is None:
         raise TypeError(
@@ -172,7 +172,7 @@ def _made(reference: str, found: Any) -> Target:
     return _of_function(getattr(found, name), takes_text=name != "__call__")
 
 
-def _of_class(reference: str, found: type) -> Target:
+def _of_class(reference: str, found: type) -> AnswerTarget:
     """Return a class as a target: each conversation gets an instance, which can remember the earlier turns."""
     import inspect
 
@@ -199,7 +199,7 @@ def _of_class(reference: str, found: type) -> Target:
         _INSTANCES[key] = instance
         return target.call(request)
 
-    return Target(call, takes_history=True, is_class=True)
+    return AnswerTarget(call, takes_history=True, is_class=True)
 
 
 def _is_function(found: Any) -> bool:
@@ -213,7 +213,7 @@ def _method_of(kind: type) -> Optional[str]:
     return next((name for name in _METHODS if name in defined), None)
 
 
-def _of_function(function: Callable[..., Any], *, takes_text: bool) -> Target:
+def _of_function(function: Callable[..., Any], *, takes_text: bool) -> AnswerTarget:
     """Return a function as a target: it gets the request, or the input and the parts of the request that it names."""
     names, annotation, keywords = _parameters(function)
     name = names[0] if names else ""
@@ -225,12 +225,12 @@ def _of_function(function: Callable[..., Any], *, takes_text: bool) -> Target:
     elif name in _REQUESTS:
         takes_text = False
     if not takes_text:
-        return Target(function, takes_history=True)
+        return AnswerTarget(function, takes_history=True)
 
     def call(request: Request) -> Any:
         return function(request["input"], **{part: request.get(part) for part in parts})
 
-    return Target(call, takes_history="history" in parts)
+    return AnswerTarget(call, takes_history="history" in parts)
 
 
 def _parameters(function: Callable[..., Any]) -> Tuple[List[str], Any, List[str]]:

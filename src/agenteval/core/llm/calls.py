@@ -191,7 +191,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ModelCall:
     """One question to one model, independent of how it is sent.
 
     Attributes:
@@ -211,7 +211,7 @@ class Exchange:
 
 
 @dataclass
-class Tally:
+class CallTotals:
     """The totals of several answers; cached answers are counted separately, since they cost nothing."""
 
     calls: int = 0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.llm.calls import LOCAL, Completion, Exchange, LlmError, ModelSpec
+from agenteval.core.llm.calls import LOCAL, Completion, LlmError, ModelCall, ModelSpec
 from agenteval.core.llm.gateway import Gateway, key_of
 
 DEFAULT_EMBEDDER = ModelSpec(provider="openai", name="text-embedding-3-small")
@@ -91,7 +91,7 @@ class Embeddings:
         async def send() -> Completion:
             return await provider.embed(sendable)
 
-        exchange = Exchange(model, key_of(model, ["embedding", sendable]), len(sendable.encode()), send)
+        exchange = ModelCall(model, key_of(model, ["embedding", sendable]), len(sendable.encode()), send)
         completion = await self.gateway.exchange(exchange, lambda answer: read_vector(answer.text))
         return read_vector(completion.text)
 

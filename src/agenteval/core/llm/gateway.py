@@ -152,7 +152,7 @@ def files_directory() -> Path:
 
 
 if TYPE_CHECKING:
-    from agenteval.core.llm.calls import Call, Completion, Exchange, Provider
+    from agenteval.core.llm.calls import Call, Completion, ModelCall, Provider
 
     Accept = Callable[[Completion], object]
 
@@ -203,7 +203,7 @@ class LlmSettings:
     seed: int | None = None
 
 
-class Spent(Protocol):
+class Spending(Protocol):
     """What model calls have used so far."""
 
     @property
@@ -255,7 +255,7 @@ class Gateway:
         self.unpriced: set[str] = set()
         self.estimated: set[str] = set()
 
-    def record_spend(self, spent: Spent) -> None:
+    def record_spend(self, spent: Spending) -> None:
         """Count the usage of an earlier part of the run."""
         self.input_tokens += spent.input_tokens
         self.output_tokens += spent.output_tokens
@@ -275,15 +275,15 @@ class Gateway:
     async def complete(self, call: Call, accept: Accept = _anything, timeout_s: float | None = None) -> Completion:
         """Send one prompt to a model; see ``exchange``."""
         # Imported here: most runs call no model.
-        from agenteval.core.llm.calls import Exchange
+        from agenteval.core.llm.calls import ModelCall
 
         async def send() -> Completion:
             return await self.provider(call.model).complete(call)
 
-        exchange = Exchange(call.model, cache_key(call), _size(call), send, timeout_s, call.by_agent)
+        exchange = ModelCall(call.model, cache_key(call), _size(call), send, timeout_s, call.by_agent)
         return await self.exchange(exchange, accept)
 
-    async def exchange(self, exchange: Exchange, accept: Accept = _anything) -> Completion:
+    async def exchange(self, exchange: ModelCall, accept: Accept = _anything) -> Completion:
         """Send a question to a model.
 
         Equal questions at the same time share one request.
@@ -333,7 +333,7 @@ class Gateway:
         self.cached_calls += 1
         self.saved_usd += cost_usd(model, completion.input_tokens, completion.output_tokens) or 0.0
 
-    async def _first(self, exchange: Exchange, accept: Accept, cache: ResponseCache) -> Completion:
+    async def _first(self, exchange: ModelCall, accept: Accept, cache: ResponseCache) -> Completion:
         """Send a question, for all callers that wait for the same answer."""
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._under_way[exchange.key] = future
@@ -352,7 +352,7 @@ class Gateway:
         finally:
             del self._under_way[exchange.key]
 
-    async def _attempts(self, exchange: Exchange) -> Completion:
+    async def _attempts(self, exchange: ModelCall) -> Completion:
         settings = self._settings
         limiter = self._limiters.setdefault(
             exchange.model.provider, RateLimiter(settings.concurrency, settings.requests_per_minute)
@@ -371,7 +371,7 @@ class Gateway:
                 await asyncio.sleep(self._wait_s(attempt, error))
             attempt += 1
 
-    async def _send(self, exchange: Exchange) -> Completion:
+    async def _send(self, exchange: ModelCall) -> Completion:
         model = exchange.model
         limit_s = exchange.timeout_s or self._settings.timeout_s
         reservation = await self.budget.open(model.label, exchange.size)

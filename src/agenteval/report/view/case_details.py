@@ -47,7 +47,7 @@ Pieces = tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _WordRun:
     """Words that both answers have, or the words of each in one place."""
 
     same: bool
@@ -74,14 +74,14 @@ def difference(before: str, after: str, limit: int) -> tuple[Pieces, Pieces] | N
 
 
 @functools.lru_cache(maxsize=256)
-def _runs(before: str, after: str) -> tuple[_Run, ...] | None:
+def _runs(before: str, after: str) -> tuple[_WordRun, ...] | None:
     # Every level of detail compares the same answers again.
     old, new = _words(visible(before)), _words(visible(after))
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
-    runs = [_Run(True, tuple(old[:head]), tuple(new[:head]))]
+    runs = [_WordRun(True, tuple(old[:head]), tuple(new[:head]))]
     runs += _between(old[head : len(old) - tail], new[head : len(new) - tail])
-    runs.append(_Run(True, tuple(old[len(old) - tail :]), tuple(new[len(new) - tail :])))
+    runs.append(_WordRun(True, tuple(old[len(old) - tail :]), tuple(new[len(new) - tail :])))
     merged = tuple(_merged([run for run in runs if run.before or run.after]))
     common = sum(len("".join(run.before)) for run in merged if run.same)
     longest = max(len(before), len(after))
@@ -100,38 +100,38 @@ def _words(text: str) -> list[str]:
     return found
 
 
-def _between(old: Sequence[str], new: Sequence[str]) -> list[_Run]:
+def _between(old: Sequence[str], new: Sequence[str]) -> list[_WordRun]:
     if max(len(old), len(new)) > _MOST_WORDS or not old or not new:
-        return [_Run(False, tuple(old), tuple(new))]
+        return [_WordRun(False, tuple(old), tuple(new))]
     matcher = SequenceMatcher(None, [word.strip() for word in old], [word.strip() for word in new])
-    return [_Run(kind == "equal", tuple(old[a:b]), tuple(new[c:d])) for kind, a, b, c, d in matcher.get_opcodes()]
+    return [_WordRun(kind == "equal", tuple(old[a:b]), tuple(new[c:d])) for kind, a, b, c, d in matcher.get_opcodes()]
 
 
-def _merged(runs: Sequence[_Run]) -> list[_Run]:
+def _merged(runs: Sequence[_WordRun]) -> list[_WordRun]:
     """Merge changes that are separated by punctuation only."""
-    merged: list[_Run] = []
+    merged: list[_WordRun] = []
     for index, run in enumerate(runs):
         inner = 0 < index < len(runs) - 1
         says_nothing = run.same and inner and not any(character.isalnum() for character in "".join(run.before))
         same = run.same and not says_nothing
         if merged and merged[-1].same == same:
             last = merged.pop()
-            merged.append(_Run(same, last.before + run.before, last.after + run.after))
+            merged.append(_WordRun(same, last.before + run.before, last.after + run.after))
         else:
-            merged.append(_Run(same, run.before, run.after))
+            merged.append(_WordRun(same, run.before, run.after))
     return merged
 
 
-def _around_changes(runs: Sequence[_Run]) -> list[_Run]:
+def _around_changes(runs: Sequence[_WordRun]) -> list[_WordRun]:
     """Return the changes with a few words before and after each."""
-    kept: list[_Run] = []
+    kept: list[_WordRun] = []
     for index, run in enumerate(runs):
         first = _CONTEXT if index else 0
         last = _CONTEXT if index < len(runs) - 1 else 0
         if not run.same or len(run.before) <= first + last + 1:
             kept.append(run)
             continue
-        kept.append(_Run(True, _ends(run.before, first, last), _ends(run.after, first, last)))
+        kept.append(_WordRun(True, _ends(run.before, first, last), _ends(run.after, first, last)))
     return kept
 
 
@@ -165,7 +165,7 @@ _LABELS = {"response": "answer", "input": "question", "ground_truth": "expected 
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ShownTurn:
     """A question with the answers of both runs.
 
     Attributes:
@@ -205,7 +205,7 @@ class CaseDetails:
     status: str
     note: str
     facts: tuple[Fact, ...]
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[ShownTurn, ...]
     case: CaseResult | None = None
 
 
@@ -287,13 +287,13 @@ def failure_note(compared: ComparedCase | None) -> str:
     return "passed in the baseline" if compared.status_before == "passed" else ""
 
 
-def _answers_of_both(answers: list[AnswerChange], case: CaseResult | None, max_text: int) -> tuple[Exchange, ...]:
+def _answers_of_both(answers: list[AnswerChange], case: CaseResult | None, max_text: int) -> tuple[ShownTurn, ...]:
     """Return the turns with different answers; all turns if only the scores differ."""
     expected = _expected(case)
     several = len(expected) > 1 or any(answer.turn for answer in answers)
     different = [answer for answer in answers if not answer.same]
     return tuple(
-        Exchange(
+        ShownTurn(
             turn=answer.turn + 1 if several else None,
             input=answer.input,
             expected=expected.get(answer.turn),
@@ -328,13 +328,13 @@ def _expected(case: CaseResult | None) -> Mapping[int, str | None]:
     return {turn.index: turn.ground_truth for turn in iteration.turns} if iteration else {}
 
 
-def _failed_turns(case: CaseResult) -> tuple[Exchange, ...]:
+def _failed_turns(case: CaseResult) -> tuple[ShownTurn, ...]:
     iteration = view.shown_iteration(case)
     if iteration is None:
         return ()
     several = len(iteration.turns) > 1
     return tuple(
-        Exchange(
+        ShownTurn(
             turn=turn.index + 1 if several else None,
             input=turn.input,
             expected=turn.ground_truth,

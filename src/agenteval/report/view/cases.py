@@ -191,7 +191,7 @@ _MARKS: Mapping[Outcome, str] = {"passed": "✓", "failed": "✗", "error": "!",
 
 
 @dataclass(frozen=True, slots=True)
-class CaseMetric:
+class CaseMetricRow:
     """One metric of a case.
 
     Attributes:
@@ -213,7 +213,7 @@ class CaseMetric:
         return f"{self.id} {self.values}"
 
 
-def case_metrics(case: CaseResult) -> tuple[CaseMetric, ...]:
+def case_metrics(case: CaseResult) -> tuple[CaseMetricRow, ...]:
     """Return every metric of a case, in the order in which they scored."""
     found: dict[str, list[Score]] = {}
     for score in case.scores:
@@ -221,8 +221,8 @@ def case_metrics(case: CaseResult) -> tuple[CaseMetric, ...]:
     return tuple(_metric(name, scores) for name, scores in found.items())
 
 
-def _metric(name: str, scores: Sequence[Score]) -> CaseMetric:
-    return CaseMetric(name, _outcome(scores), _values(scores))
+def _metric(name: str, scores: Sequence[Score]) -> CaseMetricRow:
+    return CaseMetricRow(name, _outcome(scores), _values(scores))
 
 
 def _outcome(scores: Sequence[Score]) -> Outcome:

@@ -14,8 +14,8 @@ from typing import Any, Literal
 from agenteval.core.escape import one_line, visible
 from agenteval.report.view import view
 from agenteval.report.view.cases import KINDS, Kind
-from agenteval.report.view.causes import Cause, Finding
-from agenteval.report.view.parts import Section
+from agenteval.report.view.causes import CaseChange, Cause
+from agenteval.report.view.parts import Excerpt
 from agenteval.results.case import CaseResult, SuiteResult, ToolCall, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
 
@@ -334,7 +334,7 @@ class BothRuns:
     compared: Mapping[str, ComparedCase]
     link: Link
 
-    def examples(self, causes: Iterable[Cause], *, most: int, max_text: int) -> Section[Example]:
+    def examples(self, causes: Iterable[Cause], *, most: int, max_text: int) -> Excerpt[Example]:
         """Return the first case of each cause with both runs; removed cases have none.
 
         Args:
@@ -343,9 +343,9 @@ class BothRuns:
             max_text: maximum number of characters of a text.
         """
         shown = [cause for cause in causes if cause.cases and self._can_show(cause.kind, cause.cases[0])]
-        return Section(tuple(self._example(cause, cause.cases[0], max_text) for cause in shown[:most]), len(shown))
+        return Excerpt(tuple(self._example(cause, cause.cases[0], max_text) for cause in shown[:most]), len(shown))
 
-    def _can_show(self, kind: Kind, found: Finding) -> bool:
+    def _can_show(self, kind: Kind, found: CaseChange) -> bool:
         """Return whether a case shows more than its row: an error alone does not, nor a case that passed."""
         if found.id not in self.located:
             return False
@@ -355,7 +355,7 @@ class BothRuns:
         iteration = self.located[found.id][1].telling_iteration
         return iteration is not None and (kind != "error" or len(iteration.turns) > 1)
 
-    def _example(self, cause: Cause, found: Finding, max_text: int) -> Example:
+    def _example(self, cause: Cause, found: CaseChange, max_text: int) -> Example:
         suite, case = self.located[found.id]
         pair = self.compared.get(found.id)
         turn = found.wrong.turn if found.wrong else None

@@ -101,7 +101,7 @@ class Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CaseChange:
     """One case that did not simply pass as before; without the case itself and its answers.
 
     Attributes:
@@ -151,7 +151,7 @@ class Cause:
 
     kind: Kind
     words: str
-    cases: tuple[Finding, ...]
+    cases: tuple[CaseChange, ...]
     turn: int | None = None
     by: By = "kind"
     metric: ComparedMetric | None = None
@@ -189,12 +189,12 @@ class Cause:
         return _sum(found.now for found in self.cases)
 
     @property
-    def example(self) -> Finding | None:
+    def example(self) -> CaseChange | None:
         """The case to show with both runs: the first one."""
         return self.cases[0] if self.cases else None
 
 
-@view.once
+@view.cached_per_run
 def causes_of(results: Results) -> tuple[Cause, ...]:
     """Return all causes of a run, the most important kind first, then the largest.
 
@@ -211,7 +211,7 @@ def causes_of(results: Results) -> tuple[Cause, ...]:
     return by_cause((item for item in found if item is not None), fallen_metrics(comparison))
 
 
-def by_cause(findings: Iterable[Finding], fallen: Iterable[ComparedMetric] = ()) -> tuple[Cause, ...]:
+def by_cause(findings: Iterable[CaseChange], fallen: Iterable[ComparedMetric] = ()) -> tuple[Cause, ...]:
     """Group findings; see :func:`causes_of`.
 
     Args:
@@ -221,7 +221,7 @@ def by_cause(findings: Iterable[Finding], fallen: Iterable[ComparedMetric] = ())
     everything = list(findings)
     answers = Counter((found.kind, found.answer_hash) for found in everything if found.answer_hash)
     metrics = {metric.id: metric for metric in fallen}
-    groups: dict[_Key, list[Finding]] = {_Key("fell", "metric", name): [] for name in metrics}
+    groups: dict[_Key, list[CaseChange]] = {_Key("fell", "metric", name): [] for name in metrics}
     for found in everything:
         groups.setdefault(_key(found, answers), []).append(found)
     causes = [_cause(key, tuple(cases), metrics) for key, cases in groups.items()]
@@ -241,7 +241,7 @@ def finding(
     compared: ComparedCase | None,
     kinds: Kinds,
     proof: CaseProof | None = None,
-) -> Finding | None:
+) -> CaseChange | None:
     """Return the finding of a case; ``None`` if it passed as before.
 
     Args:
@@ -258,7 +258,7 @@ def finding(
     answer = turn.response if turn is not None and case.status != "error" else None
     whole = whole_answer(turn) if turn is not None and answer is not None else None
     before, now = _tries(case, compared, proof)
-    return Finding(
+    return CaseChange(
         id=case.id,
         name=case.name,
         kind=kind,
@@ -273,10 +273,10 @@ def finding(
     )
 
 
-def removed(compared: ComparedCase) -> Finding:
+def removed(compared: ComparedCase) -> CaseChange:
     """Return the finding of a case that only the baseline has."""
     path, _, _ = compared.id.partition("::")
-    return Finding(compared.id, compared.name, kind_of_removed(compared), path, before=_earlier(compared))
+    return CaseChange(compared.id, compared.name, kind_of_removed(compared), path, before=_earlier(compared))
 
 
 def proofs_by_case(comparison: Comparison | None) -> dict[str, CaseProof]:
@@ -304,7 +304,7 @@ class _Key:
     text: str = ""
 
 
-def _key(found: Finding, answers: Counter[tuple[Kind, str]]) -> _Key:
+def _key(found: CaseChange, answers: Counter[tuple[Kind, str]]) -> _Key:
     kind, wrong = found.kind, found.wrong
     if kind == "fell":
         return _Key(kind, "metric", found.fell_with)
@@ -319,7 +319,7 @@ def _key(found: Finding, answers: Counter[tuple[Kind, str]]) -> _Key:
     return _Key(kind) if wrong is None else _Key(kind, "reason", wrong.metric, wrong.turn, alike(wrong.words))
 
 
-def _cause(key: _Key, cases: tuple[Finding, ...], metrics: Mapping[str, ComparedMetric]) -> Cause:
+def _cause(key: _Key, cases: tuple[CaseChange, ...], metrics: Mapping[str, ComparedMetric]) -> Cause:
     words, turn = KINDS[key.kind].words, None
     if key.by == "answer":
         words = _same_answer(cases[0].answer or "")
@@ -336,7 +336,7 @@ def _cause(key: _Key, cases: tuple[Finding, ...], metrics: Mapping[str, Compared
     return Cause(key.kind, words, cases, turn, key.by, metrics.get(key.metric), *_one_answer(cases))
 
 
-def _one_answer(cases: Sequence[Finding]) -> tuple[int, str]:
+def _one_answer(cases: Sequence[CaseChange]) -> tuple[int, str]:
     """Return how many cases give the most frequent answer, and the answer in words; nothing if they are few."""
     # A case that still passes at times may give this answer as before.
     broken = [found for found in cases if found.answer_hash and found.now is not None and not found.now.passed]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agenteval.compare.phrases import p_text, points
 from agenteval.core.escape import one_line
 from agenteval.report.view import view
-from agenteval.report.view.parts import Figure, Part, Section, State, table
+from agenteval.report.view.parts import Excerpt, Figure, Part, State, table
 from agenteval.report.view.view import NOTHING, count, money, number, signed
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import ComparedCase, ComparedMetric, ComparedResource, Comparison, FailedOf
@@ -262,7 +262,7 @@ class MovedCases:
 
     title: str
     before: str
-    rows: Section[MovedRow]
+    rows: Excerpt[MovedRow]
 
 
 def moved_cases(comparison: Comparison | None, most: int) -> tuple[MovedCases, ...]:
@@ -291,7 +291,7 @@ def _lists(comparison: Comparison, most: int) -> Iterator[MovedCases]:
                 for case in metric.moved
             )
             title = f"{count(len(metric.moved), 'case')} {lower} in {metric.id} {where}"
-            yield MovedCases(title, before, Section.of(rows, most))
+            yield MovedCases(title, before, Excerpt.of(rows, most))
 
 
 def _compared_with(comparison: Comparison, metric: ComparedMetric) -> tuple[str, str]:
@@ -371,7 +371,7 @@ _MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendingRow:
     """One line: what, in this run, on the other side, and what explains it."""
 
     what: str
@@ -380,47 +380,47 @@ class Spent:
     note: str = ""
 
 
-def spending(results: Results) -> tuple[Spent, ...]:
+def spending(results: Results) -> tuple[SpendingRow, ...]:
     """Return the lines; those without a value are left out."""
     # Of a large run, not all cases are in memory: which were slow, and what they cost, is in the HTML report.
     cases = [case for _, case in results.cases()] if view.has_all_cases(results) else []
     return (*_compared(results), *_totals(results, cases), *_cases(cases))
 
 
-def _compared(results: Results) -> Iterator[Spent]:
+def _compared(results: Results) -> Iterator[SpendingRow]:
     comparison = results.comparison
     notes = list(explanations(comparison.resources)) if comparison else []
     for row in resource_rows(comparison) if comparison else ():
         limit = f", {row.allowed} allowed" if row.allowed else ""
         change = f"{row.change}{limit}" if row.change else ""
         about = "; ".join([change, *(notes if row.name.startswith("cost") else [])]).strip("; ")
-        yield Spent(
+        yield SpendingRow(
             row.name if row.name.endswith("answer") else f"{row.name} per answer", row.after, row.before, about
         )
 
 
-def _totals(results: Results, cases: Sequence[CaseResult]) -> Iterator[Spent]:
+def _totals(results: Results, cases: Sequence[CaseResult]) -> Iterator[SpendingRow]:
     usage = results.summary.usage
     judges = sum(score.cost_usd or 0.0 for case in cases for score in case.scores)
     if usage.cost_usd:
         split = f"judges {view.money(judges)}" if judges else ""
-        yield Spent("cost", view.money(usage.cost_usd), note=split)
+        yield SpendingRow("cost", view.money(usage.cost_usd), note=split)
     if usage.input_tokens or usage.output_tokens:
-        yield Spent("tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out")
+        yield SpendingRow("tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out")
     if usage.llm_calls or usage.cached_calls:
-        yield Spent("calls of models", f"{usage.llm_calls:,}", note=view.from_cache(usage))
-    yield Spent("time", view.duration(results.run.duration_s))
+        yield SpendingRow("calls of models", f"{usage.llm_calls:,}", note=view.from_cache(usage))
+    yield SpendingRow("time", view.duration(results.run.duration_s))
     if retries := sum(turn.retries for case in cases for turn in case.turns):
-        yield Spent("retries", f"{retries:,}")
+        yield SpendingRow("retries", f"{retries:,}")
 
 
-def _cases(cases: Sequence[CaseResult]) -> Iterator[Spent]:
+def _cases(cases: Sequence[CaseResult]) -> Iterator[SpendingRow]:
     slowest = _largest({case.name: _seconds(case) for case in cases})
     if slowest:
-        yield Spent("slowest cases", ", ".join(f"{name} {view.duration(value)}" for name, value in slowest))
+        yield SpendingRow("slowest cases", ", ".join(f"{name} {view.duration(value)}" for name, value in slowest))
     dearest = _largest({case.name: _cost(case) for case in cases})
     if dearest:
-        yield Spent("dearest cases", ", ".join(f"{name} {view.money(value)}" for name, value in dearest))
+        yield SpendingRow("dearest cases", ", ".join(f"{name} {view.money(value)}" for name, value in dearest))
 
 
 def _largest(values: dict[str, float]) -> list[tuple[str, float]]:

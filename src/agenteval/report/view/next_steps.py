@@ -12,7 +12,7 @@ from typing import Literal
 from agenteval.core import escape
 from agenteval.report.view import view
 from agenteval.report.view.cases import KINDS, Kind
-from agenteval.report.view.causes import Cause, Finding, causes_of
+from agenteval.report.view.causes import CaseChange, Cause, causes_of
 from agenteval.report.view.comparison import base_name
 from agenteval.report.view.heading import one_cause_is_likely
 from agenteval.results.case import CaseResult, TurnResult
@@ -86,7 +86,7 @@ def open_cases(results: Results) -> int:
     return summary.failed + summary.errors + left_out
 
 
-def _not_passed(results: Results, causes: Sequence[Cause]) -> list[Finding]:
+def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
     """Return the cases of causes to repeat that did not pass."""
     failed = {case.id for case in results.failed()}
     return [found for cause in causes if cause.kind in _REPEATED for found in cause.cases if found.id in failed]
@@ -247,7 +247,7 @@ def annotate(results: Results, *, most: int = _MOST) -> Annotations:
 
 
 def _annotation(
-    cause: Cause, first: Finding, case: CaseResult, compared: ComparedCase | None, comparison: Comparison | None
+    cause: Cause, first: CaseChange, case: CaseResult, compared: ComparedCase | None, comparison: Comparison | None
 ) -> Annotation:
     line = first.line or 1
     others = f" and {len(cause.cases) - 1:,} like it" if len(cause.cases) > 1 else ""

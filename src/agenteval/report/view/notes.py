@@ -12,7 +12,7 @@ from agenteval.compare.phrases import points
 from agenteval.report.view.cases import fallen_metrics
 from agenteval.report.view.causes import Cause, proofs_by_case
 from agenteval.report.view.comparison import base_name
-from agenteval.report.view.view import NOTHING, count, once
+from agenteval.report.view.view import NOTHING, cached_per_run, count
 from agenteval.results.comparison import CaseProof, ComparedMetric, Comparison, FailedOf
 from agenteval.results.model import Difference, Results, Run
 
@@ -74,7 +74,7 @@ def _baseline_runs(results: Results) -> int | None:
     return amount if isinstance(amount, int) else None
 
 
-@once
+@cached_per_run
 def _iteration_counts(results: Results) -> frozenset[int]:
     counts = {case.planned for suite in results.suites for case in suite.cases if case.iterations}
     return frozenset(counts)

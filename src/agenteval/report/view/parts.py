@@ -69,7 +69,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """One measure over runs.
 
     Attributes:
@@ -99,7 +99,7 @@ class Interval:
     reach: float
 
 
-Chart = Histogram | Bars | Line
+Chart = Histogram | Bars | ChartLine
 
 
 def score_histogram(
@@ -260,14 +260,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Section(Generic[T]):
+class Excerpt(Generic[T]):
     """The first of many values; ``total`` counts all of them."""
 
     items: tuple[T, ...] = ()
     total: int = 0
 
     @classmethod
-    def of(cls, things: Iterable[T], most: int) -> Section[T]:
+    def of(cls, things: Iterable[T], most: int) -> Excerpt[T]:
         """Make a section with a maximum number of values."""
         everything = tuple(things)
         return cls(everything[:most], len(everything))
@@ -305,5 +305,5 @@ def table(
 
 def listed(id_: str, title: str, lines: Iterable[str], most: int, *, warns: bool = False) -> Part:
     """Make a part that lists a maximum number of texts."""
-    shown = Section.of(lines, most)
+    shown = Excerpt.of(lines, most)
     return Part(id_, title, lines=shown.items, hidden=shown.hidden, warns=warns)

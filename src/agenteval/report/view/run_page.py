@@ -38,7 +38,7 @@ _WORDS = {"regressed": "fell", "improved": "rose"}
 
 
 @dataclass(frozen=True)
-class Metric:
+class RunMetric:
     """One metric of the run, and its change if there is a baseline.
 
     Attributes:
@@ -101,7 +101,7 @@ class Metric:
         return "" if self.baseline is None else both
 
 
-def run_metrics(results: Results) -> tuple[Metric, ...]:
+def run_metrics(results: Results) -> tuple[RunMetric, ...]:
     """Return every metric in the order of the summary."""
     compared = {metric.id: metric for metric in results.comparison.metrics} if results.comparison else {}
     evidence = {row.id: row for row in evidence_rows(results.comparison)} if results.comparison else {}
@@ -116,19 +116,19 @@ def run_metrics(results: Results) -> tuple[Metric, ...]:
     for row in view.metric_rows(results):
         other = compared.get(row.id)
         if other is None:
-            found.append(Metric(row.id, row.n, row.mean, row.pass_rate))
+            found.append(RunMetric(row.id, row.n, row.mean, row.pass_rate))
         else:
             found.append(_compared(row, other, evidence.get(row.id), far, broke[row.id]))
     return tuple(found)
 
 
-def _compared(row: MetricRow, other: ComparedMetric, proof: EvidenceRow | None, far: float, broke: int) -> Metric:
+def _compared(row: MetricRow, other: ComparedMetric, proof: EvidenceRow | None, far: float, broke: int) -> RunMetric:
     change, within, interval = view.signed(other.difference), "", None
     if other.interval is not None:
         low, high = other.interval
         within = f"{low:+.2f} to {high:+.2f}"
         interval = Interval(f"change {change} ({within})", other.difference, low, high, reach=far)
-    return Metric(
+    return RunMetric(
         id=row.id,
         n=row.n,
         mean=row.mean,
@@ -294,7 +294,7 @@ class RunPage:
     base: str
     facts: tuple[tuple[str, str], ...]
     notices: tuple[Part, ...]
-    metrics: tuple[Metric, ...]
+    metrics: tuple[RunMetric, ...]
     moved: Part
     criteria: Part
     goals: tuple[Goal, ...]

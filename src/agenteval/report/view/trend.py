@@ -11,7 +11,7 @@ from typing import Literal
 from agenteval.core.escape import one_line
 from agenteval.report.view import view
 from agenteval.report.view.comparison import moment, short_commit
-from agenteval.report.view.parts import Line, Part, axis_around, table
+from agenteval.report.view.parts import ChartLine, Part, axis_around, table
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import MOST_RUNS, EarlierRun
 from agenteval.results.model import Results, Run, Summary
@@ -162,14 +162,14 @@ def _line(
     names: tuple[str, ...],
     write: Callable[[float], str],
     most: float,
-) -> Line | None:
+) -> ChartLine | None:
     """Return the line of one measure, whose largest possible value is ``most``; ``None`` if it has too few values."""
     known = [value for value in values if value is not None]
     if len(known) < _FEWEST_VALUES:
         return None
     least_span = _LEAST_SHARE if math.isfinite(most) else (max(known) * _LEAST_RISE or 1.0)
     earlier = [value for value in values[:-1] if value is not None]
-    return Line(
+    return ChartLine(
         title,
         values,
         names,
@@ -193,6 +193,6 @@ def _name(point: RunPoint) -> str:
     return " ".join(part for part in (moment(point.started_at), short_commit(point.commit)[:7]) if part)
 
 
-def _written(line: Line, place: int) -> str:
+def _written(line: ChartLine, place: int) -> str:
     value = line.values[place]
     return view.NOTHING if value is None else line.write(value)

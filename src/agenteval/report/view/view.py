@@ -21,7 +21,7 @@ from agenteval.results.verdict import Condition, Gate, Verdict
 T = TypeVar("T")
 
 
-def once(function: Callable[[Results], T]) -> Callable[[Results], T]:
+def cached_per_run(function: Callable[[Results], T]) -> Callable[[Results], T]:
     """Cache the result of a function for the run of its last call.
 
     Results never change. The cache does not keep the run alive.
@@ -234,7 +234,7 @@ def headline(results: Results, gate: GateView) -> str:
     return gate.headline if results.run.complete else f"interrupted: {gate.headline}"
 
 
-@once
+@cached_per_run
 def counts(results: Results) -> Counts:
     """Return the numbers of cases that the gate decided on: without those in quarantine."""
     rules = results.gate.rules if results.gate else None
@@ -367,7 +367,7 @@ def has_all_cases(results: Results) -> bool:
     return len(results.cases()) == results.summary.cases
 
 
-@once
+@cached_per_run
 def metric_errors(results: Results) -> tuple[str, ...]:
     """Return the first error of each metric if its errors did not decide their cases; no other part shows them."""
     first: dict[str, str] = {}

@@ -15,7 +15,7 @@ from agenteval.core.files import read_regular
 from agenteval.core.statistics import fisher_p, holm, student_t_cdf, student_t_quantile
 from agenteval.core.text import display_path
 from agenteval.results.analysis.answers import Moments
-from agenteval.results.analysis.summary import PersonaStats, Summary
+from agenteval.results.analysis.summary import AnalysisSummary, PersonaStats
 from agenteval.results.importers.base import finite
 from agenteval.results.rollup import ROUNDING
 from agenteval.suite.evaluation import Aggregate
@@ -105,7 +105,7 @@ def read_baseline(path: Path) -> Baseline | str:
     return baseline
 
 
-def compare_with(baseline: Baseline | str, summary: Summary, aggregate: Aggregate) -> BaselineComparison:
+def compare_with(baseline: Baseline | str, summary: AnalysisSummary, aggregate: Aggregate) -> BaselineComparison:
     """Compare a run with its baseline; without a usable baseline, only the message is set."""
     if isinstance(baseline, str):
         return BaselineComparison(baseline, {}, {}, None)
@@ -239,7 +239,7 @@ class Statistics:
 
 
 def infer(
-    summary: Summary,
+    summary: AnalysisSummary,
     personas: Mapping[str, PersonaStats],
     baseline: Baseline | None,
     *,
@@ -350,7 +350,7 @@ def _between_personas(personas: Mapping[str, PersonaStats]) -> Iterator[Hypothes
         yield from _tests(group, others, "the other personas")
 
 
-def _against_baseline(summary: Summary, baseline: Baseline) -> Iterator[Hypothesis]:
+def _against_baseline(summary: AnalysisSummary, baseline: Baseline) -> Iterator[Hypothesis]:
     totals = summary.totals
     now = _Group("this run", totals.passed, totals.judged, totals.scores)
     yield from _tests(now, _earlier(baseline), "the baseline")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenteval.results.analysis.answers import Averaged, Moments
-from agenteval.results.analysis.summary import MetricStats, Summary
+from agenteval.results.analysis.summary import AnalysisSummary, MetricStats
 from agenteval.results.case import Criterion
 from agenteval.results.rollup import ROUNDING, passes
 from agenteval.suite.evaluation import Aggregate, AlertRule, Criteria, Operator, ToolCheck
@@ -59,7 +59,7 @@ class Check:
         return Criterion(name=self.name, met=self.met, value=self.value, threshold=self.threshold)
 
 
-def check_criteria(summary: Summary, criteria: Criteria, aggregate: Aggregate) -> tuple[Check, ...]:
+def check_criteria(summary: AnalysisSummary, criteria: Criteria, aggregate: Aggregate) -> tuple[Check, ...]:
     """Check every criterion of the suite. A value equal to its limit meets it.
 
     Args:
@@ -83,7 +83,7 @@ def overall(checks: Iterable[Check]) -> bool | None:
     return all(met) if met else None
 
 
-def _performance(summary: Summary, criteria: Criteria) -> Iterator[Check]:
+def _performance(summary: AnalysisSummary, criteria: Criteria) -> Iterator[Check]:
     totals, times = summary.totals, summary.times
     if criteria.all_successful:
         share = totals.successful / totals.answers if totals.answers else None
@@ -117,7 +117,7 @@ def _time(key: str, unit: str, value_ms: float | None, limit_ms: float, *, count
     return Check("performance", key, met, value, limit_ms / _MS, details)
 
 
-def _error_rate(summary: Summary, limit_percent: float) -> Check:
+def _error_rate(summary: AnalysisSummary, limit_percent: float) -> Check:
     rate = summary.totals.error_rate
     percent = None if rate is None else _PERCENT * rate
     details: dict[str, Any] = {
@@ -145,7 +145,7 @@ def _quality(name: str, stats: MetricStats | None, threshold: float) -> Check:
     return Check("quality", name, passes(average, threshold), average, threshold, details)
 
 
-def _tool_check(name: ToolCheck, summary: Summary) -> Check:
+def _tool_check(name: ToolCheck, summary: AnalysisSummary) -> Check:
     shares = summary.tool_checks.get(name)
     ratio = shares.average if shares else None
     details: dict[str, Any] = {"ratio": ratio, "trace_count": shares.count if shares else 0}
@@ -185,7 +185,7 @@ class Alert:
         return f"{condition}: no data" if self.value is None else f"{condition}: it is {self.value:.4g}"
 
 
-def check_alerts(rules: Iterable[AlertRule], summary: Summary) -> tuple[Alert, ...]:
+def check_alerts(rules: Iterable[AlertRule], summary: AnalysisSummary) -> tuple[Alert, ...]:
     """Check every rule; an unknown metric has no value."""
     values = _values(summary)
     return tuple(_alert(rule, values.get(rule.metric)) for rule in rules)
@@ -195,7 +195,7 @@ def _alert(rule: AlertRule, value: float | None) -> Alert:
     return Alert(rule, value, value is not None and _COMPARISONS[rule.operator](value, rule.threshold))
 
 
-def _values(summary: Summary) -> Mapping[str, float | None]:
+def _values(summary: AnalysisSummary) -> Mapping[str, float | None]:
     totals, times = summary.totals, summary.times
     means = {name: stats.scores.average for name, stats in summary.metrics.items()}
     built_in = {

@@ -36,11 +36,11 @@ from agenteval.results.analysis.criteria import (
 )
 from agenteval.results.analysis.recommendations import Findings, Recommendation, recommend
 from agenteval.results.analysis.summary import (
+    AnalysisSummary,
     Counted,
-    Failures,
     MetricStats,
     PersonaStats,
-    Summary,
+    SortedFailures,
     Times,
     by_persona,
     count_failures,
@@ -64,12 +64,12 @@ class EvaluationResult:
 
     evaluation: Evaluation
     aggregate: Aggregate
-    summary: Summary
+    summary: AnalysisSummary
     personas: Mapping[str, PersonaStats]
     checks: tuple[Check, ...]
     outliers: Outliers | None
     trends: Trends | None
-    failures: Failures | None
+    failures: SortedFailures | None
     comparison: BaselineComparison | None
     statistics: Statistics | None
     alerts: tuple[Alert, ...]
@@ -260,7 +260,7 @@ def _trend(trend: Trend) -> dict[str, Any]:
     return {"trend": trend.direction, "slope": trend.slope, "points": [list(point) for point in trend.points]}
 
 
-def _failures_json(failures: Failures, top_reasons: Counted) -> dict[str, Any]:
+def _failures_json(failures: SortedFailures, top_reasons: Counted) -> dict[str, Any]:
     content: dict[str, Any] = {"count": failures.count, "top_reasons": _pairs(top_reasons)}
     if failures.causes is not None:
         content["categorized"] = {name: cause.count for name, cause in failures.causes.items()}
@@ -395,13 +395,15 @@ def evaluate(answers: Sequence[EvaluatedAnswer], evaluation: Evaluation, aggrega
     )
 
 
-def _sorted_failures(answers: Sequence[EvaluatedAnswer], analyses: Analyses, aggregate: Aggregate) -> Failures | None:
+def _sorted_failures(
+    answers: Sequence[EvaluatedAnswer], analyses: Analyses, aggregate: Aggregate
+) -> SortedFailures | None:
     if not analyses.failures:
         return None
     return find_causes(answers, aggregate) if analyses.failure_causes else count_failures(answers)
 
 
-def _compared(analyses: Analyses, summary: Summary, aggregate: Aggregate) -> BaselineComparison | None:
+def _compared(analyses: Analyses, summary: AnalysisSummary, aggregate: Aggregate) -> BaselineComparison | None:
     if analyses.baseline is None:
         return None
     return compare_with(read_baseline(Path(analyses.baseline)), summary, aggregate)
@@ -409,7 +411,7 @@ def _compared(analyses: Analyses, summary: Summary, aggregate: Aggregate) -> Bas
 
 def _inferred(
     analyses: Analyses,
-    summary: Summary,
+    summary: AnalysisSummary,
     personas: Mapping[str, PersonaStats],
     comparison: BaselineComparison | None,
 ) -> Statistics | None:

@@ -10,7 +10,7 @@ from agenteval.results.analysis.answers import Outliers
 from agenteval.results.analysis.baseline import BaselineComparison
 from agenteval.results.analysis.criteria import Check, Trends
 from agenteval.results.analysis.formatting import criterion_texts, percent, seconds
-from agenteval.results.analysis.summary import Counted, Failures, PersonaStats, Summary
+from agenteval.results.analysis.summary import AnalysisSummary, Counted, PersonaStats, SortedFailures
 from agenteval.results.rollup import passes
 from agenteval.suite.evaluation import Aggregate, Tone
 
@@ -228,11 +228,11 @@ class Recommendation:
 class Findings:
     """The input of recommendations; ``None`` or empty if not computed."""
 
-    summary: Summary
+    summary: AnalysisSummary
     aggregate: Aggregate
     personas: Mapping[str, PersonaStats]
     checks: tuple[Check, ...]
-    failures: Failures | None
+    failures: SortedFailures | None
     trends: Trends | None
     outliers: Outliers | None
     comparison: BaselineComparison | None
@@ -288,7 +288,7 @@ def _unmet(checks: Iterable[Check]) -> Iterator[_Finding]:
             yield _Finding("criterion", "high", texts, numbers)
 
 
-def _low_pass_rate(summary: Summary, threshold: float) -> Iterator[_Finding]:
+def _low_pass_rate(summary: AnalysisSummary, threshold: float) -> Iterator[_Finding]:
     totals = summary.totals
     if totals.pass_rate is None or passes(totals.pass_rate, threshold):
         return
@@ -328,7 +328,7 @@ def _low_personas(personas: Mapping[str, PersonaStats], threshold: float) -> Ite
         yield _Finding("persona", "medium", texts, {"persona": name, "pass_rate": rate, "threshold": threshold})
 
 
-def _weak_metrics(summary: Summary, threshold: float) -> Iterator[_Finding]:
+def _weak_metrics(summary: AnalysisSummary, threshold: float) -> Iterator[_Finding]:
     weak = sorted(
         (stats.scores.mean, name)
         for name, stats in summary.metrics.items()
@@ -341,7 +341,7 @@ def _weak_metrics(summary: Summary, threshold: float) -> Iterator[_Finding]:
         yield _Finding("weak_metric", "medium", texts, {"evaluator": name, "average": mean, "threshold": threshold})
 
 
-def _causes(failures: Failures) -> Iterator[_Finding]:
+def _causes(failures: SortedFailures) -> Iterator[_Finding]:
     for name, cause in list((failures.causes or {}).items())[:1]:
         texts = {"name": name, "count": f"{cause.count:,}", "judged": f"{failures.count:,}"}
         texts["examples"] = ", ".join(cause.examples)
@@ -354,7 +354,7 @@ def _decline(trends: Trends) -> Iterator[_Finding]:
         yield _Finding("trend", "medium", texts, {"trend": "decreasing", "slope": trends.scores.slope})
 
 
-def _absences(summary: Summary) -> Iterator[_Finding]:
+def _absences(summary: AnalysisSummary) -> Iterator[_Finding]:
     most = sorted(summary.metrics.items(), key=lambda item: -item[1].absent)[:_MOST_METRICS]
     for name, stats in most:
         possible = stats.absent + stats.scores.count

@@ -92,7 +92,7 @@ class MetricStats:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class AnalysisSummary:
     """The figures of a run.
 
     Attributes:
@@ -112,7 +112,7 @@ class Summary:
     tokens: Moments
 
 
-def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate: Aggregate) -> Summary:
+def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate: Aggregate) -> AnalysisSummary:
     """Compute all counts and averages.
 
     Args:
@@ -120,7 +120,7 @@ def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate:
         averages: the answers that averages count.
         aggregate: its threshold, and the order of its weights.
     """
-    return Summary(
+    return AnalysisSummary(
         totals=_totals(answers, averages.scored),
         times=Times(
             averaged=durations_of(averages.timed),
@@ -321,7 +321,7 @@ _RULES = [(name, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)) for name, pat
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FailureCategory:
     """One category.
 
     Attributes:
@@ -334,7 +334,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Failures:
+class SortedFailures:
     """The answers that did not pass.
 
     Attributes:
@@ -343,7 +343,7 @@ class Failures:
     """
 
     count: int
-    causes: Mapping[str, Cause] | None
+    causes: Mapping[str, FailureCategory] | None
 
 
 def failed(answer: EvaluatedAnswer) -> bool:
@@ -360,12 +360,12 @@ def category(metric: str, reason: str) -> str:
     return GENERAL
 
 
-def count_failures(answers: Iterable[EvaluatedAnswer]) -> Failures:
+def count_failures(answers: Iterable[EvaluatedAnswer]) -> SortedFailures:
     """Count failed answers without their causes."""
-    return Failures(sum(map(failed, answers)), None)
+    return SortedFailures(sum(map(failed, answers)), None)
 
 
-def find_causes(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate) -> Failures:
+def find_causes(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate) -> SortedFailures:
     """Count failed answers and their causes, which are the reasons for lost points."""
     found: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
     count = 0
@@ -375,7 +375,7 @@ def find_causes(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate) -> Fai
         for name in _categories(answer, aggregate, known):
             found[name].append(answer)
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-    return Failures(count, {name: Cause(len(cases), _examples(cases)) for name, cases in ordered})
+    return SortedFailures(count, {name: FailureCategory(len(cases), _examples(cases)) for name, cases in ordered})
 
 
 def _categories(answer: EvaluatedAnswer, aggregate: Aggregate, known: dict[tuple[str, str], str]) -> set[str]:

@@ -71,7 +71,7 @@ Listed = Annotated[tuple[_T, ...], BeforeValidator(lambda value: () if value is 
 Mapped = Annotated[dict[Text, _T], BeforeValidator(lambda value: {} if value is None else value)]
 
 
-class Shape(BaseModel):
+class ImportedShape(BaseModel):
     """Part of an imported file; unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -88,7 +88,7 @@ def loads(text: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
+class ImportedScore:
     """A score on the scale of its metric.
 
     Attributes:
@@ -220,7 +220,7 @@ _DIGITS = 16
 
 
 @dataclass(frozen=True)
-class Recording:
+class ImportedRun:
     """A run of another tool.
 
     Attributes:
@@ -243,7 +243,7 @@ class Recording:
     summary: Summary | None = None
 
 
-def results_of(recording: Recording, digest: str, modified: datetime) -> Results:
+def results_of(recording: ImportedRun, digest: str, modified: datetime) -> Results:
     """Return the run as results.
 
     Args:
@@ -270,7 +270,7 @@ def results_of(recording: Recording, digest: str, modified: datetime) -> Results
     )
 
 
-def _pool_entry(recording: Recording, run: Run) -> PoolEntry:
+def _pool_entry(recording: ImportedRun, run: Run) -> PoolEntry:
     """Return the pool entry. Only cases with another question have a fingerprint: the metrics are unknown."""
     return PoolEntry(
         commit=run.commit,
@@ -306,7 +306,7 @@ def _iteration_scores(suite: SuiteResult, iteration: IterationResult) -> dict[st
     return turn_means(iteration.turns) | overall
 
 
-def _period(recording: Recording, modified: datetime) -> tuple[datetime, datetime]:
+def _period(recording: ImportedRun, modified: datetime) -> tuple[datetime, datetime]:
     started, finished = _time(recording.started_at), _time(recording.finished_at)
     try:
         duration = timedelta(seconds=recording.duration_s)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import read_regular
-from agenteval.results.importers.base import KnownSuite, Recording, loads, results_of
+from agenteval.results.importers.base import ImportedRun, KnownSuite, loads, results_of
 from agenteval.results.importers.fluxloop import belong_together, is_summary, is_trace, read_fluxloop
 from agenteval.results.importers.holodeck import is_holodeck, read_holodeck
 from agenteval.results.importers.promptfoo import is_promptfoo, read_promptfoo
@@ -30,7 +30,7 @@ FILES_IN_FOLDER = (_TRACES, f"evaluation/{_TRACES}", f"evaluation/{_SUMMARY}", _
 
 
 @dataclass(frozen=True)
-class _Document:
+class _ImportedFile:
     """A file.
 
     Attributes:
@@ -63,14 +63,14 @@ class _Importer:
     tool: str
     title: str
     files: str
-    content: Callable[[Sequence[_Document]], Mapping[str, Any] | None]
-    read: Callable[[Mapping[str, Any], Sequence[KnownSuite]], Recording]
+    content: Callable[[Sequence[_ImportedFile]], Mapping[str, Any] | None]
+    read: Callable[[Mapping[str, Any], Sequence[KnownSuite]], ImportedRun]
 
 
-def _one_file(is_of_tool: Callable[[Any], bool]) -> Callable[[Sequence[_Document]], Mapping[str, Any] | None]:
+def _one_file(is_of_tool: Callable[[Any], bool]) -> Callable[[Sequence[_ImportedFile]], Mapping[str, Any] | None]:
     """Return the content of a tool that writes one JSON file."""
 
-    def content(documents: Sequence[_Document]) -> Mapping[str, Any] | None:
+    def content(documents: Sequence[_ImportedFile]) -> Mapping[str, Any] | None:
         first = documents[0]
         found: Mapping[str, Any] | None = first.value if not first.is_traces and is_of_tool(first.value) else None
         return found
@@ -78,7 +78,7 @@ def _one_file(is_of_tool: Callable[[Any], bool]) -> Callable[[Sequence[_Document
     return content
 
 
-def _fluxloop(documents: Sequence[_Document]) -> Mapping[str, Any] | None:
+def _fluxloop(documents: Sequence[_ImportedFile]) -> Mapping[str, Any] | None:
     value = documents[0].value
     if documents[0].is_traces:
         return {"traces": value, "summary": documents[1].value if len(documents) > 1 else None}
@@ -185,7 +185,7 @@ class _UnknownError(ConfigError):
         self.claims_to_be_ours = claims_to_be_ours
 
 
-def _documents(path: Path) -> list[_Document]:
+def _documents(path: Path) -> list[_ImportedFile]:
     """Return the file; for FluxLoop both files, the traces first."""
     if not path.is_dir():
         first = _document(path)
@@ -209,7 +209,7 @@ def _documents(path: Path) -> list[_Document]:
     return [first]
 
 
-def _understood(documents: Sequence[_Document]) -> tuple[Mapping[str, Any], _Importer]:
+def _understood(documents: Sequence[_ImportedFile]) -> tuple[Mapping[str, Any], _Importer]:
     """Return the content of the files, and the importer that reads it."""
     for importer in IMPORTERS:
         content = importer.content(documents)
@@ -220,7 +220,7 @@ def _understood(documents: Sequence[_Document]) -> tuple[Mapping[str, Any], _Imp
     raise _UnknownError(documents[0].file, claims_to_be_ours=ours)
 
 
-def _document(file: Path) -> _Document:
+def _document(file: Path) -> _ImportedFile:
     try:
         content = read_regular(file, limit=LARGEST_OF_OTHERS)
         text = content.decode("utf-8-sig")
@@ -237,8 +237,8 @@ def _document(file: Path) -> _Document:
     except (ValueError, RecursionError) as error:
         return _lines(file, content, text, error)
     if is_trace(value):
-        return _Document(file, content, [value], (1,))
-    return _Document(file, content, value)
+        return _ImportedFile(file, content, [value], (1,))
+    return _ImportedFile(file, content, value)
 
 
 # Suites and configurations; results are JSON.
@@ -249,7 +249,7 @@ def _suite_instead(file: Path) -> Problem:
     return Problem(f"this is a suite, not results; run it: agenteval run {file}", file=str(file), kind=Kind.RESULTS)
 
 
-def _lines(file: Path, content: bytes, text: str, error: Exception) -> _Document:
+def _lines(file: Path, content: bytes, text: str, error: Exception) -> _ImportedFile:
     """Return the document as JSON Lines if its first line is one of FluxLoop's.
 
     Args:
@@ -278,7 +278,7 @@ def _lines(file: Path, content: bytes, text: str, error: Exception) -> _Document
     if problems:
         more = [Problem(f"{len(problems) - _NAMED} more lines are wrong", file=str(file), kind=Kind.RESULTS)]
         raise ConfigError(problems[:_NAMED] + (more if len(problems) > _NAMED else []))
-    return _Document(file, content, found, tuple(lines))
+    return _ImportedFile(file, content, found, tuple(lines))
 
 
 def _broken(file: Path, error: Exception) -> Problem:
@@ -288,7 +288,7 @@ def _broken(file: Path, error: Exception) -> Problem:
     )
 
 
-def _mistakes(error: ValidationError, documents: Sequence[_Document]) -> list[Problem]:
+def _mistakes(error: ValidationError, documents: Sequence[_ImportedFile]) -> list[Problem]:
     """Return every mistake with its place in the file."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     problems = [_mistake(mistake["loc"], mistake["msg"], documents) for mistake in found[:_NAMED]]
@@ -299,7 +299,7 @@ def _mistakes(error: ValidationError, documents: Sequence[_Document]) -> list[Pr
     return problems
 
 
-def _mistake(place: Sequence[int | str], message: str, documents: Sequence[_Document]) -> Problem:
+def _mistake(place: Sequence[int | str], message: str, documents: Sequence[_ImportedFile]) -> Problem:
     first = documents[0]
     if first.is_traces and place[0] == "traces":
         return Problem(message, str(first.file), first.lines[int(place[1])], _dotted(place[2:]), kind=Kind.RESULTS)

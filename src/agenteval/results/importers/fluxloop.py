@@ -27,15 +27,15 @@ from agenteval.results.importers.base import (
     Amount,
     AnyText,
     Count,
-    Grade,
+    ImportedRun,
+    ImportedScore,
+    ImportedShape,
     KnownCase,
     KnownSuite,
     Mapped,
     Number,
     OptionalText,
-    Recording,
     Repeats,
-    Shape,
     finite,
     text_of,
 )
@@ -44,7 +44,7 @@ from agenteval.results.rollup import case_status, mean
 from agenteval.suite.cases import DistinctNames, asked_by, content_id, excerpt, persona_tag
 
 
-class Meta(Shape):
+class Meta(ImportedShape):
     """The input and persona of a trace."""
 
     input: AnyText = ""
@@ -53,7 +53,7 @@ class Meta(Shape):
     name: OptionalText = None
 
 
-class Trace(Shape):
+class FluxLoopTrace(ImportedShape):
     """A line of per_trace.jsonl."""
 
     trace_id: AnyText = ""
@@ -67,14 +67,14 @@ class Trace(Shape):
     meta: Meta = Meta()
 
 
-class Stats(Shape):
+class FluxLoopStats(ImportedShape):
     """One metric."""
 
     average: Number = None
     count: Count = None
 
 
-class EvaluationSummary(Shape):
+class EvaluationSummary(ImportedShape):
     """A summary.json."""
 
     total_traces: Count = None
@@ -84,15 +84,15 @@ class EvaluationSummary(Shape):
     average_score: Number = None
     threshold: Number = None
     evaluation_goal: OptionalText = None
-    evaluator_stats: Mapped[Stats] = Field({})
+    evaluator_stats: Mapped[FluxLoopStats] = Field({})
     success_criteria_results: Mapped[Json] = Field({})
 
 
-class Evaluation(Shape):
+class FluxLoopFiles(ImportedShape):
     """Both files; one may be missing."""
 
     summary: EvaluationSummary | None = None
-    traces: tuple[Trace, ...] = ()
+    traces: tuple[FluxLoopTrace, ...] = ()
 
 
 _SECTIONS: Mapping[str, str] = {"performance": "", "quality": "quality.", "functionality": "tool_calling."}
@@ -194,7 +194,7 @@ def belong_together(summary: Mapping[str, Any], traces: Sequence[Any]) -> bool:
     return summary.get("total_traces") == len(traces)
 
 
-def read_fluxloop(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
+def read_fluxloop(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> ImportedRun:
     """Return an evaluation as a recording; without traces it has figures and no cases.
 
     Args:
@@ -207,11 +207,11 @@ def read_fluxloop(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> R
         ValidationError: a required part is missing or has another type.
         ConfigError: several suites match.
     """
-    evaluation = Evaluation.model_validate(content)
+    evaluation = FluxLoopFiles.model_validate(content)
     summary = evaluation.summary or EvaluationSummary()
     suite = _suite_of(evaluation, suites)
-    cases = _Cases(suite.path if suite else FORMAT, suite.cases if suite else ()).cases(evaluation.traces)
-    return Recording(
+    cases = _CasesOfTraces(suite.path if suite else FORMAT, suite.cases if suite else ()).cases(evaluation.traces)
+    return ImportedRun(
         tool=FORMAT,
         version="",
         duration_s=sum(trace.duration_ms or 0.0 for trace in evaluation.traces) / 1000,
@@ -231,7 +231,7 @@ def read_fluxloop(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> R
     )
 
 
-def _suite_of(evaluation: Evaluation, suites: Sequence[KnownSuite]) -> KnownSuite | None:
+def _suite_of(evaluation: FluxLoopFiles, suites: Sequence[KnownSuite]) -> KnownSuite | None:
     """Return the suite that shares most metrics and questions with the evaluation; a single suite matches always."""
     ours = [suite for suite in suites if suite.format == FORMAT]
     if len(ours) <= 1:
@@ -256,7 +256,7 @@ def _suite_of(evaluation: Evaluation, suites: Sequence[KnownSuite]) -> KnownSuit
 _Question = tuple[str | None, str]
 
 
-def _question(trace: Trace) -> _Question:
+def _question(trace: FluxLoopTrace) -> _Question:
     return trace.persona or None, trace.meta.input
 
 
@@ -264,7 +264,7 @@ def _known_question(case: KnownCase) -> _Question:
     return case.persona, case.inputs[0] if len(case.inputs) == 1 else ""
 
 
-class _Cases:
+class _CasesOfTraces:
     """Builds cases from traces, with the case ids of the suite."""
 
     def __init__(self, path: str, known: Iterable[KnownCase]) -> None:
@@ -277,15 +277,15 @@ class _Cases:
             if len(case.inputs) == 1:
                 self._known[_known_question(case)].append(case.id)
 
-    def cases(self, traces: Iterable[Trace]) -> list[CaseResult]:
+    def cases(self, traces: Iterable[FluxLoopTrace]) -> list[CaseResult]:
         """Return one case for each trace; traces of the same suite case are its iterations."""
-        found: dict[str, list[Trace]] = {}
+        found: dict[str, list[FluxLoopTrace]] = {}
         for trace in traces:
             found.setdefault(self._id(trace), []).append(trace)
         names = DistinctNames()
         return [_case(case_id, group, names) for case_id, group in found.items()]
 
-    def _id(self, trace: Trace) -> str:
+    def _id(self, trace: FluxLoopTrace) -> str:
         if trace.meta.case_id:
             return trace.meta.case_id
         if ids := self._known.get(_question(trace)):
@@ -298,7 +298,7 @@ class _Cases:
         return self._repeats.unique(f"{self._path}::{own}")
 
 
-def _case(case_id: str, traces: Sequence[Trace], names: DistinctNames) -> CaseResult:
+def _case(case_id: str, traces: Sequence[FluxLoopTrace], names: DistinctNames) -> CaseResult:
     iterations = [_iteration(index, trace) for index, trace in enumerate(traces)]
     first = traces[0]
     name = first.meta.name or excerpt(first.meta.input) or first.trace_id or case_id
@@ -313,10 +313,10 @@ def _case(case_id: str, traces: Sequence[Trace], names: DistinctNames) -> CaseRe
     )
 
 
-def _iteration(index: int, trace: Trace) -> IterationResult:
+def _iteration(index: int, trace: FluxLoopTrace) -> IterationResult:
     grades = [_grade(name, value, _reason(trace, name)) for name, value in trace.scores.items()]
     lost = [grade for grade in grades if grade.absent or grade.error]
-    absent = [Grade(id=name, kind=_KIND, value=None, absent=why or "") for name, why in trace.absent.items()]
+    absent = [ImportedScore(id=name, kind=_KIND, value=None, absent=why or "") for name, why in trace.absent.items()]
     scores = [grade.score for grade in (*grades, *absent)]
     turn = TurnResult(
         index=0,
@@ -332,24 +332,24 @@ def _iteration(index: int, trace: Trace) -> IterationResult:
     return IterationResult(index=index, status=status, score=final, turns=[turn])
 
 
-def _grade(name: str, value: float | None, reason: str | None) -> Grade:
+def _grade(name: str, value: float | None, reason: str | None) -> ImportedScore:
     """Return the score of an evaluator; ``None`` if its 0 means a missing judgement."""
     if value == 0 and reason is not None:
         if _NOT_ASKED.match(reason):
-            return Grade(id=name, kind=_KIND, value=None, absent=reason)
+            return ImportedScore(id=name, kind=_KIND, value=None, absent=reason)
         if _BROKEN.match(reason):
-            return Grade(id=name, kind=_KIND, value=None, error=reason)
-    return Grade(id=name, kind=_KIND, value=value, reason=reason)
+            return ImportedScore(id=name, kind=_KIND, value=None, error=reason)
+    return ImportedScore(id=name, kind=_KIND, value=value, reason=reason)
 
 
-def _reason(trace: Trace, name: str) -> str | None:
+def _reason(trace: FluxLoopTrace, name: str) -> str | None:
     reasons = trace.reasons.get(name)
     if isinstance(reasons, list):
         return "; ".join(map(text_of, reasons))
     return None if reasons is None else text_of(reasons)
 
 
-def _status(trace: Trace, scores: Sequence[Score], lost: Sequence[Grade]) -> CaseStatus:
+def _status(trace: FluxLoopTrace, scores: Sequence[Score], lost: Sequence[ImportedScore]) -> CaseStatus:
     """Return FluxLoop's verdict; a failure that missing judgements may have caused is not used."""
     scored = any(score.status == "scored" for score in scores)
     if trace.passed is None or (trace.passed and not scored):

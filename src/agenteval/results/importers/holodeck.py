@@ -24,15 +24,15 @@ from agenteval.results.importers.base import (
     Amount,
     AnyText,
     Count,
-    Grade,
+    ImportedRun,
+    ImportedScore,
+    ImportedShape,
     KnownCase,
     KnownSuite,
     Listed,
     Number,
     OptionalText,
-    Recording,
     Repeats,
-    Shape,
     highest_of,
 )
 from agenteval.results.rollup import mean_score
@@ -44,7 +44,7 @@ from agenteval.suite.model import MetricKind
 # The shape is that of ``holodeck.models.test_result`` and ``eval_run`` in HoloDeck 0.7.1.
 
 
-class Metric(Shape):
+class HolodeckMetric(ImportedShape):
     """The result of a metric."""
 
     metric_name: Text
@@ -59,7 +59,7 @@ class Metric(Shape):
     reasoning: OptionalText = None
 
 
-class Invocation(Shape):
+class Invocation(ImportedShape):
     """A call of a tool."""
 
     name: Text
@@ -69,14 +69,14 @@ class Invocation(Shape):
     duration_ms: Amount = None
 
 
-class Tokens(Shape):
+class HolodeckTokens(ImportedShape):
     """The token usage of an answer."""
 
     prompt_tokens: Count = None
     completion_tokens: Count = None
 
 
-class Answer(Shape):
+class HolodeckTurn(ImportedShape):
     """A turn, or a single-turn test: they have different names for input and response."""
 
     input: AnyText = Field("", validation_alias=AliasChoices("test_input", "input"))
@@ -85,53 +85,53 @@ class Answer(Shape):
     tool_calls: Listed[Text] = ()
     tool_invocations: Listed[Invocation] = ()
     tools_matched: bool | None = None
-    metric_results: Listed[Metric] = ()
+    metric_results: Listed[HolodeckMetric] = ()
     passed: bool
     execution_time_ms: Amount = None
     errors: Listed[AnyText] = ()
-    token_usage: Tokens | None = None
+    token_usage: HolodeckTokens | None = None
 
 
-class Test(Answer):
+class HolodeckTest(HolodeckTurn):
     """A test; if it has several turns, they contain the answers."""
 
     test_name: OptionalText = None
-    turns: Listed[Answer] = ()
+    turns: Listed[HolodeckTurn] = ()
 
     @property
-    def answers(self) -> Sequence[Answer]:
+    def answers(self) -> Sequence[HolodeckTurn]:
         """The answers, one for each turn."""
         return self.turns or [self]
 
 
-class Totals(Shape):
+class HolodeckTotals(ImportedShape):
     """The summary, without figures that other parts contain."""
 
     total_duration_ms: Amount = None
 
 
-class Report(Shape):
+class HolodeckReport(ImportedShape):
     """A test report."""
 
     agent_name: AnyText = ""
     agent_config_path: AnyText = ""
-    results: list[Test]
-    summary: Totals = Totals()
+    results: list[HolodeckTest]
+    summary: HolodeckTotals = HolodeckTotals()
     timestamp: OptionalText = None
     holodeck_version: AnyText = ""
 
 
-class Metadata(Shape):
+class HolodeckOrigin(ImportedShape):
     """The origin of a report."""
 
     git_commit: OptionalText = None
 
 
-class EvalRun(Shape):
+class EvalRun(ImportedShape):
     """A file of HoloDeck's history: the report and its origin."""
 
-    report: Report
-    metadata: Metadata = Metadata()
+    report: HolodeckReport
+    metadata: HolodeckOrigin = HolodeckOrigin()
 
 
 FORMAT: Final = "holodeck"
@@ -149,7 +149,7 @@ def is_holodeck(content: Any) -> bool:
     return isinstance(report, dict) and {"agent_name", "results", "summary"} <= report.keys()
 
 
-def read_holodeck(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
+def read_holodeck(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> ImportedRun:
     """Return a test report as a recording.
 
     Args:
@@ -163,9 +163,9 @@ def read_holodeck(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> R
     report = run.report
     path = PurePosixPath(report.agent_config_path.replace("\\", "/")).as_posix()
     suite = _suite_of(report, path, suites)
-    found = _Cases(suite.path if suite else path, suite.cases if suite else (), _rouge_is_broken(report))
+    found = _CasesOfTests(suite.path if suite else path, suite.cases if suite else (), _rouge_is_broken(report))
     cases = [found.case(test) for test in report.results]
-    return Recording(
+    return ImportedRun(
         tool=FORMAT,
         version=report.holodeck_version,
         finished_at=report.timestamp,
@@ -184,7 +184,7 @@ def read_holodeck(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> R
     )
 
 
-def _suite_of(report: Report, path: str, suites: Sequence[KnownSuite]) -> KnownSuite | None:
+def _suite_of(report: HolodeckReport, path: str, suites: Sequence[KnownSuite]) -> KnownSuite | None:
     """Return the suite with the agent's name, else one with the same path ending and a case of the report."""
     names = {test.test_name for test in report.results if test.test_name}
 
@@ -207,7 +207,7 @@ def _common_tail(one: str, other: str) -> int:
     return shortest if ends[0][:shortest] == ends[1][:shortest] else 0
 
 
-def _rouge_is_broken(report: Report) -> bool:
+def _rouge_is_broken(report: HolodeckReport) -> bool:
     scores = [
         metric.score
         for test in report.results
@@ -218,7 +218,7 @@ def _rouge_is_broken(report: Report) -> bool:
     return bool(scores) and not any(scores)
 
 
-class _Cases:
+class _CasesOfTests:
     """Builds cases from tests, with the case ids of the suite."""
 
     def __init__(self, path: str, known: Iterable[KnownCase], rouge_is_broken: bool) -> None:
@@ -228,7 +228,7 @@ class _Cases:
         self._repeats = Repeats()
         self._rouge_is_broken = rouge_is_broken
 
-    def case(self, test: Test) -> CaseResult:
+    def case(self, test: HolodeckTest) -> CaseResult:
         inputs = tuple(answer.input for answer in test.answers)
         case_id = self._repeats.unique(f"{self.path}::{test.test_name or turns_id(inputs)}")
         known = self._known.get(case_id)
@@ -244,7 +244,7 @@ class _Cases:
             iterations=[IterationResult(index=0, status=status, score=score, turns=turns)],
         )
 
-    def _turn(self, index: int, test: Test, answer: Answer) -> TurnResult:
+    def _turn(self, index: int, test: HolodeckTest, answer: HolodeckTurn) -> TurnResult:
         calls = [ToolCall(**call.model_dump()) for call in answer.tool_invocations]
         usage = answer.token_usage
         return TurnResult(
@@ -259,7 +259,7 @@ class _Cases:
             scores=self._scores(answer),
         )
 
-    def _scores(self, answer: Answer) -> list[Score]:
+    def _scores(self, answer: HolodeckTurn) -> list[Score]:
         repeats = Repeats()
         scores = [self._grade(metric, repeats.unique(metric.metric_name)).score for metric in answer.metric_results]
         if answer.tools_matched is not None:
@@ -270,8 +270,8 @@ class _Cases:
             )
         return scores
 
-    def _grade(self, metric: Metric, unique: str) -> Grade:
-        return Grade(
+    def _grade(self, metric: HolodeckMetric, unique: str) -> ImportedScore:
+        return ImportedScore(
             id=unique,
             kind=_KINDS.get(metric.kind or "", "standard"),
             value=metric.score,
@@ -285,10 +285,10 @@ class _Cases:
             duration_ms=metric.evaluation_time_ms,
         )
 
-    def _says_nothing(self, metric: Metric) -> bool:
+    def _says_nothing(self, metric: HolodeckMetric) -> bool:
         return self._rouge_is_broken and metric.metric_name == _ROUGE
 
-    def _status(self, test: Test, turns: Sequence[TurnResult]) -> CaseStatus:
+    def _status(self, test: HolodeckTest, turns: Sequence[TurnResult]) -> CaseStatus:
         """Return HoloDeck's verdict. It has no errors, and counts a test without checks as passed."""
         if any(turn.error is not None for turn in turns):
             return "error"
@@ -308,14 +308,14 @@ class _Cases:
         return "error" if "error" in statuses else "skipped"
 
 
-def _is_broken(answer: Answer) -> bool:
+def _is_broken(answer: HolodeckTurn) -> bool:
     """Return whether an error prevented the answer. A missing tool call does not prevent an answer."""
     if not answer.errors:
         return False
     return answer.response is None or (not answer.response and answer.tools_matched is not False)
 
 
-def _without_metrics_ms(test: Answer) -> float | None:
+def _without_metrics_ms(test: HolodeckTurn) -> float | None:
     """Return the time of the agent, without the metrics that a single-turn test's time includes."""
     if test.execution_time_ms is None:
         return None
@@ -323,7 +323,7 @@ def _without_metrics_ms(test: Answer) -> float | None:
     return max(test.execution_time_ms - metrics, 0.0)
 
 
-def _differs(known: KnownCase, answers: Sequence[Answer]) -> bool:
+def _differs(known: KnownCase, answers: Sequence[HolodeckTurn]) -> bool:
     """Return whether the test of that name has another question or expectation."""
     if known.inputs and known.inputs != tuple(answer.input for answer in answers):
         return True

@@ -24,16 +24,16 @@ from agenteval.results.importers.base import (
     Amount,
     AnyText,
     Count,
-    Grade,
+    ImportedRun,
+    ImportedScore,
+    ImportedShape,
     KnownCase,
     KnownSuite,
     Listed,
     Mapped,
     Number,
     OptionalText,
-    Recording,
     Repeats,
-    Shape,
     text_of,
 )
 from agenteval.results.rollup import case_status, mean, mean_score
@@ -115,7 +115,7 @@ def threshold_of(assertion: str, threshold: float | None) -> float | None:
 _BROKEN = 2
 
 
-class Assertion(Shape):
+class Assertion(ImportedShape):
     """One assertion."""
 
     type: AnyText = ""
@@ -124,19 +124,19 @@ class Assertion(Shape):
     weight: Number = None
 
 
-class AssertionSet(Shape):
+class AssertionSet(ImportedShape):
     """Assertions that are judged together."""
 
     metric: OptionalText = None
 
 
-class ComponentData(Shape):
+class ComponentData(ImportedShape):
     """Details of a verdict."""
 
     assertion_set: AssertionSet | None = Field(None, alias="assertionSet")
 
 
-class Component(Shape):
+class Component(ImportedShape):
     """The verdict of one assertion, or of a set."""
 
     passed: bool | None = Field(None, alias="pass")
@@ -146,48 +146,48 @@ class Component(Shape):
     metadata: ComponentData | None = None
 
 
-class Grading(Shape):
+class Grading(ImportedShape):
     """All verdicts of an answer."""
 
     components: Listed[Component | None] = Field((), alias="componentResults")
 
 
-class Tokens(Shape):
+class PromptfooTokens(ImportedShape):
     """The token usage of an answer."""
 
     prompt: Count = None
     completion: Count = None
 
 
-class Response(Shape):
+class Response(ImportedShape):
     """A provider's response."""
 
     output: Json = None
     cached: bool | None = None
 
 
-class Provider(Shape):
+class PromptfooProvider(ImportedShape):
     """A provider."""
 
     id: OptionalText = None
     label: OptionalText = None
 
 
-class Prompt(Shape):
+class Prompt(ImportedShape):
     """A prompt."""
 
     raw: AnyText = ""
     label: AnyText = ""
 
 
-class Test(Shape):
+class PromptfooTest(ImportedShape):
     """A test of the suite."""
 
     description: OptionalText = None
     checks: Listed[Json] = Field((), alias="assert")
 
 
-class Row(Shape):
+class PromptfooRow(ImportedShape):
     """One answer: a test for a provider with a prompt."""
 
     success: bool
@@ -195,15 +195,15 @@ class Row(Shape):
     failure_reason: Count = Field(None, alias="failureReason")
     error: OptionalText = None
     description: OptionalText = None
-    test: Test = Field(Test(), alias="testCase")
-    provider: Provider | str = Provider()
+    test: PromptfooTest = Field(PromptfooTest(), alias="testCase")
+    provider: PromptfooProvider | str = PromptfooProvider()
     prompt: Prompt = Prompt()
     vars: Mapped[Json] = Field({})
     response: Response | None = None
     grading: Grading | None = Field(None, alias="gradingResult")
     named_scores: Mapped[Number] = Field({}, alias="namedScores")
     latency_ms: Amount = Field(None, alias="latencyMs")
-    tokens: Tokens | None = Field(None, alias="tokenUsage")
+    tokens: PromptfooTokens | None = Field(None, alias="tokenUsage")
     cost: Amount = None
 
     @property
@@ -226,31 +226,31 @@ class Row(Shape):
         return bool(self.error) and self.grading is None
 
 
-class Stats(Shape):
+class PromptfooStats(ImportedShape):
     """The run in numbers."""
 
     duration_ms: Amount = Field(None, alias="durationMs")
 
 
-class Evaluation(Shape):
+class PromptfooSummary(ImportedShape):
     """``EvaluateSummaryV3``, or the older V2."""
 
     timestamp: OptionalText = None
-    results: tuple[Row, ...]
-    stats: Stats = Stats()
+    results: tuple[PromptfooRow, ...]
+    stats: PromptfooStats = PromptfooStats()
 
 
-class Metadata(Shape):
+class PromptfooOrigin(ImportedShape):
     """The origin of a file."""
 
     version: AnyText = Field("", alias="promptfooVersion")
 
 
-class File(Shape):
+class File(ImportedShape):
     """``OutputFile``."""
 
-    results: Evaluation
-    metadata: Metadata = Metadata()
+    results: PromptfooSummary
+    metadata: PromptfooOrigin = PromptfooOrigin()
 
 
 FORMAT: Final = "promptfoo"
@@ -264,7 +264,7 @@ def is_promptfoo(content: Any) -> bool:
     return isinstance(evaluation.get("results"), list) and {"stats", "timestamp"} <= evaluation.keys()
 
 
-def read_promptfoo(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
+def read_promptfoo(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> ImportedRun:
     """Return results as a recording.
 
     A test matches the known case that its description names, else the case whose question is in a variable or the
@@ -286,7 +286,7 @@ def read_promptfoo(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> 
     known = {suite.path: suite for suite in suites}
     for answer in found:
         groups[answer.suite].append(answer.case)
-    return Recording(
+    return ImportedRun(
         tool=FORMAT,
         version=file.metadata.version,
         started_at=file.results.timestamp,
@@ -319,9 +319,9 @@ class _Answered:
     question: str | None = None
 
 
-def _columns(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def _columns(rows: Iterable[PromptfooRow]) -> dict[str, list[PromptfooRow]]:
     """Return the answers of one provider to one prompt, by the path of a suite."""
-    found: dict[tuple[str, str], list[Row]] = {}
+    found: dict[tuple[str, str], list[PromptfooRow]] = {}
     # Rows are in the order in which they finished.
     for row in sorted(rows, key=lambda row: row.index or 0):
         found.setdefault((row.agent, row.prompt.label), []).append(row)
@@ -335,8 +335,8 @@ def _columns(rows: Iterable[Row]) -> dict[str, list[Row]]:
     }
 
 
-def _answers(column: str, rows: Sequence[Row], suites: Sequence[KnownSuite]) -> Iterator[_Answered]:
-    tests: dict[str, list[Row]] = {}
+def _answers(column: str, rows: Sequence[PromptfooRow], suites: Sequence[KnownSuite]) -> Iterator[_Answered]:
+    tests: dict[str, list[PromptfooRow]] = {}
     for row in rows:
         # A repeated test has another index and is otherwise the same.
         tests.setdefault(content_id([row.title, row.vars, row.test.checks]), []).append(row)
@@ -370,7 +370,7 @@ class _Known:
                 if len(case.inputs) == 1:
                     self._asking[case.inputs[0]].append((suite.path, case))
 
-    def case(self, name: str | None, row: Row) -> tuple[str, KnownCase] | None:
+    def case(self, name: str | None, row: PromptfooRow) -> tuple[str, KnownCase] | None:
         """Return the case with the path of its suite."""
         texts = {row.prompt.raw, *(value for value in row.vars.values() if isinstance(value, str))}
         named = self._named.get(name, []) if name is not None else []
@@ -382,7 +382,7 @@ class _Known:
         return None
 
 
-def _asks_the_same(case: KnownCase, row: Row) -> bool:
+def _asks_the_same(case: KnownCase, row: PromptfooRow) -> bool:
     """Return whether a variable or the prompt contains the question of a case; multi-turn cases never match."""
     texts = (row.prompt.raw, *map(text_of, row.vars.values()))
     return len(case.inputs) != 1 or any(case.inputs[0] in text for text in texts)
@@ -403,7 +403,7 @@ def _require_one_agent(found: Iterable[_Answered]) -> None:
         )
 
 
-def _case(case_id: str, name: str, rows: Sequence[Row]) -> CaseResult:
+def _case(case_id: str, name: str, rows: Sequence[PromptfooRow]) -> CaseResult:
     iterations = [_iteration(index, row) for index, row in enumerate(rows)]
     return CaseResult(
         id=case_id,
@@ -414,7 +414,7 @@ def _case(case_id: str, name: str, rows: Sequence[Row]) -> CaseResult:
     )
 
 
-def _iteration(index: int, row: Row) -> IterationResult:
+def _iteration(index: int, row: PromptfooRow) -> IterationResult:
     scores = _scores(row)
     response = row.response or Response()
     turn = TurnResult(
@@ -432,7 +432,7 @@ def _iteration(index: int, row: Row) -> IterationResult:
     return IterationResult(index=index, status=_status(row, scores), score=mean_score([turn]), turns=[turn])
 
 
-def _status(row: Row, scores: Sequence[Score]) -> CaseStatus:
+def _status(row: PromptfooRow, scores: Sequence[Score]) -> CaseStatus:
     """Return promptfoo's verdict; a test without checks counts as passed."""
     if row.is_broken:
         return "error"
@@ -441,20 +441,20 @@ def _status(row: Row, scores: Sequence[Score]) -> CaseStatus:
     return "passed" if row.test.checks or any(score.status == "scored" for score in scores) else "skipped"
 
 
-def _scores(row: Row) -> list[Score]:
+def _scores(row: PromptfooRow) -> list[Score]:
     """Return one score for each assertion; without assertions, the scores of named metrics."""
     repeats = Repeats()
     components = [component for component in (row.grading.components if row.grading else ()) if component is not None]
     if components:
         return [_grade(component, repeats).score for component in components]
-    return [Grade(id=name, kind="custom", value=value).score for name, value in row.named_scores.items()]
+    return [ImportedScore(id=name, kind="custom", value=value).score for name, value in row.named_scores.items()]
 
 
-def _grade(component: Component, repeats: Repeats) -> Grade:
+def _grade(component: Component, repeats: Repeats) -> ImportedScore:
     assertion, data = component.assertion or Assertion(), component.metadata
     group = data.assertion_set if data else None
     name = assertion.metric or assertion.type or (group and group.metric) or "assert-set"
-    return Grade(
+    return ImportedScore(
         id=repeats.unique(name),
         kind=kind_of(assertion.type),
         value=component.score,
@@ -465,16 +465,16 @@ def _grade(component: Component, repeats: Repeats) -> Grade:
     )
 
 
-def _usage(row: Row) -> Usage | None:
+def _usage(row: PromptfooRow) -> Usage | None:
     """Return tokens and cost; promptfoo writes 0 for unknown values."""
-    tokens = row.tokens or Tokens()
+    tokens = row.tokens or PromptfooTokens()
     found = Usage(
         input_tokens=tokens.prompt or None, output_tokens=tokens.completion or None, cost_usd=row.cost or None
     )
     return None if found == Usage() else found
 
 
-def _said(row: Row) -> str:
+def _said(row: PromptfooRow) -> str:
     """Return the variables of a test as text; a single variable by itself."""
     values = [text_of(value) for value in row.vars.values()]
     return values[0] if len(values) == 1 else ", ".join(map(": ".join, zip(row.vars, values, strict=True)))

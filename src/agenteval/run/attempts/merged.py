@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.results.merge import Part
+from agenteval.results.merge import RunToMerge
 from agenteval.results.model import Memory, Results
 from agenteval.run.attempts.attempt import Attempt, attempt_after
 from agenteval.run.attempts.identity import Identity, identity_of_results
@@ -15,7 +15,7 @@ from agenteval.run.context import RunContext
 from agenteval.run.resolve.spec import GateSpec
 
 
-def decided_before(parts: Sequence[Part], context: RunContext) -> Results | None:
+def decided_before(parts: Sequence[RunToMerge], context: RunContext) -> Results | None:
     """Return the decided run that shards show instead of running; ``None`` if all parts were run.
 
     Shards ask for the newest attempt before they call anything. If one of them found that the same files were
@@ -59,13 +59,13 @@ def decided_before(parts: Sequence[Part], context: RunContext) -> Results | None
     return first.model_copy(update={"run": first.run.model_copy(update={"shard": None}), "memory": memory})
 
 
-def _left_out_for(part: Part) -> str | None:
+def _left_out_for(part: RunToMerge) -> str | None:
     """Return the commit for which a shard did not run."""
     return part.results.memory.left_out_for if part.results.memory is not None else None
 
 
 def begin_merged_attempt(
-    results: Results, parts: Sequence[Part], spec: GateSpec, context: RunContext
+    results: Results, parts: Sequence[RunToMerge], spec: GateSpec, context: RunContext
 ) -> Attempt | None:
     """Find the earlier attempts of the pull request, and what follows from them; ``None`` if the run is for none.
 
@@ -95,7 +95,7 @@ def with_earlier_runs(results: Results, attempt: Attempt | None) -> Results:
     return results.model_copy(update={"pool": [*results.pool, *earlier]})
 
 
-def _identity(results: Results, parts: Sequence[Part], spec: GateSpec, context: RunContext) -> Identity:
+def _identity(results: Results, parts: Sequence[RunToMerge], spec: GateSpec, context: RunContext) -> Identity:
     """Return the identity that the parts have in common, or else that of the files that are checked out."""
     records = [part.results.memory for part in parts]
     first = records[0]

@@ -243,7 +243,7 @@ _LONGEST_ANSWER = 80
 
 
 @dataclass(frozen=True)
-class Request:
+class AcceptRequest:
     """What the caller accepts.
 
     Attributes:
@@ -258,7 +258,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Acceptance:
+class PlannedAcceptance:
     """What would be written.
 
     Attributes:
@@ -288,7 +288,7 @@ class Acceptance:
             write_accepted(self.path, [*kept, *entries])
 
 
-def accept(request: Request, results: Results) -> Acceptance:
+def accept(request: AcceptRequest, results: Results) -> PlannedAcceptance:
     """Return the entries for what a run found.
 
     Args:
@@ -301,10 +301,10 @@ def accept(request: Request, results: Results) -> Acceptance:
     last = _last_day(request)
     chosen = chosen_of(request.names, acceptable(results), results)
     entries = [replace(entry, reason=request.reason.strip(), until=last) for entry in chosen]
-    return Acceptance(accepted_path(working_directory()), entries)
+    return PlannedAcceptance(accepted_path(working_directory()), entries)
 
 
-def accept_answers(request: Request, results: Results) -> Acceptance:
+def accept_answers(request: AcceptRequest, results: Results) -> PlannedAcceptance:
     """Return the entries for what a run found, and the suite files in which the answers of the run are expected.
 
     Args:
@@ -323,10 +323,10 @@ def accept_answers(request: Request, results: Results) -> Acceptance:
     answers = new_answers(cases, results, suites) if cases else {}
     edited = {entry.case: _updated(entry, answers, suites) for entry in chosen if entry.case in cases}
     entries = [replace(edited.get(entry.case, entry), reason=request.reason.strip(), until=last) for entry in chosen]
-    return Acceptance(accepted_path(working_directory()), entries, changed_files(answers) if answers else [])
+    return PlannedAcceptance(accepted_path(working_directory()), entries, changed_files(answers) if answers else [])
 
 
-def _last_day(request: Request) -> date:
+def _last_day(request: AcceptRequest) -> date:
     """Return the last day of the entries.
 
     Raises:

@@ -221,7 +221,7 @@ SpecT = TypeVar("SpecT", bound=GateSpec)
 NO_RULES = Difference(kind="rules", after="there are none", effect="absolute")
 
 
-def without_base(
+def note_missing_base(
     spec: SpecT, why: AgentEvalError, rule: ControlRule, ref: str | None, settings: Settings, *, is_compared: bool
 ) -> SpecT:
     """Return the specification of a run whose base commit cannot be read: it is judged by its own rules.

@@ -28,7 +28,7 @@ from agenteval.run.confirm.control import Paths, new_place
 from agenteval.run.confirm.control_tree import ControlTree
 from agenteval.run.context import Named, RunContext, is_judged_by_base, is_judged_by_base_alone, named
 from agenteval.run.git import ControlError, ControlHost
-from agenteval.run.integrity.accepted_file import read_accepted, with_rules, without_base
+from agenteval.run.integrity.accepted_file import note_missing_base, read_accepted, with_rules
 from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.control import ControlFiles, read_control_configuration, read_control_suites
 from agenteval.run.resolve.run import gate_policy
@@ -312,7 +312,7 @@ def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, resu
             shown = presented_by_base(spec.presentation, settings, config, base.paths)
     except AgentEvalError as error:
         rule, ref = context.control.rule, results.run.ref
-        return without_base(spec, error, rule, ref, settings, is_compared=found is not None)
+        return note_missing_base(spec, error, rule, ref, settings, is_compared=found is not None)
     if is_empty:
         return spec
     if others is not None and found is not None and is_judged_by_base_alone(context.control.rule, results.run.ref):

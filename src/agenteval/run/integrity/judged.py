@@ -19,7 +19,13 @@ from agenteval.core.text import place_of
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, Results
 from agenteval.run.context import AcceptanceSource, Named, is_judged_by_base, named
-from agenteval.run.integrity.accepted_file import NO_RULES, changed_notes, ended_notes, read_accepted, without_base
+from agenteval.run.integrity.accepted_file import (
+    NO_RULES,
+    changed_notes,
+    ended_notes,
+    note_missing_base,
+    read_accepted,
+)
 from agenteval.run.resolve.control import read_control_files, read_control_suites
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.settings import Settings
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from agenteval.run.integrity.base import BaseRules
 
 
-def beside_baseline(spec: RunSpec) -> RunSpec:
+def pair_with_baseline(spec: RunSpec) -> RunSpec:
     """Return the specification whose baseline has the new ids of renamed cases.
 
     Without a base commit, it also lists the cases of the baseline that are gone or edited.
@@ -91,7 +97,7 @@ _OPTION = "--prove"
 
 
 @contextmanager
-def judged_by_base(spec: RunSpec, settings: Settings, source: AcceptanceSource | None = None) -> Iterator[RunSpec]:
+def apply_base_rules(spec: RunSpec, settings: Settings, source: AcceptanceSource | None = None) -> Iterator[RunSpec]:
     """Yield the specification with the cases and rules of the base commit, and the agents of the change.
 
     The base commit's files exist until the end of the block. Without a base commit, the run is judged by its own
@@ -117,7 +123,7 @@ def judged_by_base(spec: RunSpec, settings: Settings, source: AcceptanceSource |
         if _has_base(spec, settings):
             # Imported here: most runs on a laptop have no base commit.
             from agenteval.run.integrity.base import base_rules
-            from agenteval.run.integrity.under_base import under_base
+            from agenteval.run.integrity.under_base import use_base_suites
 
             # Recorded traces need no agent.
             read = read_control_files if spec.traces is None else read_control_suites
@@ -127,12 +133,12 @@ def judged_by_base(spec: RunSpec, settings: Settings, source: AcceptanceSource |
                 # Only the merge of the shards knows the baseline.
                 is_compared = spec.baseline is not None or spec.shard is not None
                 rule, ref = spec.control_host.rule, spec.provenance.ref
-                spec = without_base(spec, error, rule, ref, settings, is_compared=is_compared)
+                spec = note_missing_base(spec, error, rule, ref, settings, is_compared=is_compared)
             else:
-                spec = (_without_rules if base.is_empty else under_base)(spec, settings, base)
+                spec = (_without_rules if base.is_empty else use_base_suites)(spec, settings, base)
         asked_by = found.asked_by or (_OPTION if settings.prove else "")
         spec = replace(spec, compare=replace(spec.compare, asked_by=asked_by))
-        yield _settled(beside_baseline(spec))
+        yield _settled(pair_with_baseline(spec))
 
 
 def _given(spec: RunSpec, source: AcceptanceSource | None) -> Named:

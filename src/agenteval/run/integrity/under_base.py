@@ -27,7 +27,7 @@ from agenteval.run.integrity.base_rules import (
     setting_differences,
     suite_differences,
 )
-from agenteval.run.integrity.versions import Homes, Versions, homes
+from agenteval.run.integrity.versions import Homes, Versions, suites_of_moved_cases
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import named_controls
 from agenteval.run.resolve.run import gate_policy, llm_settings
@@ -156,7 +156,7 @@ def _content(path: Path) -> bytes | None:
         return str(path).encode() + _NAME
 
 
-def under_base(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
+def use_base_suites(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
     """Return the specification with the cases and rules of the base commit."""
     add_secrets(frozenset[str]().union(*(suite.secrets for suite in base.files.suites)))
     ours = {case.id: case for suite in spec.suites for case in suite.cases}
@@ -165,7 +165,7 @@ def under_base(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
     edits = {case_id: _accepted_edit(spec, ours[case_id]) for case_id in pairs.edited}
     versions = Versions(pairs, {case_id for case_id, entry in edits.items() if entry}, ours.keys())
     spec = also_selected_by_base(spec, pairs)
-    found = homes({suite.path: suite for suite in spec.suites}, theirs, pairs, versions)
+    found = suites_of_moved_cases({suite.path: suite for suite in spec.suites}, theirs, pairs, versions)
     config_of = {
         path: base.files.config_of.get(suite.path, base.files.of_run) if suite else spec.config_of.get(path)
         for path, suite in found.base.items()

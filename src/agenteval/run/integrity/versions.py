@@ -124,7 +124,7 @@ def new_answers(wanted: Collection[str], results: Results, suites: Iterable[Suit
     Raises:
         ConfigError: the answer of a case cannot become its expected answer; the error contains every problem.
     """
-    search = _Search(results, [(suite, case) for suite in suites for case in suite.cases])
+    search = _AnswerSearch(results, [(suite, case) for suite in suites for case in suite.cases])
     for case_id in wanted:
         search.look_at(case_id)
     search.check_shared(wanted)
@@ -134,7 +134,7 @@ def new_answers(wanted: Collection[str], results: Results, suites: Iterable[Suit
 
 
 @dataclass
-class _Search:
+class _AnswerSearch:
     """The answers and problems found so far."""
 
     results: Results
@@ -266,7 +266,9 @@ class Homes:
         return self.suites[self.moved.get(case_id, path)]
 
 
-def homes(ours: Mapping[str, Suite], theirs: Mapping[str, Suite], pairs: Pairs, versions: Versions) -> Homes:
+def suites_of_moved_cases(
+    ours: Mapping[str, Suite], theirs: Mapping[str, Suite], pairs: Pairs, versions: Versions
+) -> Homes:
     """Return the suites of a run.
 
     Args:

@@ -16,7 +16,7 @@ from agenteval.suite.agents import REPLAY, agent_from_text, is_inline_agent
 from agenteval.suite.model import AgentSpec, Case, Suite, Target
 
 if TYPE_CHECKING:
-    from agenteval.agents.frameworks.scan import Discovered, Found
+    from agenteval.agents.frameworks.scan import Discovered, FoundAgent
 
 
 def resolve_agent(
@@ -236,7 +236,7 @@ def _named(cases: Iterable[Case]) -> list[Case]:
     return [replace(case, name=f"{case.name} [{case.target.name}]") if case.target else case for case in cases]
 
 
-def _framework_spec(found: Found, target: Target, root: str) -> AgentSpec:
+def _framework_spec(found: FoundAgent, target: Target, root: str) -> AgentSpec:
     """Return the specification of an agent or tool that the scan found."""
     return AgentSpec(
         kind="framework" if target.kind == "agent" else "python_tool",

@@ -14,7 +14,7 @@ from agenteval.agents.frameworks.outline import MAX_FILE, normal_name, project_d
 from agenteval.agents.frameworks.scan import (
     AmbiguousNameError,
     Discovered,
-    Found,
+    FoundAgent,
     built_in_frameworks,
     discover_targets,
     load_frameworks,
@@ -264,7 +264,7 @@ def test_finds_a_variable_made_by_the_path(tmp_path: Path, code: str) -> None:
     found = lookup(scan(tmp_path, code).agents, "bot")
     assert found is not None
     line = max(number for number, text in enumerate(code.splitlines(), 1) if "bot" in text.replace("bots", ""))
-    assert found == Found("bot", "app:bot", "app.py", line, "talk", "text")
+    assert found == FoundAgent("bot", "app:bot", "app.py", line, "talk", "text")
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_finds_agents_of_known_frameworks(
     tmp_path: Path, dependency: str, code: str, method: str, prompt: str | None
 ) -> None:
     found = scan(tmp_path, code, f"{dependency}>=1")
-    assert found.agents["it"] == Found("it", "app:it", "app.py", 2, method, prompt)
+    assert found.agents["it"] == FoundAgent("it", "app:it", "app.py", 2, method, prompt)
 
 
 # Tools
@@ -573,7 +573,7 @@ def test_a_name_in_two_modules_is_ambiguous(tmp_path: Path) -> None:
 
 @given(st.lists(st.from_regex(r"[a-z](_?[a-z0-9]){0,6}", fullmatch=True), min_size=1, max_size=8))
 def test_every_name_found_is_looked_up_or_ambiguous(names: list[str]) -> None:
-    items = [Found(name, f"m{index}:{name}", f"m{index}.py", 1, "run") for index, name in enumerate(names)]
+    items = [FoundAgent(name, f"m{index}:{name}", f"m{index}.py", 1, "run") for index, name in enumerate(names)]
     by_key = {item.name if names.count(item.name) == 1 else item.reference: item for item in items}
     for item in items:
         assert lookup(by_key, item.reference) == item

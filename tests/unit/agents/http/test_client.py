@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tcp_server import tcp_server
 
-from agenteval.agents.http_client import Client
+from agenteval.agents.http_client import HttpClient
 from agenteval.agents.http_response import MAX_BYTES, HttpError, HttpResponse, read_address
 
 PARTS = st.sampled_from(
@@ -49,7 +49,7 @@ def outcome(pieces: Sequence[bytes]) -> HttpResponse | HttpError:
 
         async with tcp_server(answer) as port:
             address = read_address(f"http://127.0.0.1:{port}/")
-            client = Client(address, None, {})
+            client = HttpClient(address, None, {})
             try:
                 async with asyncio.timeout(60):
                     return await client.send("POST", address.url, b"{}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.github.client import Client
+from agenteval.github.client import GitHubClient
 from agenteval.github.history import GithubControl, GithubHistory
 from agenteval.run.git import ControlRule
 
@@ -13,7 +13,7 @@ TOKEN = "ghs_0123456789abcdef"
 
 
 def control(token: str = TOKEN, repository: str = "org/bot", **variables: str) -> GithubControl:
-    def client() -> Client:
+    def client() -> GitHubClient:
         raise ConfigError(Problem("no token"))
 
     return GithubControl(ControlRule(), GithubHistory(client, repository), token, variables)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.core.errors import ConfigError
-from agenteval.github.event import Plan, plan, read_event, with_baseline_branch
+from agenteval.github.event import EventRights, plan, read_event, with_baseline_branch
 
 REPOSITORY = "acme/widgets"
 MERGE = "1" * 40
@@ -89,7 +89,7 @@ WORKFLOW_RUN = {
 ON_MAIN = {"may_check": True}
 
 
-def of_pull_request(**changes: Any) -> Plan:
+def of_pull_request(**changes: Any) -> EventRights:
     unchanged: dict[str, Any] = {
         "event": "pull_request",
         "repository": REPOSITORY,
@@ -108,10 +108,10 @@ def of_pull_request(**changes: Any) -> Plan:
         "may_comment": False,
     }
     changes |= {"may_check": changes.get("may_comment", False)}
-    return Plan(**unchanged | changes)
+    return EventRights(**unchanged | changes)
 
 
-def without_pull_request(event: str, **changes: Any) -> Plan:
+def without_pull_request(event: str, **changes: Any) -> EventRights:
     unchanged: dict[str, Any] = {
         "event": event,
         "repository": REPOSITORY,
@@ -123,7 +123,7 @@ def without_pull_request(event: str, **changes: Any) -> Plan:
         "workflow_run_id": "1658821493",
         "reason": f"{event} events have no pull request",
     }
-    return Plan(**unchanged | changes)
+    return EventRights(**unchanged | changes)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def without_pull_request(event: str, **changes: Any) -> Plan:
         ),
     ],
 )
-def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expected: Plan) -> None:
+def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expected: EventRights) -> None:
     assert plan(environment("pull_request", **ON_PULL_REQUEST | variables), payload) == expected
 
 
@@ -257,7 +257,7 @@ def test_only_pull_request_target_is_refused() -> None:
 
 
 def test_outside_github_actions() -> None:
-    assert plan({}, {}) == Plan(event="", reason="this is not a GitHub Actions run")
+    assert plan({}, {}) == EventRights(event="", reason="this is not a GitHub Actions run")
 
 
 def test_the_repository_may_come_from_the_payload() -> None:

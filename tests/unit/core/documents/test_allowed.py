@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.document import AllowedVariables, KeyPatterns, Place, allowing
+from agenteval.core.document import AllowedVariables, KeyPatterns, TextPlace, allowing
 from agenteval.core.errors import AgentEvalError, Problem
 from agenteval.core.secrets import COMMAND_FILES
 from agenteval.core.toml import read_toml
 from agenteval.core.yaml import read_yaml
 
-TEXT = Place(("input",))
-CREDENTIAL = Place(("model", "api_key"), takes_credentials=True)
+TEXT = TextPlace(("input",))
+CREDENTIAL = TextPlace(("model", "api_key"), takes_credentials=True)
 RESERVED = [
     *COMMAND_FILES,
     "ACTIONS_RUNTIME_TOKEN",

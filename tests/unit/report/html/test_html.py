@@ -27,7 +27,7 @@ from agenteval.report.html_data import (
     ROW,
     STATUSES,
     Room,
-    Survey,
+    RunTable,
     chunks,
     compact_json,
 )
@@ -273,7 +273,7 @@ def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
         )
         for number, ms in enumerate([*range(100, 2_000, 100), 150.0])
     ]
-    survey = Survey()
+    survey = RunTable()
     list(chunks(samples.results(samples.suite(*cases)), InMemory(), survey))
     assert [(ms, position) for ms, position, _ in survey.slowest.largest] == [
         (100.0 * (place + 1), place) for place in range(18, 8, -1)
@@ -283,7 +283,7 @@ def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
 
 
 def test_scores_of_both_runs_are_drawn_over_each_other() -> None:
-    survey = Survey()
+    survey = RunTable()
     list(chunks(samples.regressed().results, InMemory(), survey))
     assert {name: [list(side) for side in both] for name, both in survey.pairs.items()} == {
         "numeric": [[1.0, 0.0], [0.0, 1.0]],
@@ -424,7 +424,7 @@ def test_without_a_script_the_first_cases_have_the_result_of_each_metric() -> No
     assert "Each metric of 6 cases" in static
     for metric in ("✗ numeric 0.00 &lt; 1.00", "· bleu 0.03", "✓ numeric 1.00 &gt;= 1.00"):
         assert f'<span class="block">{metric}</span>' in static
-    survey = Survey()
+    survey = RunTable()
     run = samples.many(MOST_CHECKED_ROWS + 5).results
     for suite, case in run.cases():
         survey.row(case, (0, suite), None)
@@ -454,7 +454,7 @@ def test_broken_scores_are_counted_by_metric() -> None:
     page = _page(samples.broken())
     assert '<th scope="row">meteor <span class="badge bad">1 error</span></th>' in page
     assert '<th scope="row">helpfulness <span class="badge bad">1 error</span></th>' in page
-    survey = Survey()
+    survey = RunTable()
     list(chunks(samples.broken().results, InMemory(), survey))
     assert survey.broken == {"helpfulness": 1, "meteor": 1}
     assert survey.all_not_passed == 2

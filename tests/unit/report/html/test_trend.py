@@ -18,11 +18,11 @@ from agenteval.report.badge import badge_json
 from agenteval.report.junit import render as junit
 from agenteval.report.report import Report, render_reports, write_reports
 from agenteval.report.svg import WIDTH, interval_svg, line_svg
-from agenteval.report.view.parts import Interval, Line, axis_around, reach
+from agenteval.report.view.parts import ChartLine, Interval, axis_around, reach
 from agenteval.report.view.trend import trend, trend_json, trend_part
 from agenteval.report.view.view import GateView, number
 from agenteval.results.case import CaseStatus
-from agenteval.results.history import MOST_RUNS, EarlierRun, History, read_history
+from agenteval.results.history import MOST_RUNS, EarlierRun, EarlierRuns, read_history
 from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
 from agenteval.results.store import InMemory, results_json
 from agenteval.run.saved_results import render_again
@@ -92,7 +92,7 @@ def test_a_file_of_a_newer_version_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_history_that_is_not_there_or_empty_is_a_warning_only(tmp_path: Path) -> None:
-    assert read_history(None) == History()
+    assert read_history(None) == EarlierRuns()
     assert "no such directory" in read_history(tmp_path / "missing").warnings[0]
     assert "no results file" in read_history(tmp_path).warnings[0]
 
@@ -175,7 +175,7 @@ _VALUES = st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=30)
 @given(_VALUES)
 def test_a_line_has_a_dot_for_each_value_inside_its_frame(values: list[float | None]) -> None:
     names = tuple(f"run {place}<" for place in range(len(values)))
-    drawing = line_svg(Line("<&>", tuple(values), names, number, (0.0, 1.0)))
+    drawing = line_svg(ChartLine("<&>", tuple(values), names, number, (0.0, 1.0)))
     dots = re.findall(r'<circle class="dot[ now]*" cx="([\d.]+)" cy="([\d.]+)"', drawing)
     assert len(dots) == sum(value is not None for value in values)
     assert all(0 <= float(x) <= WIDTH and 9.9 <= float(y) <= 120.1 for x, y in dots)
@@ -201,7 +201,7 @@ def test_trends_have_axes_around_their_values_and_a_band_of_the_earlier_runs() -
     older = [
         _earlier(_run(f"r{day}", f"2026-11-1{day}", base.model_copy(update={"summary": summary}))) for day in (1, 2)
     ]
-    lines = {line.title: line for line in trend_part(trend(base, older)).charts if isinstance(line, Line)}
+    lines = {line.title: line for line in trend_part(trend(base, older)).charts if isinstance(line, ChartLine)}
     assert lines["Mean score"].axis == pytest.approx((0.86, 1.0))
     assert lines["Mean score"].band == (0.9, 0.9)
     assert 0 < lines["Duration"].axis[0] < 3.21 < lines["Duration"].axis[1]

@@ -19,7 +19,7 @@ from tests.unit.report.samples import Sample
 from agenteval.report import user_template
 from agenteval.report.markdown import render_comment, render_summary
 from agenteval.report.markdown_filters import FILTERS, PLAIN_FILTERS
-from agenteval.report.markdown_page import Source
+from agenteval.report.markdown_page import ReportSource
 from agenteval.report.report import Presentation, Site
 from agenteval.report.size_limits import COMMENT_LEVELS, UserTemplateError, characters
 from agenteval.report.user_template import render_user_template
@@ -56,7 +56,7 @@ def _rendered(
     template: Path, sample: Sample | None = None, limit: int = 60_000, time_limit_s: float = 2 * PATIENCE_S
 ) -> str:
     chosen = sample or samples.regressed()
-    source = Source.of(chosen.results, chosen.gate, "", "elsewhere", Site())
+    source = ReportSource.of(chosen.results, chosen.gate, "", "elsewhere", Site())
     return render_user_template(template, source.page, characters, limit, COMMENT_LEVELS, time_limit_s=time_limit_s)
 
 

@@ -15,7 +15,7 @@ from tests.unit.report.states import STATES
 
 from agenteval.core import text as texts
 from agenteval.report.terminal import print_results
-from agenteval.report.terminal_lines import Detail, NextCommands
+from agenteval.report.terminal_lines import NextCommands, TerminalDetail
 from agenteval.results.case import Score, ToolCall
 from agenteval.results.comparison import AnswerChange, ComparedCase, History, ScoreChange
 
@@ -28,7 +28,7 @@ def _sample(name: str) -> Sample:
 
 def _printed(sample: Sample, *, width: int = 80, colour: bool = False, verbosity: int = 0) -> str:
     stream = io.StringIO()
-    detail = Detail(verbosity, commands=_COMMANDS)
+    detail = TerminalDetail(verbosity, commands=_COMMANDS)
     print_results(sample.results, sample.gate, stream, colour, detail, width=width)
     return stream.getvalue()
 
@@ -249,6 +249,6 @@ def test_a_missing_tool_call_is_shown_in_its_turn() -> None:
 def test_an_error_that_a_message_explains_is_not_repeated() -> None:
     sample, out = SCENARIOS["all-errors"]().sample, io.StringIO()
     error = "cannot reach http://localhost:8000/answer: connection refused (after 3 attempts)"
-    print_results(sample.results, sample.gate, out, False, Detail(explained=(error,)))
+    print_results(sample.results, sample.gate, out, False, TerminalDetail(explained=(error,)))
     assert "for the reason above (12 of 12 tries)" in out.getvalue()
     assert "connection refused" not in out.getvalue()

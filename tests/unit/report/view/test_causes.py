@@ -12,7 +12,7 @@ from tests.unit import runs
 
 from agenteval.report.view.cases import KINDS, Kind
 from agenteval.report.view.cause_rows import cause_row
-from agenteval.report.view.causes import Cause, Finding, Tries, Wrong, alike, by_cause, causes_of
+from agenteval.report.view.causes import CaseChange, Cause, Tries, Wrong, alike, by_cause, causes_of
 from agenteval.results.case import CaseResult, Score, TurnResult
 from agenteval.results.comparison import (
     BaselineInfo,
@@ -282,7 +282,7 @@ _WRONGS = st.none() | st.builds(
 )
 _FINDINGS = st.lists(
     st.builds(
-        Finding,
+        CaseChange,
         id=st.uuids().map(str),
         name=st.text(max_size=3),
         kind=st.sampled_from(get_args(Kind)),
@@ -297,7 +297,7 @@ _FINDINGS = st.lists(
 
 
 @given(_FINDINGS, st.randoms())
-def test_causes_are_a_partition_that_no_order_changes(findings: list[Finding], random: Any) -> None:
+def test_causes_are_a_partition_that_no_order_changes(findings: list[CaseChange], random: Any) -> None:
     shuffled = random.sample(findings, len(findings))
     one, other = (
         {frozenset(found.id for found in cause.cases) for cause in by_cause(order)} for order in (findings, shuffled)

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.runs import case, iteration, results, turn
 
 from agenteval.report import html
-from agenteval.report.html_data import Survey
+from agenteval.report.html_data import RunTable
 from agenteval.report.markdown import render_summary
 from agenteval.report.terminal import print_results
 from agenteval.report.view.view import GateView
@@ -61,7 +61,7 @@ def test_it_is_said_once(render: Callable[[Results], str], times: int) -> None:
 
 
 def test_a_page_counts_the_cases_that_share_a_row() -> None:
-    survey = Survey()
+    survey = RunTable()
     run = unreachable()
     for suite, item in run.cases():
         survey.row(item, (0, suite), None)

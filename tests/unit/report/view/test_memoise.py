@@ -5,7 +5,7 @@ import weakref
 
 from tests.unit.report import samples
 
-from agenteval.report.view.view import metric_errors, once
+from agenteval.report.view.view import cached_per_run, metric_errors
 from agenteval.results.model import Results
 
 
@@ -16,7 +16,7 @@ def _named(name: str) -> Results:
 def test_a_run_is_looked_at_once_until_another_one_is_asked_about() -> None:
     looked: list[str] = []
 
-    @once
+    @cached_per_run
     def first_name(results: Results) -> str:
         looked.append(results.suites[0].cases[0].name)
         return looked[-1]
@@ -28,7 +28,7 @@ def test_a_run_is_looked_at_once_until_another_one_is_asked_about() -> None:
 
 def test_an_equal_run_is_another_one() -> None:
     looked: list[Results] = []
-    seen = once(looked.append)
+    seen = cached_per_run(looked.append)
     run = _named("one")
     seen(run)
     seen(run.model_copy())

@@ -10,7 +10,7 @@ from tests.unit.report.scenarios import mean
 from agenteval.report.html import render
 from agenteval.report.markdown import render_comment, render_summary
 from agenteval.report.terminal import print_results
-from agenteval.report.terminal_lines import Detail
+from agenteval.report.terminal_lines import TerminalDetail
 from agenteval.report.view.comparison import moved_cases
 from agenteval.report.view.trend import trend
 from agenteval.results.store import InMemory
@@ -19,7 +19,7 @@ from agenteval.results.store import InMemory
 def test_every_report_lists_them() -> None:
     sample = mean().sample
     printed = io.StringIO()
-    print_results(sample.results, sample.gate, printed, False, Detail(verbosity=2), width=120)
+    print_results(sample.results, sample.gate, printed, False, TerminalDetail(verbosity=2), width=120)
     texts = {
         "comment": render_comment(sample.results, sample.gate),
         "summary": render_summary(sample.results, sample.gate),

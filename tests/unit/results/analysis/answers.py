@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hypothesis import strategies as st
 
 from agenteval.results.analysis.answers import Averaged, EvaluatedAnswer
-from agenteval.results.analysis.summary import Summary, summarise
+from agenteval.results.analysis.summary import AnalysisSummary, summarise
 from agenteval.results.rollup import final_score, passes
 from agenteval.suite.evaluation import Aggregate
 
@@ -91,6 +91,6 @@ def shuffled(answers: Sequence[EvaluatedAnswer], seed: int) -> list[EvaluatedAns
     return random.Random(seed).sample(list(answers), len(answers))
 
 
-def summary_of(answers: Sequence[EvaluatedAnswer], aggregate: Aggregate = AGGREGATE) -> Summary:
+def summary_of(answers: Sequence[EvaluatedAnswer], aggregate: Aggregate = AGGREGATE) -> AnalysisSummary:
     """The summary without any outliers removed."""
     return summarise(answers, Averaged(answers, answers), aggregate)

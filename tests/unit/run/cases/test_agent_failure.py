@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.core.errors import Kind
 from agenteval.run.agent_failure import MOST_ALIKE, AgentFailure
-from agenteval.run.conversation import Alike, Answer
+from agenteval.run.conversation import Answer, SameFailure
 from agenteval.suite.model import AgentSpec
 
 FAILED = Answer(error="the agent's command ended with exit status 1", is_failure=True)
@@ -89,7 +89,7 @@ def test_places_outside_of_the_agents_directory_are_not_named() -> None:
 
 
 def test_an_agent_that_fails_ten_times_alike_is_not_asked_again() -> None:
-    alike = Alike()
+    alike = SameFailure()
     for number in range(MOST_ALIKE):
         assert alike.answer is None, number
         alike.add(FAILED)
@@ -105,14 +105,14 @@ def test_an_agent_that_fails_ten_times_alike_is_not_asked_again() -> None:
 )
 @pytest.mark.parametrize("place", range(0, MOST_ALIKE, 3))
 def test_anything_else_among_the_first_turns_keeps_it_going(other: Answer, place: int) -> None:
-    alike = Alike()
+    alike = SameFailure()
     for number in range(5 * MOST_ALIKE):
         alike.add(other if number == place else FAILED)
     assert alike.answer is None
 
 
 def test_numbers_of_attempts_are_no_difference() -> None:
-    alike = Alike()
+    alike = SameFailure()
     for number in range(MOST_ALIKE):
         alike.add(Answer(error=f"unreachable (after {number} attempts)", unavailable=True, is_failure=True))
     assert alike.answer == Answer(error="unreachable", unavailable=True, is_failure=True)

@@ -115,7 +115,7 @@ SECTIONS = {
         dict,
     ),
     "model": Section(
-        schema.ModelEntry,
+        schema.HoloDeckModel,
         MODEL,
         {
             "provider": "ollama",

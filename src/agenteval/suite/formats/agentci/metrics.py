@@ -17,7 +17,7 @@ from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import Problem
 from agenteval.core.llm.calls import ModelSpec, chat_model, embedding_model
 from agenteval.suite.formats.agentci.output import Expected, exact_text, judge_options
-from agenteval.suite.formats.agentci.schema import CaseEntry, EvalEntry, LatencyEntry, RangeEntry, TokensEntry
+from agenteval.suite.formats.agentci.schema import EvalEntry, EvaluationCase, LatencyEntry, RangeEntry, TokensEntry
 from agenteval.suite.forms import FieldSpec, TextMatch
 from agenteval.suite.model import AnswerPlace, MetricConfig, MetricKind, Place
 
@@ -155,7 +155,7 @@ class MetricReader:
         self._judge = self._judge_model()
         self._judge_options = judge_options(entry, document, problems, warnings) if entry.type == "llm" else None
 
-    def question(self, case: CaseEntry, expected: Expected, at: KeyPath) -> Question:
+    def question(self, case: EvaluationCase, expected: Expected, at: KeyPath) -> Question:
         """Return the question and metrics of a case; ``expected`` is its ``output``."""
         metrics, tools, over_iterations = self._metrics(case, expected, at)
         return Question(
@@ -168,7 +168,7 @@ class MetricReader:
             answer_at=self._answer_at(case, at),
         )
 
-    def _answer_at(self, case: CaseEntry, at: KeyPath) -> AnswerPlace | None:
+    def _answer_at(self, case: EvaluationCase, at: KeyPath) -> AnswerPlace | None:
         found = exact_text(case.output, (*at, "output")) if self._entry.type in _COMPARE_OUTPUT else None
         return None if found is None else AnswerPlace(self._document.file, tuple(found[0]), found[1])
 
@@ -192,7 +192,7 @@ class MetricReader:
         )
 
     def _metrics(
-        self, case: CaseEntry, expected: Expected, at: KeyPath
+        self, case: EvaluationCase, expected: Expected, at: KeyPath
     ) -> tuple[tuple[MetricConfig, ...], tuple[MetricConfig, ...], tuple[MetricConfig, ...]]:
         """Return the metrics of one answer, of an agent's tool calls, and of all iterations."""
         kind = self._entry.type
@@ -209,7 +209,7 @@ class MetricReader:
         return self._custom(case), (), ()
 
     def _accuracy(
-        self, case: CaseEntry, expected: Expected, at: KeyPath
+        self, case: EvaluationCase, expected: Expected, at: KeyPath
     ) -> tuple[tuple[MetricConfig, ...], tuple[MetricConfig, ...], tuple[MetricConfig, ...]]:
         metrics = () if expected is None else (self._expected(expected, (*at, "output")),)
         calls: tuple[MetricConfig, ...] = ()
@@ -235,7 +235,7 @@ class MetricReader:
             return self._config("match", "similar", options, at, threshold=expected.threshold, name="similar")
         return self._config("match", "text_match", {"match": expected}, at)
 
-    def _performance(self, case: CaseEntry, at: KeyPath) -> tuple[MetricConfig, ...]:
+    def _performance(self, case: EvaluationCase, at: KeyPath) -> tuple[MetricConfig, ...]:
         if case.latency is None and case.tokens is None:
             self._problem(at, "a case of type performance needs `latency` or `tokens`")
         found = []
@@ -254,7 +254,7 @@ class MetricReader:
         self._warn(at, "no value is below 0, so this checks nothing")
         return replace(config, gating=False)
 
-    def _safety(self, case: CaseEntry, at: KeyPath) -> tuple[MetricConfig, ...]:
+    def _safety(self, case: EvaluationCase, at: KeyPath) -> tuple[MetricConfig, ...]:
         if case.blocked is None:
             self._problem(at, "a case of type safety needs `blocked = true` or `blocked = false`")
             return ()
@@ -268,14 +268,14 @@ class MetricReader:
         prompt = self._entry.llm.prompt if self._entry.llm is not None else None
         return {"model": self._judge, "judge_prompt": prompt, "response_type": response_type}
 
-    def _consistency(self, case: CaseEntry, at: KeyPath) -> MetricConfig:
+    def _consistency(self, case: EvaluationCase, at: KeyPath) -> MetricConfig:
         least = _DEFAULT_SIMILARITY if case.min_similarity is None else case.min_similarity
         if not least:
             self._warn((*at, "min_similarity"), "all answers reach a similarity of 0, so this checks nothing")
         options = {"min_similarity": least, "model": self._embedder}
         return self._config("consistency", "consistency", options, at, threshold=least)
 
-    def _llm(self, case: CaseEntry, at: KeyPath) -> tuple[MetricConfig, ...]:
+    def _llm(self, case: EvaluationCase, at: KeyPath) -> tuple[MetricConfig, ...]:
         if case.score is None:
             self._problem(at, "a case of type llm needs `score`, for instance { min = 7 }")
         if case.score is None or self._judge is None or self._judge_options is None:
@@ -300,7 +300,7 @@ class MetricReader:
         )
         return (replace(config, gating=False),)
 
-    def _custom(self, case: CaseEntry) -> tuple[MetricConfig, ...]:
+    def _custom(self, case: EvaluationCase) -> tuple[MetricConfig, ...]:
         custom = self._entry.custom
         if custom is None:
             return ()

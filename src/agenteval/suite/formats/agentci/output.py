@@ -14,7 +14,7 @@ from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import Problem
 from agenteval.core.text import did_you_mean, join_choices, pattern_problem
 from agenteval.core.validation import validate
-from agenteval.suite.formats.agentci.schema import EvalEntry, FieldEntry, OutputEntry, TextEntry
+from agenteval.suite.formats.agentci.schema import EvalEntry, FieldEntry, OutputEntry, TextMatchEntry
 from agenteval.suite.forms import FieldSpec, FieldType, TextMatch
 
 _PARTS = {
@@ -58,7 +58,7 @@ _NUMBER_LIMITS = ("min", "max")
 _LIST_LIMITS = ("min_items", "max_items")
 
 
-class OutputReader:
+class ExpectedOutputReader:
     """Reads the outputs of one file, and collects ``problems`` and ``oddities``."""
 
     def __init__(self, document: Document, problems: list[Problem], oddities: list[str]) -> None:
@@ -183,12 +183,12 @@ class OutputReader:
         if not isinstance(value, dict):
             self._problem(at, f"must be text in quotes, or one of {join_choices(STRATEGIES)}; not {value!r}")
             return None
-        entry = self._valid(TextEntry, value, at)
+        entry = self._valid(TextMatchEntry, value, at)
         if entry is None or not self._has_one_strategy(entry, at, STRATEGIES):
             return None
         return self._text_match(entry, at, case_sensitive=case_sensitive)
 
-    def _text_match(self, entry: TextEntry, at: KeyPath, *, case_sensitive: bool) -> TextMatch | None:
+    def _text_match(self, entry: TextMatchEntry, at: KeyPath, *, case_sensitive: bool) -> TextMatch | None:
         strategy = next(name for name in STRATEGIES if getattr(entry, name) is not None)
         given = getattr(entry, strategy)
         expected = tuple(given) if isinstance(given, list) else (given,)
@@ -210,7 +210,7 @@ class OutputReader:
             self._warnings.append(str(self._document.problem((*at, "threshold"), message)))
         return match
 
-    def _has_one_strategy(self, entry: TextEntry, at: KeyPath, allowed: tuple[str, ...]) -> bool:
+    def _has_one_strategy(self, entry: TextMatchEntry, at: KeyPath, allowed: tuple[str, ...]) -> bool:
         given = [name for name in allowed if getattr(entry, "schema_" if name == "schema" else name) is not None]
         if len(given) != 1:
             found = f"{' and '.join(given)} are given" if given else "none is given"
@@ -331,7 +331,7 @@ def judge_options(
         options["json_schema"] = schema
     else:
         before = len(problems)
-        fields = OutputReader(document, problems, warnings).fields(written, _AT)
+        fields = ExpectedOutputReader(document, problems, warnings).fields(written, _AT)
         if len(problems) > before:
             return None
         numbers = _numbers_of_fields(fields)

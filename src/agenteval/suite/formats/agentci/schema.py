@@ -43,7 +43,7 @@ class ConsistencyEntry(_Open):
     model: str | None = Field(None, min_length=1)
 
 
-class LlmEntry(_Open):
+class JudgeEntry(_Open):
     """``[eval.llm]``: the judge. ``output_schema`` is JSON Schema as text, or a table of fields."""
 
     model: str = Field(min_length=1)
@@ -84,7 +84,7 @@ class EvalEntry(_Open):
     iterations: Count = 1
     template: str | None = None
     consistency: ConsistencyEntry | None = None
-    llm: LlmEntry | None = None
+    llm: JudgeEntry | None = None
     custom: CustomEntry | None = None
     # Cases are read separately, so that a mistake in one case does not hide others.
     cases: list[Any] = Field(default_factory=list)
@@ -154,7 +154,7 @@ class ToolCallEntry(_Entry):
     args: list[Any] | dict[str, Any]
 
 
-class CaseEntry(_Open):
+class EvaluationCase(_Open):
     """``[[eval.cases]]``"""
 
     index: int | None = None
@@ -181,7 +181,7 @@ class CaseEntry(_Open):
         return value
 
 
-class TextEntry(_Entry):
+class TextMatchEntry(_Entry):
     """``value = {…}`` of a field: one way of matching a text."""
 
     exact: str | None = None
@@ -195,7 +195,7 @@ class TextEntry(_Entry):
     case_sensitive: bool = False
 
 
-class OutputEntry(TextEntry):
+class OutputEntry(TextMatchEntry):
     """``output = {…}``: a text to match, or the fields of an object."""
 
     schema_: dict[str, Any] | None = Field(None, alias="schema")
@@ -218,7 +218,7 @@ class FieldEntry(_Entry):
     items: dict[str, Any] | None = None
 
 
-class _AgentciCase(CaseEntry):
+class _AgentciCase(EvaluationCase):
     output: str | OutputEntry | None = None
 
 

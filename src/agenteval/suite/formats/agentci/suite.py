@@ -16,15 +16,15 @@ from agenteval.core.toml import read_toml
 from agenteval.core.validation import validate
 from agenteval.suite.cases import content_id, excerpt
 from agenteval.suite.formats.agentci.metrics import MetricReader, Question, template_cases, template_names
-from agenteval.suite.formats.agentci.output import Expected, OutputReader
+from agenteval.suite.formats.agentci.output import Expected, ExpectedOutputReader
 from agenteval.suite.formats.agentci.schema import (
-    CaseEntry,
     ConsistencyEntry,
     CustomEntry,
     EvalEntry,
     EvalFile,
     EvalType,
-    LlmEntry,
+    EvaluationCase,
+    JudgeEntry,
 )
 from agenteval.suite.formats.base import base_directory
 from agenteval.suite.model import Case, Suite, Target, Turn
@@ -53,7 +53,7 @@ _ASKED: dict[EvalType, frozenset[str]] = {
     "custom": frozenset({"parameters"}),
 }
 # Tables of an evaluation that may have further keys.
-_TABLES: dict[str, type[BaseModel]] = {"consistency": ConsistencyEntry, "llm": LlmEntry, "custom": CustomEntry}
+_TABLES: dict[str, type[BaseModel]] = {"consistency": ConsistencyEntry, "llm": JudgeEntry, "custom": CustomEntry}
 _ALL_ASKED = frozenset().union(*_ASKED.values())
 
 
@@ -70,13 +70,13 @@ def load_agentci(path: Path, shown_as: str) -> Suite:
     problems: list[Problem] = []
     document = read_toml(path, shown_as=shown_as, unset=problems)
     try:
-        return _Loader(document, path, problems).load()
+        return _AgentCILoader(document, path, problems).load()
     except RecursionError:
         raise ConfigError([*problems, document.problem((), "is nested too deeply")]) from None
 
 
 @dataclass
-class _Loader:
+class _AgentCILoader:
     """Collects problems and warnings while one file is read."""
 
     document: Document
@@ -96,7 +96,7 @@ class _Loader:
         entry = file.eval if file is not None else None
         listed = document.data["eval"].get("cases") if isinstance(document.data["eval"], dict) else None
         # Read cases even with other problems, to report every mistake at once.
-        outputs = OutputReader(document, self.problems, self.warnings)
+        outputs = ExpectedOutputReader(document, self.problems, self.warnings)
         cases = [self._read_case(index, outputs) for index in range(len(listed) if isinstance(listed, list) else 0)]
         if entry is None:
             raise ConfigError([*self.problems, *self.unknown])
@@ -125,12 +125,12 @@ class _Loader:
         needed = "description, type, and targets.agents or targets.tools"
         return f"the table [eval] is missing (found: {keys}); it needs {needed}"
 
-    def _read_case(self, index: int, outputs: OutputReader) -> tuple[CaseEntry | None, Expected]:
+    def _read_case(self, index: int, outputs: ExpectedOutputReader) -> tuple[EvaluationCase | None, Expected]:
         """Return a case and its expected output."""
         value, at = self.document.data["eval"]["cases"][index], ("eval", "cases", index)
-        entry, problems = validate(CaseEntry, value, self.document, at)
+        entry, problems = validate(EvaluationCase, value, self.document, at)
         self.problems += [_hinted(problem) for problem in problems]
-        self._check_keys_of(CaseEntry, value, at)
+        self._check_keys_of(EvaluationCase, value, at)
         written = value.get("output") if isinstance(value, dict) else None
         if written is None:
             return entry, None
@@ -189,7 +189,7 @@ class _Loader:
             yield reader.template_question(case, at)
 
     def _own_questions(
-        self, entry: EvalEntry, cases: Sequence[tuple[CaseEntry | None, Expected]], metrics: MetricReader
+        self, entry: EvalEntry, cases: Sequence[tuple[EvaluationCase | None, Expected]], metrics: MetricReader
     ) -> Iterator[Question]:
         for index, (case, expected) in enumerate(cases):
             if case is None:

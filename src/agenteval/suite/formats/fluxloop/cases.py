@@ -14,7 +14,7 @@ from agenteval.core.yaml import read_yaml
 from agenteval.suite.cases import asked_by, content_id, excerpt, is_file, persona_tag
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.formats.fluxloop.project import (
-    EnvFiles,
+    FluxLoopEnvFiles,
     PersonaEntry,
     Project,
     ProjectEntry,
@@ -164,7 +164,7 @@ def read_cases(
     evaluation: Document,
     metrics: tuple[MetricConfig, ...],
     aggregate: Aggregate,
-    env: EnvFiles,
+    env: FluxLoopEnvFiles,
     problems: list[Problem],
 ) -> PersonaQuestion:
     """Return the cases of the project beside an evaluation.

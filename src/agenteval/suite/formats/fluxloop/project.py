@@ -31,7 +31,7 @@ _NAME = ".env"
 
 
 @dataclass(frozen=True)
-class EnvFiles:
+class FluxLoopEnvFiles:
     """The variables of the files of a project.
 
     Attributes:
@@ -45,7 +45,7 @@ class EnvFiles:
     warnings: tuple[str, ...] = ()
 
 
-def read_env_files(root: Path) -> EnvFiles:
+def read_env_files(root: Path) -> FluxLoopEnvFiles:
     """Read the files of the folder above a project and of the project, which precedes, as in FluxLoop."""
     found: dict[str, str] = {}
     warnings = []
@@ -66,7 +66,7 @@ def read_env_files(root: Path) -> EnvFiles:
         found |= {name: value for name, value in read.items() if name not in refused and name not in os.environ}
     secrets = frozenset(secret for name, value in found.items() for secret in secrets_in(name, value))
     add_secrets(secrets)
-    return EnvFiles(found, secrets, tuple(warnings))
+    return FluxLoopEnvFiles(found, secrets, tuple(warnings))
 
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -130,7 +130,9 @@ class RunnerAgent:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
-def runner_agent(entry: RunnerEntry | None, document: Document | None, root: Path, env: EnvFiles) -> RunnerAgent:
+def runner_agent(
+    entry: RunnerEntry | None, document: Document | None, root: Path, env: FluxLoopEnvFiles
+) -> RunnerAgent:
     """Return the agent that a project's ``runner`` names.
 
     Args:

@@ -94,7 +94,7 @@ class AggregateEntry(Entry):
     by_persona: bool = True
 
 
-class LimitsEntry(Entry):
+class JudgeLimitsEntry(Entry):
     """``limits``; ``null`` removes a limit, and turns the cache off."""
 
     null_counts = frozenset({"max_llm_calls", "timeout_seconds", "cache"})
@@ -266,7 +266,7 @@ class EvaluationFile(Entry):
     evaluation_goal: GoalEntry = Field(default_factory=GoalEntry)
     evaluators: list[Any] = Field(min_length=1)
     aggregate: AggregateEntry = Field(default_factory=AggregateEntry)
-    limits: LimitsEntry = Field(default_factory=LimitsEntry)
+    limits: JudgeLimitsEntry = Field(default_factory=JudgeLimitsEntry)
     success_criteria: SuccessCriteriaEntry = Field(default_factory=SuccessCriteriaEntry)
     additional_analysis: AnalysisEntry = Field(default_factory=AnalysisEntry)
     report: ReportEntry = Field(default_factory=ReportEntry)

@@ -31,7 +31,12 @@ from agenteval.suite.evaluation import (
 from agenteval.suite.formats.fluxloop.cases import read_cases
 from agenteval.suite.formats.fluxloop.metrics import Evaluator, EvaluatorReader, prebuilt_names
 from agenteval.suite.formats.fluxloop.project import read_env_files, root_of
-from agenteval.suite.formats.fluxloop.schema import ErrorRateCriterion, EvaluationFile, LimitsEntry, TimeCriterion
+from agenteval.suite.formats.fluxloop.schema import (
+    ErrorRateCriterion,
+    EvaluationFile,
+    JudgeLimitsEntry,
+    TimeCriterion,
+)
 from agenteval.suite.model import AgentSpec, Suite
 
 _TOOL_CHECKS: tuple[ToolCheck, ...] = (
@@ -220,11 +225,11 @@ def load_fluxloop(path: Path, shown_as: str) -> Suite:
     """
     problems: list[Problem] = []
     document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
-    return _Loader(document, problems).load()
+    return _FluxLoopLoader(document, problems).load()
 
 
 @dataclass
-class _Loader:
+class _FluxLoopLoader:
     """Collects problems and warnings while one file is read."""
 
     document: Document
@@ -239,7 +244,7 @@ class _Loader:
         entry, problems = validate(EvaluationFile, document.data, document)
         self.problems += problems
         # Read evaluators and inputs even with other problems, to report every mistake at once.
-        limits = _limits(entry.limits if entry is not None else LimitsEntry())
+        limits = _limits(entry.limits if entry is not None else JudgeLimitsEntry())
         env = read_env_files(root_of(document))
         self.warnings.extend(env.warnings)
         reader = EvaluatorReader(document, limits, self.problems, self.warnings, env.variables)
@@ -305,7 +310,7 @@ def _unscored(evaluators: list[Evaluator], running: list[Evaluator]) -> str:
     )
 
 
-def _limits(entry: LimitsEntry) -> JudgeLimits:
+def _limits(entry: JudgeLimitsEntry) -> JudgeLimits:
     return JudgeLimits(entry.sample_rate, entry.max_llm_calls, entry.timeout_seconds, entry.cache or None)
 
 

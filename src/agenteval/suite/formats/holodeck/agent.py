@@ -15,7 +15,7 @@ from agenteval.core.validation import validate
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agent_definitions import ModelAgentSpec
 from agenteval.suite.cases import is_file
-from agenteval.suite.formats.holodeck.schema import AgentFile, ModelEntry
+from agenteval.suite.formats.holodeck.schema import AgentFile, HoloDeckModel
 
 if TYPE_CHECKING:
     from agenteval.suite.agent_definitions import FunctionTool, McpServer, PromptTool, Tool
@@ -67,10 +67,10 @@ def model_agent(entry: AgentFile, document: Document, problems: Iterable[Problem
         document: the file.
         problems: reasons that are known already.
     """
-    return _Reader(document, model_spec(entry.model), list(problems)).read(entry)  # type: ignore[arg-type]
+    return _AgentReader(document, model_spec(entry.model), list(problems)).read(entry)  # type: ignore[arg-type]
 
 
-def model_spec(entry: ModelEntry) -> ModelSpec:
+def model_spec(entry: HoloDeckModel) -> ModelSpec:
     """Return the model of an agent, with HoloDeck's defaults."""
     given = entry.model_fields_set
     return ModelSpec(
@@ -111,7 +111,7 @@ def _is_credential(header: str) -> bool:
 
 
 @dataclass
-class _Reader:
+class _AgentReader:
     """Reads the parts of the agent, and collects reasons why it cannot run."""
 
     document: Document
@@ -248,7 +248,7 @@ class _Reader:
         if given["provider"] == agent.provider:
             own = {"endpoint": agent.endpoint, "api_key": agent.api_key, "api_version": agent.api_version}
             given = {**own, **given}
-        found, problems = validate(ModelEntry, given, self.document, (*at, "model"))
+        found, problems = validate(HoloDeckModel, given, self.document, (*at, "model"))
         self.problems += problems
         return agent if found is None else model_spec(found)
 

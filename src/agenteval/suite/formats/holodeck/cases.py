@@ -176,7 +176,7 @@ def _look(path: Path, name: str, kind: FileKind, named_in: str) -> _Looked:
 _TEXT_KEYS = ("name", "input", "ground_truth")
 
 
-class MetricReader(Protocol):
+class CaseLoader(Protocol):
     """The loader of a suite, as far as its cases need it."""
 
     problems: list[Problem]
@@ -204,7 +204,7 @@ class CaseReader:
         files: reads the files of cases.
     """
 
-    loader: MetricReader
+    loader: CaseLoader
     source: Document
     shared: tuple[MetricConfig, ...]
     files: FileReader

@@ -13,7 +13,12 @@ from agenteval.core.secrets import add_secrets, is_secret_name
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agent_definitions import HOLODECK_AGENT, MODEL_AGENT, HolodeckProject, ModelAgentSpec
 from agenteval.suite.formats.holodeck.agent import model_agent, plain_json, validate_file, written_secrets
-from agenteval.suite.formats.holodeck.project import EnvFiles, GlobalConfig, read_env_files, read_global_config
+from agenteval.suite.formats.holodeck.project import (
+    GlobalConfig,
+    HoloDeckEnvFiles,
+    read_env_files,
+    read_global_config,
+)
 from agenteval.suite.formats.holodeck.schema import INDEXED, AgentFile
 from agenteval.suite.model import AgentSpec
 
@@ -139,7 +144,7 @@ class Described:
     document: Document
     entry: AgentFile
     config: GlobalConfig
-    env: EnvFiles
+    env: HoloDeckEnvFiles
     reasons: Reasons
 
     def agent(self) -> AgentSpec | None:

@@ -16,7 +16,7 @@ from agenteval.suite.formats.holodeck.schema import (
     CodeMetric,
     ExpectedTool,
     GEvalMetric,
-    ModelEntry,
+    HoloDeckModel,
     RagMetric,
     StandardMetric,
 )
@@ -190,7 +190,7 @@ def _judge_options(entry: GEvalMetric | RagMetric) -> dict[str, Any]:
     }
 
 
-def judge_spec(entry: ModelEntry, temperature: float = 0.0) -> ModelSpec:
+def judge_spec(entry: HoloDeckModel, temperature: float = 0.0) -> ModelSpec:
     """Return a judge model, by default at temperature 0."""
     return ModelSpec(
         provider=entry.provider,

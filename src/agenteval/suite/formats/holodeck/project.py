@@ -18,7 +18,7 @@ from agenteval.core.text import did_you_mean, working_directory_beside
 from agenteval.core.validation import validate
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.cases import is_file
-from agenteval.suite.formats.holodeck.schema import Execution, ModelEntry
+from agenteval.suite.formats.holodeck.schema import Execution, HoloDeckModel
 
 
 def holodeck_home() -> Path | None:
@@ -42,7 +42,7 @@ NAME = ".env"
 
 
 @dataclass(frozen=True)
-class EnvFiles:
+class HoloDeckEnvFiles:
     """The variables of the files of a project.
 
     Attributes:
@@ -56,7 +56,7 @@ class EnvFiles:
     warnings: tuple[str, ...] = ()
 
 
-def read_env_files(directory: Path, shown_in: str) -> EnvFiles:
+def read_env_files(directory: Path, shown_in: str) -> HoloDeckEnvFiles:
     """Read the files of the working directory, of a project and of the user, in this order; the first value counts.
 
     Args:
@@ -80,7 +80,7 @@ def read_env_files(directory: Path, shown_in: str) -> EnvFiles:
     found = {name: value for name, value in found.items() if name not in os.environ}
     secrets = frozenset(secret for name, value in found.items() for secret in secrets_in(name, value))
     add_secrets(secrets)
-    return EnvFiles(found, secrets, tuple(warnings))
+    return HoloDeckEnvFiles(found, secrets, tuple(warnings))
 
 
 def _env_files(directory: Path, shown_in: Path) -> Iterator[tuple[Path, str]]:
@@ -125,7 +125,7 @@ class GlobalConfigFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    providers: dict[str, ModelEntry] | None = None
+    providers: dict[str, HoloDeckModel] | None = None
     vectorstores: dict[str, Any] | None = None
     execution: Execution | None = None
     deployment: Any = None

@@ -34,7 +34,7 @@ def _not_blank(value: str | None) -> str | None:
     return value
 
 
-class ModelEntry(_Strict):
+class HoloDeckModel(_Strict):
     """A model of a provider: ``evaluations.model``, a metric's ``model``, or the agent's model."""
 
     provider: Literal["openai", "azure_openai", "anthropic", "ollama"]
@@ -54,7 +54,7 @@ class _Metric(_Strict):
     threshold: float | None = Field(None, allow_inf_nan=False)
     enabled: bool = True
     fail_on_error: bool = False
-    model: ModelEntry | None = None
+    model: HoloDeckModel | None = None
 
 
 class StandardMetric(_Metric):
@@ -179,7 +179,7 @@ CaseMetric = Annotated[
 class Evaluations(_Strict):
     """``evaluations``: the metrics of every case."""
 
-    model: ModelEntry | None = None
+    model: HoloDeckModel | None = None
     metrics: list[Annotated[AnyMetric, Field(discriminator="type")]] = Field(min_length=1)
     optimizer: Any = None
 
@@ -329,7 +329,7 @@ class AgentFile(_Strict):
     description: str | None = None
     author: str | None = None
     agent: Any = Field(None, description="agenteval: the agent under test")
-    model: ModelEntry | None = None
+    model: HoloDeckModel | None = None
     instructions: Instructions | None = None
     response_format: dict[str, Any] | str | None = None
     tools: list[Any] | None = None

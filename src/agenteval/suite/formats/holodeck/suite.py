@@ -26,7 +26,7 @@ from agenteval.suite.formats.holodeck.metrics import (
     metric_config,
     metric_name,
 )
-from agenteval.suite.formats.holodeck.project import EnvFiles, read_env_files, read_global_config
+from agenteval.suite.formats.holodeck.project import HoloDeckEnvFiles, read_env_files, read_global_config
 from agenteval.suite.formats.holodeck.schema import INDEXED, AgentFile, AnyMetric, StandardMetric
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, Place, Scope, Suite
 
@@ -76,19 +76,19 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
             return _loaded(path, shown_as, env, read_whole)
 
 
-def _loaded(path: Path, shown_as: str, env: EnvFiles, read: ReadList) -> Suite:
+def _loaded(path: Path, shown_as: str, env: HoloDeckEnvFiles, read: ReadList) -> Suite:
     problems: list[Problem] = []
     found = read(path, _CASES, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
-    return _Loader(found, read, env, problems).load()
+    return _HoloDeckLoader(found, read, env, problems).load()
 
 
 @dataclass
-class _Loader:
+class _HoloDeckLoader:
     """Collects problems and warnings while one file is read."""
 
     found: ListInFile
     read: ReadList
-    env: EnvFiles
+    env: HoloDeckEnvFiles
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     secrets: set[str] = field(default_factory=set)

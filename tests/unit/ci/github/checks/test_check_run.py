@@ -26,7 +26,7 @@ from agenteval.github.check_run import (
     finish_check,
     updates,
 )
-from agenteval.github.client import Client, GithubError
+from agenteval.github.client import GitHubClient, GithubError
 from agenteval.github.shared_check import TEXT_LIMIT
 from agenteval.report.view.next_steps import Annotation
 
@@ -251,7 +251,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 def finish(server: Server, count: int) -> None:
     finish_check(
-        Client("token", server.url),
+        GitHubClient("token", server.url),
         "acme/widgets",
         CheckRun(7),
         conclusion="failure",

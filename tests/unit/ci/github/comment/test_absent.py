@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.github.comment import Job, RunJobs, with_absent
+from agenteval.github.comment import RunJobs, WorkflowJob, with_absent
 from agenteval.github.comment_sections import Comment, Origin, Revision, Section, marker
 from agenteval.github.comment_update import parse
 from agenteval.results.verdict import Verdict
@@ -31,7 +31,7 @@ OWN = section("evaluate (support)")
 
 
 def lines_of(
-    *others: Job, sections: tuple[Section, ...] = (OWN,), waiting: bool = True, named: str = ""
+    *others: WorkflowJob, sections: tuple[Section, ...] = (OWN,), waiting: bool = True, named: str = ""
 ) -> list[str]:
     jobs = RunJobs("evaluate (support)", others, lambda name: name == named)
     comment = with_absent(Comment(marker(), sections), OWN, jobs, waiting=waiting)
@@ -40,14 +40,16 @@ def lines_of(
     return text.splitlines()
 
 
-def rows_of(*others: Job, sections: tuple[Section, ...] = (OWN,), waiting: bool = True, named: str = "") -> list[str]:
+def rows_of(
+    *others: WorkflowJob, sections: tuple[Section, ...] = (OWN,), waiting: bool = True, named: str = ""
+) -> list[str]:
     lines = lines_of(*others, sections=sections, waiting=waiting, named=named)
     table = lines.index("|:-:|:--|--:|:--|--:|--:|:--|") if "|:-:|:--|--:|:--|--:|--:|:--|" in lines else len(lines)
     return [line for line in lines[table + 1 : table + 9] if line.startswith("| ")]
 
 
 def test_a_leg_of_the_matrix_waits() -> None:
-    lines = lines_of(Job("evaluate (search)", AT_WORK, "", LOG), Job("lint", AT_WORK))
+    lines = lines_of(WorkflowJob("evaluate (search)", AT_WORK, "", LOG), WorkflowJob("lint", AT_WORK))
     assert lines[1] == "### ⏳ 1 of 2 agents have a result: nothing broke or fell so far"
     assert lines[5:7] == [
         OWN.row,
@@ -56,13 +58,13 @@ def test_a_leg_of_the_matrix_waits() -> None:
 
 
 def test_a_leg_that_broke_off_is_no_green_comment() -> None:
-    lines = lines_of(Job("evaluate (search)", DONE, "failure", LOG))
+    lines = lines_of(WorkflowJob("evaluate (search)", DONE, "failure", LOG))
     assert lines[1] == "### ❌ 1 of 2 agents did not pass: evaluate (search)"
     assert lines[6].startswith("| 🔌 | <b>evaluate (search)</b> | | ended without a result |")
 
 
 def test_a_skipped_job_has_a_row_and_does_not_count() -> None:
-    lines = lines_of(Job("onboarding", DONE, "skipped", LOG), named="onboarding")
+    lines = lines_of(WorkflowJob("onboarding", DONE, "skipped", LOG), named="onboarding")
     assert lines[1] == "### ✅ 1 agent: nothing broke or fell"
     assert lines[6] == "| ⚪ | <b>onboarding</b> | | skipped, not run | | |  |"
 
@@ -70,40 +72,40 @@ def test_a_skipped_job_has_a_row_and_does_not_count() -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        Job("lint", AT_WORK),
-        Job("deploy", DONE, "skipped"),
+        WorkflowJob("lint", AT_WORK),
+        WorkflowJob("deploy", DONE, "skipped"),
         # It needed no comment, or its end is unknown.
-        Job("evaluate (search)", DONE, "success"),
-        Job("evaluate (search)", DONE),
+        WorkflowJob("evaluate (search)", DONE, "success"),
+        WorkflowJob("evaluate (search)", DONE),
     ],
 )
-def test_other_jobs_have_none(job: Job) -> None:
+def test_other_jobs_have_none(job: WorkflowJob) -> None:
     assert lines_of(job) == Comment(marker(), (OWN,)).render().splitlines()
 
 
 def test_nobody_waits_for_jobs_that_may_stay_silent() -> None:
-    assert rows_of(Job("evaluate (search)", AT_WORK), waiting=False) == []
-    assert len(rows_of(Job("evaluate (search)", DONE, "cancelled"), waiting=False)) == 2
+    assert rows_of(WorkflowJob("evaluate (search)", AT_WORK), waiting=False) == []
+    assert len(rows_of(WorkflowJob("evaluate (search)", DONE, "cancelled"), waiting=False)) == 2
 
 
 def test_a_result_of_an_earlier_run_is_marked() -> None:
     earlier = section("search", BEFORE)
-    rows = rows_of(Job("search", DONE, "skipped"), sections=(OWN, earlier))
+    rows = rows_of(WorkflowJob("search", DONE, "skipped"), sections=(OWN, earlier))
     assert rows[1] == (
         "| ⚪ | <b>search</b> | 3 of 3 | – <sub>skipped, not run; this is an earlier result</sub> |  |  |  |"
     )
-    written = rows_of(Job("search", AT_WORK), sections=(OWN, section("search")))
+    written = rows_of(WorkflowJob("search", AT_WORK), sections=(OWN, section("search")))
     assert written[1] == section("search").row
 
 
 def test_names_are_shown_literally() -> None:
     name = "evaluate (<img src=x>|@ada)"
-    (row,) = [row for row in rows_of(Job(name, AT_WORK)) if "no result yet" in row]
+    (row,) = [row for row in rows_of(WorkflowJob(name, AT_WORK)) if "no result yet" in row]
     assert "<img" not in row
     assert row.count("|") == 8
 
 
 def test_a_long_list_ends() -> None:
-    jobs = [Job(f"evaluate ({number})", AT_WORK) for number in range(300)]
+    jobs = [WorkflowJob(f"evaluate ({number})", AT_WORK) for number in range(300)]
     comment = with_absent(Comment(marker(), (OWN,)), OWN, RunJobs("evaluate (support)", tuple(jobs)), waiting=True)
     assert len(comment.absent) == 50
