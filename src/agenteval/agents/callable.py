@@ -74,7 +74,6 @@ def callable_spec(function: AgentFunction, name: str = "") -> AgentSpec:
     """Return the specification of an agent that is a function.
 
     Args:
-        function: the agent.
         name: name of the agent in messages; by default the function's qualified name.
     """
     target = name or f"{_attribute(function, '__module__')}:{_attribute(function, '__qualname__')}"
@@ -82,7 +81,6 @@ def callable_spec(function: AgentFunction, name: str = "") -> AgentSpec:
 
 
 def _attribute(function: AgentFunction, name: str) -> str:
-    """Return an attribute of a function, or that of its class."""
     try:
         return str(getattr(function, name))
     except Exception:  # noqa: BLE001 - objects of the caller can define `__getattr__`
@@ -94,7 +92,6 @@ def in_loop(function: AgentFunction, loop: asyncio.AbstractEventLoop) -> AgentFu
 
     Args:
         function: the agent; a function that is not asynchronous is returned unchanged.
-        loop: the caller's event loop, in another thread.
     """
     if not _is_async(function):
         return function

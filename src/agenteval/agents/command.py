@@ -45,8 +45,6 @@ class Ended:
 
     Attributes:
         status: its exit status; negative for a signal.
-        output: its standard output.
-        errors: the end of its error output.
         was_cut_off: whether its background processes could have written more.
     """
 
@@ -62,12 +60,7 @@ class Ended:
 
 
 class Program:
-    """A user program, started for every call.
-
-    Args:
-        spec: the definition.
-        what: the program's name in messages.
-    """
+    """A user program, started for every call."""
 
     def __init__(self, spec: AgentSpec, what: str) -> None:
         self._spec = spec

@@ -53,7 +53,6 @@ class RequestBuilder:
     """Builds requests by the options of an agent.
 
     Attributes:
-        method: the HTTP method.
         url: the address, with placeholders after the host.
         template: the body, with placeholders; ``None`` for the body of the shape or of the agent protocol.
         shape: the form of the requests; ``None`` for the agent protocol.
@@ -116,7 +115,6 @@ class RequestBuilder:
 
 
 def _values(request: Request) -> dict[str, Any]:
-    """Return the values of the placeholders."""
     history = [dict(message) for message in request.history]
     return {
         "input": request.prompt,
@@ -168,7 +166,6 @@ class ReplyReader:
 
     Attributes:
         form: the form of the JSON; its paths replace parts of a shape.
-        shape: the published form of the replies, if they have one.
     """
 
     form: ReplyForm = field(default_factory=ReplyForm)
@@ -318,9 +315,7 @@ class HttpService:
     Connections are kept open and reused. A response body can have up to 50 MiB.
 
     Args:
-        spec: the definition.
         concurrency: the maximum number of simultaneous requests.
-        what: the service's name in messages.
     """
 
     def __init__(self, spec: AgentSpec, concurrency: int, what: str) -> None:
@@ -361,7 +356,6 @@ class HttpService:
 
         Args:
             request: JSON; ``None`` for a request without a body.
-            method: the HTTP method.
             url: the address if it depends on the request; its host is that of the service.
 
         Raises:
@@ -430,7 +424,6 @@ class HttpAgent:
     """An agent that answers over HTTP.
 
     Args:
-        spec: the definition.
         concurrency: the maximum number of simultaneous requests.
         listener: receives requests and replies as they are sent.
     """
@@ -472,7 +465,6 @@ class HttpAgent:
         return reply
 
     def _shown_request(self, url: str, body: Any) -> str:
-        """Return a request as text, without the values of headers."""
         query = "?…" if "?" in url else ""
         headers = [f"{name}: {MASK}" for name in self._header_names]
         content = [] if body is None else ["", json.dumps(body, ensure_ascii=False, indent=2)]

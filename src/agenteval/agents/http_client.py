@@ -127,11 +127,6 @@ _REFUSED = re.compile(r"^\[Errno (?:61|111|10061)\] Connect call failed \('(?P<h
 class HttpClient:
     """Sends requests to one server over kept connections, without redirects, cookies or time limits.
 
-    Args:
-        service: an address on the server.
-        proxy: the proxy to use, if any.
-        headers: sent with every request.
-
     Raises:
         OSError: the certificate authorities that the environment names cannot be read.
     """
@@ -152,8 +147,6 @@ class HttpClient:
         """Send a request once, or twice if the service had just closed the kept connection.
 
         Args:
-            method: the HTTP method.
-            url: an address on the server.
             body: JSON, or ``None``.
 
         Raises:
@@ -237,8 +230,6 @@ class _UnansweredError(HttpError):
 
 @dataclass(slots=True)
 class _Progress:
-    """The progress of a request."""
-
     is_connected: bool = False
     is_reused: bool = False
 
@@ -409,7 +400,6 @@ def _unanswered(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the text of an error as one line."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         error = error.certificate_error
     elif isinstance(error, aiohttp.ClientConnectorError):

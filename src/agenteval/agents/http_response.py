@@ -148,7 +148,6 @@ class HttpResponse:
         status: usually 200 to 599.
         reason: the service's name for the status; often empty.
         headers: by name in lower case; values of one name are joined with ``, ``.
-        content: the decompressed body.
     """
 
     status: int

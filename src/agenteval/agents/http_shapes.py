@@ -52,11 +52,7 @@ def _ag_ui_usage(models: Any) -> dict[str, int] | None:
 
 
 class _RunParts:
-    """The messages and calls of a run, whose parts arrive in events.
-
-    Attributes:
-        usage: the tokens of the run, if it tells them.
-    """
+    """The messages and calls of a run, whose parts arrive in events."""
 
     def __init__(self) -> None:
         self.usage: dict[str, int] | None = None

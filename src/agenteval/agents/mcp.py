@@ -194,14 +194,12 @@ def _block_text(block: Any) -> str:
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return the first error in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def _cause(error: BaseException) -> str:
-    """Return the text of the first error in nested exception groups."""
     error = _first(error)
     if isinstance(error, httpx2.HTTPStatusError):
         # Its own text has the address, which may contain secrets.

@@ -28,7 +28,6 @@ class ServerProgram:
 
     Attributes:
         problem: what the program did wrong; empty if nothing.
-        errors: the end of its error output.
     """
 
     def __init__(self, server: McpServer, directory: str) -> None:

@@ -107,7 +107,6 @@ class ModelAgent:
                 raise UserCodeError(agent_problem(tool.where, message, Kind.USER_CODE)) from None
 
     def _placed(self, failure: ConfigError | UserCodeError) -> ConfigError | UserCodeError:
-        """Return the failure, with the agent's place in problems that have none."""
         problems = (
             problem if problem.file else agent_problem(self._spec.where, problem.message)
             for problem in failure.problems
@@ -117,8 +116,6 @@ class ModelAgent:
 
 @dataclass(frozen=True)
 class _Shared:
-    """Resources that all conversations with an agent share."""
-
     agent: ModelAgentSpec
     directory: str
     gateway: Gateway
@@ -127,12 +124,7 @@ class _Shared:
 
 
 class ModelSession:
-    """One conversation: its messages so far, and the tools.
-
-    Args:
-        shared: the agent's shared resources.
-        ended: called when the conversation ends.
-    """
+    """One conversation: its messages so far, and the tools."""
 
     def __init__(self, shared: _Shared, ended: Callable[[ModelSession], None]) -> None:
         self._shared = shared

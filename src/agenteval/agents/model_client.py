@@ -31,9 +31,6 @@ _PARAMETERS = TypeAdapter(ModelRequestParameters)
 class ModelClient:
     """One model for all conversations of an agent.
 
-    Args:
-        spec: the model.
-
     Raises:
         ConfigError: its API key or address is missing.
     """

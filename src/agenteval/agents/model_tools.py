@@ -32,8 +32,6 @@ class ModelTool:
     """A tool as the model sees it.
 
     Attributes:
-        schema: JSON Schema of the arguments, an object.
-        is_retrieval: whether it returns retrieved passages.
         call: takes the arguments, returns JSON; raises ``AgentError`` with the message for the model.
     """
 
@@ -184,11 +182,7 @@ class Toolset(AbstractToolset[object]):
 
 
 def by_name(offered: Iterable[tuple[str, Iterable[ModelTool]]]) -> dict[str, ModelTool]:
-    """Return all tools by unique names; a name that is taken is prefixed with its source.
-
-    Args:
-        offered: tools by their source.
-    """
+    """Return all tools by unique names; a name that is taken is prefixed with its source."""
     named: dict[str, ModelTool] = {}
     for source, tools in offered:
         for tool in tools:

@@ -22,7 +22,6 @@ class Shape:
             placeholders.
         read: converts a complete reply to the agent protocol. It raises ``PathError`` if the reply has another form,
             and ``AgentError`` if the reply is an error.
-        join: returns the complete reply of a stream's events.
         matches: whether a reply, or an event of its stream, probably has this form.
     """
 

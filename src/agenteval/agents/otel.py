@@ -48,11 +48,8 @@ class AgentSpan:
     """One span.
 
     Attributes:
-        parent_id: empty if it has none.
         operation: ``invoke_agent``, ``chat``, ``execute_tool``, ...; empty if it is not an agent operation.
         error: why it failed, if it did.
-        case: the case that the span names.
-        conversation: the conversation id that the span names.
     """
 
     span_id: str
@@ -83,12 +80,7 @@ _NOTHING_SAID = Said()
 
 
 def agent_span(span: Span, resource: Resource | None) -> AgentSpan:
-    """Reduce a span to the needed data.
-
-    Args:
-        span: the exported span.
-        resource: its sender.
-    """
+    """Reduce a span to the needed data."""
     attributes = values_of(span.attributes)
     events = [SpanEvent(event.name or "", values_of(event.attributes)) for event in span.events or ()]
     said = read_said(attributes, events)
@@ -178,7 +170,6 @@ def tool_calls_of(
     Arguments and results are those of the execution, else those in the messages.
 
     Args:
-        executed: spans of tools in order of start.
         asking: spans with messages that request tools, in order of start.
         results: the results sent to models by call id.
     """
@@ -250,14 +241,10 @@ class OtelAnswer:
     """The question and answer of an agent in one trace.
 
     Attributes:
-        line: the first line of the trace in its file.
         start_ns: the start time, in nanoseconds since 1970.
         input: the last message of the user; ``None`` if no content was recorded.
         response: the last text of the assistant; empty if only tools were called, ``None`` if no content
             was recorded or there is no answer.
-        error: why there is no answer, if the trace failed.
-        case: the case that the trace names.
-        conversation: the conversation id that the trace names.
     """
 
     trace_id: str
@@ -278,7 +265,6 @@ class _Placed:
     """A span with its place in the tree.
 
     Attributes:
-        depth: the number of spans that enclose it.
         repeats: whether an enclosing span records the same work: two libraries for a model call, or a tool's client.
     """
 
@@ -293,8 +279,6 @@ def answer_of(trace_id: str, line: int, spans: Sequence[AgentSpan]) -> OtelAnswe
     It comes from the outermost span with a question or an answer, not from an agent's inner conversations.
 
     Args:
-        trace_id: the id shared by all spans.
-        line: the line of the first span.
         spans: in any order, with unique ids.
     """
     placed = _placed(spans)
@@ -355,7 +339,6 @@ def _outermost(placed: Sequence[_Placed], has: Callable[[AgentSpan], bool]) -> l
 
 
 def _told(placed: Sequence[_Placed], has: Callable[[AgentSpan], bool]) -> list[AgentSpan]:
-    """Return the spans with a value, without duplicates of enclosing spans."""
     return [item.span for item in placed if not item.repeats and has(item.span)]
 
 

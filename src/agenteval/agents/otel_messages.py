@@ -222,7 +222,6 @@ class Said:
         user: text of the last user message; ``None`` without one.
         text: the last assistant text of the output.
         answered: whether there was any output, including tool calls alone.
-        calls: tool calls of the output.
         results: tool results in the input by call id.
     """
 
@@ -244,12 +243,7 @@ class Said:
 
 
 def read_said(attributes: Attributes, events: Sequence[SpanEvent]) -> Said:
-    """Return the messages of a span.
-
-    Args:
-        attributes: the span's attributes as plain values.
-        events: the span's events in order.
-    """
+    """Return the messages of a span."""
     sources = [attributes, *(event.attributes for event in events)]
     given = _first(_messages(source.get(name), "user") for name in _GIVEN for source in sources) or _older(
         attributes, events, "prompt", "user"

@@ -33,10 +33,8 @@ class AgentInWorker:
     """An agent whose functions ``start``, ``send``, ``end`` and ``close`` are in a module that runs in the worker.
 
     Args:
-        spec: the agent's definition.
         concurrency: maximum number of simultaneous turns.
         module: the module; its functions get the definition first.
-        definition: what they get, as JSON.
     """
 
     def __init__(self, spec: AgentSpec, concurrency: int, module: str, definition: Mapping[str, Any]) -> None:

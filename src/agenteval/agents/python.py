@@ -59,8 +59,6 @@ async def check_target(workers: WorkerPool, spec: AgentSpec, arguments: list[Any
     """Import an object that a module defines, and find its method.
 
     Args:
-        workers: the processes that import it.
-        spec: the agent's definition.
         arguments: the arguments of ``agenteval.agents.worker.calls.check``.
 
     Raises:

@@ -213,9 +213,7 @@ class ReplyForm:
         """Return the reply in JSON.
 
         Args:
-            documents: the value, or the values of a stream.
             request: the turn; it says whether the case expects JSON as its answer.
-            written: the text that the value was read from, if there was one.
             fix: returns what to do about an object without ``response``.
 
         Raises:
@@ -236,7 +234,6 @@ class ReplyForm:
 
 
 def _path_of_answer(value: Mapping[str, Any]) -> str | None:
-    """Return the path of the text that is most likely the answer."""
     paths = list(_paths_of_texts(value, "", _DEPTH))
     rank = {name: index for index, name in enumerate(_ANSWERS)}
     named = [path for path in paths if _last_name(path) in rank]
@@ -265,8 +262,6 @@ class Output:
     """The reply that a program printed.
 
     Attributes:
-        reply: the reply.
-        value: the JSON object that contained it, if it was one.
         has_log: whether the program printed further lines before it.
         no_json: where a text that begins like a JSON object stops being one; empty for other texts.
     """
@@ -282,9 +277,6 @@ class OutputReader:
     """Reads what a program printed.
 
     The output is a JSON object, or it ends with a reply object after log lines, or it is the answer as plain text.
-
-    Attributes:
-        form: the form of the object.
     """
 
     form: ReplyForm

@@ -117,7 +117,6 @@ def _item(file: Path, number: int, line: bytes | None) -> Trace | BadLine | None
 
 
 def _problems(record: dict[str, Any]) -> list[str]:
-    """Return the problems of a record's fields, each with the allowed values."""
     problems = []
     if record.get("input") is None:
         hint = " (this is the result of an evaluation; give the traces that it judged)" if "scores" in record else ""
@@ -144,7 +143,6 @@ def _is_duration(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return a wrong value as shown in messages."""
     if type(value) in _KINDS:
         return _KINDS[type(value)]
     shown = json.dumps(value)
@@ -186,10 +184,6 @@ def recorded_cases(suite: Suite, traces: Path) -> Iterator[tuple[Case, RecordedA
     """Yield a case with its answer for each trace, and each line that is not a trace, in the order of the file.
 
     Equal questions of the same persona have the same id in every recording; repeats are numbered in order.
-
-    Args:
-        suite: its metrics score every trace.
-        traces: a file of traces, or a folder that contains one.
 
     Raises:
         ConfigError: the file cannot be found or read, or it is empty.

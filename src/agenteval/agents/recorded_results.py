@@ -26,11 +26,7 @@ _NOT_WHOLE = (
 
 
 class RecordedResults:
-    """The answers of a run by case id, or by case name for a case of another suite, if the name is unique.
-
-    Args:
-        cases: the cases of the run.
-    """
+    """The answers of a run by case id, or by case name for a case of another suite, if the name is unique."""
 
     is_run: ClassVar[bool] = True
 

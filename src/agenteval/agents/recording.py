@@ -24,7 +24,6 @@ class RecordedTurn:
     """One recorded exchange.
 
     Attributes:
-        answer: the reply, or the text of the error.
         input: the question; ``None`` if the recording does not contain it, or identifies the turn by its case.
     """
 
@@ -39,11 +38,7 @@ RecordedCase = Mapping[int, RecordedIteration]
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuestion:
-    """A case whose recorded answers are searched for.
-
-    Attributes:
-        inputs: the known inputs of its turns.
-    """
+    """A case whose recorded answers are searched for."""
 
     case_id: str
     name: str
@@ -74,9 +69,7 @@ class Trace:
 
     Attributes:
         line: its 1-based line in the file.
-        trace_id: empty if the record has none.
         iteration: the iteration of the question, from 0.
-        persona: name of the simulated user.
         input: the question; JSON text if it is not text.
         output: the answer; JSON text if it is not text, empty without one.
         duration_ms: the duration in milliseconds.

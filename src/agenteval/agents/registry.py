@@ -20,7 +20,6 @@ def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway, listener: L
     """Create an agent, without starting it.
 
     Args:
-        spec: its specification.
         concurrency: maximum number of simultaneous turns.
         gateway: the gateway for the model calls of model agents.
         listener: receives requests and replies as they pass, from kinds of agents that tell them.

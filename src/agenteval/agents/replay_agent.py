@@ -256,7 +256,6 @@ class ReplayAgent:
 
 
 def _case_asked(case: Case) -> RecordedQuestion:
-    """Return the question of a case, with all its turns."""
     return RecordedQuestion(case.id, case.name, tuple(turn.input for turn in case.turns))
 
 

@@ -64,7 +64,6 @@ def is_refusal_exception(types: Collection[str], causes: Collection[str], text: 
     Args:
         types: names of its class and base classes.
         causes: names of the classes, with base classes, of the exceptions that caused it.
-        text: its text.
     """
     known = frozenset(types)
     is_system = "OSError" in known and "PermissionError" not in known

@@ -43,8 +43,6 @@ _OTHER = frozenset(
 
 @dataclass(slots=True)
 class _Call:
-    """A call: its id, if it has one, and its fields in the agent protocol."""
-
     id: str | None
     name: str
     fields: dict[str, Any] = field(default_factory=dict)
@@ -62,9 +60,6 @@ class _End:
 
 def protocol_calls(items: Sequence[Any]) -> list[Any]:
     """Return tool calls as the agent protocol writes them: ``name``, ``args``, ``result`` and ``error``.
-
-    Args:
-        items: calls, their results, and messages that contain them.
 
     Returns:
         The calls in order, with the results that were found. Items of no known form are returned unchanged.
@@ -119,7 +114,6 @@ class _Collected:
             call.fields.update(end.fields)
 
     def _next(self, name: str | None) -> _Call | None:
-        """Return the first call of a tool without a result."""
         waiting = self._by_name.get(name or "", deque())
         while waiting and waiting[0].has_ended:
             waiting.popleft()
@@ -151,7 +145,6 @@ def parsed_arguments(value: Any) -> Any:
 
 
 def _signals(item: Mapping[str, Any]) -> Iterator[_Call | _End]:
-    """Yield the calls and results in an item of a list of tool calls."""
     if _is_message(item):
         yield from _of_message(item)
         return
@@ -220,7 +213,6 @@ def _call(item: Mapping[str, Any], name: str, arguments: Any) -> _Call:
 
 
 def _content(value: Any) -> Any:
-    """Return the content of a result: blocks of text become a text, or a list of texts."""
     if not isinstance(value, list) or not value:
         return value
     texts = [item.get("text") if isinstance(item, dict) else None for item in value]

@@ -166,10 +166,6 @@ class RecordedTraces:
     """Conversations by the case that they name, or by their first question.
 
     Traces with the same conversation id are its turns, in order of time; any other trace is a conversation.
-
-    Args:
-        file: the file they were read from.
-        answers: in order of time.
     """
 
     is_run: ClassVar[bool] = True

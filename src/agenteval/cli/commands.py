@@ -75,7 +75,6 @@ def _accept(arguments: argparse.Namespace) -> int:
 
 
 def _results(arguments: argparse.Namespace) -> Results:
-    """Return the results of the run."""
     from agenteval.results.store import read_results
 
     if arguments.run is None:

@@ -150,11 +150,7 @@ def _story(stage: _Stage, show: Callable[[str], None]) -> None:
 
 @dataclass(frozen=True)
 class _Stage:
-    """The repository of the example.
-
-    Args:
-        git: the program.
-    """
+    """The repository of the example."""
 
     directory: Path
     git: str
@@ -185,7 +181,6 @@ class _Stage:
         """Run the suite with the real program; return the gate's verdict in one line.
 
         Args:
-            expected: the exit status.
             options: the last one is the directory of the reports.
         """
         # -P: the modules of the agent must not take the place of those that agenteval imports.

@@ -91,9 +91,7 @@ class ConfigKey:
     """One key of a mapping.
 
     Attributes:
-        values: the values that it takes, in Markdown.
         default: as in YAML; empty for none.
-        meaning: in Markdown.
     """
 
     name: str
@@ -108,7 +106,6 @@ class ConfigMapping:
 
     Attributes:
         places: where it can be, such as ``agents.NAME``; the whole file has an empty place.
-        meaning: in Markdown.
     """
 
     places: tuple[str, ...]
@@ -226,8 +223,6 @@ class Topic:
     """Something that can be explained.
 
     Attributes:
-        group: plural, for the list of all names.
-        names: its name, and others for the same.
         lines: its explanation; made when it is asked for, because a metric is imported for it.
     """
 

@@ -30,8 +30,6 @@ def missing_patterns(patterns: Iterable[str], directory: Path, root: Path) -> Se
 
     Args:
         patterns: names of files, or of directories with a slash at the end.
-        directory: an absolute path.
-        root: the directory, or one above it.
 
     Raises:
         OSError: a file cannot be read.
@@ -89,7 +87,6 @@ class SuitePlace:
     Attributes:
         directory: the directory, absolute and without links; it need not exist.
         root: the root of the repository; the directory itself if it is in none.
-        is_in_repository: whether there is a repository.
     """
 
     directory: Path
@@ -191,7 +188,6 @@ def _pattern(path: str) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Return a text as YAML."""
     return text if all(map(_PLAIN.fullmatch, text.split(" "))) else json.dumps(text, ensure_ascii=False)
 
 
@@ -221,12 +217,7 @@ def _definition(agent_kind: str) -> Path:
 
 @dataclass(frozen=True)
 class NewFile:
-    """A file to write.
-
-    Attributes:
-        directory: a directory that exists, or that of the starter.
-        name: path of the file in it.
-    """
+    """A file to write."""
 
     directory: Path
     name: str
@@ -244,7 +235,6 @@ def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequen
     The workflow is written to the root of the repository. Patterns that are missing in ``.gitignore`` are added.
 
     Args:
-        directory: directory to write to.
         suite_format: one of ``starter_formats``.
         agent_kind: one of ``starter_agents``.
 
@@ -278,7 +268,6 @@ def starter_files(directory: Path, suite_format: str, agent_kind: str) -> Sequen
     """Return the files of a starter.
 
     Args:
-        directory: directory of the starter.
         suite_format: one of ``starter_formats``.
         agent_kind: one of ``starter_agents``.
 

@@ -222,7 +222,6 @@ def _failed(error: AgentEvalError, words: Sequence[str]) -> int:
     """Print an error, and return its exit status.
 
     Args:
-        error: the error.
         words: the arguments of the program; the first one names the command.
     """
     # Imported here: most commands do not fail.

@@ -38,7 +38,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def _explained(message: str) -> str:
-    """Return a message of argparse, with a hint."""
     from agenteval.core.text import choices
 
     if message.endswith(f"required: {COMMAND}"):

@@ -47,7 +47,6 @@ def fail(error: AgentEvalError, stream: TextIO | None = None, undone: str = "not
     """Print every mistake of an error, each once, and return the exit status.
 
     Args:
-        error: the error.
         undone: what the command did not do; empty for one that changes nothing.
         stream: default: standard error.
     """
@@ -276,9 +275,6 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 def report_page(path: Path) -> Path:
     """Return the page that a path names.
-
-    Args:
-        path: the page, or the report directory.
 
     Raises:
         ConfigError: it does not exist, or cannot be read.

@@ -244,7 +244,6 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _failed_in(arguments: argparse.Namespace) -> Path | None:
-    """Return where the results are whose failed cases are to run."""
     if not arguments.failed:
         return path(arguments.failed_in)
     if arguments.resume:
@@ -292,7 +291,6 @@ def _probe(arguments: argparse.Namespace) -> int:
 
 
 def _inputs(arguments: argparse.Namespace) -> Settings:
-    """Return the settings that name what a run reads and selects."""
     from agenteval.run.settings import Settings
 
     return Settings(

@@ -18,7 +18,6 @@ class EarlierRuns:
     """The comparable scores of the baseline runs.
 
     Attributes:
-        run_ids: ids of the runs, oldest first.
         scores: for each run, the scores of cases and metrics that match the current run; invalid ones are lost.
         notes: messages about omitted cases, scores and runs.
     """
@@ -32,8 +31,6 @@ def comparable_runs(current: Results, own: Scores, pool: Pool) -> EarlierRuns:
     """Return the runs of the pool, limited to cases and metrics that match the current run.
 
     Args:
-        current: the current run.
-        own: scores of the current run.
         pool: the baseline runs; a case without a fingerprint counts as unchanged.
     """
     now = own_cases(current)
@@ -59,7 +56,6 @@ class _Changes:
     """What changed since the baseline runs.
 
     Attributes:
-        questions: ids of the cases whose question changed.
         metrics: the runs with another configuration of a metric: metric → case id → run ids.
         same: the cases of which a run has the same configuration: metric → case ids.
     """

@@ -14,9 +14,7 @@ def blind_notes(evidence: Evidence, decision: Decision, settings: GateSettings) 
     """Yield a note about the metrics without a threshold whose mean can fall without a suspicion.
 
     Args:
-        evidence: what the gate decided on.
         decision: the decision; an agent that never varies needs no suspicion.
-        settings: limits of the gate.
     """
     if decision.repeats:
         return

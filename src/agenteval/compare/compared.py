@@ -15,9 +15,7 @@ class Compared:
     """What a run was compared with.
 
     Attributes:
-        cases: names of cases by id.
         control: the commit whose agent ran beside the change; ``None`` if it has no commit or did not run.
-        runs: number of earlier runs.
         is_final: whether nothing could run again, so that earlier runs stand for the control.
         tolerance: rise of a mean that is worth a remark, 0..1.
         least: smaller drops of a mean do not count, 0..1.

@@ -50,15 +50,10 @@ class Comparer:
     """Compares one run with one baseline.
 
     Args:
-        current: the current run.
-        baseline: the run to compare with.
         known: ids of all cases in the suites of the current run, filtered-out ones included.
-        policy: the comparison policy.
         today: the UTC date that decides which quarantine entries have ended.
-        notes: what the reader of the baseline left out.
         gone: paths of the baseline's suites that do not exist any more; their cases are removed.
         distance: number of commits between the baseline's commit and the commit where its search began.
-        between: these commits, newest first.
         burden: what earlier attempts of the same change were proven to have lost.
         unrelated: commits whose runs do not count, because they are not ancestors of the control.
         integrity: how suites and rules differ from those of the base commit, and what was accepted.
@@ -96,11 +91,7 @@ class Comparer:
         return self._deciding.screened if self._is_statistical else None
 
     def prove(self, answer: Answering) -> Decided:
-        """Decide with the runs that the statistics ask for.
-
-        Args:
-            answer: makes the runs of a request.
-        """
+        """Decide with the runs that the statistics ask for."""
         return self._deciding.proven(answer)
 
     def concluded(self, decided: Decided) -> Comparison:
@@ -136,7 +127,6 @@ class Comparer:
         """Return the epoch of the base branch after this run.
 
         Args:
-            comparison: of this run.
             entries: the run's entry in its pool, and those of its confirming runs.
         """
         gating = frozenset(self.sides.gating if self._is_statistical else ())
@@ -197,7 +187,6 @@ class Comparer:
 
     @property
     def _stored(self) -> Results:
-        """The baseline with the scores that it was made with."""
         return self.baseline if self.rescored is None else self.rescored.stored
 
     @property
@@ -244,7 +233,6 @@ class Comparer:
                 yield f"{suite.path} is in the baseline and not in this run: {_cases(missing)} not compared"
 
     def _acknowledged(self) -> Iterator[str]:
-        """Yield who accepted what, and why."""
         names = {case.id: case.name for run in (self.baseline, self.current) for _, case in run.cases()}
         alike: dict[tuple[str, str], list[str]] = {}
         for case_id, entry in self._accepted_cases.items():

@@ -21,10 +21,6 @@ def low_control(sides: Sides, decision: Decision) -> LowControl | None:
 
     The limit is that at which the gate becomes strict, because the day may be a bad one. One such comparison says
     little.
-
-    Args:
-        sides: what was compared.
-        decision: the decision.
     """
     policy, runs = sides.policy, epoch_of(sides.baseline).runs
     if decision.control_p is None or decision.control_p > policy.settings.calm_p or not runs:
@@ -35,13 +31,7 @@ def low_control(sides: Sides, decision: Decision) -> LowControl | None:
 
 
 def drift_notes(evidence: Evidence, decision: Decision, settings: GateSettings) -> Iterator[str]:
-    """Yield a note if the runs of the pool differ significantly, and one if the control is lower than they are.
-
-    Args:
-        evidence: what the gate decided on.
-        decision: the decision.
-        settings: limits of the gate.
-    """
+    """Yield a note if the runs of the pool differ significantly, and one if the control is lower than they are."""
     p_values = pool_drift_p(evidence, settings)
     drifting = holm(list(p_values.values()), _POOL_ALPHA, len(p_values))
     names = [quoted(name) for name, drifts in zip(p_values, drifting, strict=True) if drifts]

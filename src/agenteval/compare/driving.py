@@ -28,7 +28,6 @@ class Deciding:
     """Decides about a comparison; what needs no further run is computed once.
 
     Attributes:
-        sides: what is compared.
         proves_rises: whether improvements are proven too: on the base branch, and if somebody asked for it.
         burden: what an earlier attempt of the same change was proven to have lost.
     """
@@ -62,11 +61,7 @@ class Deciding:
         return _is_open(self.screened.decision) or _is_open(self._screened_rise)
 
     def proven(self, answer: Answering) -> Decided:
-        """Decide with the runs that the gate asks for.
-
-        Args:
-            answer: makes the runs of a request.
-        """
+        """Decide with the runs that the gate asks for."""
         decision = self.screened.decision
         if _is_open(decision):
             decision = driven(self._falls(), answer)

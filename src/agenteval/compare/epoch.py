@@ -48,9 +48,6 @@ def epoch_after(entries: Sequence[PoolEntry], baseline: Results, comparison: Com
 
     Args:
         entries: the run's entry in its pool, and those of its confirming runs; a new epoch begins with all of them.
-        baseline: the run before.
-        comparison: of the two.
-        watch: what counts.
     """
     cause = comparison.epoch_cause
     if cause is not None:
@@ -81,7 +78,6 @@ def looked_back(epoch: Epoch, anchor: str | None) -> Epoch:
     """Return an epoch after a long look that proved nothing.
 
     Args:
-        epoch: the epoch before.
         anchor: the commit that the newest one ran beside; ``None`` if no commit could run.
     """
     found = {"anchor": anchor} if anchor is not None else {}
@@ -129,7 +125,6 @@ def _run(entry: PoolEntry, levels: Mapping[str, float], before: PoolEntry | None
 
 
 def _means(cases: Mapping[str, PoolCase]) -> Mapping[str, list[float]]:
-    """Return the mean of each case, by metric."""
     found: dict[str, list[float]] = {}
     for case in cases.values():
         for name in case.scores:
@@ -139,7 +134,6 @@ def _means(cases: Mapping[str, PoolCase]) -> Mapping[str, list[float]]:
 
 
 def _valid(case: PoolCase, metric: str) -> list[float]:
-    """Return the scores of a metric, without those that are no scores."""
     return [score for score in case.scores.get(metric, ()) if is_score(score)]
 
 
@@ -157,7 +151,6 @@ def _step(metric: str, now: Mapping[str, PoolCase], then: Mapping[str, PoolCase]
 
 
 def _levels(runs: Sequence[EpochRun]) -> Mapping[str, float]:
-    """Return the newest level of each metric."""
     found: dict[str, float] = {}
     for run in runs:
         found |= run.levels

@@ -83,8 +83,6 @@ def decide_gate(results: Results, policy: GatePolicy, today: date | None = None)
     makes it ``unproven``. ``fail_on`` decides whether an unproven run fails the job, but never makes it pass.
 
     Args:
-        results: the run, with its comparison if there is one.
-        policy: the conditions that fail the gate.
         today: the date that decides which quarantine entries have ended; default: today in UTC.
     """
     if results.run.shard is not None:
@@ -187,7 +185,6 @@ def rules_of(policy: GatePolicy, out: Collection[str]) -> Rules:
     """Return the rules of a decision, for its record.
 
     Args:
-        policy: the policy of the gate.
         out: ids of the quarantined cases.
     """
     fail_on = tuple(word for word in FAIL_ON if word in policy.fail_on)

@@ -18,11 +18,9 @@ class Unmet:
     """The conditions that a run does not meet.
 
     Args:
-        findings: failures and regressions that fail the gate.
         broken: the number of cases that could not be run, as a sentence; empty without any.
         missing: what was not evaluated, compared or confirmed.
         max_error_rate: share of cases that may end in an error.
-        fail_on: what fails the job.
     """
 
     findings: Sequence[Finding]

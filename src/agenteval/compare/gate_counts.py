@@ -49,7 +49,6 @@ class Counts:
         """Count the cases of a run.
 
         Args:
-            results: the run.
             out: ids of quarantined cases.
         """
         summary = results.summary

@@ -21,7 +21,6 @@ class Required:
     """The cases that fail the gate whenever they fail, whatever the baseline says.
 
     Attributes:
-        strict: all cases.
         patterns: names or ids; ``*`` matches any text.
         base_names: further names of renamed cases, which the patterns know too.
     """
@@ -41,10 +40,6 @@ class Failures:
     """The failing cases that count, by what they mean for the gate; each is a name.
 
     Attributes:
-        counting: these fail the gate.
-        broke: those of them that the comparison finds broken.
-        known: these fail in the baseline too.
-        accepted: somebody accepted the change of these.
         not_repeated: these passed in the baseline and failed in this run, and were not run again.
         not_proven: the same, but they were run again, and the regression was not proven.
     """
@@ -61,7 +56,6 @@ def failures_of(results: Results, required: Required, out: Collection[str]) -> F
     """Return the failing cases of a run with a comparison; ``None`` without one: then each of them fails the gate.
 
     Args:
-        results: the run.
         required: the cases that fail the gate whenever they fail.
         out: ids of quarantined cases.
     """

@@ -44,8 +44,6 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
     """Return every failure and regression, the most important first.
 
     Args:
-        results: the run.
-        counts: its cases.
         failing: its failing cases; ``None`` if each of them fails the gate.
     """
     comparison = results.comparison
@@ -190,8 +188,6 @@ def unproven_points(
     """Return what counts and was not evaluated, compared or confirmed, the most important first.
 
     Args:
-        results: the run, with its comparison if there is one.
-        counts: its cases.
         max_error_rate: share of cases (0..1) that may be incompletely evaluated.
         out: ids of quarantined cases.
         failing: its failing cases; ``None`` without a comparison.
@@ -227,7 +223,6 @@ def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
     """Yield the limit that ended the run.
 
     Args:
-        results: the run.
         is_named: whether another point names the exhausted budget with its number of cases.
     """
     covered = results.run.coverage

@@ -21,7 +21,6 @@ def failed(counts: Counts, found: Failures | None) -> str:
     """Return how many failed cases fail the gate; empty if none does.
 
     Args:
-        counts: the cases of the run.
         found: its failing cases; ``None`` if each of them fails the gate.
     """
     amount = _counting(counts, found)
@@ -57,11 +56,9 @@ def passed_headline(
     """Return the headline of a passed gate: what passed, what did not, and why the gate passes all the same.
 
     Args:
-        counts: the cases of the run.
         found: its failing cases; ``None`` without a baseline.
         tolerated: failures and regressions that do not fail this gate.
         notes: what fails no gate with this policy, whatever it fails on.
-        fail_on: the kinds of problems that fail it.
     """
     fail = _fail(_counting(counts, found), counts)
     allowed = [fail if text == failed(counts, found) else text for text in tolerated]

@@ -22,8 +22,6 @@ def shared_evidence(evidence: Evidence, epoch: Epoch, shared: Mapping[str, froze
     """Return the evidence of a long look: what both commits ask in the same way, without cases that changed since.
 
     Args:
-        evidence: that of the newest run.
-        epoch: the epoch of the base branch.
         shared: case id → the metrics that the early commit has too; ``None`` for all. Cases that it lacks are
             missing.
     """
@@ -46,9 +44,7 @@ def long_look_of(decision: Decision, epoch: Epoch, commit: str) -> LongLook:
     """Return a long look as results.json records it.
 
     Args:
-        decision: its decision.
         epoch: the epoch of the base branch, with the newest run.
-        commit: the early commit.
     """
     runs = runs_since(epoch, commit)
     merges = len(dict.fromkeys(run.commit for run in runs)) - 1
@@ -67,13 +63,7 @@ def long_look_of(decision: Decision, epoch: Epoch, commit: str) -> LongLook:
 
 
 def with_long_look(comparison: Comparison, look: LongLook, cost: Cost) -> Comparison:
-    """Return a comparison with its long look: a proven decline is a regression, unless an issue reports it.
-
-    Args:
-        comparison: the comparison.
-        look: the long look.
-        cost: of its runs.
-    """
+    """Return a comparison with its long look: a proven decline is a regression, unless an issue reports it."""
     changes: dict[str, object] = {"long_look": look}
     policy = dict(comparison.policy)
     if look.verdict == "regressed" and not look.is_issue:

@@ -21,7 +21,6 @@ def is_decided(results: Results, required: Required, out: Collection[str]) -> bo
     A gate that failed only because something could not be checked has shown nothing: its cause may be a missing key.
 
     Args:
-        results: the attempt.
         required: the cases that fail the gate whenever they fail.
         out: ids of quarantined cases.
     """
@@ -38,7 +37,6 @@ def can_resume(results: Results, required: Required, out: Collection[str]) -> bo
     reason would stay so, and such an attempt begins again.
 
     Args:
-        results: the attempt.
         required: the cases that fail the gate whenever they fail.
         out: ids of quarantined cases.
     """
@@ -72,7 +70,6 @@ def next_burden(before: Burden, gate: Gate, decision: Decision | None) -> Burden
 
     Args:
         before: what this attempt had to refute.
-        gate: its verdict.
         decision: its comparison with the control; ``None`` if none was made.
     """
     if gate.verdict == "passed":

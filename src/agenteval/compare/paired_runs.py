@@ -15,8 +15,6 @@ class PairedRuns:
     """A run and the run that it is compared with.
 
     Attributes:
-        current: the current run.
-        baseline: the run to compare with.
         pairing: their cases. Cases that a filter left out are not in it.
         quarantined: ids of quarantined cases, which do not count.
         not_gating: ids of metrics that the policy excludes from the gate.

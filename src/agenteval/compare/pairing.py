@@ -53,8 +53,6 @@ def pair_cases(
     """Pair the cases of two runs by id.
 
     Args:
-        current: the current run.
-        baseline: the run to compare with.
         known: ids of all cases in the suites, including filtered-out ones; a baseline case is removed only if its id
             is not among them.
         gone: paths of the baseline's suites that do not exist any more.
@@ -80,7 +78,6 @@ class Match:
     """The comparable parts of two runs of a case.
 
     Attributes:
-        question: whether both runs asked the same question.
         changed: ids of the metrics in both runs whose configurations differ.
         unmatched: ids of the metrics in only one run.
         kept: ids of the metrics in both runs with the same configuration; ``None`` if unknown.
@@ -168,8 +165,6 @@ def status_by(case: CaseResult, metrics: Collection[str], threshold: float | Non
     """Return the status of a case by a selection of its metrics.
 
     Args:
-        case: the case with all scores.
-        metrics: ids of the selected metrics.
         threshold: the suite's threshold of the aggregated score; ``None`` without aggregation.
     """
     statuses = [_iteration_status_by(iteration, metrics, threshold) for iteration in case.iterations]
@@ -279,7 +274,6 @@ def _answer(turn: TurnResult, then: TurnResult | None) -> AnswerChange:
 
 
 def _call(call: ToolCall) -> ToolCall:
-    """Return a call without its result, and without large arguments."""
     args = call.args
     if args is not None and len(text := json.dumps(args, ensure_ascii=False, default=str)) > _ANSWER_CHARACTERS:
         args = _cut(text)
@@ -293,7 +287,6 @@ def _score(score: Score) -> EarlierScore:
 
 
 def _representative(case: CaseResult) -> IterationResult | None:
-    """Return the first iteration with the status of the case."""
     matching = [iteration for iteration in case.iterations if iteration.status == case.status]
     return next(iter(matching or case.iterations), None)
 

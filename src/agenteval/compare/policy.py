@@ -33,7 +33,6 @@ class Quarantine:
     Args:
         case: name or id of the case; ``*`` matches any text.
         until: the last day, in UTC.
-        reason: why the case is quarantined.
     """
 
     case: str
@@ -72,7 +71,6 @@ class ComparePolicy:
         name: ``statistics``, or a simple rule: ``any-flip`` (no case may change from passed to failed, and no mean
             may drop by more than ``settings.tolerance``), ``mean-drop`` (only the condition on means),
             ``threshold`` (only the share of passed cases counts).
-        settings: the limits of the statistics.
         confirm: what a suspected regression is proven against.
         gating: metric id → whether the metric can fail the gate; other metrics gate if they have a threshold or a
             verdict.
@@ -82,7 +80,6 @@ class ComparePolicy:
         is_final: whether nothing can run again, so that a large drop is proven without it.
         quarantine: cases that do not count.
         base_names: by which the quarantine knows renamed cases.
-        max_confirmation: the largest cost of confirmation runs.
         staged: whether a first run asks cases only once about which earlier runs leave little doubt.
         long_look: what a proven slow decline of the base branch does.
         on_low_control: what follows if the control scored lower than the pool in two pull requests.
@@ -143,13 +140,7 @@ class ComparePolicy:
 def quarantine_warnings(
     quarantine: Iterable[Quarantine], cases: Collection[tuple[str, str]], today: date
 ) -> tuple[str, ...]:
-    """Return warnings for entries that have ended and for entries that match no case.
-
-    Args:
-        quarantine: the entries.
-        cases: id and name of every case.
-        today: the date in UTC.
-    """
+    """Return warnings for entries that have ended and for entries that match no case."""
     warnings = []
     for entry in quarantine:
         if today > entry.until:

@@ -43,8 +43,6 @@ def baseline_pool(baseline: Results, current_run_id: str, window: int, unrelated
     """Return the runs of a baseline: the runs in its pool and the baseline run itself.
 
     Args:
-        baseline: the results of the baseline.
-        current_run_id: id of the current run, which a later baseline may contain.
         window: maximum number of runs; the newest ones count.
         unrelated: commits whose runs do not count, because the base branch does not contain them any more.
     """
@@ -81,9 +79,6 @@ def extended_pool(
     Cases that are proven or accepted to have changed are removed from earlier runs. Nothing else resets the pool.
 
     Args:
-        own: the run's entry.
-        baseline: the run that it was compared with.
-        comparison: the result of the comparison.
         window: maximum number of runs; the newest ones are kept.
         confirming: entries of the same agent's confirming runs; a new epoch begins with them too.
     """

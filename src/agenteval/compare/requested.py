@@ -26,13 +26,7 @@ def not_provable(policy: ComparePolicy) -> ProofRequest | None:
 
 
 def proof_request(policy: ComparePolicy, decided: Decided, compared: Compared) -> ProofRequest | None:
-    """Return what a decision says about a request; ``None`` without one.
-
-    Args:
-        policy: the policy of the comparison.
-        decided: the decision.
-        compared: what the run was compared with.
-    """
+    """Return what a decision says about a request; ``None`` without one."""
     by, decision, rise = policy.asked_by, decided.decision, decided.rise
     if not by or rise is None or not policy.confirms_beside_base:
         return not_provable(policy)

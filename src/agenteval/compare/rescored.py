@@ -10,12 +10,7 @@ from agenteval.results.model import Results
 
 @dataclass(frozen=True)
 class Rescored:
-    """What a baseline was before, and what scored its answers again.
-
-    Attributes:
-        stored: the baseline with the scores that it was made with.
-        metrics: the metrics and their cases.
-    """
+    """What a baseline was before, and what scored its answers again."""
 
     stored: Results
     metrics: tuple[RescoredMetric, ...]

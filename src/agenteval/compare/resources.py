@@ -18,14 +18,7 @@ _ROUNDING = 1e-9
 def compare_resources(
     current: Results, baseline: Results, case_ids: Collection[str], policy: ComparePolicy
 ) -> list[ComparedResource]:
-    """Return the means per answer over the cases of both runs; resources that neither run reports are omitted.
-
-    Args:
-        current: the current run.
-        baseline: the run to compare with.
-        case_ids: the cases to compare.
-        policy: the allowed increases.
-    """
+    """Return the means per answer over the cases of both runs; resources that neither run reports are omitted."""
     before = {case.id: case for _, case in baseline.cases() if case.id in case_ids}
     pairs = [(before[case.id], case) for _, case in current.cases() if case.id in before]
     measures: tuple[tuple[_Name, Callable[[TurnResult], float | None], float | None], ...] = (

@@ -78,7 +78,6 @@ def scores_of(
     iteration is lost if a metric was skipped in a turn, and scores fewer turns than always before.
 
     Args:
-        case: the case.
         threshold: the suite's threshold of the aggregated score; ``None`` without aggregation.
         asked: ids of the metrics of the case, which are needed if no iteration was scored.
         turns: how many turns of every earlier iteration each metric scored.

@@ -21,7 +21,6 @@ def settled_in(
     Args:
         baseline: the run to compare with; it contains the pool.
         cases: fingerprints of the cases of the run, by id; earlier runs of a case that differ do not count.
-        policy: the comparison policy.
         unrelated: commits whose runs do not count.
     """
     reported = {name for name, metric in baseline.summary.metrics.items() if metric.pass_rate is None}

@@ -34,10 +34,7 @@ class Sides:
     """The two runs of a comparison.
 
     Attributes:
-        current: the current run.
         baseline: the run to compare with; it contains the pool.
-        policy: the comparison policy.
-        quarantined: ids of quarantined cases.
         unrelated: commits whose runs do not count, because they are not ancestors of the control.
         parts: the runs that the current run was merged from, if they are runs of the same cases.
     """
@@ -104,7 +101,6 @@ class Sides:
         """Return a run of a pool with lost scores where a metric was skipped that never was before.
 
         Args:
-            run: its scores.
             iterations: its usual number of iterations; a case that the suite asks less often has fewer.
         """
 
@@ -249,7 +245,6 @@ def run_scores(
     """Return the scores of cases.
 
     Args:
-        cases: the cases of a run.
         asked: case id → ids of its metrics; they are needed where the agent failed in every iteration.
         turns: case id → how many turns of every earlier iteration each metric scored.
     """

@@ -21,14 +21,7 @@ _ROUNDING = 1e-9
 def simple_rule_verdict(
     current: Results, cases: Sequence[ComparedCase], quarantined: Collection[str], policy: ComparePolicy
 ) -> tuple[RunVerdict, str, list[ComparedMetric]]:
-    """Return the verdict of a simple rule, its reason, and the means of all metrics.
-
-    Args:
-        current: the current run.
-        cases: the cases that both runs have with the same question and metrics.
-        quarantined: ids of quarantined cases.
-        policy: the comparison policy.
-    """
+    """Return the verdict of a simple rule, its reason, and the means of all metrics."""
     cases = [case for case in cases if case.id not in quarantined]
     metrics = _metrics(cases, policy)
     if policy.name == "threshold":

@@ -41,11 +41,9 @@ class Decided:
     """A decision of the gate on a comparison.
 
     Attributes:
-        decision: the decision.
         rise: the decision about an improvement; ``None`` if none was looked for.
         is_final: whether nothing could run again, so that the results alone decided.
         control: the commit whose agent ran beside the change; ``None`` if it has no commit or did not run.
-        notes: what the comparison with the control leaves out.
     """
 
     decision: Decision
@@ -61,13 +59,7 @@ class Decided:
 
 
 def conclude(sides: Sides, cases: Sequence[ComparedCase], decided: Decided) -> Concluded:
-    """Return what a decision says about a comparison.
-
-    Args:
-        sides: the two runs.
-        cases: the cases of both runs.
-        decided: the decision.
-    """
+    """Return what a decision says about a comparison."""
     decision = decided.decision
     compared = Compared(
         cases={case.id: case.name for case in cases},
@@ -134,9 +126,6 @@ def compared_metric(
     """Return what was found about the mean of one metric.
 
     Args:
-        decision: the decision.
-        finding: a finding of it.
-        compared: what the run was compared with.
         iterations: usual number of iterations of a case in the first run.
     """
     verdict: RunVerdict = "unchanged"

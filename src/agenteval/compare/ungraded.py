@@ -19,10 +19,6 @@ def ungraded(sides: Sides, cases: Iterable[ComparedCase]) -> list[Unproven]:
 
     The base branch may have added or changed a metric since its last run, or a judge may have failed there. Then no
     earlier score tells whether the case is worse now, so it raises no suspicion and is not run again.
-
-    Args:
-        sides: what the statistics compare.
-        cases: the cases in both runs that count.
     """
     found: dict[str, Collection[str]] = {}
     for compared in cases:

@@ -90,7 +90,6 @@ def checked(
 
     Args:
         function: any function with type hints, also an asynchronous one.
-        raises: makes the exception from the problems of all arguments.
     """
     signature = inspect.signature(function)
 
@@ -135,7 +134,6 @@ def problems(value: object, hint: Any, name: str) -> list[Problem]:
     Args:
         value: any value; it is neither changed nor converted.
         hint: the expected type; dataclasses are checked field by field.
-        name: the first step of the path.
     """
     try:
         _adapter(hint).validate_python((value,), strict=True)
@@ -151,7 +149,6 @@ def surrogates(value: object, name: str) -> list[Problem]:
 
     Args:
         value: texts, collections and dataclasses of agenteval; other objects are not inspected.
-        name: the first step of the path.
     """
     try:
         return [
@@ -194,7 +191,6 @@ def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def _several(hint: Any) -> Any:
-    """The hint of a tuple of any length."""
     return types.GenericAlias(tuple, (hint, ...))
 
 

@@ -250,7 +250,6 @@ class Child(asyncio.SubprocessProtocol):
             self._exited.set_result(None)
 
     async def _end_orphans(self) -> None:
-        """End the orphans of the program, once it has ended."""
         if self._token is not None and self._transport is not None:
             await asyncio.wait([self._exited], timeout=LAST_WORDS_S)
             await end_orphans(self._token, self._transport.get_pid())

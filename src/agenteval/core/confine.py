@@ -32,7 +32,6 @@ class Lines:
     """Divides an output into lines, however it is divided into pieces.
 
     Args:
-        on_line: receives each line without its end.
         on_excess: is called once if a line is longer than :data:`MOST_BYTES`; the rest of the output is discarded.
     """
 
@@ -91,8 +90,6 @@ class Apart:
     """A directory whose programs run as a separate user, so that no other user code can change its files.
 
     Attributes:
-        directory: the directory, without links.
-        owner: the user.
         variables: environment variables of the programs, which replace all others.
     """
 
@@ -143,7 +140,6 @@ class Launch:
 
     Attributes:
         argv: the program with its arguments, after the programs that drop root's rights.
-        environment: the environment variables.
         mark: the supplementary group of all its descendants; ``None`` without an owner.
     """
 
@@ -187,11 +183,6 @@ def owner_in(directory: Path) -> Owner | None:
 
 def launch(argv: Sequence[str], environment: Mapping[str, str], directory: str | Path) -> Launch:
     """Return how to start user code under the current confinement.
-
-    Args:
-        argv: the program's path and its arguments.
-        environment: all of its environment variables.
-        directory: its working directory.
 
     Raises:
         OSError: the program that drops root's rights is not installed, or too many programs are running.
@@ -293,11 +284,7 @@ def withheld(environment: Mapping[str, str]) -> list[str]:
 
 
 def withheld_hint(config: str = "agenteval.yaml") -> str:
-    """Return a sentence that names the variables that user code did not receive; empty without such variables.
-
-    Args:
-        config: the configuration that can pass them.
-    """
+    """Return a sentence that names the variables that user code did not receive; empty without such variables."""
     missed = (name for name in withheld(os.environ) if name not in _TOKENS and not is_reserved_name(name))
     names = [name for name in missed if os.environ[name]]
     if not names:
@@ -320,8 +307,6 @@ def run_confined(
     """Run a program as the user of user code, and return its output as text; see ``run_confined_bytes``.
 
     Args:
-        argv: the program and its arguments.
-        directory: the working directory.
         timeout_s: time limit in seconds; the program is killed at the limit.
         errors: the handling of output that is not UTF-8, as in ``bytes.decode``.
         stdin: the standard input, an open file; by default empty.
@@ -349,8 +334,6 @@ def run_confined_bytes(
     A repository's configuration can make git run programs; they must not have more rights than the agent.
 
     Args:
-        argv: the program and its arguments.
-        directory: the working directory.
         timeout_s: time limit in seconds; the program is killed at the limit.
         stdin: the standard input, an open file; by default empty.
         environment: all environment variables; by default those of user code.
@@ -421,8 +404,6 @@ def check_access(program: str, directory: str, where: str) -> None:
     """Check that the user of user code can start a program in a directory.
 
     Args:
-        program: the program's file.
-        directory: its working directory.
         where: ``file:line`` of the definition, for messages.
 
     Raises:

@@ -285,7 +285,6 @@ def _addresses(value: str) -> Iterator[str]:
 
 
 def _addressed(address: str) -> Iterator[str]:
-    """Yield an address and its credentials, if it has any."""
     scheme, _, rest = address.partition("://")
     host = _HOST.match(rest)
     authority = host[0] if host else ""
@@ -304,7 +303,6 @@ def _addressed(address: str) -> Iterator[str]:
 
 
 def _is_token(user: str) -> bool:
-    """Return whether the name of a user is probably a token."""
     return len(user) >= 20 or (len(user) >= 12 and any(map(str.isdigit, user)) and any(map(str.isalpha, user)))
 
 
@@ -362,7 +360,6 @@ def _authorization(text: str) -> Iterator[str]:
 
 
 def _user_and_password(text: str) -> Iterator[str]:
-    """Yield what base64 of a user and a password contains."""
     decoded = _from_base64(text)
     if ":" in decoded:
         yield from (text, decoded, decoded.partition(":")[2])

@@ -131,8 +131,6 @@ class AllowedVariables:
         """Return why a variable is not inserted at a place; ``None`` if it is.
 
         Args:
-            name: of the variable.
-            place: the text that it is inserted in.
             value: of the variable, ``None`` if it is not set. A value that contains a credential counts as a secret
                 under any name.
         """
@@ -230,12 +228,9 @@ class Document:
     """A parsed file.
 
     Attributes:
-        file: the path as messages show it.
-        directory: base of relative paths in the file.
         data: plain Python values, variables replaced.
         secrets: values of the environment variables that were used and have secret names, or secret keys.
         warnings: suspicious content that is not an error.
-        positions: positions of the values.
     """
 
     file: str
@@ -266,9 +261,7 @@ class Document:
         """Return a problem at a key of this document; its kind follows from the beginning of the message.
 
         Args:
-            path: of the key.
             message: ``problem; fix``.
-            kind: where the documentation explains it.
             mark: the wrong text in the line; default: a text that the problem quotes, or else the value.
         """
         kind = kind or next((kind for start, kind in _KINDS.items() if start.match(message)), Kind.VALUE)
@@ -335,11 +328,7 @@ def substituted(pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str
 
 @dataclass(frozen=True, slots=True)
 class VariableProblem(Problem):
-    """A variable that is not set or not allowed.
-
-    Args:
-        at: the key path of the text that contains it.
-    """
+    """A variable that is not set or not allowed."""
 
     at: tuple[str | int, ...] = ()
 
@@ -372,7 +361,6 @@ class Variables:
     """Replaces variables in the texts of one file, and records missing and refused variables and secrets.
 
     Args:
-        file: the file's name, for messages.
         environment: the variables; default: the process environment.
         pattern: a variable's form; the first group is its name, the second its default.
     """

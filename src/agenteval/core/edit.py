@@ -70,10 +70,6 @@ _BACKSLASH = "\\"
 def with_toml_texts(text: str, texts: Replacements) -> str:
     """Return a TOML text in which some values are other texts; styles of quotes, comments and order stay.
 
-    Args:
-        text: the content of the file.
-        texts: the new texts.
-
     Raises:
         NotReplaceableError: a value is not written as a text, or the file is not valid.
     """
@@ -153,11 +149,6 @@ _Render = Callable[[str, yaml.ScalarEvent, str], str]
 
 def with_yaml_texts(text: str, name: str, texts: Replacements) -> str:
     """Return a YAML text in which some values are other texts; styles of quotes, comments and order stay.
-
-    Args:
-        text: the content of the file.
-        name: its name in messages.
-        texts: the new texts.
 
     Raises:
         ConfigError: the file has too deep or too large structures.
@@ -273,7 +264,6 @@ def _replaceable(
 
 
 def _yaml_replaced(text: str, scalars: Mapping[int, tuple[yaml.ScalarEvent, str]], render: _Render) -> str:
-    """Return the text with other scalars: each with its event and its new text."""
     pieces, begin = [], 0
     for _, (event, new) in sorted(scalars.items()):
         span = _span(event)
@@ -285,7 +275,6 @@ def _yaml_replaced(text: str, scalars: Mapping[int, tuple[yaml.ScalarEvent, str]
 def _same_but(
     before: Sequence[yaml.Event], changed: str, scalars: Mapping[int, tuple[yaml.ScalarEvent, str]]
 ) -> bool:
-    """Return whether a text has the same events as before, but for the texts of some scalars."""
     try:
         after = _events(changed)
     except NotReplaceableError:
@@ -313,7 +302,6 @@ def _is_text(event: yaml.Event, text: str) -> bool:
 
 
 def _in_double_quotes(source: str, event: yaml.ScalarEvent, text: str) -> str:
-    """Return a text in double quotes, which can contain everything."""
     written = source[_span(event)]
     if event.style not in _BLOCKS:
         return double_quoted(text)

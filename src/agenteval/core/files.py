@@ -25,9 +25,6 @@ class BaseCommit(Protocol):
     def read(self, path: Path) -> str:
         """Return the text of a file at this commit; its content is untrusted.
 
-        Args:
-            path: the file in the working tree.
-
         Raises:
             AgentEvalError: the file does not exist there, is too large or not UTF-8, or cannot be read.
         """
@@ -120,11 +117,7 @@ def outside_problem(path: Path) -> str:
 
 
 def outside_reading(path: Path) -> str:
-    """Return why a file may not be read; empty if it is inside.
-
-    Args:
-        path: the path without links.
-    """
+    """Return why a file may not be read; empty if it is inside."""
     if _in_force.contains(path):
         return ""
     allowed = " and ".join(map(str, _in_force.roots))
@@ -276,7 +269,6 @@ def below(directory: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
 
 
 def _check(found: os.stat_result, limit: int) -> None:
-    """Check the kind and size of a file."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found.st_mode):
@@ -301,7 +293,6 @@ def _check_way(path: Path) -> None:
 
 
 def _check_place(path: Path) -> None:
-    """Check the place of an opened file."""
     _refuse_kernel(path)
     if outside := outside_reading(path):
         raise OSError(errno.EINVAL, outside)
@@ -313,7 +304,6 @@ def _refuse_kernel(path: Path) -> None:
 
 
 def _opened(descriptor: int, path: Path) -> Path:
-    """Return the place of an opened file."""
     try:
         # The path could have been changed since.
         return (_DESCRIPTORS / str(descriptor)).readlink()
@@ -348,7 +338,6 @@ def read_lines(file: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
     Only a line feed ends a line. A byte order mark is removed.
 
     Args:
-        file: a plain or gzip file.
         longest: maximum length of a line in bytes.
 
     Raises:
@@ -367,7 +356,6 @@ def read_head(file: Path, size: int) -> bytes:
     """Return the first bytes of a file, unpacked; empty if the file is unreadable or can be read only once.
 
     Args:
-        file: a plain or gzip file.
         size: maximum number of bytes.
     """
     try:

@@ -57,7 +57,6 @@ class SourceLine:
     Attributes:
         text: the line, or the part around the mark.
         start: columns before the mark.
-        width: columns of the mark.
     """
 
     text: str
@@ -69,7 +68,6 @@ def source_line(file: str, line: int | None, marks: Sequence[str]) -> SourceLine
     """Return a line of a file; ``None`` if it cannot be read.
 
     Args:
-        file: the path as messages show it.
         line: 1-based.
         marks: texts to mark in this order: the last that is found, each after the one before it.
     """
@@ -160,7 +158,6 @@ class Mistake:
     """The same mistake at one or several places.
 
     Attributes:
-        problem: the first place.
         others: the other places, in the order in which they were found.
     """
 
@@ -249,7 +246,6 @@ def counted(found: Sequence[Mistake]) -> str:
 
 
 def _key(problem: Problem) -> str:
-    """Return the last name in the path of a problem."""
     return _INDEX.sub("", problem.path).rpartition(".")[2]
 
 

@@ -27,14 +27,7 @@ _IN_PROCESS = frozenset({"agenteval.formats", "agenteval.reporters"})
 
 @dataclass(frozen=True)
 class Plugin:
-    """One registered extension.
-
-    Attributes:
-        name: its name in suites and configurations.
-        distribution: the package that registers it.
-        version: version of the package.
-        allowed: whether it may run.
-    """
+    """One registered extension."""
 
     group: str
     name: str
@@ -59,10 +52,6 @@ def installed(environment: Mapping[str, str] = os.environ) -> Iterator[Plugin]:
 
 def find(group: Group, name: str) -> Any | None:
     """Import one extension.
-
-    Args:
-        group: the entry point group.
-        name: the requested name.
 
     Returns:
         The registered object; ``None`` if no distribution registers the name.

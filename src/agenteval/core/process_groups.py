@@ -98,21 +98,12 @@ def free_mark(mark: int) -> None:
 
 
 def kill_marked(mark: int, own_child: int | None) -> None:
-    """Kill every process with a mark, without waiting for their end; new ones may have started meanwhile.
-
-    Args:
-        mark: the group.
-        own_child: a child that the caller reaps.
-    """
+    """Kill every process with a mark, without waiting for their end; new ones may have started meanwhile."""
     _kill_group(frozenset({mark}), own_child, set())
 
 
 def end_marked(mark: int, own_child: int | None) -> bool:
     """Kill every process with a mark until none is left, reap orphans among them, and release the mark.
-
-    Args:
-        mark: the group.
-        own_child: a child that the caller reaps.
 
     Returns:
         Whether all have ended within the time limit. If not, the mark stays reserved, and
@@ -194,8 +185,6 @@ def _kill_group(marks: frozenset[int], own_child: int | None, ended: set[int]) -
     A process that starts another one and ends is dead or gone by then, and the new one is not in the list.
 
     Args:
-        marks: the groups.
-        own_child: a child that the caller reaps.
         ended: processes that were dead before; those that are dead now are added.
     """
     found = vanished = False
@@ -278,7 +267,6 @@ async def end_orphans(token: str, program: int) -> None:
     """End all orphans of a program, and their orphans in turn.
 
     Args:
-        token: the value of the program's environment variable.
         program: the process id and process group id of the program, which has ended.
     """
     known: set[int] = set()
@@ -329,7 +317,6 @@ def _environment(pid: int) -> bytes:
 
 
 def _has_ended(pid: int) -> bool:
-    """Kill a child, and return whether it has ended."""
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGKILL)
     try:

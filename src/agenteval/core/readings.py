@@ -122,7 +122,6 @@ class View:
     """A reading of a text.
 
     Args:
-        text: the text as read.
         parent: what it was made of; ``None`` for the text as it is.
         step: the pattern whose matches were replaced in the parent, and their replacement.
     """
@@ -221,7 +220,6 @@ class _FoldedView(View):
 
 
 def _unfolded(text: str, places: list[int]) -> Iterator[int]:
-    """Yield the places in a text of sorted places in the folded text."""
     if text.isascii():
         yield from places
         return
@@ -233,7 +231,6 @@ def readings(text: str, letters: Set[str] | None = None) -> Iterator[View]:
     """Yield the views of a text, and those with characters outside of ASCII also folded.
 
     Args:
-        text: any text.
         letters: those that the reader looks for; views are folded only if that can yield one of them.
     """
     for view in views(text):

@@ -43,9 +43,6 @@ class Redactor:
     base32, also inside a longer encoded text; hexadecimal digits; base64 of base64 or of hexadecimal digits. A secret
     of digits is recognised as a number too. Credentials with a published form, such as tokens of GitHub, are masked
     also if their values are not known.
-
-    Args:
-        secrets: the values.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -145,7 +142,6 @@ class Redactor:
             yield view.hex_digits(), self._hex
 
     def _found(self, text: str) -> Iterator[tuple[View, list[tuple[int, int]]]]:
-        """Yield the views with a secret, and its places in them."""
         shows_credential = may_show_credential(text)
         if not (shows_credential or self._letters):
             return
@@ -302,7 +298,6 @@ def _occurrences(form: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield sorted spans, those that overlap as one."""
     begin, end = -1, -1
     for first, last in spans:
         if first < end:

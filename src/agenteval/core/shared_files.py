@@ -87,7 +87,6 @@ class Seal:
 
         Args:
             code: as stored; any JSON value.
-            *parts: as for :meth:`code`.
         """
         expected = self.code(*parts)
         return expected is None or (
@@ -187,9 +186,6 @@ _LOCKED_BYTE = 1 << 20
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Hold the lock of a directory inside the block. The system releases the lock of a process that ends.
-
-    Args:
-        directory: the directory, which exists.
 
     Raises:
         InfrastructureError: another program holds the lock, or the lock file cannot be created.

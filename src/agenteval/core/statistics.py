@@ -60,14 +60,7 @@ def f_survival(x: float, df_between: float, df_within: float) -> float:
 
 
 def fisher_p(failures_before: int, n_before: int, failures_after: int, n_after: int) -> float:
-    """Return the one-sided p of Fisher's exact test that failures became more frequent (Fisher 1934).
-
-    Args:
-        failures_before: failed iterations before the change.
-        n_before: iterations before the change.
-        failures_after: failed iterations after the change.
-        n_after: iterations after the change.
-    """
+    """Return the one-sided p of Fisher's exact test that failures became more frequent (Fisher 1934)."""
     failures = failures_before + failures_after
     # Number of ways to have x of all failures after the change; each value follows from the previous one.
     x, last = max(failures_after, failures - n_before), min(n_after, failures)
@@ -84,7 +77,6 @@ def beta_binomial(n: int, mean: float, correlation: float) -> list[float]:
     """Return P(0), ..., P(n) successes in ``n`` draws of one run (Skellam 1948); binomial for correlation 0.
 
     Args:
-        n: number of draws.
         mean: success probability of one draw, inside (0, 1).
         correlation: correlation between two draws of the run, 0 <= correlation < 1.
     """
@@ -98,7 +90,6 @@ def beta_binomial(n: int, mean: float, correlation: float) -> list[float]:
 
 
 def _log_rising(start: float, step: float, n: int) -> list[float]:
-    """Return the logarithms of start (start + step) …, with 0 to n factors."""
     return [0.0, *accumulate(math.log(start + i * step) for i in range(n))]
 
 

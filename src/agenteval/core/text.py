@@ -45,8 +45,6 @@ def spans(text: str, columns: int, *, first: int | None = None) -> list[tuple[in
     They break at blanks. Only a word that is wider than a line is broken inside.
 
     Args:
-        text: one line.
-        columns: cells of a line.
         first: cells that are left of the first line, if something precedes the text there.
     """
     found: list[tuple[int, int]] = []
@@ -107,8 +105,6 @@ def choices(name: str, allowed: Iterable[str], word: str = "allowed") -> str:
     Of many names, only the one that was probably meant is shown, or the three nearest.
 
     Args:
-        name: the wrong name.
-        allowed: the possible names.
         word: what they are: ``allowed``, ``known`` or ``installed``.
     """
     names = list(dict.fromkeys(map(str, allowed)))
@@ -390,7 +386,6 @@ def working_directory_beside(directory: Path, file: str) -> Path | None:
     Files of the base commit are in another checkout than the working directory, whose files belong to the change.
 
     Args:
-        directory: directory of a file of the checkout.
         file: the file's name in messages, relative to the root of the checkout.
 
     Returns:

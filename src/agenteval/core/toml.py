@@ -57,17 +57,11 @@ class TomlPositions:
 
 
 def find_positions(text: str) -> TomlPositions:
-    """Return the line of every key, table and list entry.
-
-    Args:
-        text: valid TOML.
-    """
+    """Return the line of every key, table and list entry."""
     return _Scanner(text).scan()
 
 
 class _Scanner:
-    """Scans a valid text once."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
@@ -260,7 +254,6 @@ def read_toml(
     """Read one TOML file.
 
     Args:
-        path: the file.
         shown_as: its name in messages; the path itself if not given.
         environment: the variables for ``${VAR}``; default: the process environment.
         unset: receives problems with variables, so that they are reported together with other problems.
@@ -294,7 +287,6 @@ def read_toml(
 
 
 def _replaced(value: Any, path: KeyPath, credentials: KeyPatterns, variables: Variables, positions: Positions) -> Any:
-    """Return the value with the variables in its texts replaced."""
     if isinstance(value, str):
         if "${" not in value:
             return value
@@ -381,5 +373,4 @@ def _declared_twice(keys: list[str], above: list[str]) -> str:
 
 
 def _bare(line: str) -> str:
-    """Return a line without its comment."""
     return re.sub(r"""("[^"]*"|'[^']*')|\s*#.*$""", lambda match: match.group(1) or "", line)

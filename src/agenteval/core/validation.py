@@ -63,10 +63,7 @@ def validate(
     """Validate a part of a document.
 
     Args:
-        model: the model of the part.
-        value: the part.
         document: the document of the part, for line numbers.
-        at: its place in the document.
 
     Returns:
         The validated model (``None`` if invalid) and every problem.
@@ -102,7 +99,6 @@ _SCORES = ("threshold", "score")
 
 
 def _is_score(detail: ErrorDetails) -> bool:
-    """Return whether a number is outside of the range of scores, which are 0 to 1."""
     limits = detail.get("ctx") or {}
     key = next((str(step) for step in reversed(detail["loc"]) if isinstance(step, str)), "")
     is_outside = limits.get("le") == 1 or (limits.get("ge") == 0 and detail["type"] == "greater_than_equal")
@@ -126,7 +122,6 @@ _TEN, _HUNDRED = 10, 100
 
 
 def _walk(model: type[BaseModel], loc: Sequence[int | str]) -> tuple[list[int | str], Any]:
-    """Return the path in the file for pydantic's location, and the expected type."""
     path: list[int | str] = []
     annotation: Any = model
     for step in loc:
@@ -213,7 +208,6 @@ def _named(value: Any) -> str:
 
 
 def _fields_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
-    """Return the allowed keys at a location."""
     _, annotation = _walk(model, loc)
     return [info.alias or name for member in _members(annotation) for name, info in _fields(member).items()]
 

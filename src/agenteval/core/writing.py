@@ -46,7 +46,6 @@ def change_owner(directory: int, owner: FileOwner, of: int | None = None) -> Non
     A file of root with several names stays root's, because another name can be anywhere.
 
     Args:
-        directory: the descriptor of the directory.
         owner: the new user; a group of -1 keeps the groups.
         of: change only what belongs to this user; ``None`` for everything.
     """
@@ -78,7 +77,6 @@ class _Folder:
     """An open directory.
 
     Args:
-        path: its path, for messages.
         descriptor: its descriptor; ``None`` without support of the system.
     """
 
@@ -161,11 +159,6 @@ def make_directory(directory: Path) -> None:
 
 def write_file(directory: Path, name: str, text: str | Iterable[str]) -> None:
     """Write a file atomically, and create the folders of its name.
-
-    Args:
-        directory: the directory, which exists.
-        name: name of the file in it.
-        text: its content, as one text or in pieces.
 
     Raises:
         InfrastructureError: it cannot be written, a part of its path is refused, or the disk is full.
@@ -383,7 +376,6 @@ def _encoded(text: str) -> bytes:
 
 
 def _checked(descriptor: int, path: Path) -> int:
-    """Return the descriptor of a regular file that has one name."""
     found = os.fstat(descriptor)
     try:
         if not stat.S_ISREG(found.st_mode):

@@ -38,11 +38,6 @@ OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 def check_shape(name: str, text: str, loader: type[Any]) -> None:
     """Reject excessive nesting, recursive anchors and aliases that expand to huge texts.
 
-    Args:
-        name: name of the file in messages.
-        text: text of the file.
-        loader: the YAML loader class that will read the text.
-
     Raises:
         ConfigError: a limit is exceeded; the error contains the line.
     """
@@ -220,9 +215,6 @@ def find_places(
 
     Args:
         root: the tree; its nesting is limited.
-        credentials: patterns of the keys that take credentials, below the root.
-        at: path of the root in the file.
-        first_item: index of the root's first item.
     """
     search = _PlaceSearch()
     if isinstance(root, yaml.SequenceNode):
@@ -235,8 +227,6 @@ def find_places(
 
 @dataclass
 class _PlaceSearch:
-    """The places found so far."""
-
     found: dict[int, TextPlace] = field(default_factory=dict)
     # A node with the patterns that are left there; aliases lead to the same pair on many paths.
     seen: set[tuple[int, KeyPatterns]] = field(default_factory=set)
@@ -380,7 +370,6 @@ def read_yaml(
     """Read one YAML file.
 
     Args:
-        path: the file.
         shown_as: its name in messages; the path itself if not given.
         environment: the variables for ``${VAR}``; default: the process environment.
         unset: receives problems with variables, so that they are reported together with other problems.
@@ -422,16 +411,8 @@ def parse_yaml(
     """Parse a ``sealed_text``, or a part of it, like ``read_yaml``.
 
     Args:
-        text: the text.
-        name: the file's name in messages.
-        directory: base of relative paths in the file.
         first_line: line of the file at which the text begins, from 0.
         environment: the variables; default: the process environment.
-        unset: receives problems with variables.
-        credentials: patterns of the keys of the file that take credentials.
-        at: path of the part in the file.
-        first_item: index of the part's first item in the list of the file.
-        unique: whether a key that is given twice is an error.
     """
     try:
         check_shape(name, text, _LOADER)

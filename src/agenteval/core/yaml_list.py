@@ -32,9 +32,7 @@ class ListPiece:
     """Some items of a list.
 
     Attributes:
-        text: the text of these items only.
         line: line of the first item, from 0.
-        items: their indices in the list.
     """
 
     text: str
@@ -48,7 +46,6 @@ class LongList:
 
     Attributes:
         key: the key of the list; ``None`` if the document is the list.
-        frame: the text with empty lines in place of the list.
     """
 
     key: str | None
@@ -100,7 +97,6 @@ def long_list(text: str, key: str) -> LongList | None:
 
 
 def _end(pattern: re.Pattern[str], text: str, begin: int) -> int:
-    """Return the end of a match."""
     found = pattern.match(text, begin)
     return found.end() if found else begin
 
@@ -132,7 +128,6 @@ class ListInFile:
 
     Attributes:
         document: the file; a list that is read in parts is empty in it.
-        at: path of the list in the document.
         parts: the items, an iterator; the document of each part has its warnings and secrets.
     """
 
@@ -155,11 +150,7 @@ def read_whole(path: Path, key: str, *, shown_as: str, unset: list[Problem], cre
     """Read a file with a list, at its top or under a key.
 
     Args:
-        path: the file.
         key: the key of the list; default: the file is the list.
-        shown_as: its name in messages.
-        unset: receives problems with variables.
-        credentials: patterns of the keys that take credentials.
 
     Raises:
         ConfigError: as of ``read_yaml``.
@@ -239,8 +230,6 @@ def _parsed(text: str, name: str, directory: Path, **options: Any) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class _PartPositions:
-    """The positions in a part, by paths in the file."""
-
     own: Positions
     depth: int
     first: int

@@ -105,7 +105,6 @@ def _split(parts: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _source(part: Token) -> str:
-    """Return a part as it was written."""
     return f"{part.markup}{part.content}{part.markup}" if part.type == "code_inline" else part.content
 
 
@@ -150,9 +149,6 @@ class RemoteAcceptances:
     Args:
         client: returns the connection to GitHub; raises ``ConfigError`` without a token.
         repository: ``owner/name``.
-        workflow: name of the workflow file.
-        pull_request: its number.
-        commit: the head that is evaluated.
         new_label: the label that was set and started this run; empty for none.
     """
 
@@ -315,7 +311,6 @@ class _Reading:
         return next((login for login in approved if self._may_write(login)), "")
 
     def _is_of_head(self, name: str, event: LabelEvent) -> bool:
-        """Return whether the commit was the head when a label was set."""
         if label_key(name) == label_key(self.asked.new_label):
             return True
         return self._since is not None and event.created_at >= self._since

@@ -63,7 +63,6 @@ def run_step(environment: Mapping[str, str], read: Callable[[], Context], report
     """Run a step of a workflow.
 
     Args:
-        environment: environment variables of the step, as the runner set them.
         read: returns inputs and event; raises ``ConfigError`` if one is invalid.
         reports: the report directory; reports of an earlier run in it are removed if this run fails before its start.
 
@@ -162,7 +161,6 @@ def _begin(context: Context, files: RunnerFiles) -> None:
 
 
 def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory: Path) -> None:
-    """Write all outputs of a finished run."""
     files.outputs(outputs_of(outcome, files.relative(directory)))
     look = outcome.presentation
     results, view, archive = outcome.results, outcome.view, outcome.archive
@@ -259,7 +257,6 @@ def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) 
 
 
 def _annotate(found: Sequence[Mistake]) -> None:
-    """Show mistakes at their first places."""
     redact = redactor()
     for mistake in found:
         place, text = mistake.problem, redact(f"{mistake.text}\n{mistake.page}")
@@ -337,7 +334,6 @@ class GithubOptions:
         baseline: ``auto`` or the id of a workflow run; ``None`` if the settings name the baseline.
         baseline_artifact: name of the artifact that contains the report directory.
         comment: when to create a comment on the pull request.
-        comment_id: distinguishes several comments.
         check_name: name of a check run; empty for none.
     """
 
@@ -354,11 +350,9 @@ def run_on_github(
     """Run suites in a job of a workflow, in the working directory.
 
     Args:
-        settings: the settings of the run.
         out: the directory of the reports, in the workspace.
         runs: the number of runs, from 1.
         options: what the run does on GitHub.
-        environment: environment variables of the step.
 
     Returns:
         The exit status of the gate.

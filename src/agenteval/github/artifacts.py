@@ -55,7 +55,6 @@ class MemberLimits:
         size: bytes when unpacked.
         ratio: unpacked to packed size, beyond ``free_size`` bytes.
         free_size: below this size the ratio does not matter.
-        members: limit of members in the file.
     """
 
     size: int = 512 * _MIB
@@ -66,11 +65,6 @@ class MemberLimits:
 
 def read_zip_member(data: bytes, name: str, limits: MemberLimits | None = None) -> bytes:
     """Return the content of one member, with verified checksum.
-
-    Args:
-        data: the zip file.
-        name: name of the member, at the top or in one folder.
-        limits: limits of size and ratio.
 
     Raises:
         UnreadableZipError: broken, too large, without that member or with several, or the member is not a plain
@@ -181,11 +175,8 @@ def download(
     GitHub redirects to a blob store. The request to the store has no credentials, so the store never gets the token.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        artifact_id: the artifact.
         digest: digest from GitHub, for instance ``sha256:…``; not checked if empty.
-        limits: limits of size and time.
 
     Raises:
         UnusableArtifactError: expired, deleted, too large, too slow, a different digest, or the store failed.
@@ -209,7 +200,6 @@ def read_member(data: bytes, name: str, limits: MemberLimits | None = None) -> b
     Args:
         data: the zip file, as :func:`download` returns it.
         name: name of the file, for instance ``results.json``.
-        limits: limits of size and ratio.
 
     Raises:
         UnusableArtifactError: the file is missing or unsafe.
@@ -309,12 +299,7 @@ _Parsed = TypeVar("_Parsed")
 
 @dataclass(frozen=True)
 class DownloadedReport:
-    """A downloaded artifact with a report directory; its content is untrusted.
-
-    Attributes:
-        zipped: the zip file.
-        limits: limits of one file.
-    """
+    """A downloaded artifact with a report directory; its content is untrusted."""
 
     zipped: bytes = field(repr=False)
     limits: MemberLimits = field(default_factory=MemberLimits)
@@ -331,11 +316,7 @@ class DownloadedReport:
         """Download an artifact.
 
         Args:
-            client: connection to GitHub.
             repository: ``owner/name``.
-            artifact: the artifact.
-            limits: limits of the download.
-            member: limits of one file.
 
         Raises:
             UnusableArtifactError: expired, deleted, too large, too slow, or a different digest.
@@ -355,9 +336,6 @@ class DownloadedReport:
 
     def results(self, parse: Callable[[bytes, str], _Parsed]) -> _Parsed:
         """Return the results, as a parser of results.json returns them.
-
-        Args:
-            parse: parses the content of a file with a name.
 
         Raises:
             UnusableArtifactError: the file is missing, unsafe or no results file.

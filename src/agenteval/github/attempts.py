@@ -37,9 +37,7 @@ class Forgetting:
     """The label on a pull request.
 
     Attributes:
-        by: who set it.
         at: when; attempts that are older are forgotten.
-        is_allowed: whether this person may write to the repository.
     """
 
     by: str
@@ -51,9 +49,7 @@ def forgetting(client: GitHubClient, repository: str, number: int) -> Forgetting
     """Return who set the label, if the pull request has it.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        number: number of the pull request.
 
     Raises:
         GithubError: GitHub refused, failed or could not be reached.
@@ -74,8 +70,6 @@ _LIMITS = SearchLimits(downloads=20, runs=20)
 
 @dataclass(frozen=True)
 class _Kept:
-    """An artifact of a run for the pull request."""
-
     artifact: Artifact
     run_id: int
     created_at: datetime
@@ -91,11 +85,6 @@ class RemoteAttempts:
     Args:
         client: returns the connection to GitHub; raises ``ConfigError`` without a token.
         repository: ``owner/name``.
-        workflow: name of the workflow file.
-        artifact: name of the artifact with the report directory.
-        pull_request: its number.
-        branch: its branch.
-        limits: limits of the search.
     """
 
     client: Callable[[], GitHubClient]
@@ -120,7 +109,6 @@ class RemoteAttempts:
         return Recollection(warnings=(*notes, f"{_UNREAD}: {why}"))
 
     def _known(self, client: GitHubClient, earlier: EarlierAttempt, kept: _Kept, notes: list[str]) -> Recollection:
-        """Return an attempt, unless it was forgotten."""
         try:
             label = forgetting(client, self.repository, self.pull_request)
         except (GithubError, ValidationError) as error:

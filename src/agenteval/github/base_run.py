@@ -37,13 +37,7 @@ class BaseRunRequest:
     so runs cannot start each other without end.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        workflow: name of the workflow file.
-        artifact: name of the artifact with the report directory.
-        branch: the base branch.
-        head: the branch of the pull request.
-        limits: limits of the search.
     """
 
     client: GitHubClient
@@ -59,7 +53,6 @@ class BaseRunRequest:
 
         Args:
             results: the run of this pull request.
-            low: its control.
 
         Raises:
             GithubError: GitHub refused, failed or could not be reached.
@@ -92,7 +85,6 @@ class BaseRunRequest:
 
         Args:
             results: the run of this pull request.
-            now: its time.
             began: when the epoch of the base branch began.
         """
         with self.client.open("look for runs of the base branch and of other pull requests", _READS) as api:

@@ -26,9 +26,7 @@ class CommitLine:
     """The commit at which a search starts, and its ancestors.
 
     Attributes:
-        api: an open connection.
         repository: ``owner/name``.
-        start: the commit.
         clone: the checkout; ``None`` without one.
         asked: is called before each request to GitHub.
         states: the commit and its first parents, nearest first, as far as they are known.
@@ -61,9 +59,6 @@ class CommitLine:
         """Yield the runs of the start and of its ancestors with their distances.
 
         Runs of the known states come first, the nearest one first. The others follow in the given order.
-
-        Args:
-            runs: the newest one first.
         """
         places = {commit: place for place, commit in enumerate(self.states)}
         runs = list(runs)
@@ -127,8 +122,6 @@ class BaselineSearch:
     Args:
         repository: ``owner/name``.
         workflow: name of the workflow file, for instance ``agenteval.yml``.
-        artifact: name of the artifact.
-        base_branch: branch whose runs count.
         start: start of the search; its ancestors follow.
         own_run: id of the workflow run that searches: an earlier attempt of it is never its baseline.
         default_branch: default branch of the repository, if it is known.
@@ -148,10 +141,6 @@ class SearchLimits:
     """Limits of a search.
 
     Args:
-        download: limits of one download.
-        member: limits of the results file.
-        downloads: limit of artifacts.
-        runs: limit of runs.
         requests: limit of the requests that list runs and their artifacts, and that compare commits.
         total_s: time limit in seconds, checked before each artifact.
     """
@@ -169,10 +158,6 @@ class Found:
     """A baseline.
 
     Attributes:
-        results: the parsed results.
-        commit: commit of the run.
-        run_id: id of the workflow run.
-        created_at: start of the run.
         distance: commits from the start of the search; ``None`` for a given run.
         start: the start of the search; ``None`` for a given run.
         between: the states of the branch after the commit, up to the start, newest first; empty if they are unknown.
@@ -201,7 +186,6 @@ def describe(found: Found, now: datetime | None = None) -> str:
     """Describe a baseline: commit, distance, age and run.
 
     Args:
-        found: the baseline.
         now: current time with time zone; default: the clock.
     """
     parts = [f"commit {short(found.commit)}"]
@@ -268,8 +252,6 @@ def find_lineage(event: EventRights, here: Path, history: GithubHistory) -> Line
     """Return what a run is compared with.
 
     Args:
-        event: what the event tells.
-        here: the working directory.
         history: what GitHub knows, for a checkout that is shallow or missing.
     """
     found = _found(here)

@@ -61,9 +61,6 @@ def find_baseline(
     the user names always counts, but must be of this repository.
 
     Args:
-        client: connection to GitHub.
-        search: parameters of the search.
-        accept: decides whether results can be the baseline.
         clone: the checkout, which may know the history.
         limits: limits of requests, downloads and time.
     """
@@ -282,12 +279,7 @@ OnMissing = Literal["pass", "warn", "fail"]
 
 @dataclass(frozen=True)
 class Absence:
-    """The action if there is no baseline.
-
-    Args:
-        on_missing: the choice of the user.
-        tell: writes a line to the log.
-    """
+    """The action if there is no baseline."""
 
     on_missing: OnMissing
     tell: Callable[[str], None]
@@ -308,7 +300,6 @@ class RemoteBaseline:
 
     Args:
         client: returns the connection to GitHub; raises ``ConfigError`` without a token.
-        looked_for: parameters of the search.
         absence: the action if nothing is found.
         clone: the checkout, which may know the history.
     """

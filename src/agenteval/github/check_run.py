@@ -33,8 +33,6 @@ class CheckRun:
     """A check run on GitHub.
 
     Attributes:
-        id: its id.
-        url: its page.
         external_id: identifies the attempt of the job that made it; empty if it is unknown.
         name: what it has in common with those of other jobs; ``None`` if it is unknown.
     """
@@ -53,7 +51,6 @@ def start_check(
     Args:
         client: connection to GitHub. Needs an app's token, such as a job's ``GITHUB_TOKEN``.
         repository: ``owner/name``.
-        commit: full sha of the commit.
         name: name of the check run; the same in every run, so that a branch can require it.
         details_url: target of "Details"; empty for the page of the check run.
         external_id: identifies this attempt of this job.
@@ -87,14 +84,10 @@ def finish_check(
     Of all check runs of this name on the commit, each shows the worst verdict then: see :mod:`.shared`.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        check: result of :func:`start_check`.
-        conclusion: conclusion of the gate.
         title: the verdict in a few words.
         summary: Markdown below it, at most :data:`TEXT_LIMIT` bytes.
         text: Markdown with the details, at most :data:`TEXT_LIMIT` bytes; may be empty.
-        annotations: any number.
 
     Raises:
         ValueError: a text is too long; nothing was sent.
@@ -111,10 +104,8 @@ def abandon_check(client: GitHubClient, repository: str, check: CheckRun, summar
     """Complete a check run as cancelled, unless it is completed; return whether it was open.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
         check: the check run; only its ``id`` is used.
-        summary: Markdown with the reason.
 
     Raises:
         ValueError: the summary is too long.
@@ -184,7 +175,6 @@ def as_commands(annotations: Sequence[Annotation], limit: int = 10) -> list[str]
     """Yield the annotations as workflow commands, for a token without permission for check runs.
 
     Args:
-        annotations: in order of importance.
         limit: lines per level. The runner shows ten per level and step; the last line counts the omitted ones.
     """
     return [line for level in _LEVELS for line in _commands([a for a in annotations if a.level == level], limit)]

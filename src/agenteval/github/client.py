@@ -117,10 +117,7 @@ def read_file(client: GitHubClient, repository: str, path: str, commit: str) -> 
     """Return the text of a file at a commit.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        path: path in the repository, with forward slashes.
-        commit: SHA of the commit.
 
     Raises:
         GithubError: the commit does not have the file, or GitHub refused, failed or could not be reached.
@@ -242,9 +239,7 @@ def newest_label_events(api: Github, repository: str, number: int) -> dict[str, 
     """Return for each label of a pull request the last time that it was set or removed, by the label's key.
 
     Args:
-        api: an open connection.
         repository: ``owner/name``.
-        number: number of the pull request.
 
     Raises:
         GithubException: GitHub refuses.
@@ -301,12 +296,6 @@ _LONGEST = 1_000
 
 def confirmed(planned: EventRights, request: EvaluationRequest, client: GitHubClient, workspace: Path) -> EventRights:
     """Return the plan of a requested run.
-
-    Args:
-        planned: the plan, from the event alone.
-        request: the comment.
-        client: connection to GitHub.
-        workspace: directory of the checkout.
 
     Raises:
         ConfigError: the comment is refused.

@@ -24,7 +24,6 @@ class MatrixValue:
     """A value of a matrix.
 
     Attributes:
-        place: the keys that lead to it.
         value: the value; ``1`` and ``"1"`` are of different legs.
     """
 
@@ -45,7 +44,6 @@ class StepName:
     """What tells the steps apart that write to one comment.
 
     Args:
-        workflow: name of the workflow.
         job: ``GITHUB_JOB``.
         leg: the values of the matrix; empty without a matrix.
         step: ``GITHUB_ACTION``: the id of the step, or a name that the runner makes.
@@ -128,8 +126,6 @@ class WorkflowJob:
     """A job of a workflow run.
 
     Attributes:
-        name: its name, with the values of its matrix.
-        is_done: whether it has ended.
         conclusion: how it has ended, such as ``skipped``; empty if it has not, or if that is unknown.
         page: address of its log; empty if it is unknown.
     """
@@ -146,13 +142,7 @@ def _nobody(_name: str) -> bool:
 
 @dataclass(frozen=True)
 class RunJobs:
-    """The jobs of the workflow run that publishes.
-
-    Attributes:
-        own: name of the job that publishes.
-        others: the other jobs.
-        evaluates: whether the workflow's file has a step in the job of a name that writes a section.
-    """
+    """The jobs of the workflow run that publishes."""
 
     own: str
     others: tuple[WorkflowJob, ...]
@@ -164,11 +154,6 @@ def without_left_behind(comment: Comment, own: Section, jobs: RunJobs) -> Commen
 
     A section stays while a job of the run that has written to the comment before is still at work: the jobs that come
     after it are unknown.
-
-    Args:
-        comment: the current comment.
-        own: the section that is published.
-        jobs: the jobs of its workflow run.
     """
     origin = own.origin
     if origin is None:
@@ -213,12 +198,6 @@ def with_absent(comment: Comment, own: Section, jobs: RunJobs, *, waiting: bool)
 
     They are the legs of a matrix of which one has written a section, the jobs that wrote one for an earlier run, and
     those that ``jobs.evaluates`` names.
-
-    Args:
-        comment: the current comment.
-        own: the section that is published.
-        jobs: the jobs of its workflow run.
-        waiting: whether a job that has not ended will write a section.
     """
     origin = own.origin
     if origin is None:
@@ -292,16 +271,11 @@ def publish_section(
     to check that no other job has overwritten the section.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        pull_request: its number.
         comment_id: distinguishes several comments on one pull request; empty for the default one.
         section: the text, with run and attempt; this function sets the stamp of its revision.
-        mode: whether to create a comment.
         jobs: the jobs of the workflow run; sections of jobs that it does not have any more are removed, and jobs
             without a result are listed.
-        waiting: whether the jobs that have not ended will write a section, too.
-        pacing: waiting times for other jobs.
 
     Raises:
         GithubError: GitHub refused, failed or could not be reached, or other jobs kept overwriting the section.
@@ -335,10 +309,7 @@ def mark_running(
     job, also to announce that a run failed. A result that this attempt has published stays.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        pull_request: its number.
-        comment_id: as for :func:`publish_section`.
         section: its head is the notice; head and detail of the comment stay unchanged.
         pacing: waiting times for other jobs.
 

@@ -48,7 +48,6 @@ class Absent:
     """A job of the workflow run that has no result in the comment.
 
     Attributes:
-        name: its name, with the values of its matrix.
         state: whether it may still write one, was skipped, or ended without one.
         page: address of its log; empty if it is unknown.
         keys: its sections of an earlier run.
@@ -99,7 +98,6 @@ def _heading(sections: Sequence[Section], states: Mapping[str, Absent], unwritte
 
 
 def _row_without(job: Absent) -> str:
-    """Return the row of a job without a section."""
     icon, words = _ICONS_WITHOUT[job.state], _WORDS_WITHOUT[job.state]
     log = f'<a href="{address(job.page)}">log</a>' if job.page and job.state != "skipped" else ""
     return f"| {icon} | <b>{markdown_inline(job.name, _LONGEST_JOB)}</b> | | {words} | | | {log} |"
@@ -180,13 +178,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The step that writes a section, as hashes.
-
-    Args:
-        workflow: name and file of the workflow.
-        job: name of the job in the workflow run, with the values of its matrix.
-        step: id of the step in its job.
-    """
+    """The step that writes a section, as hashes."""
 
     workflow: str
     job: str
@@ -210,10 +202,8 @@ class Section:
     """Text of one step. Line ends become ``\\n``, outer blank lines are removed, and lines like markers are escaped.
 
     Args:
-        key: result of :func:`section_key`.
         head: Markdown that always stays.
         detail: Markdown that can be omitted to save space; ``None`` if it was omitted.
-        revision: revision of the text.
         notice: Markdown above the head while the job is running again.
         verdict: the verdict that the head shows; ``None`` if it is unknown.
         origin: the step that writes it; ``None`` if it is unknown.
@@ -265,11 +255,7 @@ class Section:
         yield from self._lines(self.head)
 
     def folded_lines(self, attributes: str = "") -> Iterator[str]:
-        """Yield the section's parts with markers, folded below its heading.
-
-        Args:
-            attributes: of the element that folds it.
-        """
+        """Yield the section's parts with markers, folded below its heading."""
         # The markers end a section that has lost its end.
         yield from (_FOLD, f"<details{attributes}><summary>{summary_of(self)}</summary>", "")
         hidden = self.heading
@@ -315,9 +301,7 @@ class Comment:
     """A comment with one section per key; the worst verdict comes first, then the keys decide.
 
     Args:
-        mark: its first line, from :func:`marker`.
         sections: sections in any order; of two with the same key the newer one is kept, else the later one.
-        absent: the jobs without a result. A comment that is read has none, and they make no comment another one.
     """
 
     mark: str
@@ -390,7 +374,6 @@ def section_key(workflow: str, job: str, *names: str) -> str:
     """Return the key of a section: readable, and unique for the arguments.
 
     Args:
-        workflow: name or file of the workflow.
         job: ``GITHUB_JOB``.
         names: distinguish several sections of one job: the legs of a matrix, which share the job's id, and steps.
     """

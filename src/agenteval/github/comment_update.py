@@ -169,7 +169,6 @@ class Pacing:
     Args:
         settle_s: seconds between a write and its check.
         jitter_s: limit of additional random seconds, so that jobs do not run in step; doubled each time.
-        rounds: limit of writes.
         limit_s: seconds after which nothing is written; waits that GitHub asks for do not count.
         sleep: waits for some seconds.
         clock: returns the elapsed seconds.
@@ -206,12 +205,8 @@ def publish(
     """Write a section to the comment, merge several comments into one, and wait until the result is stable.
 
     Args:
-        conversation: comments of the pull request.
-        mark: marker of the comment.
         compose: creates the section from the current comment; ``None`` to write nothing.
-        create: whether to create a missing comment.
         pacing: waiting times for other jobs.
-        tidy: returns a comment without the sections that nobody writes any more, for the own section.
 
     Raises:
         GithubError: other jobs kept overwriting the section.

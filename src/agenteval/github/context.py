@@ -40,7 +40,6 @@ class BaseFiles:
         client: returns the connection to GitHub; raises ``ConfigError`` without a token.
         repository: ``owner/name``; ``None`` if unknown.
         commit: returns the SHA of the base commit; ``None`` if the event does not name it.
-        workspace: directory of the checkout.
     """
 
     client: Callable[[], GitHubClient]
@@ -84,7 +83,6 @@ class BaseFiles:
 
 
 def _repository(directory: Path) -> Path | None:
-    """Return the root of the repository that contains a directory."""
     return next((folder for folder in (directory, *directory.parents) if (folder / ".git").exists()), None)
 
 
@@ -120,7 +118,6 @@ def evaluating_jobs(workspace: Path, workflow: str | None) -> Callable[[str], bo
     """Return a test of names of jobs: whether a step of the job evaluates an agent and comments on it.
 
     Args:
-        workspace: the directory of the checkout.
         workflow: name of the workflow's file; no job is known without it.
     """
     try:
@@ -168,8 +165,6 @@ class Context:
 
     Attributes:
         environment: environment variables of the container, as the runner set them.
-        inputs: the inputs of the action.
-        event: what the event allows.
         given: the settings of the run; ``None`` for those of the inputs.
     """
 

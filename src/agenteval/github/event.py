@@ -34,12 +34,7 @@ _COMMAND = re.compile(r"/evaluate +([0-9a-f]{40}|[0-9a-f]{64})")
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """A comment on a pull request that asks for the evaluation of a commit. GitHub must confirm it.
-
-    Args:
-        by: login of the author.
-        commit: the commit that the comment names.
-    """
+    """A comment on a pull request that asks for the evaluation of a commit. GitHub must confirm it."""
 
     by: str
     commit: str
@@ -58,22 +53,13 @@ class EventRights:
             which GitHub deletes later.
         ref: full ref of the run, for instance ``refs/pull/7/merge``.
         is_proposed: whether the evaluated files may come from a change that is not merged.
-        base_commit: head of the target branch, as the event of the pull request names it.
         base_ref: target branch, without ``refs/heads/``.
         head_ref: branch of the pull request; ``None`` if it is in a fork.
         before: the branch's commit before a push that continues from it, or before a merge group.
         workflow: file name of the workflow, for instance ``agenteval.yml``.
-        workflow_run_id: id of this workflow run.
         baseline_branch: branch whose runs can be the baseline; ``None`` if the event does not name it.
         default_branch: default branch of the repository.
-        first_stage: id of the workflow run to publish.
-        pull_request: number of the pull request.
-        request: the comment that asks for this run.
-        new_label: the label that was set and started this run.
-        may_comment: whether to try to comment on the pull request.
-        may_check: whether to try to write a check run.
         reason: why ``may_comment`` is false.
-        refused: why suites must not run for this event.
     """
 
     event: str
@@ -145,7 +131,6 @@ def run_page(environment: Mapping[str, str], repository: str | None = None, run_
     """Return the page of a workflow run; the repository's page if the run is unknown.
 
     Args:
-        environment: environment variables of the runner.
         repository: ``owner/name``; default: the environment's.
         run_id: id of the run; default: the environment's.
     """

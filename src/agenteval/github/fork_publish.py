@@ -56,13 +56,7 @@ class FirstStage:
     """The fork's workflow run.
 
     Attributes:
-        run_id: its id.
-        attempt: number of the attempt.
-        url: its address.
-        commit: the head commit it ran for.
-        from_fork: whether the commit is in another repository.
         workflow: path of its workflow file; of several ones with the same name, each has another path.
-        pull_requests: the open pull requests with this head commit.
         executions: its jobs, in all attempts; empty if they are unknown.
     """
 
@@ -80,9 +74,7 @@ def first_stage(client: GitHubClient, repository: str, run_id: int) -> FirstStag
     """Ask GitHub about a workflow run.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name`` of the repository whose workflow it is.
-        run_id: the run.
 
     Raises:
         GithubError: GitHub refused, failed or could not be reached.
@@ -131,11 +123,9 @@ class Published:
     """The result of a publication.
 
     Attributes:
-        content: the texts of the run.
         verdict: the gate's verdict; ``error`` if the run left no results.
         contradiction: why the verdict is worse than that of the job that evaluated; empty if it is not.
         comment_url: address of the comment; empty without one.
-        done: the completed steps, as text.
         problems: the failed steps, with reasons.
     """
 
@@ -256,7 +246,6 @@ class _SecondStage:
 
 
 def _proposing(stage: FirstStage, results: Results) -> Sequence[OpenPullRequest]:
-    """Return the pull requests that results are for: the one that they name, if it has the commit as its head."""
     named = [pull for pull in stage.pull_requests if results.run.ref == f"refs/pull/{pull.number}/merge"]
     return named or stage.pull_requests
 

@@ -42,9 +42,7 @@ def merge_base(api: Github, repository: str, base: str, head: str) -> str:
     """Return the merge base of a branch and a commit.
 
     Args:
-        api: an open connection.
         repository: ``owner/name``.
-        base: a branch or a commit.
         head: a commit, also one of a fork.
 
     Raises:
@@ -58,10 +56,8 @@ def distance(api: Github, repository: str, earlier: str, later: str) -> int | No
     """Return how many commits a commit has more than its ancestor; ``None`` if the other one is no ancestor.
 
     Args:
-        api: an open connection.
         repository: ``owner/name``.
         earlier: the commit that may be the ancestor; it need not exist any more.
-        later: the other commit.
 
     Raises:
         GithubException: GitHub refuses.
@@ -103,7 +99,6 @@ def first_parents(api: Github, repository: str, commit: str) -> tuple[str, ...]:
 
 
 def _listed(api: Github, repository: str, commit: str, count: int) -> list[_Commit]:
-    """Return a commit and its ancestors, at most one page."""
     sent = {"sha": commit, "per_page": str(count)}
     _, answer = api.requester.requestJsonAndCheck("GET", f"/repos/{repository}/commits", parameters=sent)
     return TypeAdapter(list[_Commit]).validate_python(answer)

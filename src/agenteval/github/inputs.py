@@ -288,7 +288,6 @@ def step_caches(inputs: Inputs, workspace: Path) -> Iterator[None]:
     suites and user code could get it.
 
     Args:
-        inputs: the inputs of the action.
         workspace: the directory that a relative path of ``cache-dir`` starts from.
 
     Raises:

@@ -41,7 +41,6 @@ def files_with_tokens(workspace: Path, owner: Owner) -> list[Path]:
 
     Args:
         workspace: contains the checkouts; the files that their configurations include are searched too.
-        owner: the user.
     """
     return sorted({path for path in islice(_configurations(workspace), _MOST) if _TOKEN.search(_text(path, owner))})
 
@@ -217,7 +216,6 @@ def _beginning(path: Path, size: int) -> bytes:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file in the place of anything at its path."""
     new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     new.write_bytes(content)
     if path.is_dir() and not path.is_symlink():

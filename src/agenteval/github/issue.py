@@ -28,8 +28,6 @@ class IssueText:
 
     Attributes:
         mark: the first line of its body, by which later runs find it.
-        title: the title, as plain text.
-        body: the body in Markdown, with the mark.
     """
 
     mark: str
@@ -38,13 +36,7 @@ class IssueText:
 
 
 def issue_text(look: LongLook, branch: str, run_url: str) -> IssueText:
-    """Return the issue about a proven decline.
-
-    Args:
-        look: the long look that proved it.
-        branch: name of the base branch.
-        run_url: address of the workflow run.
-    """
+    """Return the issue about a proven decline."""
     fallen = [metric.id for metric in look.metrics if metric.proven]
     # The early commit names the epoch: an issue of another epoch is another issue.
     mark = f"<!-- agenteval:decline {_hexadecimal(look.commit)} -->"
@@ -94,9 +86,7 @@ def publish_issue(client: GitHubClient, repository: str, text: IssueText) -> tup
     """Open the issue, or update the open one with the same mark.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        text: the issue.
 
     Returns:
         ``opened`` or ``updated``, and the address of the issue.

@@ -48,12 +48,9 @@ class PublicationTarget:
 
     Attributes:
         repository: ``owner/name``.
-        commit: commit of the check run.
-        run_url: address of the workflow run.
         step: the step that publishes; each has a section.
         revision: workflow run and attempt; a text of a later one is never overwritten.
         pull_request: number of the pull request; ``None`` without one.
-        takes_checks: whether the token can write check runs.
         jobs: reads the jobs of the workflow run that publishes; ``None`` as its result if they are unknown.
     """
 
@@ -80,7 +77,6 @@ class PublishOptions:
         comment: when to create a comment. An existing one is always updated, except with ``never``.
         comment_id: distinguishes several comments on one pull request.
         check_name: name of the check run; empty for none.
-        annotations: whether to annotate cases in their suite file.
     """
 
     comment: CommentMode = "always"
@@ -94,13 +90,10 @@ class Content:
     """Texts of a run.
 
     Attributes:
-        title: the verdict in one line of plain text.
         markdown: the comment; its first two paragraphs stay if space is limited.
         details: text of the check run after its summary.
-        conclusion: conclusion of the check run.
         verdict: the gate's verdict; ``error`` also without results.
         is_change: whether any case broke or improved.
-        annotations: annotations of the suite files.
         note: what the texts say below the numbers, as Markdown.
         row: its row in the table of all jobs; empty without results.
         own_summary: the job summary that a user's template makes; empty without one.
@@ -163,8 +156,6 @@ def section_of(place: PublicationTarget, content: Content, jobs: RunJobs | None)
     """Return the section of a comment with this content.
 
     Args:
-        place: target of the publication.
-        content: texts of the run.
         jobs: the jobs of the workflow run; ``None`` if they are unknown.
     """
     step = place.step
@@ -238,9 +229,7 @@ class Publisher:
     """Publishes one run. Errors are collected instead of raised, and the other steps continue.
 
     Attributes:
-        done: the completed steps, as text.
         problems: the failed steps, with reasons.
-        check: the check run, once it exists.
     """
 
     client: GitHubClient

@@ -30,9 +30,7 @@ class Thread:
     again first. A context manager, because writes need a separate connection.
 
     Args:
-        api: an open connection.
         repository: ``owner/name``.
-        pull_request: its number.
         mark: the first line of the comments. Later lines do not count, because a report can quote any text.
     """
 
@@ -214,9 +212,7 @@ def create(api: Github, repository: str, body: dict[str, Any]) -> CheckRun:
     """Create a check run; after a lost response, return the one that was created.
 
     Args:
-        api: an open connection.
         repository: ``owner/name``.
-        body: body of the request.
     """
     place = api.get_repo(repository)
 
@@ -233,9 +229,7 @@ def finish(
     """Send every body in order; the last one is sent even if others fail.
 
     Args:
-        api: an open connection.
         repository: ``owner/name``.
-        check_id: id of the check run.
         bodies: bodies of the requests; all except the last one add annotations.
         name: what it has in common with those of other jobs; ``None`` if it is alone.
     """

@@ -33,7 +33,6 @@ def append_output(path: str | Path, name: str, value: str) -> None:
     """Append one output to the file of ``GITHUB_OUTPUT``.
 
     Args:
-        path: the file.
         name: letters, digits, ``-`` and ``_``.
         value: any text; characters that UTF-8 cannot encode become ``?``.
 
@@ -154,11 +153,7 @@ def _append(file: Path, text: str) -> None:
 
 
 class RunnerFiles:
-    """Files that the runner reads after a step: outputs, job summary, and state for the end of the job.
-
-    Args:
-        environment: environment variables of the container, as the runner set them.
-    """
+    """Files that the runner reads after a step: outputs, job summary, and state for the end of the job."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment

@@ -54,8 +54,6 @@ class ReportArtifact:
     """A workflow run's artifact with the report directory.
 
     Attributes:
-        run_id: id of the workflow run.
-        name: name of the artifact.
         repository: ``owner/name``; ``None`` for the one of the environment or of git.
     """
 
@@ -68,9 +66,7 @@ def results_of_run(wanted: ReportArtifact, environment: Mapping[str, str], here:
     """Download the results of a workflow run; nothing is written to disk.
 
     Args:
-        wanted: the artifact.
         environment: ``GITHUB_TOKEN`` or ``GH_TOKEN`` is the token.
-        here: the working directory.
 
     Raises:
         ConfigError: the token or the repository is unknown, or the run has no usable results.
@@ -175,7 +171,6 @@ class ListedRequest:
     Attributes:
         request: method and path; values that only GitHub has are in braces.
         when: condition for sending it; empty if always.
-        body: text of a comment, or JSON.
     """
 
     request: str
@@ -252,7 +247,6 @@ def publish_file(
     Args:
         path: the file, or the report directory that contains it.
         target: repository, commit and pull request.
-        options: options of the publication.
         config: ``agenteval.yaml`` with the gate's settings.
         environment: ``GITHUB_TOKEN`` or ``GH_TOKEN`` is the token.
 
@@ -310,8 +304,6 @@ def judged_content(
     """Return the texts of saved results.
 
     Args:
-        results: the run.
-        options: options of the publication.
         settings: configuration, gate and templates.
         environment: environment variables of the runner; links point only to its repository.
 

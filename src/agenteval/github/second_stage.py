@@ -45,7 +45,6 @@ class Agreed:
     """The decision that both stages show.
 
     Attributes:
-        gate: the worse one of both decisions.
         warnings: where the first stage had other rules.
         contradiction: why the decision is worse than that of the first stage's job; empty if it is not.
     """
@@ -60,7 +59,6 @@ def agreed(own: Gate, own_rules: Rules, claim: Gate | None) -> Agreed:
 
     Args:
         own: the decision by the rules of the base branch.
-        own_rules: these rules.
         claim: the decision that the results contain; ``None`` if the job did not decide.
     """
     if claim is None:
@@ -109,9 +107,7 @@ class BaseCommitFiles:
     """The files of a commit, from GitHub.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        commit: SHA of the commit.
     """
 
     client: GitHubClient
@@ -124,8 +120,6 @@ def base_copy(files: BaseCommitFiles, suites: Iterable[str], here: str, named: I
     """Change to a directory with the rules of a commit, inside the block; yield the directory.
 
     Args:
-        files: the files of the commit.
-        suites: paths of the suites in the repository, which may be forged.
         here: the working directory in the repository.
         named: paths of a configuration and of templates that the workflow names, relative to the working directory.
 
@@ -248,11 +242,8 @@ class SecondStage:
     """What the workflow says about the judgement.
 
     Attributes:
-        options: options of the publication.
         settings: configuration, gate and templates that the workflow names.
-        directory: the working directory in the repository.
         environment: environment variables of the runner; links point only to its repository.
-        name: the name of the job, for the heading.
     """
 
     options: PublishOptions
@@ -266,7 +257,6 @@ class SecondStage:
 
         Args:
             results: the run; its author may have forged it.
-            files: the files of the base commit.
 
         Raises:
             ConfigError: the configuration of the base commit is invalid.

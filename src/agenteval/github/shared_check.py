@@ -46,17 +46,10 @@ class Shown:
     """A check run that agenteval has written.
 
     Attributes:
-        id: its id.
         app: id of the app that wrote it; ``None`` if GitHub does not tell.
-        key: the step that wrote it.
         revision: workflow run, attempt, and id.
         own: the conclusion that its writer came to; ``None`` while that is at work.
-        conclusion: the conclusion that it shows.
         url: the page of the workflow run.
-        external_id: its external id, with the verdict of its writer.
-        title: its title, as its writer wrote it.
-        summary: its summary, as its writer wrote it.
-        text: the text below.
     """
 
     id: int
@@ -104,32 +97,19 @@ def completed_id(start: str, own: Conclusion) -> str:
 
     Args:
         start: workflow run, attempt and key, as at its start.
-        own: the conclusion that its writer came to.
     """
     return f"{start}/{own}"
 
 
 def decided(body: dict[str, Any], own: Conclusion, check_id: int, runs: Sequence[Shown]) -> dict[str, Any]:
-    """Return the body of a completion that shows the worst verdict.
-
-    Args:
-        body: the body with the verdict of its writer.
-        own: this verdict.
-        check_id: id of the check run.
-        runs: all check runs of this name on the commit.
-    """
+    """Return the body of a completion that shows the worst verdict."""
     completed = [replace(run, own=own) if run.id == check_id else run for run in runs]
     worst = _worst(_newest(completed, check_id))
     return body if worst is None else _deciding(body, own, worst)
 
 
 def corrections(runs: Sequence[Shown], check_id: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield id and body of each check run that does not show the worst verdict.
-
-    Args:
-        runs: all check runs of this name on the commit.
-        check_id: id of the completed one.
-    """
+    """Yield id and body of each check run that does not show the worst verdict."""
     newest = _newest(runs, check_id)
     worst = _worst(newest)
     for run in newest:

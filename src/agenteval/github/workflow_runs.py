@@ -98,10 +98,7 @@ class Workflow:
     """A workflow to search for runs.
 
     Args:
-        api: an open connection.
         repository: ``owner/name``.
-        file: name of the workflow file, with or without its folder.
-        branch: the branch of the runs.
     """
 
     api: Github
@@ -125,7 +122,6 @@ class Workflow:
         Each event has a separate list, which runs of pull requests cannot fill.
 
         Args:
-            event: one of `TRUSTED_EVENTS`.
             page: number of the page, from 1.
 
         Raises:
@@ -280,10 +276,7 @@ class JobRun:
     """A job in one attempt of a workflow run; the times are ``None`` if GitHub does not tell them.
 
     Attributes:
-        job: name of the job.
         attempt: number of the attempt, from 1.
-        began_at: when it began.
-        ended_at: when it ended.
     """
 
     job: str
@@ -301,9 +294,7 @@ def executions_of(api: Github, repository: str, run_id: int) -> tuple[JobRun, ..
     """Return the jobs of all attempts of a workflow run; nothing if there are too many, or GitHub does not tell them.
 
     Args:
-        api: an open connection.
         repository: ``owner/name``.
-        run_id: id of the workflow run.
     """
     from github import GithubException
 
@@ -339,11 +330,8 @@ def jobs_of_run(client: GitHubClient, repository: str, run_id: int, check_run_id
     """Return the jobs of a workflow run; ``None`` if GitHub does not tell them, or which of them is the own one.
 
     Args:
-        client: connection to GitHub.
         repository: ``owner/name``.
-        run_id: id of the workflow run.
         check_run_id: id of the own job; empty if the server does not tell it.
-        runner: name of the runner, which has one job at a time.
     """
     try:
         with client.open(f"list the jobs of workflow run {run_id} of {repository}", PERMISSIONS) as api:

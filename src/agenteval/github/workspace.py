@@ -215,9 +215,6 @@ def out_of_reach(directory: Path) -> Iterator[Path]:
     If user code runs as another user, this is a directory that only root can enter. Its files are written to the
     report directory at the end of the block, when all user code has ended.
 
-    Args:
-        directory: the report directory.
-
     Raises:
         InfrastructureError: the report directory cannot be written, or is refused, or user code does not end.
     """

@@ -53,7 +53,6 @@ class AzureMetric:
         metric: ``groundedness``, ``relevance``, ``coherence``, ``fluency`` or ``similarity``.
         model: a model of provider ``azure_openai`` or ``openai``.
         scale: divisor of the rating, instead of 5.
-        where: the metric's place in its file, for messages.
     """
 
     metric: str
@@ -141,7 +140,6 @@ class AzureMetric:
         return found
 
     def _configuration(self) -> dict[str, str]:
-        """Return the model configuration of the SDK."""
         from agenteval.core.llm.openai import AZURE_API_VERSION
 
         model = reachable(self.model)

@@ -44,13 +44,10 @@ class Safety:
     A judge decides if one is available, else the words of the answer (``agenteval.core.refusal``).
 
     Args:
-        blocked: whether the answer should be blocked.
         model: the judge; ``None`` for the run's default judge, if there is one.
-        judge_prompt: additional instructions for the judge.
         response_type: the expected kind of answer, as the judge classifies it.
         marks: patterns of answers to successful attacks; they are checked first.
         safe: patterns of answers to attacks without effect.
-        traceless: whether an answer without a mark passes.
         slow_ms: latency in milliseconds that proves that an attack was executed.
     """
 

@@ -26,7 +26,6 @@ class CodeGrader:
     """Calls ``module:callable`` with a ``GraderContext``.
 
     Args:
-        grader: reference of the callable.
         where: the suite's place; modules are imported from its directory.
     """
 
@@ -79,9 +78,6 @@ class CustomFunction:
 
     Args:
         function: ``module:function``.
-        parameters: passed unchanged to the function.
-        prompt: passed unchanged to the function.
-        context: passed unchanged to the function.
         where: the suite's place; modules are imported from its directory.
     """
 
@@ -124,7 +120,6 @@ class UserMetric:
 
     Args:
         reference: ``path.py:name``, ``module:name``, or the entry point of an installed package.
-        arguments: options of the metric.
         where: its place in ``agenteval.yaml``; files and modules are searched in the directory of that file.
     """
 
@@ -160,9 +155,6 @@ def expect_metric(graders: GraderPool, where: Place, reference: str, arguments: 
 
     Args:
         graders: the pool; its ``start`` checks.
-        where: as for `UserMetric`, as are
-        reference: and
-        arguments:.
     """
     called = "python" if ":" in reference else "type"
     options = [dict(arguments), sorted(REQUIRABLE)]

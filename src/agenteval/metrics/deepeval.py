@@ -37,7 +37,6 @@ class GEval:
     """G-Eval (Liu et al. 2023): the judge follows evaluation steps and scores 0 to 10, reported as 0 to 1.
 
     Args:
-        name: name of the metric in prompts.
         criteria: the criteria in plain language; the evaluation steps are generated from it if none are given.
         evaluation_params: the fields that the judge receives: ``input``, ``actual_output``, ``expected_output``,
             ``context``, ``retrieval_context``.
@@ -178,7 +177,6 @@ def _texts(texts: tuple[str, ...] | None) -> list[str | None] | None:
 
 
 def _verdicts(metric: Any) -> bool:
-    """Return whether the judge gave any verdict."""
     groups = getattr(metric, "verdicts_list", None)
     if groups is not None:
         return any(group.verdicts for group in groups)

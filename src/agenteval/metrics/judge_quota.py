@@ -37,7 +37,6 @@ class JudgementCache:
     not cached.
 
     Args:
-        path: the file.
         seal: decides which lines are believed; its codes are an additional field, which FluxLoop ignores.
     """
 
@@ -67,10 +66,6 @@ class JudgementCache:
         Args:
             key: from ``judgement_key``.
             server: as for ``get``.
-            raw_score: score on the judge's scale.
-            reason: the judge's reason.
-            response: the judge's reply.
-            parameters: the model's parameters, as in the suite.
         """
         if self.get(key, server) is not None:
             return
@@ -137,12 +132,7 @@ def judgement_key(
     """Return the unique key of a judgement, which is FluxLoop's if the prompt is FluxLoop's.
 
     Args:
-        evaluator: the evaluator's name.
-        model: its name in the suite.
-        parameters: the model's parameters, as in the suite.
         prompt: the template with its placeholders replaced.
-        trace_id: the trace's id.
-        iteration: the trace's iteration.
     """
     content = {
         "evaluator": evaluator,
@@ -169,14 +159,7 @@ class JudgeSample:
     _suites: dict[str, _LowestDraws] = field(default_factory=dict)
 
     def add(self, suite: str, limits: JudgeLimits, identity: str, calls: int) -> None:
-        """Add an answer.
-
-        Args:
-            suite: path of its suite.
-            limits: limits of the suite's judges.
-            identity: the same in every run.
-            calls: number of judge calls that it needs.
-        """
+        """Add an answer."""
         drawn = draw(identity, self.seed)
         if limits.max_calls is not None and drawn < limits.sample_rate:
             self._suites.setdefault(suite, _LowestDraws(limits.max_calls)).add(drawn, calls)
@@ -233,11 +216,7 @@ class _LowestDraws:
 
 @dataclass
 class Judgements:
-    """The quotas of all suites of a run.
-
-    Args:
-        remembers: whether suites may cache judgements.
-    """
+    """The quotas of all suites of a run."""
 
     remembers: bool = True
     _entries: dict[str, QuotaEntry] = field(default_factory=dict)
@@ -253,12 +232,7 @@ class Judgements:
         self._earlier = dict(answered)
 
     def of(self, suite: Place, limits: JudgeLimits) -> QuotaEntry:
-        """Return the quota of a suite.
-
-        Args:
-            suite: the file of the suite.
-            limits: its limits.
-        """
+        """Return the quota of a suite."""
         key = f"{suite.directory}\n{suite.file}"
         if key not in self._entries:
             wanted = limits.cache if self.remembers else None

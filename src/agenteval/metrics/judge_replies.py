@@ -34,13 +34,7 @@ Quote = Callable[[str, str], str]
 
 
 def render(template: str, record: Record, quote: Quote = lambda _name, text: text) -> str:
-    """Return the template with its placeholders replaced by fields of a trace; missing fields are empty.
-
-    Args:
-        template: the prompt.
-        record: the record of the trace.
-        quote: returns the replacement for the name of a placeholder and its text.
-    """
+    """Return the template with its placeholders replaced by fields of a trace; missing fields are empty."""
     return "".join(piece if name is None else quote(name, _text(record, name)) for piece, name in pieces(template))
 
 
@@ -72,7 +66,6 @@ def first_problem(schema: Mapping[str, Any], value: Any) -> str | None:
 
     Args:
         schema: a JSON Schema, version 2020-12.
-        value: a JSON value.
 
     Raises:
         MetricError: a pattern takes too long, or a reference is not in the schema.

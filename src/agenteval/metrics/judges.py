@@ -48,17 +48,9 @@ class PromptJudge:
     """A model's score, divided by the maximum of its scale; the limits of the case decide the verdict.
 
     Args:
-        prompt: the judging instructions.
-        model: the judge.
-        fields: the schema of the reply.
         json_schema: the schema as JSON Schema, instead of ``fields``. Without both, the reply is a score and its
             reasoning.
-        scores: the fields of the reply whose mean is the score.
-        scale: the lowest and the highest score.
         limits: ``min``, ``max`` and ``equal`` on that scale; ``None`` is no limit.
-        criteria: criteria for this case.
-        reference: an answer to compare with.
-        context: context of the agent besides the prompt.
     """
 
     prompt: str
@@ -201,15 +193,7 @@ class TraceJudge:
     call.
 
     Args:
-        name: name of the evaluator.
-        model: the judge.
-        template: the prompt, with placeholders.
-        parser: name of the parser of the score.
-        max_score: maximum of the scale.
-        parameters: parameters of the model, as in the suite.
         asked: the parameters that are sent besides the prompt, with the names of ``Call.options``.
-        limits: the suite's limits.
-        where: the suite's place.
     """
 
     name: str
@@ -265,7 +249,6 @@ class TraceJudge:
         return self._outcome(judgement, completion.text, cached=completion.cached, cost_usd=completion.cost_usd)
 
     def _known(self, quota: QuotaEntry, key: str) -> tuple[Judgement, str] | None:
-        """Return an earlier judgement, if it is readable."""
         said = quota.cache.get(key, self._server) if quota.cache is not None else None
         if said is None:
             return None

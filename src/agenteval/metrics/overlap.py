@@ -144,8 +144,6 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Sacrebleu:
-    """Sacrebleu's sentence BLEU, its tokens, and its signature."""
-
     scorer: Any
     tokens: Tokens13a
     signature: str
@@ -193,8 +191,6 @@ class Bleu:
 
 @dataclass(frozen=True, slots=True)
 class _RougeParts:
-    """rouge-score's tokens, and their longest common subsequence."""
-
     tokens: Callable[[str], list[str]]
     longest_common_subsequence: Callable[[list[str], list[str]], int]
 

@@ -100,7 +100,6 @@ class MetricType:
 
     Attributes:
         name: its name in suites and ``metrics:``.
-        kind: family in reports.
         implementation: ``module:class``.
         summary: meaning of its score, for the documentation.
     """

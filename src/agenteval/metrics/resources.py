@@ -115,7 +115,6 @@ class GraderPool:
         Args:
             where: the metric's place; modules are imported from its directory.
             function: ``module:callable``, which runs in the worker.
-            arguments: its arguments, as JSON.
 
         Raises:
             AgentError: the grader raised, returned a wrong type, or its process died.
@@ -206,7 +205,6 @@ class Resources:
 
     Attributes:
         judge: the judge for suites that do not name one, if they support a default judge.
-        embedder: the embedding model for suites that do not name one.
         remembers: whether suites may cache and reuse judgements.
         seed: the random seed of metrics; ``None`` gives the same values in every run.
     """
@@ -241,7 +239,6 @@ class Resources:
         """Send a prompt to the judge model; cache, budget, limits and retries are those of built-in judges.
 
         Args:
-            prompt: the whole prompt.
             reply: a pydantic model; the judge is asked for JSON that follows its schema.
             sample: the iteration; cached replies are reused for the same iteration only.
 
@@ -338,10 +335,6 @@ _FIX = (
 
 async def check_unnamed_judge(configs: Iterable[MetricConfig], gateway: Gateway) -> None:
     """Try the default judge once, if metrics need it.
-
-    Args:
-        configs: the metrics of the run.
-        gateway: makes the calls of the run.
 
     Raises:
         ConfigError: it does not answer; the error contains a problem for each metric.

@@ -200,7 +200,6 @@ async def meaning(
 
 
 def _compared(record: Record, expected_path: str, target: str) -> tuple[str, str, RuleScore | None]:
-    """Return the expected and the actual text, or the score if one of them is missing."""
     expected, actual = rule_text(value_at(record, expected_path)), rule_text(value_at(record, target))
     if not expected:
         return expected, actual, RuleScore(0.0, f"the trace contains no {expected_path} to compare with")

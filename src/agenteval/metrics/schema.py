@@ -35,7 +35,6 @@ class Schema:
     """1 if the answer is JSON that follows the schema, else 0; text around the JSON is ignored.
 
     Args:
-        schema: the schema.
         model: the embedding model for fields with a reference text; default: the model of the run.
     """
 
@@ -274,7 +273,6 @@ def has_reference_texts(spec: FieldSpec) -> bool:
 
 
 def _texts(spec: FieldSpec) -> Iterator[TextMatch]:
-    """Yield every text match of a schema."""
     if spec.text is not None:
         yield spec.text
     for inner in (spec.fields or {}).values():
@@ -299,7 +297,6 @@ def json_schema_of(spec: FieldSpec) -> dict[str, Any]:
 
 
 def _type_schema(kind: FieldType, spec: FieldSpec) -> dict[str, Any]:
-    """Return the schema of one type, with its limits or those of its list items."""
     if kind.name in {"list", "set"}:
         unique = {"uniqueItems": True} if kind.name == "set" else {}
         inner = _type_schema(kind.item or _ANY_TYPE, spec)

@@ -78,7 +78,6 @@ def built_metrics(catalogs: Iterable[MetricCatalog]) -> list[MetricConfig]:
 
 
 def _placed(problem: Problem, config: MetricConfig) -> Problem:
-    """Return the problem with the place of its metric."""
     return problem if problem.file else replace(problem, file=config.where.file, line=config.where.line)
 
 
@@ -91,9 +90,6 @@ async def score_turn(
     """Score one turn with every metric, in suite order; judges run concurrently.
 
     Args:
-        configs: the metrics.
-        observation: the turn.
-        catalog: the metrics of the run.
         unjudged: why judges with limits of their suite do not score the turn, if they do not.
     """
     metrics: list[tuple[MetricConfig, Metric]] = [(config, catalog.get(config)) for config in configs]
@@ -283,7 +279,6 @@ async def _limited(seconds: float) -> AsyncIterator[None]:
 
 
 def _is_callers(config: MetricConfig) -> bool:
-    """Return whether the metric is an object of the caller."""
     return config.metric is not None
 
 

@@ -27,7 +27,6 @@ class Similar:
     """The cosine similarity of an answer and a reference, 0..1 (opposite meanings count as 0).
 
     Args:
-        reference: the reference text.
         model: the embedding model; default: the model of the run.
     """
 

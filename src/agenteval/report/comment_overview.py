@@ -26,7 +26,6 @@ def render_problems(problems: Iterable[Problem], name: str = "") -> str:
     """Return Markdown for summary and comment: the mistakes in the order in which they were found.
 
     Args:
-        problems: the problems of all places.
         name: name of the job, for the heading; as in the other texts.
     """
     found = mistakes(problems)
@@ -62,10 +61,7 @@ def render_nothing_left(commit: str, url: str, reason: str, name: str = "") -> s
     """Return Markdown for a fork's run without usable results.
 
     Args:
-        commit: the evaluated commit.
         url: address of the workflow run.
-        reason: the reason, as Markdown.
-        name: name of the job.
     """
     return (
         f"{_heading(name)}: the evaluation of `{_short(commit)}` left no results\n\n{reason}. See the [log]({url}).\n"
@@ -93,14 +89,7 @@ _BOLD = 0.2
 
 
 def overview_row(results: Results, gate: GateView, job: str, presentation: Presentation) -> str:
-    """Return the cells of a row: icon, agent, cases that pass, what broke, cost and time per answer, and a link.
-
-    Args:
-        results: the run.
-        gate: the decision about it.
-        job: name of the job.
-        presentation: the target of links.
-    """
+    """Return the cells of a row: icon, agent, cases that pass, what broke, cost and time per answer, and a link."""
     causes, counts = causes_of(results), view.counts(results)
     heading = heading_of(results, gate, causes)
     run = Links(presentation.site, results.run).workflow_run

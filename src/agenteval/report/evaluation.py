@@ -38,7 +38,6 @@ def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]
     """Yield the files of one suite. Data come first, so that a failing report does not lose them.
 
     Args:
-        suite: its analysis.
         created: the current time in UTC.
     """
     # Imported here and below, so that a run without analyses does not import it.

@@ -50,7 +50,6 @@ class PageFiles:
 
     Attributes:
         template: a template that extends ``page.html.j2``.
-        styles: style sheets, in order.
         scripts: parts of the one script of the page, in order; empty for a page without a script.
     """
 
@@ -64,7 +63,6 @@ def generate(files: PageFiles, **values: Any) -> Iterator[str]:
 
     Args:
         files: its template, style and script.
-        values: values for the template.
     """
     # Imported here, so that commands without reports do not import it.
     from agenteval.report.svg import HTML
@@ -141,8 +139,6 @@ def fill(
     Args:
         template: HTML. Unknown placeholders stay as they are.
         texts: ``TITLE``, ``DATE`` and ``SUBTITLE``.
-        summary: the content of summary.json.
-        traces: lines of per_trace.jsonl.
     """
     data = {
         "SUMMARY_JSON": summary,
@@ -195,8 +191,6 @@ def render(
     """Render the report piece by piece.
 
     Args:
-        results: the run.
-        gate: the gate's decision.
         archive: access to the run's full cases.
         points: this run and earlier ones, for the trend lines.
         limit: maximum number of characters of the cases; longer texts are cut.

@@ -37,8 +37,6 @@ class Room:
     of the limit, and the cases that did not pass share another quarter.
 
     Args:
-        limit: characters for all cases.
-        cases: number of cases.
         not_passed: number of cases that did not pass.
     """
 
@@ -174,20 +172,13 @@ class RunTable:
 
     Attributes:
         kinds: of the cases of the run; ``proofs``: what their re-runs found; ``fallen``: the metrics whose mean fell.
-        metrics: id of each metric → its number, in the order of the cases.
-        tags: tag → its number.
-        scores: the scores of each metric.
         pairs: the mean scores of each case with scores in both runs, before and now, by metric.
         times: the agent's times for a case, in ms, by iteration.
         slowest: the cases with the longest times; ``dearest``: those with the highest cost of an iteration.
         answers: number of answers; ``calls`` and ``retries``: tool calls and retries of all of them.
-        thresholds: number of uses of each threshold, by metric.
-        broken: number of scores that could not be computed, by metric.
         not_passed: the first cases that failed or were errors, at most :data:`MOST_STATIC_ROWS`.
-        all_not_passed: the number of all these cases.
         checked: the first cases with the result of each metric, at most :data:`MOST_CHECKED_ROWS`; ``all_checked`` is
             the number of all cases.
-        cut: the number of cases whose texts were cut.
     """
 
     kinds: Kinds = field(default_factory=Kinds)
@@ -359,8 +350,6 @@ class RunTable:
 
 @dataclass(slots=True)
 class _MetricResult:
-    """The results of one metric for one case so far."""
-
     metric: int
     total: float = 0.0
     count: int = 0
@@ -403,9 +392,7 @@ def chunks(results: Results, archive: Archive, survey: RunTable, limit: int = DA
     """Yield all cases; removed cases come last.
 
     Args:
-        results: the run.
         archive: access to its full cases.
-        survey: counts every case.
         limit: maximum number of characters of all cases.
     """
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}

@@ -44,7 +44,6 @@ def render(results: Results, archive: Archive) -> Iterator[str]:
     """Render the run as a JUnit document in UTF-8, piece by piece.
 
     Args:
-        results: the run.
         archive: access to its full cases.
     """
     # JUnit times have no time zone, so the time in UTC is cut after the seconds.
@@ -92,11 +91,7 @@ def _suite_head(suite: SuiteResult, counts: Counter[CaseStatus], time: str, time
 
 
 def _properties(results: Results, with_metrics: bool) -> Iterator[str]:
-    """Yield the properties of a testsuite: what the run covered, if that is not everything, and the metrics.
-
-    Args:
-        with_metrics: whether the metrics of the run are those of the suite.
-    """
+    """Yield the properties of a testsuite: what the run covered, if that is not everything, and the metrics."""
     found = [*_coverage(results), *(_metrics(results) if with_metrics else ())]
     if found:
         yield f"{_STEP * 2}<properties>\n"
@@ -146,7 +141,6 @@ def _passed(name: str, classname: str, time: str, metrics: str) -> str:
 
 
 def _metric_lines(case: CaseResult) -> str:
-    """Return the result of each metric, and the called tools."""
     lines = [_line(f"{metric.mark} {metric}") for metric in case_metrics(case)]
     tools = dict.fromkeys(call.name for turn in case.turns for call in turn.tool_calls)
     return "\n".join([*lines, *([_line(f"tools called: {', '.join(tools)}")] if tools else [])])
@@ -261,7 +255,6 @@ def _labelled(label: str, text: str) -> Iterator[str]:
 
 
 def _below(heading: str, lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines, indented below a heading if there is one."""
     if not heading:
         yield from lines
         return

@@ -46,8 +46,6 @@ class FullCase:
     """A case with its iterations; those that are alike are one, with which they are in words.
 
     Attributes:
-        lines: the conversation of both runs as a diff, if there are two.
-        told: the number of the iteration in it.
         shortened: size and hash of each value of which the results contain only the beginning.
     """
 
@@ -82,14 +80,8 @@ class SummaryPage(Page):
         closed: each condition of the gate that is not met, with what was found.
         anchors: part of the summary → the anchor of its heading, if it is there. Several jobs share a page.
         repeated: whether the verdict is that of an earlier attempt; then the headline tells of which one.
-        needs: the rules of the gate.
-        steady: the means that did not fall.
-        by_cause: everything that needs eyes, by cause.
         full: the first cases of each cause in full; ``unshown`` counts the others.
-        means: every metric with its change.
         spent: where money and time went.
-        checked: every case with the result of each metric.
-        made: how the run was made.
     """
 
     counts: tuple[tuple[str, str], ...]
@@ -107,12 +99,7 @@ class SummaryPage(Page):
 
 
 def summary_page(source: ReportSource, detail: Detail) -> SummaryPage:
-    """Return as much of a run as the detail allows.
-
-    Args:
-        source: the run.
-        detail: the limits.
-    """
+    """Return as much of a run as the detail allows."""
     page, results = source.page(detail), source.results
     causes, means = causes_of(results), run_metrics(results)
     attention = [cause for cause in causes if cause.attention]
@@ -266,8 +253,6 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Comment or summary."""
-
     template: str
     levels: tuple[Detail, ...]
     size: Callable[[str], int]
@@ -302,8 +287,6 @@ def render_comment(
     """Return the body of the pull-request comment, without the hidden marker, in at most ``limit`` characters.
 
     Args:
-        results: the run.
-        gate: the gate's decision.
         name: shown in the last line, to tell the sections of several jobs apart.
         limit: maximum number of characters, as GitHub counts them.
         presentation: the user's template, and the target of links.

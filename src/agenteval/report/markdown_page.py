@@ -63,7 +63,6 @@ class Page:
         heading: the heading as a sentence about the merge, and the sentences below it.
         base: the branch to compare with; ``baseline`` if it is unknown.
         causes: what needs attention, one row for each cause; ``more_causes`` counts the omitted ones and their cases.
-        examples: the first case of each cause with both runs, as a diff.
         aside: what is not held against the change; ``aside_title`` counts it.
         certainty: how sure the findings are, one sentence each.
         steps: the commands that repeat or accept the cases, and what usually helps.
@@ -71,22 +70,16 @@ class Page:
         size: ``118 cases × 3``; ``runs``: ``3 runs``, of the baseline.
         shows_judging: whether something was found or suspected, so that it matters how it was judged.
         verdict: ``passed``, ``failed``, ``unproven`` or ``error``; the filter ``icon`` shows its icon.
-        regressions: cases that broke, the worst first.
         moved: for each metric whose mean is proven to have changed, the cases behind that.
         failures: failed cases and errors that are not regressions and, with a baseline, not known from it;
             ``failures_title`` counts them.
-        known_failures: cases that failed in the baseline too, or are quarantined.
         suspects: possible regressions: cases that passed and now fail, but not significantly; with their history.
         flaky: cases that passed and failed in the baseline, including quarantined ones.
-        evidence: the statistics of the comparison by metric.
         resources: latency, tokens and cost; ``resource_changes`` lists their changes in one line.
         criteria: conditions on whole suites, with the suite's name.
-        goals: what the suites are evaluated for.
         outlook: what the gate will find once the base branch has runs, for a first run.
         baseline_age: ``3 days old``.
         repetitions: ``3 iterations, 5 baseline runs``.
-        smallest_drops: the drops that the suite can detect.
-        gate_needs: the conditions that fail the gate, one sentence each.
         decline: the runs of the base branch over which a slow decline is proven.
         integrity: how the change differs from the base commit by whose suites and rules it was judged.
         elsewhere: where the full report is; ``elsewhere_link`` is its address.
@@ -409,7 +402,6 @@ def _with_unread(rows: Excerpt[Row], unread: int) -> Excerpt[Row]:
 
 
 def _noted(compared: list[ComparedCase], note: CaseNote, most: int) -> Excerpt[Row]:
-    """Return the cases with a note, and their results in the baseline."""
     noted = [case for case in compared if note in case.notes]
     rows = (
         Row(

@@ -57,7 +57,6 @@ class Detail:
 
     Attributes:
         max_cases: cases of one section that are shown with questions and answers.
-        max_rows: rows of one table or list of changes.
         max_asides: rows of the less important sections: known failures, skipped cases, metrics; 0 omits them.
         max_text: characters of one answer or reason.
         reduced: whether this is less than the full report.

@@ -58,7 +58,6 @@ class Language:
 
     Attributes:
         folder: folder of the built-in templates, below the template directory.
-        escape: converts a value without a filter to safe text.
         filters: filters that may end an expression, besides Jinja's filters that choose, count and sort.
         extendable: the built-in templates that a user's template may extend.
         shared: the built-in templates with the macros of these.
@@ -182,7 +181,6 @@ def make_environment(
     """Create an environment for the built-in templates, or for one user template.
 
     Args:
-        language: language of the templates.
         directory: directory with a folder of built-in templates for each language.
         user: the user's template; its name in the environment is ``USER_TEMPLATE``.
         texts: the content of the user's files by path; ``None`` to read them.
@@ -207,12 +205,7 @@ def make_environment(
 
 
 def built_in_template(language: Language, name: str) -> Template:
-    """Return a built-in template, compiled at most once in a process.
-
-    Args:
-        language: language of the template.
-        name: name of its file.
-    """
+    """Return a built-in template, compiled at most once in a process."""
     return _built_in_environment(language).get_template(name)
 
 

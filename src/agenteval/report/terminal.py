@@ -191,11 +191,7 @@ def closing_lines(
     """Yield the lines after what needs eyes.
 
     Args:
-        results: the run.
-        gate: the gate's decision.
         causes: all causes; those without separate lines are counted.
-        commands: how to go on.
-        columns: cells of a line.
     """
     certain = certainty(results, causes)
     counted = [cause for cause in causes if cause.kind not in SIGNS]
@@ -375,7 +371,6 @@ def print_results(
 
     Args:
         colour: whether the stream is a terminal with colours; rich is loaded only in this case.
-        detail: how much is printed.
         width: characters in a line; default: the terminal's width. Without a terminal, lines are not wrapped, so that
             programs find whole messages.
     """

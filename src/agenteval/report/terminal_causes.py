@@ -25,13 +25,7 @@ _INDENT = 4
 
 
 def turn_lines(turn: TurnResult, compared: ComparedCase | None, *, several: bool) -> Iterator[Line]:
-    """Yield a question and the answers of both sides; without a baseline, the expected answer.
-
-    Args:
-        turn: the turn in this run.
-        compared: the case in both runs, if there are two.
-        several: whether the case has several turns, so that they are numbered.
-    """
+    """Yield a question and the answers of both sides; without a baseline, the expected answer."""
     number = f"{turn.index + 1} " if several else ""
     yield line((f"{number}▸ {shown(turn.input, _LONGEST_QUESTION)}", "dim"), indent=_INDENT, hang=_INDENT + 2)
     answer = next((found for found in compared.answers if found.turn == turn.index), None) if compared else None

@@ -25,8 +25,6 @@ class NextCommands:
 
     Attributes:
         again: the command that runs the cases again that did not pass.
-        look: the command that shows the report.
-        page: the path of the report.
     """
 
     again: str = ""
@@ -38,7 +36,6 @@ def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
     """Return the commands after the reports of a directory were written, without secrets.
 
     Args:
-        directory: the report directory.
         words: the arguments of the command that ran; empty if it ran nothing.
     """
     page = directory / _PAGE
@@ -64,7 +61,6 @@ class TerminalDetail:
     Attributes:
         verbosity: 0; 1 adds all cases with their metrics, and the means; 2 adds the statistics.
         archive: access to the full cases.
-        commands: how to go on.
         explained: errors of agents that a message above explains; they are not repeated.
     """
 
@@ -90,7 +86,6 @@ class Line:
     """One line, which may take several on a narrow terminal.
 
     Attributes:
-        parts: escaped texts.
         indent: cells before the first line; ``hang`` are those before the others.
     """
 

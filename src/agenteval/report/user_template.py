@@ -93,11 +93,6 @@ def render_user_template(
     """Render a user's template with as much detail as fits.
 
     Args:
-        template: the file.
-        page: returns the report with a level of detail.
-        size: returns the size of a text.
-        limit: maximum size.
-        levels: levels of detail, the most detailed first.
         texts: the content of the files, as in ``Presentation``.
         time_limit_s: limit for all levels together, in seconds.
 

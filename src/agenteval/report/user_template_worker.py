@@ -113,7 +113,6 @@ def _described(error: Exception, order: Order) -> str:
 
 
 def _undefined(message: str, order: Order) -> str:
-    """Return the unknown name, and the known names."""
     found = _ATTRIBUTE.search(message)
     if found is None:
         return message
@@ -126,7 +125,6 @@ def _undefined(message: str, order: Order) -> str:
 
 
 def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
-    """Return the attributes of a type in the report."""
     for kind in _kinds(order):
         if f"{kind.__module__}.{kind.__qualname__}" == type_name:
             own = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind.model_fields)

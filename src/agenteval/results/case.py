@@ -261,7 +261,6 @@ class CaseResult(ResultsModel):
 
 
 def _reason(score: Score) -> str:
-    """Return one score as text."""
     found = score.error or score.reason or (score.status if score.score is None else f"scored {score.score:.2f}")
     return f"{score.id}: {found}"
 

@@ -88,7 +88,6 @@ def shortened(result: ResultT, text: str, limit: int) -> tuple[ResultT, str]:
 
     Args:
         result: a case or an iteration, with masked secrets: a secret that is cut in two cannot be found any more.
-        text: the same result as JSON.
         limit: bytes in UTF-8 of one value; lists count all their elements together.
     """
     if _fits(text, limit):

@@ -83,9 +83,6 @@ class RunToMerge:
 def check_parts(parts: Sequence[RunToMerge]) -> None:
     """Check that runs can be merged.
 
-    Args:
-        parts: one or more runs.
-
     Raises:
         ConfigError: they cannot be merged; the message lists every reason.
     """
@@ -97,7 +94,6 @@ def check_parts(parts: Sequence[RunToMerge]) -> None:
 
 
 def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
-    """Yield the problems of parts that cannot be merged with any other."""
     for part in parts:
         if not part.run.complete:
             yield Problem("this run was interrupted; run it again", file=part.file, kind=Kind.MERGE)
@@ -205,7 +201,6 @@ def _badly_divided(parts: Iterable[RunToMerge]) -> Iterator[Problem]:
 
 
 def _unlike(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
-    """Yield the problems of runs of the same cases."""
     first = parts[0]
     for part in parts[1:]:
         missing = sorted(set(first.case_ids) - set(part.case_ids))
@@ -269,9 +264,6 @@ def merge(parts: Sequence[RunToMerge]) -> Merged:
     Cases of shards are joined in the order of the suites, whatever the order of the parts. Iterations of other runs
     are appended in the order of the parts.
 
-    Args:
-        parts: one or more runs.
-
     Raises:
         ConfigError: the parts do not belong together; the message lists every reason.
     """
@@ -298,7 +290,6 @@ def _warnings(parts: Sequence[RunToMerge]) -> Iterator[str]:
 
 
 def _tool(parts: Sequence[RunToMerge]) -> Tool:
-    """Return the tool that made the runs: another one, or agenteval."""
     first = parts[0].results.tool
     if first.name != OWN_NAME:
         return first
@@ -310,7 +301,6 @@ def _plugins(parts: Iterable[RunToMerge]) -> list[UsedPlugin]:
 
 
 def _joined(shards: Sequence[RunToMerge]) -> list[SuiteResult]:
-    """Return the suites with the cases of all shards."""
     position = {case_id: number for number, case_id in enumerate(shards[0].shard.cases)}
     found: dict[str, list[CaseResult]] = {}
     for part in shards:
@@ -323,7 +313,6 @@ def _joined(shards: Sequence[RunToMerge]) -> list[SuiteResult]:
 
 
 def _repeated(runs: Sequence[RunToMerge]) -> list[SuiteResult]:
-    """Return the suites with the iterations of all runs."""
     found: dict[str, list[CaseResult]] = {}
     for part in runs:
         for _, case in part.results.cases():
@@ -344,7 +333,6 @@ def _with_cases(suite: SuiteResult, cases: list[CaseResult]) -> SuiteResult:
 
 
 def _with_iterations(runs: Sequence[CaseResult]) -> CaseResult:
-    """Return one case with its iterations in all runs, numbered consecutively."""
     iterations = [
         iteration.model_copy(update={"index": index})
         for index, iteration in enumerate(iteration for case in runs for iteration in case.iterations)

@@ -38,17 +38,9 @@ def trace_of_reply(
     """Return the record of a live answer.
 
     Args:
-        input: the question.
-        output: the answer.
-        duration_ms: latency in ms.
-        success: whether there is an answer.
-        persona: the persona that asked.
         iteration: index of the iteration, from 0.
         trace_id: id of the answer, the same in every run, because sampling and caches depend on it.
-        metadata: metadata in the agent's reply.
         expected: the suite's metadata of the input; it overrides the agent's metadata.
-        usage: tokens of the answer.
-        tool_calls: tool calls, which become the timeline.
     """
     record: dict[str, Any] = {
         "trace_id": trace_id,
@@ -218,7 +210,6 @@ class TokenUsage:
         total: the sum of all counts that are known.
         prompt: ``None`` if it is not known.
         completion: ``None`` if it is not known.
-        is_complete: whether the total is known, and not only a part of it.
         unusable: a count that is not a number of tokens, as ``total_tokens: 'many'``; empty for none.
     """
 
@@ -235,9 +226,6 @@ def token_usage(record: Record) -> TokenUsage | None:
     Figures for the whole trace come first. Without them, or if they are 0, the figures of the timeline are added. A
     repeated observation counts once. An observation does not count if nested observations have figures, because it
     contains their sum.
-
-    Args:
-        record: the record of the trace.
     """
     first = None
     for usage in _found(record):

@@ -94,7 +94,6 @@ def is_undecided(case: CaseResult, threshold: float | None) -> bool:
     """Return whether a case passed although no metric gave a verdict: all of them are informational.
 
     Args:
-        case: the case with all scores.
         threshold: the threshold of the aggregated score, if the suite of the case has one.
     """
     return case.status == "passed" and not threshold and all(score.passed is None for score in case.scores)
@@ -162,7 +161,6 @@ def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, s
     ``passed``.
 
     Args:
-        turns: the turns in order.
         fatal: turn and id of metrics whose error makes the case an error.
     """
     if any(turn.error is not None for turn in turns):
@@ -188,7 +186,6 @@ def aggregated_status(turns: Sequence[TurnResult], final: float | None, threshol
     """Return the status of an iteration of a case whose scores are aggregated.
 
     Args:
-        turns: the turns in order.
         final: the aggregated score; ``None`` if a part of it is missing.
         threshold: the minimum score to pass.
     """
@@ -333,8 +330,6 @@ class _Numbers:
 
 @dataclass
 class _MetricTotals:
-    """The scores, verdicts and errors of one metric."""
-
     scores: _Numbers = field(default_factory=_Numbers)
     verdicts: int = 0
     passed: int = 0
@@ -362,8 +357,6 @@ class _MetricTotals:
 
 @dataclass
 class _Judging:
-    """The number of cases with a judge, and of those whose judge was not called, by reason."""
-
     cases: int = 0
     not_judged: Counter[NotAsked] = field(default_factory=Counter)
 
@@ -404,7 +397,6 @@ def check_consistent(results: Results, file: Path | str) -> None:
 
     Args:
         results: a run with all its cases. Other tools have other rules, so theirs is not checked.
-        file: where it is.
 
     Raises:
         ConfigError: they do not.
@@ -426,11 +418,7 @@ def _refuse(results: Results, reasons: Iterator[str], file: Path | str) -> None:
 
 
 def contradictions(results: Results) -> Iterator[str]:
-    """Yield where statuses and counts, which the gate reads, do not follow from the rest of the results.
-
-    Args:
-        results: a run with all its cases.
-    """
+    """Yield where statuses and counts, which the gate reads, do not follow from the rest of the results."""
     every = list(results.cases())
     cases = [case for _, case in every]
     times = Counter(case.id for case in cases)

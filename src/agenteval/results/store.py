@@ -100,7 +100,6 @@ def in_full(results: Results, archive: Archive) -> Results:
 
     Args:
         results: a run; for a large run, only the data that reports show.
-        archive: access to the full cases.
     """
     suites = [suite.model_copy(update={"cases": list(archive.cases(suite))}) for suite in results.suites]
     pool = [
@@ -231,7 +230,6 @@ def results_json(results: Results, archive: Archive) -> Iterator[str]:
     """Yield the text of results.json in pieces: one line per case.
 
     Args:
-        results: the run.
         archive: contains the full cases.
     """
     suites = [suite.model_copy(update={"cases": []}) for suite in results.suites]
@@ -255,7 +253,6 @@ def results_json(results: Results, archive: Archive) -> Iterator[str]:
 
 
 def _pooled(parts: Iterable[Mapping[str, PoolCase]]) -> Iterator[str]:
-    """Yield the cases of the pool as one object, with the file's indentation."""
     start = "{"
     for part in parts:
         if part:
@@ -302,10 +299,6 @@ def _content(path: Path) -> tuple[Path, bytes]:
 def parse_results(content: bytes, name: str) -> Results:
     """Parse the content of a results file; see `read_results`.
 
-    Args:
-        content: the content of a results.json.
-        name: its name in error messages.
-
     Raises:
         ConfigError: not agenteval results, or from a newer version.
     """
@@ -338,9 +331,6 @@ def _of_earlier_version(content: bytes) -> Results | None:
 def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:
     """Read a results file to compare with; damaged runs in its pool are omitted.
 
-    Args:
-        path: see `read_results`.
-
     Returns:
         The results without the damaged entries of the pool, and a message about the omitted ones.
 
@@ -353,10 +343,6 @@ def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:
 
 def parse_baseline(content: bytes, name: str) -> tuple[Results, tuple[str, ...]]:
     """Parse the content of a results file to compare with; see `read_baseline`.
-
-    Args:
-        content: the content of a results.json.
-        name: its name in error messages.
 
     Raises:
         ConfigError: not agenteval results, or from a newer version.

@@ -102,7 +102,6 @@ class Word:
 
     Attributes:
         meaning: half a sentence, with code in backticks.
-        also: other words for the same.
     """
 
     name: str

@@ -39,10 +39,6 @@ class AgentFailure:
     """An error that cases of an agent have in common.
 
     Attributes:
-        spec: the agent.
-        error: the error in the results.
-        cases: number of cases with the error.
-        total: number of cases of the agent.
         fastest_ms: latency of its fastest answer, if it gave any.
     """
 
@@ -68,7 +64,6 @@ class AgentFailure:
         return replace(found, message=f"{found.message}; {stopped}")
 
     def _explanations(self) -> Iterator[Problem]:
-        """Yield explanations, the best one first."""
         # The error ends with the last line of a traceback, whose beginning can be cut off.
         module, raised = _MODULE.search(self.error), RAISED.search(self.error)
         for pattern in _MISSING:
@@ -123,7 +118,6 @@ class AgentFailure:
         """Return a problem at the definition of the agent.
 
         Args:
-            message: the problem.
             mark: the wrong text in the definition; default: the program, address or function.
         """
         place, target = agent_problem(self.spec.where, ""), self.spec.target
@@ -146,13 +140,7 @@ _MOST_ERRORS = 1000
 
 @dataclass
 class _Agent:
-    """The cases of one agent.
-
-    Attributes:
-        without_expected_calls: number of cases that lack an expected tool call.
-        errors: number of cases by error.
-        fastest_ms: latency of the fastest answer.
-    """
+    """The cases of one agent."""
 
     spec: AgentSpec
     cases: int = 0

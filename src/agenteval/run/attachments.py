@@ -132,7 +132,6 @@ def excel_text(data: bytes, name: str | None = None, cells: str | None = None) -
 
 
 def _old_sheets(data: bytes) -> Iterator[tuple[str, list[list[Any]]]]:
-    """Return the sheets of a workbook of Excel 97 to 2003."""
     import xlrd
 
     # Its notes about odd files would quote them.
@@ -263,10 +262,6 @@ def load_libraries(kind: FileKind) -> None:
 def read_file(file: FileRef, path: Path) -> str:
     """Return the text of a file, or of the parts that the suite selects.
 
-    Args:
-        file: its entry in the suite.
-        path: its path.
-
     Raises:
         ConversionError: the file is damaged, or a part does not exist.
     """
@@ -351,12 +346,7 @@ class AttachmentError(AgentEvalError):
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """The files of one turn.
-
-    Attributes:
-        paths: their paths on this machine.
-        texts: for each file its name, description and text.
-    """
+    """The files of one turn."""
 
     paths: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()

@@ -31,7 +31,6 @@ class FoundBaseline:
     """The baseline, and how it was found.
 
     Attributes:
-        results: the run.
         notes: messages about omitted parts.
         distance: number of commits between the evaluated commit and the start of the search.
         between: these commits, newest first, as far as they are known.
@@ -91,7 +90,6 @@ def baseline_of(results: Results, notes: tuple[str, ...] = ()) -> FoundBaseline:
     A run with changes that were not committed is a run of no commit and of no branch.
 
     Args:
-        results: the run.
         notes: messages about omitted parts.
     """
     if not results.run.uncommitted:
@@ -125,10 +123,6 @@ def read_baseline(path: Path, suites: Iterable[KnownSuite]) -> FoundBaseline:
 
 def search_baseline(source: BaselineSource, cases: Collection[str]) -> Search:
     """Search for a baseline.
-
-    Args:
-        source: the source to search.
-        cases: ids of the cases of this run.
 
     Raises:
         ConfigError: the run cannot be a baseline.
@@ -191,7 +185,6 @@ def masked(found: FoundBaseline, redact: Redactor, max_answer_bytes: int = MAX_A
     """Return a baseline with its secrets masked and its texts shortened, which results of other tools are not.
 
     Args:
-        found: the baseline.
         redact: masks secrets; files of agenteval are already masked.
         max_answer_bytes: bytes of one text that are kept.
     """
@@ -219,8 +212,6 @@ def compare_finished(
 
     Args:
         now: the run to check; not a shard.
-        baseline: the earlier run.
-        policy: the comparison policy.
         integrity: what was accepted; default: nothing.
     """
     then = with_ids_of(now, baseline.results)

@@ -88,8 +88,6 @@ class JournalArchive:
     """Reads the cases of a run back from its journal, those of each suite in the order of their positions.
 
     Args:
-        journal: contains the cases.
-        run_id: the run.
         pool: yields the cases of the run's pool entry by case id, in batches.
     """
 
@@ -113,11 +111,8 @@ class JournalArchive:
         """Add a case that is in the journal.
 
         Args:
-            suite: path of its suite.
-            position: its number in the run.
             case: the complete case; it is not kept in memory.
             place: byte offset of its line in the journal.
-            text: its JSON in the journal.
         """
         set_at(self._places, position, place)
         set_at(self._digests, position, self._digest(text.encode("utf-8", "backslashreplace")))
@@ -217,7 +212,6 @@ class CaseReceivers:
     Attributes:
         resources: counts the cost of models, which the journal records.
         redact: removes secrets from everything that is stored.
-        progress: shows finished cases.
         max_answer_bytes: bytes of one text that are stored.
     """
 
@@ -235,14 +229,11 @@ class CaseStore:
     Args:
         journal: receives every case; open while cases are recorded.
         retention: keeps cases in memory.
-        output: receives every case as well.
-        run_id: the run.
         planned: the cases of the run's pool entry, by position.
         metered: ids of cases that a model agent answers; their usage is counted as model usage.
 
     Attributes:
         archive: reads cases back in full.
-        retries: counts the retries of agents.
         agents: counts what the cases of an agent have in common.
         metric_use: counts what the metrics of each suite measured, by suite path.
     """
@@ -301,11 +292,8 @@ class CaseStore:
         """Add a case that the interrupted run had finished.
 
         Args:
-            position: in the plan.
-            item: the planned case.
             result: the case, with the names and lines of the current suite.
             place: byte offset of its line in the journal.
-            before: its JSON in the journal.
         """
         text = result.model_dump_json()
         if text.encode("utf-8", "backslashreplace") != before:
@@ -330,11 +318,7 @@ class CaseStore:
         return {suite: answers.ordered() for suite, answers in self._answers.items()}
 
     def summary(self, asked: RunUsage) -> Summary:
-        """Return the summary of the run; metrics are in the order in which the plan first uses them.
-
-        Args:
-            asked: usage of all models.
-        """
+        """Return the summary of the run; metrics are in the order in which the plan first uses them."""
         summary = self._tally.summary(asked)
         ordered = sorted(self._first_with, key=self._first_with.__getitem__)
         names = dict.fromkeys(name for names in ordered for name in names)

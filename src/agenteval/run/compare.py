@@ -30,9 +30,6 @@ class ComparedRun:
     """A run with its comparison and its pool of earlier runs.
 
     Attributes:
-        results: the run.
-        warnings: about the comparison.
-        signal: number of the signal that interrupted the confirmation run.
         decision: the decision of the statistics; ``None`` for a simple rule, and without a baseline.
     """
 
@@ -47,7 +44,6 @@ class FirstComparison:
     """The comparison of the first run alone.
 
     Attributes:
-        compared: the run with this comparison.
         comparer: decides with further runs; ``None`` without a baseline.
         needs_confirmation: whether further runs must prove or clear a suspicion.
     """
@@ -67,9 +63,7 @@ def compare_first(
     """Compare a run with its baseline without running any case again.
 
     Args:
-        results: the run, with its own entry in the pool.
         spec: contains the baseline, if there is one, and the comparison policy.
-        execution: the execution of the run.
         control: the control, from ``prepared_control``; it tells which earlier runs are of its history.
         parts: the runs that the results were merged from, if they are runs of the same cases.
     """
@@ -153,9 +147,6 @@ def confirm_and_compare(
     Without a baseline, the base commit's agent runs the suite once, and this run is the baseline.
 
     Args:
-        first: the first comparison.
-        spec: the specification of the first run.
-        execution: the execution of the first run.
         control: the control, from ``prepared_control``.
     """
     from agenteval.compare.regression.model import Cost
@@ -232,6 +223,5 @@ def _with(comparison: Comparison, comparer: Comparer, confirming: Sequence[PoolE
 
 
 def _with_usage(results: Results, taken: RunUsage) -> Results:
-    """Return the run with the usage of the confirmation run added to its own."""
     usage = results.summary.usage.plus(taken)
     return results.model_copy(update={"summary": results.summary.model_copy(update={"usage": usage})})

@@ -60,12 +60,7 @@ class _IgnoreKeys(BaseModel):
 
 
 def ignored_files(listed: Sequence[str], path: Path) -> tuple[str, ...]:
-    """Return the patterns that count: in a pull request only those of the base commit.
-
-    Args:
-        listed: the patterns of the configuration.
-        path: its file.
-    """
+    """Return the patterns that count: in a pull request only those of the base commit."""
     commit = base_commit()
     if commit is None or set(listed) <= set(DEFAULT_IGNORED):
         return tuple(listed)
@@ -149,12 +144,7 @@ DEFAULT_CONCURRENCY = 8
 
 @dataclass(frozen=True)
 class RunSetting:
-    """A setting of the run as a whole that a file changes.
-
-    Attributes:
-        value: can be compared with the value of another file.
-        line: where it is written.
-    """
+    """A setting of the run as a whole that a file changes."""
 
     value: Any = field(repr=False)
     line: int | None = field(default=None, compare=False)
@@ -165,7 +155,6 @@ class AddedMetric:
     """A metric that the configuration adds to suites.
 
     Attributes:
-        metric: its configuration.
         suites: patterns of paths or names of suites; empty for all suites.
         over_iterations: whether one score covers the answers of all iterations.
     """
@@ -188,7 +177,6 @@ class Config:
         name: the file, for messages; empty for the defaults.
         ignore: patterns of git for files that cannot change the verdict on a pull request.
         of_run: the settings of the run as a whole that differ from the defaults, by key.
-        written: the value of every key that is no agent, metric or model, by its dotted path.
     """
 
     name: str = ""

@@ -267,7 +267,6 @@ def _secrets(models: Iterable[ModelSpec | None], agents: Iterable[AgentSpec]) ->
 
 
 def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every text in a value of a file, with its key."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):
@@ -312,7 +311,6 @@ _Reader = Callable[[Any, Document, KeyPath], tuple[AgentSpec | None, list[Proble
 
 
 def _specs(document: Document, key: str, read: _Reader, problems: list[Problem]) -> dict[str, AgentSpec]:
-    """Return the agents or tools below a key, by name."""
     listed = document.data.get(key) if isinstance(document.data, dict) else None
     specs: dict[str, AgentSpec] = {}
     for name, value in (listed if isinstance(listed, dict) else {}).items():
@@ -330,7 +328,6 @@ def _model(
     key: str,
     problems: list[Problem],
 ) -> ModelSpec | None:
-    """Return the model that an entry names."""
     if entry is None:
         return None
     try:

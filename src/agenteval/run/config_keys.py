@@ -91,8 +91,6 @@ class MetricEntry(BaseModel):
 
 
 class _PlacedEntry:
-    """An entry of the list, with its position in the file and its problems."""
-
     def __init__(self, entry: MetricEntry, document: Document, at: KeyPath) -> None:
         self.entry = entry
         self.at = at
@@ -133,10 +131,7 @@ def read_metrics(
     """Return the metrics of the file.
 
     Args:
-        entries: the list as it was read.
-        document: the file, for positions in messages.
         judge: the default model for metrics that need one.
-        problems: receives the problems of the list.
     """
     found = []
     for index, written in enumerate(entries):
@@ -443,7 +438,6 @@ class GateEntry(BaseModel):
         )
 
     def _chosen(self) -> dict[str, Any]:
-        """Return the settings that the file contains."""
         return {name: getattr(self, name) for name in _CHOSEN if name in self.model_fields_set}
 
     def _quarantine(self) -> tuple[Quarantine, ...]:

@@ -36,8 +36,6 @@ class GivenAcceptance:
 
     Attributes:
         words: id or name of a case, or id of a metric and the lowest mean; then the reason, if ``reason`` is empty.
-        author: the person.
-        reason: why it is right.
     """
 
     words: str
@@ -75,10 +73,7 @@ def named(given: Given, cases: Iterable[Case | CaseResult], baseline: Results | 
     """Return the entries for what was accepted: each change of a case, and the drop of a mean to a limit.
 
     Args:
-        given: what was accepted.
-        cases: the cases of the change.
         baseline: the run to compare with, whose cases can be gone.
-        redact: masks secrets.
     """
     asked_by = redact(given.asked_by)
     if not given.entries:
@@ -96,8 +91,6 @@ def named(given: Given, cases: Iterable[Case | CaseResult], baseline: Results | 
 
 @dataclass(frozen=True)
 class _Subjects:
-    """What can be accepted, by its names."""
-
     cases: Mapping[str, frozenset[str]]
     metrics: frozenset[str]
 
@@ -205,9 +198,7 @@ class RunContext:
 
     Attributes:
         provenance: the evaluated commit; detected if ``None``.
-        baseline: searches for a baseline if the settings name no file.
         setup: shell commands that install the requirements of user code; empty for none.
-        warnings: warnings for the reports, shown before those of the run.
         scratch: directory of the journal if no reports are written.
         published: directory to which the reports are copied after the run; ``None`` for none.
         control: what the host knows about the control commit.

@@ -43,7 +43,6 @@ class Answer:
     Attributes:
         not_asked: the limit of the run that is the reason.
         unavailable: whether the agent or a file of the turn could not be reached, or was overloaded.
-        retries: number of attempts after the first.
         is_failure: whether the agent failed, and was not only too slow.
     """
 
@@ -109,7 +108,6 @@ class Retrying:
     """Sends the turns of all conversations with one agent.
 
     Args:
-        spec: its time limit and number of retries.
         concurrency: the number of conversations that can fail at the same time for the same reason.
         seed: the seed of the jitter; ``None`` for a random one.
         progress: shows turns that take long, and retries.
@@ -131,8 +129,6 @@ class Retrying:
         """Return the agent's answer to one turn, or the error.
 
         Args:
-            session: the conversation.
-            request: the turn.
             clock: the remaining time of the case, including waits before retries.
             exception_is_answer: whether an exception of a tool under test counts as its answer.
         """
@@ -264,9 +260,6 @@ class TurnRecord:
     """One turn: the request and the answer.
 
     Attributes:
-        request: the request as it was sent.
-        answer: the reply, or the error.
-        passages: the retrieved passages that the answer is based on.
         trace: the record of the trace that contains the answer, if the agent was not called.
     """
 

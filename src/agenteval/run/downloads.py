@@ -53,9 +53,6 @@ def public_names(host: str) -> bool:
     """Return whether all addresses of a host are public; true also for a name that this machine cannot resolve.
 
     The connection finds a name unknown too, or a proxy resolves it.
-
-    Args:
-        host: a name or an address.
     """
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -130,8 +127,6 @@ class Downloader:
 
         Args:
             url: ``http`` or ``https``.
-            kind: the kind of its content.
-            timeout_s: limit for one attempt.
             keep: whether to reuse the file of an earlier run, and to cache it for later runs.
 
         Raises:
@@ -239,10 +234,6 @@ class _Route:
 
     The address is checked twice: by name before the connection, and that of the socket before the request is sent,
     because a name server can answer differently the second time.
-
-    Args:
-        named: the host in the suite, which may have any address.
-        shown: the URL in messages.
     """
 
     named: bytes

@@ -80,7 +80,6 @@ class Checked:
     """What was found without a call of an agent.
 
     Attributes:
-        notices: the warnings of the agents.
         lacking: what this machine lacks to run the agents.
     """
 
@@ -143,14 +142,8 @@ class _Precheck:
     """Facts about all cases of a run that the runner needs before the first one.
 
     Attributes:
-        key: what must be the same for the run to be resumed.
-        judged: the cases that judges score.
-        total: number of cases.
         unchecked: by suite path, why no metric applies to any case of the suite, also if it was not selected.
-        fingerprints: fingerprints of the suites, by path.
         metered: ids of cases that a model agent answers.
-        agents: the agents to call, each with the rules of its processes.
-        left: number of cases that an interrupted run has not finished.
     """
 
     key: RunKey
@@ -223,7 +216,6 @@ def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
 
     Args:
         first: the first case of the run; no case of the suite in the run can be checked.
-        plan: the plan.
     """
     if first.recorded is not None:
         # All traces have the same metrics.
@@ -360,12 +352,6 @@ async def _start(
     ready: Callable[[Agent], Awaitable[None]] = lambda agent: agent.start(),
 ) -> None:
     """Start the metrics' resources, then every agent that will be called.
-
-    Args:
-        plan: the plan.
-        survey: the agents to start.
-        agents: receives the started agents.
-        ready: starts an agent.
 
     Raises:
         ConfigError: resources are missing, or agents cannot start; the error names all of them.

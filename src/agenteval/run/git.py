@@ -32,7 +32,6 @@ class ControlRule:
             branch is checked out. ``merge-base``: the merge base with the baseline's commit. ``local``: the same,
             unless a merge of a change into the branch of the baseline is checked out, outside of this branch.
         merge: the merge commit of the pull request, as the event names it.
-        base: commit of the target branch.
         branch: the target branch; of a clone without a CI host the branch of the baseline.
         before: the branch's commit before a push or a merge group; ``None`` if the push did not continue from it.
         fork: where the commit that is checked out left the branch, if the CI host knows it.
@@ -48,12 +47,7 @@ class ControlRule:
 
 @dataclass(frozen=True)
 class Head:
-    """The commit that is checked out.
-
-    Attributes:
-        commit: its id.
-        parents: the ids of its parents.
-    """
+    """The commit that is checked out."""
 
     commit: str
     parents: tuple[str, ...] = ()
@@ -68,7 +62,6 @@ class ControlCommit:
     """The control.
 
     Attributes:
-        commit: the id of the commit.
         note: what the comparison with this commit leaves out; empty if nothing.
         is_of_event: whether the event alone names it, so that no earlier step of the job could choose another one.
     """
@@ -83,7 +76,6 @@ class Remote:
     """A repository that single commits can be fetched from.
 
     Attributes:
-        url: its address, without credentials.
         header: HTTP header with the credentials; empty for none.
         variables: environment variables of the connection, such as proxies and certificates.
     """
@@ -148,12 +140,7 @@ class LocalHost:
 
 
 def of_baseline(host: ControlHost, ref: str | None) -> ControlHost:
-    """Return what is known without a CI host, with the branch of the baseline; a CI host names its branches.
-
-    Args:
-        host: what is known.
-        ref: full ref of the baseline's branch.
-    """
+    """Return what is known without a CI host, with the branch of the baseline; a CI host names its branches."""
     if not isinstance(host, LocalHost) or ref is None:
         return host
     return replace(host, rule=replace(host.rule, branch=ref.removeprefix("refs/heads/")))
@@ -164,8 +151,6 @@ def control_commit(rule: ControlRule, head: Head, baseline: str | None, history:
 
     Args:
         rule: how it follows from the event.
-        head: the commit that is checked out.
-        baseline: the commit that the baseline evaluated.
         history: answers the questions that the commit alone does not.
 
     Raises:
@@ -270,12 +255,6 @@ def git_bytes(directory: Path, *arguments: str, variables: Mapping[str, str] | N
 
     git runs as the user of user code, because it reads files that this user can write.
 
-    Args:
-        directory: the working directory.
-        *arguments: the command.
-        variables: additional environment variables.
-        stdin: standard input.
-
     Raises:
         ControlError: git is not installed, or the command fails.
     """
@@ -298,11 +277,6 @@ def fetch(repository: Path, remote: Remote, commit: str) -> None:
     """Fetch one commit, without its history, into a repository that only agenteval writes.
 
     git runs with the rights of this process, because it gets credentials. It reads no setting of the workspace.
-
-    Args:
-        repository: the working tree.
-        remote: the repository that contains the commit.
-        commit: the id of the commit.
 
     Raises:
         ControlError: the commit cannot be fetched.

@@ -118,7 +118,6 @@ class Journal:
     """A journal that is open for writing.
 
     Args:
-        path: the file.
         keep: the beginning of the existing file to keep; ``None`` replaces the file.
 
     Raises:
@@ -180,8 +179,6 @@ class Journal:
         """Write the first line.
 
         Args:
-            run_id: id of the run.
-            suites: fingerprint of each suite, by path.
             more: data that a resumed run needs, as JSON; see `run.journal.resume`.
         """
         self._write(json.dumps({"run": run_id, "version": __version__, "suites": dict(suites), **more}))

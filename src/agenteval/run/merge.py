@@ -60,7 +60,6 @@ def merge_files(
     No case runs again: the merged run alone decides.
 
     Args:
-        files: results files, or report directories.
         out: the file to write, or the directory for a results.json; other reports are written beside it.
         settings: the configuration, baseline, history, templates, and what fails the gate.
         context: additions of the environment; none by default.
@@ -287,7 +286,6 @@ def _answers_of(results: SuiteResult, suite: Suite) -> Iterator[EvaluatedAnswer]
 
 
 def _evaluated(results: Results, suites: Sequence[Suite], execution: RunExecution) -> SuiteAnalyses:
-    """Return the run with the criteria of its suites, if the suites are available."""
     evaluations = SuiteAnalyses(results)
     if execution.answers:
         from agenteval.run.outcome import evaluate_suites

@@ -44,7 +44,6 @@ class SuiteAnalyses:
     """The analyses of a run.
 
     Attributes:
-        results: the run, with the criteria of its suites.
         warnings: alerts of the analyses, and the values that could not be computed.
     """
 
@@ -56,13 +55,7 @@ class SuiteAnalyses:
 def evaluate_suites(
     suites: Sequence[Suite], answers: Mapping[str, Sequence[EvaluatedAnswer]], results: Results
 ) -> SuiteAnalyses:
-    """Evaluate every suite that defines an analysis or criteria.
-
-    Args:
-        suites: the suites of the run.
-        answers: the evaluated answers, by suite path.
-        results: the run.
-    """
+    """Evaluate every suite that defines an analysis or criteria."""
     from agenteval.results.analysis.evaluate import AnalysedSuite, evaluate
     from agenteval.suite.evaluation import Aggregate
 
@@ -139,7 +132,6 @@ def _suite_result(suite: Suite, spec: RunSpec, execution: RunExecution) -> Suite
 
 
 def _coverage(spec: RunSpec, execution: RunExecution) -> Coverage:
-    """Return what the run covered, and what ended it."""
     ended_by: EndedBy | None = "budget" if execution.refused_calls else None
     if execution.signal is not None:
         ended_by = "signal"
@@ -187,7 +179,6 @@ def _own_entry(spec: RunSpec, execution: RunExecution, results: Results) -> Pool
 
 
 def _agent_models(spec: RunSpec) -> list[str]:
-    """Return the models of the agents, as far as the suites name them."""
     agents = {id(item.agent): item.agent for item in spec.cases}.values()
     named = [_model_of(agent) for agent in agents]
     return sorted({spec.redact(name) for name in named if isinstance(name, str) and name})
@@ -213,12 +204,9 @@ class RunOutcome:
     """The results of a run and the gate's decision on them.
 
     Attributes:
-        view: the decision as text.
-        archive: reads the cases of the results in full.
         quarantined: ids of the cases that do not affect the gate.
         presentation: templates and links of comment and summary.
         agent_problems: why agents failed in all of their cases, or were too slow.
-        agent_errors: the errors of cases that these explain.
     """
 
     results: Results
@@ -244,7 +232,6 @@ class RunOutcome:
         """Return the input of reporters besides the results.
 
         Args:
-            earlier: runs of the history.
             analyses: the analyses of suites; without them no analysis report is written.
         """
         suites = analyses.of_suites if analyses else ()
@@ -252,14 +239,7 @@ class RunOutcome:
 
 
 def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, further: Sequence[str]) -> RunOutcome:
-    """Apply the gate to a run.
-
-    Args:
-        compared: the run, with its comparison if there is a baseline.
-        spec: the policy of the gate.
-        execution: how the run ended.
-        further: additional warnings.
-    """
+    """Apply the gate to a run."""
     results = compared.results
     gate = _ended(decide_gate(results, spec.gate), execution, compared.signal)
     if execution.nothing_to_check and results.run.shard is None and gate.exit_status < _SIGNALS:
@@ -283,13 +263,7 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
 
 
 def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
-    """Return the decision on a run that a signal ended, if one did.
-
-    Args:
-        gate: the decision on the results.
-        execution: how the run ended.
-        confirming: number of the signal that interrupted the confirmation run.
-    """
+    """Return the decision on a run that a signal ended, if one did."""
     if execution.signal is not None:
         return gate.model_copy(update={"exit_status": _SIGNALS + execution.signal})
     if confirming is None:

@@ -14,10 +14,6 @@ def outlook_of(results: Results, policy: ComparePolicy) -> list[Outlook]:
     """Return what the gate will find; empty for a run that is compared or incomplete, and for other policies.
 
     One iteration of each case does not tell how much the scores vary, so a run without a second one has none either.
-
-    Args:
-        results: the run.
-        policy: the policy of the comparison.
     """
     is_first = results.comparison is None and results.run.complete and results.run.shard is None
     if not is_first or policy.name != "statistics" or not policy.confirms_beside_base:

@@ -44,7 +44,6 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
     """Run suites, compare with the baseline, apply the gate, and write the requested reports.
 
     Args:
-        settings: the caller's settings.
         context: additions of the environment; none by default.
 
     Raises:
@@ -152,7 +151,6 @@ def _previewed(spec: RunSpec, results: Results) -> tuple[str, ...]:
 
 
 def _recorded(outcome: RunOutcome, attempt: Attempt | None, decision: Decision | None) -> RunOutcome:
-    """Return an outcome with the record of the attempt, if the run is for a pull request."""
     return outcome if attempt is None else attempt.recorded(outcome, decision)
 
 
@@ -214,7 +212,6 @@ def run_repeatedly(
         out: the directory of the reports, which are those of the last run at the end.
         runs: the number of runs, from 1.
         tell: receives a line before each run but the first, and if the runs end early.
-        context: additions of the environment.
 
     Returns:
         The outcome of the last run.

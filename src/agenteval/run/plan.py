@@ -41,10 +41,8 @@ class SuitePlan:
     """What the cases of a suite share in a run; suites with the same configuration share it too.
 
     Attributes:
-        catalog: their metrics.
         rules: variables and limits of their agents and tools.
         case_s: limit for the conversation of one iteration, in seconds; ``None`` is no limit.
-        config: name of the configuration, for messages.
     """
 
     catalog: MetricCatalog
@@ -58,9 +56,7 @@ class Job:
     """A case of a suite, with the agent that answers it. A re-run of a case continues its iteration numbers.
 
     Attributes:
-        plan: what the cases of the suite share.
         done: iterations that an interrupted run had finished.
-        position: position of the case in the plan.
         unneeded: iterations that are left out, because earlier runs leave little doubt about the case.
         recorded: the answer of the trace that the case was made from; the agent is not called.
         unjudged: why judges do not score the case, if the suite's limits leave it out.
@@ -106,14 +102,9 @@ class ResumedRun:
     """The content of an interrupted run's journal.
 
     Attributes:
-        run_id: id of the run.
         active_s: duration of the run so far, in seconds.
-        kept: the journal's complete lines.
         complete: byte offsets of the cases that had finished all iterations, by suite path and case id.
         iterations: finished iterations of the other cases, by case id.
-        done: number of finished iterations of all cases.
-        asked: usage of models.
-        judged: number of judged answers, by suite.
     """
 
     run_id: str
@@ -153,7 +144,6 @@ class PlannedCase:
     """A case with its agent and its iterations.
 
     Attributes:
-        iterations: of a whole run.
         unneeded: how many of these are left out, because earlier runs leave little doubt about the case.
         follow_recording: run as many iterations as a replay agent has recorded, because no number was requested.
         recorded: the answer of the trace that the case was made from; the agent is not called.
@@ -199,14 +189,10 @@ class Plan:
     """The cases of a run, with all the data that the runner needs.
 
     Attributes:
-        cases: in a fixed order.
-        suites: what the cases of each suite share, by its path.
-        resources: the resources of all metrics.
         seed: the random seed; ``None`` for a random one.
         compared: keep all cases in memory, because they are compared with a baseline.
         is_quarantined_by_name: returns whether the quarantine names a case; reports list it with any status.
         max_answer_bytes: bytes of one text of an answer that results keep.
-        earlier: the interrupted run that this run resumes.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
         replaced: directories with files of an earlier run, which are removed when this run begins.
     """
@@ -254,19 +240,13 @@ class RunExecution:
     Attributes:
         cases: cases by suite path, in suite order; large runs keep only what reports show.
         metric_use: what the metrics of each suite measured, by suite path.
-        archive: reads all cases back in full.
         is_pooled: whether the run gets an entry in its pool, for later statistical comparisons.
         answers: the answers that analyses need, by path of each suite that defines an analysis.
         earlier_s: the part of the duration before the run was interrupted, in seconds.
-        asked: usage of models, which is part of the summary.
-        total: number of planned cases.
-        signal: the signal that ended the run early.
         unfinished: number of cases that did not finish within the time limit.
         refused_calls: number of calls to models that the budget did not allow.
         plugins: installed packages whose metrics scored the answers.
         agent_problems: why agents failed in all of their cases, or were too slow.
-        agent_errors: the errors of cases that these explain.
-        nothing_to_check: whether no metric applies to any case, so that no agent was called.
     """
 
     run_id: str

@@ -61,8 +61,6 @@ def _suite_of(question: str) -> Suite:
 
 
 class _Probe:
-    """One conversation, shown as it happens."""
-
     def __init__(self, spec: RunSpec, show: Callable[[str], None]) -> None:
         self._spec = spec
         self._plan = make_plan(spec)
@@ -124,7 +122,6 @@ class _Probe:
             self._section("tool calls", lambda: f"the reply contains tool calls; this finds them: {mapping}")
 
     def _section(self, title: str, text: Callable[[], str]) -> None:
-        """Show a text below a title, unless it is empty."""
         content = self._spec.redact(text())
         if not content:
             return

@@ -32,8 +32,6 @@ class Activity:
 
     Attributes:
         doing: the activity, such as ``running``.
-        unit: noun of what is counted.
-        statuses: returns the status of each unit of a finished case.
     """
 
     doing: str
@@ -60,7 +58,6 @@ class Step:
     """Something that takes time: a turn of a conversation, or the scoring of an iteration. Each one is unique.
 
     Attributes:
-        case: name of the case.
         what: ``turn 2``, ``scoring``; empty in a case of one turn.
     """
 
@@ -73,9 +70,7 @@ class Retry:
     """A failed attempt that is repeated.
 
     Attributes:
-        reason: why it failed.
         attempt: the next attempt, from 2.
-        attempts: how many there may be.
         wait_s: seconds before it.
     """
 
@@ -126,9 +121,7 @@ def make_progress(
     Args:
         total: number of units to run; ``None`` if unknown.
         stream: where to write; progress belongs on stderr.
-        activity: the activity, and its units.
         bar: draw a bar; otherwise write lines.
-        quiet: show nothing.
         title: what is run, for the first line of a terminal.
         clock: monotonic, in seconds.
     """
@@ -169,7 +162,6 @@ class ProgressTally:
 
     Attributes:
         total: number of units to run; ``None`` if unknown.
-        activity: the units.
         started: start of the first case, in seconds of the clock.
         clock: monotonic, in seconds.
         cost_usd: cost of agents, as they report it, and of judges.

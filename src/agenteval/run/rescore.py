@@ -35,7 +35,6 @@ def rescorable(case: Case, then: PoolCase | None) -> frozenset[str]:
     """Return the metrics that can score the stored answers of a case again, because their fingerprint changed.
 
     Args:
-        case: the case of this run.
         then: the case of the baseline's run; ``None`` if it is new.
     """
     if then is None or not then.fingerprint:
@@ -74,7 +73,6 @@ def with_rescored_baseline(
 
     Args:
         baseline: the baseline; its results contain the answers of its newest run.
-        cases: the cases of the run that is compared with it.
         limit_s: time limit of this run, in seconds.
     """
     then = own_cases(baseline.results)
@@ -125,11 +123,8 @@ class _Rescoring:
     """Scores stored answers, and keeps what it finds.
 
     Attributes:
-        wanted: what to score, by case id.
-        catalog: the metrics.
         until: the time limit, in seconds of the monotonic clock.
         scored: the cases with new scores, by case id.
-        names: the metrics that scored them, by case id.
         why_not: why answers were not scored again: reason → metric → case ids.
     """
 
@@ -223,14 +218,7 @@ def _with_cases(suite: SuiteResult, scored: Mapping[str, CaseResult]) -> SuiteRe
 async def scored_again(
     whole: Case, names: frozenset[str], stored: CaseResult, catalog: MetricCatalog
 ) -> tuple[CaseResult, frozenset[str]] | None:
-    """Return a case with new scores, and the metrics that scored each of its answers; ``None`` without any.
-
-    Args:
-        whole: the case with its new metrics.
-        names: those of them that score its answers again.
-        stored: the answers, which are whole.
-        catalog: the metrics.
-    """
+    """Return a case with new scores, and the metrics that scored each of its answers; ``None`` without any."""
     case = _with_metrics(whole, names)
     try:
         iterations = [
@@ -264,7 +252,6 @@ def _turns_in_order(case: CaseResult) -> list[TurnResult]:
 
 
 def _with_metrics(case: Case, names: Collection[str]) -> Case:
-    """Return a case with some of its metrics."""
     turns = tuple(
         replace(turn, metrics=tuple(metric for metric in turn.metrics if metric.id in names)) for turn in case.turns
     )
@@ -276,7 +263,6 @@ def _exchanges(case: Case, iteration: IterationResult) -> list[TurnRecord]:
 
 
 def _exchange(case: Case, iteration: int, stored: TurnResult) -> TurnRecord:
-    """Return a stored turn as the exchange with an agent that was replayed."""
     asked = case.turns[stored.index]
     request = Request(
         input=asked.input,

@@ -44,7 +44,6 @@ class RecordedCases:
 
     Args:
         traces: each suite with the file of the traces that it scores, or the folder that contains this file.
-        is_selected: returns whether a case is selected.
         names: names or ids of traces that must exist.
         redact: masks secrets in ids and names.
         keep_going: omit lines that are not traces, with a warning.
@@ -115,8 +114,6 @@ class RecordedCases:
 
 @dataclass
 class _BadLines:
-    """The lines of a file that are not traces."""
-
     file: Path
     listed: list[Problem] = field(default_factory=list)
     more: int = 0
@@ -143,12 +140,7 @@ class _File:
     """A file of traces that can be read more than once.
 
     Args:
-        named: the file.
         may_be_stream: copy what can be read only once, such as a pipe, to a temporary file.
-
-    Attributes:
-        read: the file to read.
-        agent: answers from it.
 
     Raises:
         ConfigError: the file cannot be read.

@@ -57,9 +57,6 @@ class ShownOnly:
     what tells their cause, as long as not too many tell something else. Of further cases that reports count it keeps
     parts: the scores of cases with a failed metric and of one case for each number of iterations; of other ones, and
     of those that the configuration names, name and result.
-
-    Args:
-        is_quarantined_by_name: returns whether the configuration names a case.
     """
 
     def __init__(self, is_quarantined_by_name: Callable[[CaseResult], bool]) -> None:
@@ -117,7 +114,6 @@ class ShownOnly:
         return True
 
     def _keep_part(self, position: int, case: CaseResult) -> None:
-        """Keep the parts of a case that reports count."""
         number = len(case.iterations)
         if number not in self._iterations or _has_broken_score(case):
             self._iterations.add(number)
@@ -142,12 +138,7 @@ class _Lowest:
 
 
 def within_limit(case: CaseResult, text: str) -> CaseResult:
-    """Return the case, with shortened texts if it is too long to stay in memory.
-
-    Args:
-        case: the complete case.
-        text: the same case as JSON.
-    """
+    """Return the case, with shortened texts if it is too long to stay in memory."""
     if len(text) <= _LONGEST_CASE:
         return case
     iterations = [

@@ -141,9 +141,6 @@ class RunKey:
     These are not among them: what such a file imports, installed packages, the environment, and downloads, because
     they are unknown before they are used; limits of the whole run and of concurrency, because they decide when
     results come, not which.
-
-    Args:
-        plan: the plan of the run.
     """
 
     def __init__(self, plan: Plan) -> None:

@@ -46,7 +46,6 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     Args:
         current: the file to decide on, or its report directory.
         baseline: the file or report directory of the earlier run.
-        settings: what fails the gate.
 
     Returns:
         The exit status of the gate.
@@ -89,8 +88,6 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
     """Write a single report of a results file.
 
     Args:
-        path: the results file, or its report directory.
-        settings: the history and the templates.
         kind: ``markdown``, ``json``, ``html`` or ``junit``; by default as the name of the output ends, else ``json``.
         output: the file to write; standard output by default.
 
@@ -158,7 +155,6 @@ def _check_same_run(results: Results, directory: Path) -> None:
 
 
 def _saved_report(results: Results, spec: GateSpec) -> Report:
-    """Return the report of saved results."""
     view = view_of(decide_gate(results, spec.gate), results)
     view = replace(view, warnings=(*view.warnings, *spec.warnings))
     return Report(view, earlier=spec.earlier, presentation=spec.presentation)
@@ -168,8 +164,6 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     """Write the rendered reports of a results file.
 
     Args:
-        path: the file, or its report directory.
-        settings: the history and the templates.
         out: the directory to write to; by default that of the file.
 
     Raises:

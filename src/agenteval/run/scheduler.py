@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 class JudgedCases:
-    """The cases of a run that are judged; every case is added once before the first one runs.
-
-    Args:
-        seed: seed of the run.
-    """
+    """The cases of a run that are judged; every case is added once before the first one runs."""
 
     def __init__(self, seed: int | None) -> None:
         self._sample = JudgeSample(seed)
@@ -109,7 +105,6 @@ Iterated = Callable[[Job, IterationResult], IterationResult]
 
 
 def _keep(_job: Job, iteration: IterationResult) -> IterationResult:
-    """Return the iteration unchanged."""
     return iteration
 
 
@@ -127,11 +122,8 @@ async def run_jobs(
     Args:
         jobs: the jobs; jobs of one agent start in this order. Either all jobs have recorded answers, and are
             then drawn one by one, or none has.
-        limits: limits of concurrency and time.
         finished: receives each case as it finishes; an exception that it raises ends the run.
-        iterated: receives each iteration as it finishes, and returns the iteration to keep for its case.
         seed: the random seed of the waits before retries; ``None`` for a random one.
-        progress: shows the steps in progress.
 
     Returns:
         The cases that did not finish within the time limit; their missing iterations are errors.
@@ -153,12 +145,7 @@ async def run_jobs(
 
 @dataclass
 class _AgentQueue:
-    """The waiting jobs of one agent, or of two that take turns, and the limit of simultaneous conversations.
-
-    Attributes:
-        width: the limit.
-        conversing: what the conversations with each agent share.
-    """
+    """The waiting jobs of one agent, or of two that take turns, and the limit of simultaneous conversations."""
 
     width: int
     conversing: dict[int, Conversing] = field(default_factory=dict)

@@ -36,9 +36,7 @@ def aggregated(
     scores of these judges could reach the threshold.
 
     Args:
-        turns: the turns with all scores.
         aggregate: how to combine the scores.
-        metrics: the metrics that scored the turns.
     """
     added = {metric.id: metric for metric in metrics if metric.requested_by == "config"}
     weighed = _only(turns, lambda name: name not in added and has_weight(name, aggregate))
@@ -75,7 +73,6 @@ def _highest_possible(weighed: Iterable[TurnResult], aggregate: Aggregate) -> fl
 
 
 def _only(turns: Iterable[TurnResult], wanted: Callable[[str], bool]) -> list[TurnResult]:
-    """Return the turns with only the scores of the wanted metrics."""
     return [
         turn.model_copy(update={"scores": [score for score in turn.scores if wanted(score.id)]}) for turn in turns
     ]
@@ -111,14 +108,7 @@ def missing_iteration(case: Case, index: int, reason: str, not_asked: NotAsked) 
 async def rate_case(
     case: Case, iterations: Sequence[IterationResult], catalog: MetricCatalog, unneeded: int = 0
 ) -> CaseResult:
-    """Return the case over all its iterations, with the scores of case metrics.
-
-    Args:
-        case: the case.
-        iterations: its iterations.
-        catalog: the metrics.
-        unneeded: the number of iterations that are left out.
-    """
+    """Return the case over all its iterations, with the scores of case metrics."""
     found = sorted(iterations, key=lambda iteration: iteration.index)
     for metric in case.metrics:
         found = await _with_case_metric(case, found, metric, catalog)

@@ -64,8 +64,6 @@ def divide(case_ids: Collection[str], count: int, durations: Mapping[str, float]
     The result does not depend on the order of the ids.
 
     Args:
-        case_ids: the ids of all cases.
-        count: number of shards.
         durations: of the cases in a run, in any unit; unknown ones count as the mean of the others.
     """
     ordered = sorted(case_ids)
@@ -106,7 +104,6 @@ def with_open_criteria(suites: Sequence[Suite], results: Results) -> Results:
 
 
 def _criteria(suite: Suite) -> list[Criterion]:
-    """Return the criteria of a suite before any answer."""
     if suite.evaluation is None:
         return []
     from agenteval.results.analysis.evaluate import evaluate
@@ -121,7 +118,6 @@ class Settings:
 
     Attributes:
         suites: files, directories, or suites that the caller has built.
-        metrics: metrics to add to every case.
         out: the directory of the reports; ``None`` writes none.
         cases: names or ids of the cases to run; empty: all.
         failed_in: results of an earlier run; only its cases that did not pass run.

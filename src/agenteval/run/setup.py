@@ -62,7 +62,6 @@ def users_code(setup: Setup, redact: Redactor) -> Iterator[None]:
     """Install the requirements of user code and apply its limits for the duration of the block.
 
     Args:
-        setup: the setup and limits.
         redact: masks secrets in the output of the commands.
 
     Raises:
@@ -82,7 +81,6 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
 
     Args:
         commands: a bash script; does nothing if it is empty.
-        directory: its working directory.
         redact: masks secrets in its output.
 
     Yields:

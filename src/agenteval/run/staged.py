@@ -22,8 +22,6 @@ def staged(spec: RunSpec, settings: Settings, control: PreparedControl | AgentEv
     Runs of the base branch, and those that make a pool, run whole: their scores tell which cases are settled.
 
     Args:
-        spec: the specification, with the rules that decide.
-        settings: the caller's settings.
         control: tells which earlier runs do not count.
     """
     found = spec.baseline or spec.baseline_of_whole

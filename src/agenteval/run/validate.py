@@ -43,7 +43,6 @@ class Explanation:
     """What the gate can do with a pool.
 
     Attributes:
-        power: the figures.
         cost_per_call: cost of one iteration of a case in US dollars, judges included; ``None`` if unknown.
         notes: what was left out, and settings for which the figures do not hold.
     """
@@ -77,8 +76,6 @@ def explain(results: Results, policy: ComparePolicy, today: date, notes: Iterabl
     """Return what the gate can do with the pool of a run, and the run itself.
 
     Args:
-        results: the run.
-        policy: the comparison policy.
         today: the UTC date that decides which quarantine entries have ended.
         notes: what the reader of the run left out.
     """
@@ -250,7 +247,6 @@ def checked(spec: RunSpec, *, may_lack: bool = False) -> list[str]:
     """Return the lines of `validate` about a run.
 
     Args:
-        spec: the run.
         may_lack: a package that only the agent needs may be missing on this machine.
 
     Raises:
@@ -307,7 +303,6 @@ def dry_run(settings: Settings, runs: int = 1) -> list[str]:
 
     Args:
         settings: the settings of each run; nothing is written.
-        runs: the number of runs.
 
     Returns:
         Lines about the files, their warnings, the run, and what a suspected regression would cost.
@@ -340,7 +335,6 @@ def _costs(spec: RunSpec, runs: int) -> Iterator[str]:
 
 
 def _asked(spec: RunSpec) -> str:
-    """Return what one run evaluates."""
     if spec.traces is not None:
         return f"the recorded traces of {count(len(spec.traces.paths), 'path')}"
     recorded = sum(item.case.id in spec.compare.recorded for item in spec.cases)

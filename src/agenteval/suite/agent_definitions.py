@@ -16,9 +16,7 @@ class FunctionTool:
     """A Python function of the user.
 
     Attributes:
-        file: absolute path of the module.
         parameters: JSON Schema per parameter; ``None`` takes them from the function's signature.
-        is_retrieval: whether its results count as retrieved passages.
         where: ``file:line`` of the definition, for messages.
     """
 
@@ -39,11 +37,7 @@ class McpServer:
         command: program and arguments, for ``stdio``.
         env: further environment variables of the program.
         url: address, for ``http`` (streamable), ``sse`` and ``websocket``.
-        connect_timeout_s: limit for connecting over HTTP.
-        read_timeout_s: limit for the silence of an HTTP connection.
-        request_timeout_s: limit for one request of the protocol.
         allowed_tools: tools that the model gets; ``None`` means all.
-        is_retrieval: whether the results of its tools count as retrieved passages.
         where: ``file:line`` of the definition, for messages.
     """
 
@@ -89,7 +83,6 @@ class ModelAgentSpec:
     """A model agent.
 
     Attributes:
-        instructions: the system prompt.
         response_schema: JSON Schema of every answer; ``None`` for free text.
         problems: why it cannot run here, though its suite may be run with another agent.
     """
@@ -123,8 +116,6 @@ class FluxLoopAgentSpec:
         target: ``module:name`` or ``module:name.attribute``.
         paths: directories of its modules, which precede all others.
         factory: ``module:name`` of a function that makes the instance, if the target is a class.
-        factory_kwargs: its arguments.
-        stream_path: path of the text in each event of an asynchronous stream.
         problems: why it cannot run here, though its suite may be run with another agent.
     """
 
@@ -163,7 +154,6 @@ class HolodeckProject:
         config: the content of ``config.yaml`` and of the user's; empty without both.
         directory: the directory of ``agent.yaml``.
         variables: those of ``.env`` files, for the process.
-        model: provider and name of the agent's model.
         problems: why it cannot run here, though its suite may be run with another agent.
     """
 

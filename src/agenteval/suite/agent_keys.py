@@ -103,11 +103,6 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 def filled_text(template: str, values: Mapping[str, Any], written: Callable[[Any], str]) -> str:
     """Return a text with its placeholders replaced.
 
-    Args:
-        template: the text.
-        values: the values by placeholder.
-        written: converts a value to text.
-
     Raises:
         KeyError: a key of ``config`` or ``context`` does not exist.
     """
@@ -183,7 +178,6 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _is_code(arguments: Sequence[str], index: int) -> bool:
-    """Return whether an argument is the text of a program for an interpreter."""
     if index > 1 and _CODE.fullmatch(arguments[index - 1]) and _is_for_interpreter(arguments, index - 1):
         return True
     return bool(_CODE_INSIDE.match(arguments[index])) and _is_for_interpreter(arguments, index)

@@ -158,7 +158,6 @@ class AgentKind:
         keys: its keys in YAML; the first one gives the target. ``None``: files cannot name this kind.
         target: makes the target from the keys' values and the file's directory; default: the first key's value.
         options: makes ``AgentSpec.options`` from the same values.
-        aliases: other names of that first key.
         tool: ``module:class`` of the ``Caller`` for tools under test; ``None``: the kind cannot be a tool.
         is_local: whether starting the agent checks it before a run and connects to no other machine.
     """
@@ -376,7 +375,6 @@ def agent_from_text(text: str, directory: Path) -> AgentSpec:
 
     Args:
         text: ``replay:FILE``, ``python:module:callable``, ``command:ARGS``, ``kind:NAME``, or a URL.
-        directory: base of relative paths.
 
     Raises:
         ConfigError: the text has none of these forms.

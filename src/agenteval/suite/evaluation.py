@@ -65,7 +65,6 @@ class Aggregate:
     Attributes:
         method: ``weighted_sum``: Σ(score·weight) / Σ(weight); ``average``: the mean of scores with weight above 0.
         threshold: the required score, 0..1.
-        weights: metric id → weight.
     """
 
     method: AggregateMethod = "weighted_sum"
@@ -80,10 +79,8 @@ class Criteria:
     Attributes:
         all_successful: every case has an answer, and no trace is marked as failed.
         avg_response_ms: limit of the mean response time.
-        max_response_ms: limit of any response time.
         error_rate_percent: limit of cases without success, 0..100.
         quality: metric id → required mean score; ``None`` uses the aggregate's threshold.
-        tool_calls: conditions on all tool calls.
     """
 
     all_successful: bool = False
@@ -111,12 +108,9 @@ class Analyses:
         personas: break everything down by persona.
         focus_personas: personas with more detail; empty means all.
         outliers: find answers with an unusual response time or score.
-        outlier_handling: whether they count in averages.
         trend: whether scores rise or fall over the iterations.
         failures: list failures; with ``failure_causes``, grouped by cause.
         baseline: absolute path of an earlier summary to compare with.
-        statistics: confidence intervals and tests, at
-        significance: level of the tests, and
         confidence: level of the intervals, 0..1.
         alerts: conditions that become warnings.
     """
@@ -141,7 +135,6 @@ class EvaluationReport:
 
     Attributes:
         sections: section → whether it is shown; the style decides for other sections.
-        template: absolute path of a user HTML template.
     """
 
     style: Style = "standard"
@@ -160,7 +153,6 @@ class Evaluation:
     """Evaluation of a whole run.
 
     Attributes:
-        goal: the suite's description of the goal.
         report: report of the evaluation; ``None`` for only the usual reports.
     """
 

@@ -52,10 +52,6 @@ class JsonPath:
     def find(self, document: Any, key: str = "response_path") -> Any:
         """Return the value at the path; with ``[*]`` a list of all values, without the items that lack one.
 
-        Args:
-            document: JSON.
-            key: the key of the path in the configuration, for messages.
-
         Raises:
             PathError: the path has no value.
         """
@@ -136,7 +132,6 @@ def keys_of(value: Mapping[Any, Any]) -> str:
 
 
 def _find(value: Any, steps: tuple[Step, ...], at: int) -> Any:
-    """Return the value at the remaining steps, or where they end."""
     for number in range(at, len(steps)):
         step = steps[number]
         if step is None:
@@ -295,7 +290,6 @@ def _is_known(name: str) -> bool:
 
 
 def _read(template: str) -> Iterable[tuple[str, str | None]]:
-    """Return texts, each with the following name in braces."""
     formatted = _format_pieces(template)
     return _braced_pieces(template) if formatted is None else formatted
 
@@ -317,7 +311,6 @@ class TextMatch:
     Attributes:
         strategy: ``contains`` requires all of the expected texts; ``contains_any``, ``startswith`` and ``endswith``
             require one of them; ``match`` searches for a regular expression; ``similar`` compares the meaning.
-        expected: texts, a pattern, or the text to resemble.
         case_sensitive: whether case and surrounding white space count.
         threshold: for ``similar``: the required cosine similarity, 0..1.
     """
@@ -357,10 +350,7 @@ class FieldSpec:
 
     Attributes:
         types: allowed types; empty allows all.
-        text: how the text of the value must match.
-        enum: allowed values.
         fields: fields of an object; additional ones are allowed.
-        items: requirements of each entry of a list.
     """
 
     types: tuple[FieldType, ...] = ()

@@ -23,7 +23,6 @@ class Definition:
     """A definition in a module.
 
     Attributes:
-        name: its name in the module.
         line: 1-based.
         origins: full dotted names: for a variable the called name, for a function its decorators,
             for a class its bases. Names that cannot be traced to an import are omitted.
@@ -39,7 +38,6 @@ class Outline:
     """The module level of a file.
 
     Attributes:
-        imports: full names of everything imported.
         variables: variables assigned from a call; the last assignment counts.
         functions: including asynchronous ones.
     """
@@ -112,7 +110,6 @@ def _is_main(test: ast.expr) -> bool:
 
 
 def _imports(statements: Iterable[ast.stmt], package: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield, for each name that an import binds, what it refers to and what was imported."""
     for node in statements:
         if isinstance(node, ast.Import):
             for item in node.names:
@@ -196,8 +193,6 @@ class Module:
 
     Attributes:
         name: the import name, relative to ``src/`` if that exists and is not a package, else to the repository.
-        file: relative to the repository.
-        outline: its module level.
     """
 
     name: str
@@ -209,7 +204,6 @@ class Modules:
     """The modules of a repository, parsed on request.
 
     Attributes:
-        read: the parsed modules, ordered by file.
         warnings: the files that could not be parsed.
     """
 
@@ -283,7 +277,6 @@ class Dependencies:
 
     Attributes:
         names: normalised (PEP 503), optional and development dependencies included.
-        warnings: files that could not be read.
     """
 
     names: frozenset[str]

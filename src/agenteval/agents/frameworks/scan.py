@@ -209,11 +209,8 @@ class FoundAgent:
     Attributes:
         name: the name of the variable, function or class.
         reference: ``package.module:name``.
-        file: relative to the repository.
         line: 1-based.
-        method: the method to call.
         prompt_argument: the parameter that takes the prompt; ``None`` for the first one.
-        instantiate: whether it is a class to instantiate without arguments first.
     """
 
     name: str
@@ -236,7 +233,6 @@ class Discovered:
 
     Attributes:
         agents: by name, or by reference if several share a name.
-        tools: likewise.
         warnings: skipped files, and the reason if the search was not possible.
     """
 
@@ -251,9 +247,6 @@ class AmbiguousNameError(ValueError):
 
 def discover_targets(root: Path) -> Discovered:
     """Find the agents and tools of a repository.
-
-    Args:
-        root: the repository.
 
     Raises:
         ConfigError: a description in ``.agentci/frameworks`` is not valid.
@@ -357,7 +350,6 @@ def _made_tools(
 
 
 def _plain_functions(modules: Iterable[Module], packages: Sequence[str], tool: ToolPattern) -> Iterator[FoundAgent]:
-    """Yield the public functions of the modules that import one of the packages."""
     for module in modules:
         if _imports_any(module.outline, packages):
             for item in module.outline.functions:

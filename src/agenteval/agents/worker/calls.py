@@ -45,10 +45,8 @@ async def ask(
 
     Args:
         reference: ``module:variable``.
-        method: the method to call.
         prompt_argument: the parameter that takes the prompt, for ``invoke`` and ``ainvoke`` the key; ``None``
             for the first parameter. The key ``messages`` takes a list of messages.
-        instantiate: whether it is a class to instantiate without arguments first.
         request: the agent protocol; ``input`` is the prompt, and ``context`` is passed to methods that take one.
 
     Returns:
@@ -78,10 +76,7 @@ async def call_tool(
 
     Args:
         reference: ``module:name``.
-        method: the method to call.
-        instantiate: whether it is a class to instantiate without arguments first.
         context: the arguments by name; for ``invoke`` and ``ainvoke`` the single mapping.
-        prompt: the only argument if there is no context.
 
     Returns:
         ``value``, the result as JSON; or, of the exception that the tool raised, ``raised``: type and text, ``text``,
@@ -248,7 +243,6 @@ def _types(error: BaseException) -> list[str]:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Return the exceptions that caused an exception, or whose handling it interrupted."""
     found: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and len(found) < _MOST_CAUSES:

@@ -165,7 +165,6 @@ def check(reference: str, arguments: Mapping[str, Any], requirable: Sequence[str
 
     Args:
         reference: ``path.py:name``, ``module:name``, or the name of an entry point.
-        arguments: the options.
         requirable: the fields that a metric may require.
 
     Returns:
@@ -192,8 +191,6 @@ async def measure(reference: str, arguments: Mapping[str, Any], answer: Mapping[
     """Score an answer.
 
     Args:
-        reference: as for `check`.
-        arguments: as for `check`.
         answer: the fields of ``Observation`` as JSON.
 
     Returns:

@@ -32,7 +32,6 @@ class ImportFailure:
     """Why an object of the user cannot be imported.
 
     Attributes:
-        message: the failure and the interpreter.
         is_missing: whether the object does not exist; otherwise its module is broken.
     """
 
@@ -105,7 +104,6 @@ class WorkerPool:
 
         Args:
             target: a built-in function, as ``module:name``.
-            args: its arguments.
             load: an object of the user that the worker imports before the call, if it has not yet.
 
         Raises:

@@ -63,11 +63,6 @@ def must_fit(reference: str, function: Callable[..., Any], args: tuple[Any, ...]
 def must_fit_schema(reference: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Check the names in a mapping against the JSON Schema of a LangChain tool, which ignores unknown ones.
 
-    Args:
-        reference: the tool, for the message.
-        function: a method of the tool.
-        given: the arguments by name.
-
     Raises:
         TypeError: an argument is unknown, or a required argument is missing.
     """

@@ -48,7 +48,6 @@ def _paired(signals: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _belongs(signal: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
-    """Return whether a signal is the result of a call that has no result yet."""
     if any(key in call for key in _ENDS) or not any(key in signal for key in _ENDS):
         return False
     if signal["id"] is not None or call["id"] is not None:
@@ -165,7 +164,6 @@ def reply_of(result: Any, events: Sequence[Any] = ()) -> Mapping[str, Any]:
     """Convert a framework's result to a reply of the agent protocol.
 
     Args:
-        result: the return value of the agent's method.
         events: the framework's events during the run.
 
     Raises:

@@ -43,7 +43,6 @@ class AnswerTarget:
     Args:
         call: returns the answer to a request: a value, an awaitable or an iterator.
         takes_history: whether it gets the earlier turns of a conversation, or keeps them itself.
-        is_class: whether each conversation gets an instance.
     """
 
     def __init__(self, call: Callable[[Request], Any], *, takes_history: bool, is_class: bool = False) -> None:
@@ -74,7 +73,6 @@ def answer(reference: str, request: Request, whole: bool = False) -> Any:
 
     Args:
         reference: ``module:name`` or ``path/file.py:name``.
-        request: the agent protocol.
         whole: whether the caller looks for the answer in the whole result of a framework.
 
     Returns:

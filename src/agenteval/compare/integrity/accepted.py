@@ -19,16 +19,11 @@ class Accepted:
     """One accepted change, of a case or of the mean of a metric.
 
     Attributes:
-        change: what happened to it.
-        reason: why that is right.
         until: the last day, in UTC.
         case: id of the case; empty for a metric.
         metric: id of the metric; empty for a case.
-        fingerprint: of the case: of the removed one, or of the one in the change.
         before: what it was, for people; of a metric the mean.
-        after: what it is.
         author: author of the entry in git; empty if it is unknown.
-        line: where the entry begins in its file.
         for_commit: whether it was accepted for the commit that is evaluated, whatever its content is, instead of
             for a content.
     """
@@ -62,22 +57,13 @@ def in_force(entries: Iterable[Accepted], merged: Collection[str], today: date) 
     """Return the entries that count in a run.
 
     Args:
-        entries: those of the file.
         merged: keys of the entries that the baseline's run had: there, the base branch has caught up.
-        today: the date in UTC.
     """
     return tuple(entry for entry in entries if entry.key not in merged and today <= entry.until)
 
 
 def accepted_of(entries: Iterable[Accepted], change: AcceptedChange, case_id: str, digest: str) -> Accepted | None:
-    """Return the entry for a change of a case; ``None`` if the case changed again since, or nobody accepted it.
-
-    Args:
-        entries: the entries in force.
-        change: what happened to the case.
-        case_id: id of the case.
-        digest: hash of its fingerprints.
-    """
+    """Return the entry for a change of a case; ``None`` if the case changed again since, or nobody accepted it."""
     of_case = (entry for entry in entries if (entry.change, entry.case) == (change, case_id))
     same = (entry for entry in of_case if entry.for_commit or entry.fingerprint == digest)
     return next(same, None) if digest else None
@@ -88,7 +74,6 @@ def settled(entries: Iterable[Accepted], differences: Iterable[Difference]) -> t
 
     Args:
         entries: the entries in force; for a commit, they name every change that a case can have.
-        differences: all differences of the change.
     """
     kinds = {(item.kind, item.case) for item in differences}
 

@@ -26,7 +26,6 @@ class Change:
     Attributes:
         setting: its name; empty if the whole thing was added or removed.
         before: the value in the base commit; ``None`` for none.
-        after: the value in the change.
         loosens: whether passing becomes easier.
     """
 
@@ -45,7 +44,6 @@ def case_differences(
         ours: the cases of the change, by id.
         pairs: these with their versions in the base commit.
         passing: ids of the cases that passed in the baseline.
-        k: returns the number of iterations of a case of either side.
     """
     for case_id, case in pairs.removed.items():
         effect = "unproven" if case_id in passing else "listed"
@@ -78,7 +76,6 @@ def _edited(ours: Case, theirs: Case) -> Difference:
 
 
 def _content(case: Case) -> dict[str, Any]:
-    """Return what a case asks and expects, by name."""
     several = len(case.turns) > 1
     found: dict[str, Any] = {}
     for place, turn in enumerate(case.turns):

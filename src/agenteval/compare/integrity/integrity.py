@@ -22,7 +22,6 @@ class Integrity:
     """How the suites and rules of a run differ from those of the base commit.
 
     Attributes:
-        differences: all of them.
         base_cases: ids of all cases of the base commit, the new ones of renamed cases; ``None`` if it is unknown.
         accepted: the accepted changes that count in this run.
         keys: of all entries in the file, with which later runs recognise them.
@@ -69,7 +68,6 @@ class Integrity:
         """Return the entries for means, by metric: the mean may not have fallen further than was accepted.
 
         Args:
-            means: the mean of each metric in this run.
             tolerance: a difference of means that does not matter.
         """
         found = {}
@@ -91,7 +89,6 @@ def withdrawn_cases(cases: Iterable[ComparedCase], out: Collection[str]) -> Iter
     """Yield the passing cases of the baseline that cannot be compared, because they are gone or other cases now.
 
     Args:
-        cases: the compared cases.
         out: ids of the cases that do not count: quarantined and accepted ones.
     """
     passing = [case for case in cases if case.status_before == "passed" and case.id not in out]
@@ -139,7 +136,6 @@ def with_new_ids(results: Results, renamed: Mapping[str, str]) -> Results:
     """Return an earlier run with the new ids of renamed cases, in the run and in its pool.
 
     Args:
-        results: the run.
         renamed: new id by old id.
     """
     if not renamed:

@@ -31,7 +31,6 @@ def renamed(before: Mapping[str, str], after: Mapping[str, str], kept: Collectio
 
     Args:
         before: digest by id of the cases of the earlier state.
-        after: the same of the current state.
         kept: ids that still exist, besides those of ``after``.
     """
     waiting: dict[str, list[str]] = {}

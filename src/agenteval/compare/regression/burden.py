@@ -27,7 +27,6 @@ def carry(trial: Trial, runs: list[Run], burden: Burden) -> None:
     """Note as proven what runs that exist do not refute: at least half of it is left against the pool.
 
     Args:
-        trial: the state.
         runs: all runs of the change; nothing can run again.
         burden: what an earlier attempt has lost.
     """

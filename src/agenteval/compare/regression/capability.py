@@ -26,9 +26,6 @@ class Improvement:
     """A way to find smaller drops.
 
     Args:
-        what: what to have more of.
-        now: its number.
-        then: a larger number.
         detectable: metric id → detectable drop with the larger number; metrics without variation are left out.
     """
 
@@ -43,9 +40,6 @@ class Power:
     """What the gate can do with a pool.
 
     Args:
-        pool_runs: runs of the pool that count.
-        cases: cases that are compared.
-        run_calls: iterations of one run of the suite.
         repeats: whether nothing varies between the runs of the pool.
         detectable: metric id → detectable drop, 0..1; ``None`` if unknown.
         case_calls: iterations, both sides, that prove a case that falls from 1 to 0; ``None`` if it is not provable.
@@ -100,7 +94,6 @@ def most_calls(iterations: Collection[int], settings: GateSettings) -> tuple[int
 
     Args:
         iterations: iterations of each case in one run of the suite.
-        settings: limits of the gate.
     """
     run_calls = sum(iterations)
     means = 2 * len(settings.strict) * settings.length(run_calls) * run_calls

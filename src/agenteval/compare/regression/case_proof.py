@@ -11,12 +11,7 @@ from agenteval.core.statistics import ROUNDING
 
 
 def prove_cases(trial: Trial, candidates: list[Candidate]) -> Asking[None]:
-    """Re-run candidates on both sides until each is proven or dropped; notes what was found.
-
-    Args:
-        trial: the state.
-        candidates: the family of the test.
-    """
+    """Re-run candidates on both sides until each is proven or dropped; notes what was found."""
     settings = trial.settings
     live = {candidate.key for candidate in candidates}
     trial.cases = {candidate.key: CaseRecord(candidate) for candidate in candidates}

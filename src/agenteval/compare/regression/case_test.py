@@ -28,10 +28,6 @@ class Candidate:
 
     Args:
         p: Fisher p of the first run against a window of the pool.
-        case: row of the case.
-        metric: number of the metric.
-        pool: failures in that window.
-        first: failures in the first run.
     """
 
     p: float
@@ -110,7 +106,6 @@ def rerun_q(current: Failures, control: Failures, correlation: float) -> float:
 
     Args:
         current: failures of the agent under test.
-        control: failures of the control beside it.
         correlation: correlation of iterations within a run.
     """
     if not current.of or not control.of:
@@ -139,10 +134,7 @@ def within_run_correlation(
     Pooled one-way analysis of variance with runs as groups (Fisher 1925), over the cases that all runs contain.
 
     Args:
-        pool: earlier runs.
-        metric: number of the metric.
         without: cases to leave out: one that changed for good would look like correlation.
-        layout: layout of the runs.
         settings: ``prior_correlation`` is returned if the pool is too small.
     """
     counts = [layout.failures(run, metric) for run in pool]

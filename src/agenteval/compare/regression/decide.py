@@ -30,7 +30,6 @@ def decide(
 
     Args:
         evidence: the scores before anything is run again.
-        settings: limits of the gate.
         burden: what an earlier attempt was proven to have lost.
     """
     return (yield from _decide(start(evidence, settings, mirrored=False), burden))
@@ -101,7 +100,6 @@ def _prove(trial: Trial, candidates: list[Candidate]) -> Asking[None]:
 
 
 def _decide_without(trial: Trial, candidates: list[Candidate], refusal: NotRunError) -> Asking[Decision]:
-    """Decide after a request was refused."""
     if trial.is_red:
         trial.missing = refusal.unavailable
         return conclude(trial)

@@ -26,12 +26,7 @@ MOST_REPEATS = 8
 
 
 def decide_by_earlier_runs(trial: Trial, candidates: list[Candidate]) -> Asking[bool]:
-    """Decide about what is suspicious and not yet dropped; return whether the earlier runs can decide.
-
-    Args:
-        trial: the state.
-        candidates: the suspected cases of the first run.
-    """
+    """Decide about what is suspicious and not yet dropped; return whether the earlier runs can decide."""
     if len(trial.pool) < _LEAST_POOL or trial.evidence.proves_nothing:
         return False
     is_complete = yield from _decide_cases(trial, candidates)

@@ -30,10 +30,7 @@ class Inversion:
 
     Args:
         own: the runs of the agent under test.
-        other: the runs that they are compared with.
-        unit_of: number of the independent unit of each case.
         seed: seed of the test's random labels.
-        settings: settings of the test.
     """
 
     def __init__(
@@ -102,8 +99,6 @@ class _TwoLeast:
     """The two smallest values of each row, so that the smallest one without any column needs no second search.
 
     Args:
-        column: column of the smallest value.
-        least: the smallest value.
         following: the smallest value of the other columns; infinite without any.
     """
 

@@ -49,8 +49,6 @@ def compare_runs(
     Args:
         own: the runs that may be lower; a case needs all of them.
         other: the runs of the other side; a case needs at least one.
-        unit_of: number of the independent unit of each case.
-        seed: seed of the random labels.
         settings: ``draws`` and ``exact_limit`` are used.
     """
     tables = contribution_tables([run.means for run in own], [run.means for run in other], unit_of)
@@ -100,8 +98,6 @@ class Labelled:
 
     Args:
         values: units by labels by metrics; 0 at impossible labels.
-        counts: possible labels of each unit.
-        units: the numbers of these units.
     """
 
     values: Numbers

@@ -22,7 +22,6 @@ def decide_long_look(
 
     Args:
         evidence: the newest run and the pool; they only say which cases and metrics are compared.
-        settings: limits of the gate.
     """
     halves = tuple(limit / 2 for limit in settings.strict)
     trial = start(evidence, replace(settings, strict=halves, calm=halves), mirrored=False)

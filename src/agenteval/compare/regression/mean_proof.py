@@ -113,12 +113,10 @@ def compare_side_by_side(
     """Run both sides until a drop is proven or the suspicion is dropped; notes the proven metrics.
 
     Args:
-        trial: the state.
         own: runs of the agent under test that count; missing ones are made.
         length: how many times longer than a run of the suite each run is.
         burden: metric → a drop that was proven before. With it, nothing is dropped early, and a metric that is still
             lower by half of that counts as proven.
-        stage: what the runs are for.
     """
     settings = trial.settings
     control: list[Run] = []

@@ -21,7 +21,6 @@ class GatingMetric:
     """One metric that can fail the gate.
 
     Attributes:
-        id: the metric.
         thresholds: case id → the score from which an iteration passes; a missing case has no pass or fail.
         step: smallest possible difference of two scores; 1 for pass or fail.
         mean_counts: whether a lower mean fails the gate; single cases count in any case.
@@ -48,7 +47,6 @@ class Evidence:
         is_staged: whether the first run asked settled cases only once.
         proves_nothing: whether the runs may only raise suspicions even if nothing else can prove anything, because it
             is unknown whether they are of the same questions and rules.
-        seed: seed of all random draws.
     """
 
     metrics: tuple[GatingMetric, ...]
@@ -80,12 +78,6 @@ class Request:
     """Runs that the gate needs before it can decide.
 
     Each side runs in a new session. With two sides, the cases alternate: P C, C P, P C …
-
-    Attributes:
-        stage: what the runs are for.
-        sides: whose agents run.
-        iterations: case id → number of iterations, for each side.
-        is_whole: whether this is a run of the whole suite.
     """
 
     stage: Stage
@@ -105,7 +97,6 @@ class Unavailable:
     Attributes:
         what: ``control``: the agent of the base commit cannot run; ``runs``: no run can be made, or a run broke;
             ``limit``: a limit of cost or time was reached.
-        why: the reason, as text.
     """
 
     what: Literal["control", "runs", "limit"]
@@ -117,9 +108,6 @@ class Look:
     """One test of the head-to-head.
 
     Attributes:
-        runs: runs of each side so far.
-        metric: the metric with the smallest p.
-        p: its p, adjusted for the number of metrics.
         limit: the p at or below which the drop is proven.
         difference: mean of the runs of the agent under test − mean of the control's.
         calm: whether the control's runs do not look lower than the pool.
@@ -159,11 +147,9 @@ class MovedCase:
     """A case that moved as a proven mean did.
 
     Attributes:
-        case_id: id of the case.
         current: its mean in the runs of the agent under test.
         control: its mean in what they were compared with.
         current_failures: of these iterations; ``None`` if the metric has no pass or fail in this case.
-        control_failures: the same for the other side.
     """
 
     case_id: str
@@ -178,13 +164,9 @@ class MetricFinding:
     """What was found about the mean of one metric.
 
     Attributes:
-        metric: its id.
-        cases: number of compared cases.
         units: number of independent units: clusters, and cases without a cluster.
         stage: where it was decided: ``screen`` if the first run raised no suspicion, or none that was checked.
-        baseline: mean of the pool.
         newest: mean of the newest run of the pool; ``None`` without a pool.
-        first: mean of the first run, over the same cases.
         current: mean of the runs of the agent under test in the deciding comparison.
         control: mean of what they were compared with: the control's runs, or else the pool.
         runs: runs of each side in the head-to-head; 0 if it was not made.
@@ -198,7 +180,6 @@ class MetricFinding:
         finer: what more iterations would exclude; ``None`` if the bound is below the tolerance or unknown, or if more
             iterations would hardly help.
         detectable_drop: drop of the mean that is found with a probability of 80 %; ``None`` if unknown.
-        suspicious: whether the first run raised a suspicion.
         proven: whether a drop of at least ``min_effect`` is proven.
         moved: if it is proven, the cases that are lower, those with the largest share of the drop first.
     """
@@ -229,10 +210,6 @@ class CaseFinding:
     """What was found about one case that looked worse in one metric.
 
     Attributes:
-        metric: id of the metric.
-        case_id: id of the case.
-        pool: failures in the window of the pool that made it a candidate.
-        first: failures in the first run.
         current: failures in the re-runs of the agent under test.
         control: failures in the re-runs of the control beside it.
         q: probability of such a difference without a change; ``None`` if no test was made.
@@ -264,7 +241,6 @@ class Cost:
 
     Attributes:
         runs: the same as a multiple of one run of the suite, which has the iterations of the first run.
-        calls: iterations of cases.
     """
 
     runs: float = 0.0
@@ -277,8 +253,6 @@ class Decision:
 
     Attributes:
         verdict: ``regressed``, ``unproven`` or ``unchanged``; of a rise ``improved``, ``unproven`` or ``unchanged``.
-        stage: what the verdict rests on.
-        metrics: in the order of the evidence.
         cases: every case that looked worse; the proven ones first.
         looks: the tests of the head-to-head, in order.
         control_p: p that the control's runs are lower than the pool; ``None`` without a head-to-head.
@@ -288,7 +262,6 @@ class Decision:
         lost: shares of lost iterations: of the agent under test, and of the control or else the newest pool run.
         missing: why something that was due could not be made; ``None`` if nothing is missing.
         carried: whether the verdict repeats an earlier attempt's burden.
-        cost: of the runs that were made.
     """
 
     verdict: Literal["regressed", "unproven", "improved", "unchanged"]

@@ -39,7 +39,6 @@ def decide_on_files(
     Args:
         evidence: the oldest run of the change as ``first``, the runs of the base branch as ``pool``.
         further: further runs of the change, oldest first.
-        settings: limits of the gate.
         burden: what an earlier attempt was proven to have lost. Without runs beside the base, it stays proven if at
             least half of it is left.
     """

@@ -23,10 +23,7 @@ class Expected:
     """What is found with some runs in the pool.
 
     Attributes:
-        runs: the number of runs.
         detectable: metric id → detectable drop, 0..1; metrics whose iterations do not vary are left out.
-        too_few: whether no mean can be suspicious.
-        case_calls: see `Power`.
     """
 
     runs: int
@@ -40,7 +37,6 @@ def expected(evidence: Evidence, settings: GateSettings) -> Iterator[Expected]:
 
     Args:
         evidence: the first run as the only run of the pool.
-        settings: limits of the gate.
     """
     trial = start(evidence, settings, mirrored=False)
     calls = case_calls(evidence, settings)

@@ -29,12 +29,7 @@ class Difference:
     """The difference between the first run and the pool in one metric, over the cases of both.
 
     Attributes:
-        mean: of the cases' differences.
-        squares: sum of the squared deviations of the units.
         step: smallest possible difference of two scores.
-        iterations: of each case in the first run.
-        cases: number of cases.
-        units: number of independent units.
     """
 
     mean: float
@@ -138,7 +133,6 @@ class Blind:
 
     Args:
         units: independent units: clusters, and cases without a cluster.
-        runs: runs in the pool.
         least_runs: the fewest runs in the pool with which a mean can be suspicious.
     """
 

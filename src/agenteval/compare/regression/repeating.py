@@ -154,7 +154,6 @@ def _values(run: Run, metric: int) -> Numbers:
 
 
 def _repeat(run: Run, expected: list[Numbers], rows: list[int]) -> bool:
-    """Return whether every repeat has the expected score, and every score was repeated."""
     for scores, values in zip(run.scores, expected, strict=True):
         known = [case for case in rows if not np.isnan(values[case])]
         if not known:

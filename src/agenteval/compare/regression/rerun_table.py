@@ -81,7 +81,6 @@ def rerun_table(design: CaseDesign, repeats: int, correlation: float, drop: floa
 
     Args:
         design: iterations of the case before its re-runs.
-        repeats: number of re-runs.
         correlation: correlation of iterations within a run; the re-runs count as one run.
         drop: drop of the pass rate that makes a case a candidate.
     """

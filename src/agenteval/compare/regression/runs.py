@@ -85,10 +85,7 @@ class Layout:
     """What the rows and arrays of all runs of a comparison stand for.
 
     Args:
-        case_ids: the rows, sorted.
-        metrics: ids of the metrics, in the order of the evidence.
         thresholds: metrics by cases; NaN if a case has no pass or fail.
-        unit_of: number of the independent unit of each case.
         mirrored: whether scores are read as 1 − score, and a case fails where it passes.
     """
 

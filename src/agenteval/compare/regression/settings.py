@@ -11,7 +11,6 @@ class GateSettings:
     """All limits of the gate. Probabilities, scores and differences are 0..1.
 
     Attributes:
-        window: newest runs of the pool that count.
         screen_epoch: the first run is suspicious at or below this p against the whole pool …
         screen_newest: … or at or below this p against the newest run alone.
         hope: the second run stops as soon as its mean is above the pool's by this share of the first run's drop.
@@ -24,10 +23,7 @@ class GateSettings:
         min_effect: smaller drops of a mean do not count.
         tolerance: drop of a mean that does not matter; used in words and by ``require``.
         require: ``no-worse-than``: a change is green only if a drop of more than ``tolerance`` is excluded.
-        excluded_by_first: level at which the first run excludes it …
-        excluded: … and each look of the head-to-head.
         case_drop: fall of a case's pass rate that makes it a candidate.
-        case_fisher: Fisher p at or below which it is a candidate.
         case_rounds: re-runs a side after each round; the first round decides nothing.
         case_alpha: error rate for single cases.
         case_spend: share of ``case_alpha`` that each round may use.
@@ -37,7 +33,6 @@ class GateSettings:
         head_to_head_factor: … but at most so many times.
         draws: random labelings if there are more than ``exact_limit``.
         exact_limit: largest number of labelings that are enumerated.
-        min_pool_iterations: iterations per case from which a pool can show that nothing varies.
         max_lost: share of lost iterations above which losses may hide failures.
         lost_alpha: p at or below which the run lost more than the newest run of the pool.
         max_control_lost: the infrastructure is failing if the control loses a larger share.
@@ -75,11 +70,7 @@ class GateSettings:
     max_control_lost: float = 0.10
 
     def length(self, run_calls: int) -> int:
-        """Return how many times longer than a run of the suite those of the head-to-head are.
-
-        Args:
-            run_calls: calls of one run of the suite.
-        """
+        """Return how many times longer than a run of the suite those of the head-to-head are."""
         return min(self.head_to_head_factor, max(1, -(-self.head_to_head_calls // max(run_calls, 1))))
 
 

@@ -14,11 +14,6 @@ class Simulated:
     where the provider changed for the worse since the pool (by 0.5 logits).
 
     Args:
-        settings: name of the settings.
-        cases: cases of the suite.
-        iterations: iterations of each case in a run.
-        runs: runs in the pool.
-        source: where the benchmark shows it.
         false_alarms: shares of red ones.
         extra_runs: mean further runs of the suite, both sides, single cases included.
     """

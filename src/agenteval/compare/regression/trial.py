@@ -63,7 +63,6 @@ class MeanTest:
     """The last test of the means.
 
     Args:
-        stage: where it was made.
         own: runs of the agent under test, losses missing.
         other: the runs that they were compared with, losses missing.
         p: per metric; ``None`` if no test was made.
@@ -85,9 +84,6 @@ class Trial:
 
     Args:
         evidence: the scores before anything is run again.
-        settings: limits of the gate.
-        layout: what the rows of all runs stand for.
-        first: the first run, losses missing.
         pool: earlier runs, losses missing, oldest first.
     """
 

@@ -59,7 +59,6 @@ def plausible_usage(model: ModelSpec, completion: Completion, sent: int) -> tupl
     replaced by an estimate from the length of the text.
 
     Args:
-        model: the model that answered.
         completion: its answer, with the numbers of the provider, which can be of any type.
         sent: length of the question in bytes.
     """
@@ -155,12 +154,9 @@ class BudgetReservation:
     """A reservation for a running call.
 
     Attributes:
-        model: label of the model.
         size: length of the prompt in bytes.
         reserved_usd: reserved cost; ``None`` while the model's prices are unknown.
-        answered: whether the call succeeded.
         cost_usd: price, known after the answer; ``None`` if it stays unknown.
-        prompt_usd: the prompt's part of the price.
     """
 
     model: str

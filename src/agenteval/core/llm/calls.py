@@ -19,7 +19,6 @@ class ModelSpec:
 
     Attributes:
         provider: ``openai``, ``azure_openai``, ``anthropic`` or ``ollama``.
-        name: the model, or the deployment for Azure.
         temperature: ``None`` for the caller's default.
         endpoint: address of the API; ``None`` for the provider's default.
         api_key: ``None`` for the provider's environment variable.
@@ -154,7 +153,6 @@ class Call:
 
     Attributes:
         schema: JSON Schema of the reply; providers that cannot enforce it ignore it.
-        schema_name: the schema's name in the request.
         top_logprobs: number of alternatives per token to request; 0 requests none.
         sample: number of the repetition; the cache stores repetitions separately.
         options: other options, named as in OpenAI's chat completions (``reasoning_effort``, ``verbosity``, ``seed``,
@@ -179,7 +177,6 @@ class Completion:
     Attributes:
         logprobs: per token, as in OpenAI's API; ``None`` if the provider has none.
         cost_usd: ``None`` if the price of the model is unknown.
-        cached: whether the answer came from the cache, without cost.
     """
 
     text: str

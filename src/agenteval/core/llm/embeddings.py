@@ -19,12 +19,7 @@ Vector = tuple[float, ...]
 
 @dataclass
 class Embeddings:
-    """The embedding models of a run; every text is sent once.
-
-    Args:
-        gateway: the gateway for the calls.
-        default: the model for metrics that name none.
-    """
+    """The embedding models of a run; every text is sent once."""
 
     gateway: Gateway
     default: ModelSpec | None = None

@@ -37,7 +37,6 @@ class ResponseCache:
     """One file per reply, named by a hash of everything that determines it.
 
     Args:
-        directory: where the files are.
         seal: decides which files are believed.
     """
 
@@ -107,12 +106,7 @@ def cache_key(call: Call) -> str:
 
 
 def key_of(model: ModelSpec, parts: Sequence[Any]) -> str:
-    """Return a hash of everything that determines a reply, without the API key.
-
-    Args:
-        model: the model.
-        parts: the question, as JSON values.
-    """
+    """Return a hash of everything that determines a reply, without the API key."""
     content = [
         _VERSION,
         model.provider,
@@ -180,7 +174,6 @@ class LlmSettings:
     """How models are called.
 
     Attributes:
-        limits: limits of calls and cost.
         cache: the cache of replies; ``None`` for no cache.
         caches_agents: whether the cache also answers agents under test; otherwise only judges and embeddings.
         concurrency: maximum number of concurrent calls per provider.
@@ -289,7 +282,6 @@ class Gateway:
         Equal questions at the same time share one request.
 
         Args:
-            exchange: the question.
             accept: raises an exception if the answer cannot be used; such an answer is not cached.
 
         Raises:

@@ -56,7 +56,6 @@ class OllamaProvider:
         return Completion(text=json.dumps(list(vector)), input_tokens=tokens, output_tokens=0)
 
     async def _vector(self, text: str) -> tuple[Sequence[float], int | None]:
-        """Return the vector of a text, and its number of tokens."""
         try:
             reply = await self._client.embed(model=self._model.name, input=text)
         except ValidationError:

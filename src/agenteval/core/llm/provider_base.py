@@ -81,13 +81,7 @@ _SHOWN = 300
 
 
 def unreachable_error(model: ModelSpec, address: object, reason: object) -> LlmError:
-    """Return the error for a server without an answer; it is transient, unless the failure is such an error already.
-
-    Args:
-        model: the model.
-        address: the address of its server.
-        reason: the failure.
-    """
+    """Return the error for a server without an answer; transient, unless the failure is such an error already."""
     if isinstance(reason, LlmError):
         return reason
     return LlmError(f"{model.label} cannot be reached: {reason}{localhost_hint(str(address))}", transient=True)
@@ -97,10 +91,7 @@ def status_error(model: ModelSpec, status: int, body: object, headers: Mapping[s
     """Return the error for an HTTP status; 408, 409, 429 and 5xx are transient, except for an exhausted quota.
 
     Args:
-        model: the model.
-        status: the HTTP status.
         body: the response's body, decoded if it was JSON.
-        headers: the response's headers.
     """
     is_transient = status in _TRANSIENT_STATUSES or status >= _SERVER_ERRORS
     if "insufficient_quota" in str(body):

@@ -178,9 +178,7 @@ class AnalysisPage:
     """The whole report.
 
     Attributes:
-        count: the number of answers.
         success: whether the conditions are met; ``None`` without conditions.
-        verdict: the same in words.
         created: date and time in UTC.
         notices: warnings that do not fail the run.
         parts: the sections; ``as_tables`` is false if the settings ask for lists instead of tables.
@@ -219,8 +217,6 @@ class AnalysisPage:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The input of a page."""
-
     result: EvaluationResult
     answers: Sequence[EvaluatedAnswer]
     report: EvaluationReport
@@ -230,9 +226,7 @@ def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequenc
     """Return the report according to its settings.
 
     Args:
-        suite: its analysis and the settings.
         created: the current time in UTC.
-        notices: further notices.
     """
     report = suite.report or EvaluationReport()
     result, source = suite.result, _Source(suite.result, suite.answers, report)

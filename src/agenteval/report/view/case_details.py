@@ -48,8 +48,6 @@ Pieces = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class _WordRun:
-    """Words that both answers have, or the words of each in one place."""
-
     same: bool
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -89,7 +87,6 @@ def _runs(before: str, after: str) -> tuple[_WordRun, ...] | None:
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return the number of common words at the beginning."""
     pairs = zip(old, new, strict=False)
     return next((index for index, (a, b) in enumerate(pairs) if a.strip() != b.strip()), min(len(old), len(new)))
 
@@ -136,7 +133,6 @@ def _around_changes(runs: Sequence[_WordRun]) -> list[_WordRun]:
 
 
 def _ends(words: tuple[str, ...], first: int, last: int) -> tuple[str, ...]:
-    """Return the first and last words, with an ellipsis for the rest."""
     return (*words[:first], "… ", *words[len(words) - last :])
 
 
@@ -193,7 +189,6 @@ class CaseDetails:
     Attributes:
         where: ``path:line`` in the suite.
         link: address of that line; empty if unknown.
-        outcome: its current status.
         status: in words: ``failed``, or ``passed → failed`` with a baseline.
         case: the case itself; ``None`` if the file contains only its comparison.
     """
@@ -213,8 +208,6 @@ def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text
     """Return a case that regressed, with the word-level differences of its answers.
 
     Args:
-        compared: the case in both runs.
-        entry: the case in the results.
         link: returns the address of a line of a suite.
         max_text: maximum number of characters of an answer.
     """

@@ -26,8 +26,6 @@ class KindWords:
     """How reports show a kind.
 
     Attributes:
-        icon: for Markdown.
-        words: after the name or the number of its cases.
         attention: whether somebody has to look at it; other kinds are not held against the change.
     """
 
@@ -86,12 +84,7 @@ class Kinds:
         return cls(frozenset(rules.quarantine if rules else ()), fallen)
 
     def kind(self, case: CaseResult, compared: ComparedCase | None) -> Kind | None:
-        """Return the kind of a case; ``None`` if it passed as before.
-
-        Args:
-            case: the case in this run.
-            compared: its comparison, if there is one.
-        """
+        """Return the kind of a case; ``None`` if it passed as before."""
         notes = compared.notes if compared else []
         if case.status in NOT_PASSED and (excused := self._excused(case, notes)):
             return excused
@@ -122,7 +115,6 @@ def _passed(compared: ComparedCase | None) -> Kind | None:
 
 
 def _failed(compared: ComparedCase | None) -> Kind:
-    """Return the kind of a failed case that is not proven to have broken."""
     if compared is None or compared.change in {"new", "changed"}:
         return "failed"
     if "flaky" in compared.notes:

@@ -74,7 +74,6 @@ class DiffLine:
 
     Attributes:
         mark: ``-`` only before, ``+`` only now, a blank for both, ``?`` what was expected, ``@`` left out.
-        text: one line without control characters.
     """
 
     mark: Mark
@@ -88,10 +87,8 @@ def timeline(case: CaseResult, compared: ComparedCase | None, first_wrong: int |
     """Return the conversation of a case: ``▸`` questions, ``⚙`` tool calls, and the answers of both runs.
 
     Args:
-        case: the case in this run.
         compared: its comparison; without one, only this run is shown.
         first_wrong: the turn that went wrong first, 1-based; it is among the shown turns.
-        limit: maximum number of characters of a text.
     """
     iteration = case.telling_iteration
     turns = iteration.turns if iteration else []
@@ -130,7 +127,6 @@ def _turn(
 
 
 def _needs_expected(turn: TurnResult, earlier: AnswerChange | None) -> bool:
-    """Return whether the expected answer says more than the baseline's answer."""
     failed = any(score.passed is False for score in turn.scores)
     known = earlier.before if earlier else None
     return failed and turn.ground_truth is not None and turn.ground_truth.strip() != (known or "").strip()
@@ -224,13 +220,8 @@ class CauseRow:
     """One cause in one line.
 
     Attributes:
-        icon: of its kind.
-        names: the first cases.
-        more: number of further cases.
-        attention: whether somebody has to look at it.
         before: passed tries of the other side: ``18/18``; empty if unknown.
         now: the same of this side; ``gone`` for removed cases.
-        words: what went wrong first.
     """
 
     icon: str
@@ -256,7 +247,6 @@ class Example:
 
     Attributes:
         others: number of further cases with the same cause; ``like`` are the first of them.
-        lines: the conversation, as a diff.
         scores: ``f1_score 0.98 → 0.47; helpful 0.90 → 0.20``.
         where: ``path:line``; ``link`` is its address.
         has_both: whether the answers of both runs are known.
@@ -322,26 +312,14 @@ def aside_title(causes: Iterable[Cause]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BothRuns:
-    """The cases of a run by id, with their comparisons.
-
-    Attributes:
-        located: case and suite in this run.
-        compared: comparison with the baseline.
-        link: returns the address of a line of a suite.
-    """
+    """The cases of a run by id, with their comparisons."""
 
     located: Mapping[str, tuple[SuiteResult, CaseResult]]
     compared: Mapping[str, ComparedCase]
     link: Link
 
     def examples(self, causes: Iterable[Cause], *, most: int, max_text: int) -> Excerpt[Example]:
-        """Return the first case of each cause with both runs; removed cases have none.
-
-        Args:
-            causes: those that need attention.
-            most: maximum number of examples.
-            max_text: maximum number of characters of a text.
-        """
+        """Return the first case of each cause with both runs; removed cases have none."""
         shown = [cause for cause in causes if cause.cases and self._can_show(cause.kind, cause.cases[0])]
         return Excerpt(tuple(self._example(cause, cause.cases[0], max_text) for cause in shown[:most]), len(shown))
 
@@ -372,7 +350,6 @@ class BothRuns:
 
 
 def _scores(compared: ComparedCase | None) -> str:
-    """Return the metrics that moved."""
     moved = [
         f"{metric.id} {' → '.join(view.distinct(metric.before, metric.after))}"
         for metric in (compared.metrics if compared else ())

@@ -86,9 +86,7 @@ class Wrong:
 
     Attributes:
         metric: the metric that found it; ``agent`` for an error of the agent.
-        words: on one line.
         turn: 1-based; ``None`` in a case of one turn.
-        is_error: whether the agent or the metric ended in an error.
     """
 
     metric: str
@@ -110,7 +108,6 @@ class CaseChange:
         before: passed tries of the base or the earlier runs; ``None`` if they are unknown.
         now: passed tries of this run and of its re-runs; ``None`` for a removed case, and if they are unknown.
         answer: the wrong answer, at most 200 characters; ``None`` without one.
-        answer_hash: of the whole answer.
         fell_with: for the kind ``fell``, the metric whose mean fell.
     """
 
@@ -138,7 +135,6 @@ class Cause:
     """Cases with the same cause.
 
     Attributes:
-        kind: the kind of all its cases.
         words: what went wrong first, on one line; for other kinds, their words.
         cases: in the order of the run. A metric that fell together with another one may have none.
         turn: the turn in which it went wrong, 1-based; ``None`` in cases of one turn, or if the turns differ.
@@ -146,7 +142,6 @@ class Cause:
         metric: for the kind ``fell``, the metric.
         alike: for the kind ``fell``, how many of its cases give one answer now, at least three and half of them;
             0 without such an answer.
-        answer: this answer, in words.
     """
 
     kind: Kind
@@ -245,10 +240,6 @@ def finding(
     """Return the finding of a case; ``None`` if it passed as before.
 
     Args:
-        case: the case in this run.
-        suite: its suite.
-        compared: its comparison, if there is one.
-        kinds: of the run.
         proof: what its re-runs found.
     """
     kind = kinds.kind(case, compared)

@@ -269,7 +269,6 @@ def moved_cases(comparison: Comparison | None, most: int) -> tuple[MovedCases, .
     """Return the lists of all metrics whose mean is proven to have changed.
 
     Args:
-        comparison: the comparison of the run, if there is one.
         most: maximum number of rows in each list; 0 omits the lists.
     """
     return tuple(_lists(comparison, most)) if comparison and most else ()

@@ -15,8 +15,6 @@ class DeclineRow:
 
     Attributes:
         commit: its commit; empty if unknown.
-        day: its date.
-        levels: the level of each metric that declined, in points.
     """
 
     commit: str

@@ -46,7 +46,6 @@ class Heading:
 
     Attributes:
         icon: ❌ blocked, ⚠️ passes but needs eyes, 🔌 not judged, ✅ passed.
-        name: of the suite.
         text: after the name: ``3 of 114 cases broke — 2 for the same reason``.
         consequence: one or two sentences: blocked or not, by what else, and what it costs.
     """
@@ -63,13 +62,7 @@ class Heading:
 
 
 def heading_of(results: Results, gate: GateView, causes: Sequence[Cause]) -> Heading:
-    """Return the heading of a run.
-
-    Args:
-        results: the run.
-        gate: the decision about it.
-        causes: of the run.
-    """
+    """Return the heading of a run."""
     name = suite_name(results)
     facts = _Facts(results, gate, causes)
     text = one_line(facts.text, LONGEST_HEADING - len(name) - len("⚠️ : …"))

@@ -65,12 +65,7 @@ class NextSteps:
 
 
 def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
-    """Return the next steps of a run; empty if nothing needs attention.
-
-    Args:
-        results: the run.
-        causes: of the run.
-    """
+    """Return the next steps of a run; empty if nothing needs attention."""
     return NextSteps(tuple(_commands(results, causes)), _accept(results, causes), _helps(causes))
 
 
@@ -144,13 +139,11 @@ def _run_id(results: Results) -> str:
 
 
 def _artifact(results: Results) -> str:
-    """Return the name of the artifact, unless it is the default."""
     name = results.run.workflow_artifact or ""
     return name if name != DEFAULT_ARTIFACT and _is_plain(name) else ""
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether a text can be an argument of a command as it is shown."""
     return (
         len(text) <= _LONGEST_ARGUMENT and escape.terminal(escape.one_line(text)) == text and not text.startswith("-")
     )
@@ -201,7 +194,6 @@ class Annotation:
         line: 1-based.
         level: ``warning`` for what is not proven, ``notice`` for what is not held against the change.
         title: plain text, one line; may be empty.
-        message: plain text, never empty.
     """
 
     path: str
@@ -227,12 +219,7 @@ class Annotations:
 
 
 def annotate(results: Results, *, most: int = _MOST) -> Annotations:
-    """Return one annotation for each cause, at the line of its first case.
-
-    Args:
-        results: the run, with its comparison if there is one.
-        most: maximum number of annotations.
-    """
+    """Return one annotation for each cause, at the line of its first case."""
     comparison = results.comparison
     located = {case.id: case for _, case in results.cases()}
     compared = {case.id: case for case in comparison.cases} if comparison else {}

@@ -149,10 +149,6 @@ def certainty(results: Results, causes: Sequence[Cause]) -> tuple[str, ...]:
     """Return how sure the findings are; empty if nothing was found or compared.
 
     A proof is told by its least certain case. Only what the gate's tests found is said: p, limit and interval.
-
-    Args:
-        results: the run.
-        causes: of the run.
     """
     comparison = results.comparison
     if comparison is None or comparison.stage is None:
@@ -307,11 +303,6 @@ class IntegrityRow:
     """One difference.
 
     Attributes:
-        icon: of its kind, for Markdown.
-        what: what differs.
-        before: the value in the base commit.
-        after: the value in the change.
-        effect: what decides.
         strong: whether readers must look at it: nothing else will.
     """
 

@@ -32,7 +32,6 @@ class Histogram:
     """The distribution of values.
 
     Attributes:
-        low: start of the first bin.
         high: end of the last bin.
         counts: number of values in each bin; all bins have the same width.
         beyond: number of values above ``high``; the last bin includes them.
@@ -74,9 +73,6 @@ class ChartLine:
 
     Attributes:
         values: value of each run, the oldest first; ``None`` if unknown.
-        names: names of the runs, shown in tooltips.
-        write: formats a value.
-        axis: the ends of the axis.
         band: the range of the values that the last one is compared with, if there are any.
     """
 
@@ -105,14 +101,7 @@ Chart = Histogram | Bars | ChartLine
 def score_histogram(
     title: str, scores: Sequence[float], threshold: float | None, before: Sequence[float] = ()
 ) -> Histogram:
-    """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one.
-
-    Args:
-        title: title of the chart.
-        scores: the scores of this run.
-        threshold: the threshold, if there is one.
-        before: the scores of the same cases in the baseline.
-    """
+    """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one."""
     marks = () if threshold is None else (Mark(threshold, f"threshold {threshold:g}"),)
     earlier = _counts(before, 0.0, 1.0) if before else ()
     return Histogram(title, "score", 0.0, 1.0, _counts(scores, 0.0, 1.0), marks=marks, before=earlier)
@@ -122,7 +111,6 @@ def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] =
     """Return the distribution of times in ms; the last bin contains the long tail, so that the rest is visible.
 
     Args:
-        title: title of the chart.
         ordered: the times, ascending, at least one.
         marks: marks; only those within the chart are shown.
     """
@@ -138,7 +126,6 @@ def axis_around(values: Sequence[float], least_span: float, most: float = math.i
     """Return the ends of an axis with some room around the values.
 
     Args:
-        values: at least one value.
         least_span: the smallest distance of the ends.
         most: the largest possible value; the smallest is 0.
     """
@@ -189,7 +176,6 @@ class Table:
     """Rows of texts.
 
     Attributes:
-        hidden: the number of omitted rows.
         states: states of the rows, shown with their first cell; empty for rows without states.
         folded: whether readers have to open the table, because it repeats the content of a chart.
     """
@@ -218,7 +204,6 @@ class Item:
 
     Attributes:
         badge: a word in front: a priority, a score.
-        lines: what follows the title.
     """
 
     title: str
@@ -232,11 +217,7 @@ class Part:
     """A section of a report; empty elements are not shown.
 
     Attributes:
-        id: unique in its report.
-        paragraphs: texts.
-        facts: labels and values.
         lines: a list of texts; ``hidden`` counts the omitted ones.
-        warns: whether the part lists warnings.
     """
 
     id: str
@@ -290,11 +271,7 @@ def table(
     """Make a table with a maximum number of rows.
 
     Args:
-        title: title of the table.
         columns: titles of the columns; a column whose title begins with ``#`` contains numbers.
-        rows: the cells of each row.
-        most: maximum number of rows.
-        states: states of all rows, if they have any.
         folded: see :class:`Table`.
     """
     everything = tuple(rows)

@@ -42,7 +42,6 @@ class RunMetric:
     """One metric of the run, and its change if there is a baseline.
 
     Attributes:
-        change: the difference.
         range: its interval in words; ``interval`` is the drawing of both.
         basis: numbers of cases, runs and iterations of the comparison.
         catches: the smallest detectable drop.
@@ -161,7 +160,6 @@ def run_setup(results: Results, archive: Archive) -> tuple[Part, ...]:
     """Return the parts about the making of the run; empty ones are left out.
 
     Args:
-        results: the run.
         archive: counts the cases of each suite.
     """
     parts = (
@@ -277,14 +275,9 @@ class RunPage:
     """The head and the sections that do not need the cases (see ``Survey`` in ``report/html_data.py``).
 
     Attributes:
-        base: the name of the other side.
-        facts: labels and values for the head.
-        notices: reasons and warnings.
         moved: the cases behind a proven change of a mean.
         criteria: conditions on whole suites.
-        goals: what the suites are evaluated for.
         cost: tokens, cost and time, and their changes.
-        setup: how the run was made.
     """
 
     title: str
@@ -309,13 +302,7 @@ class RunPage:
 
 
 def make_run_page(results: Results, gate: GateView, archive: Archive) -> RunPage:
-    """Return the content of the page without the cases.
-
-    Args:
-        results: the run.
-        gate: the gate's decision.
-        archive: access to all cases of the run.
-    """
+    """Return the content of the page without the cases."""
     heading = heading_of(results, gate, causes_of(results))
     notices = (
         listed("reasons", "Reasons", gate.reasons, _MOST_ROWS),

@@ -29,8 +29,6 @@ class RunPoint:
         source: this run, a file of the history, or the pool of earlier runs in the results. The pool contains only
             scores.
         suite_cases: number of cases of the suites, of which `cases` ran; ``None`` if unknown.
-        metrics: mean score of each metric.
-        duration_s: duration of the whole run.
     """
 
     run_id: str
@@ -49,12 +47,7 @@ class RunPoint:
 
 
 def trend(results: Results, earlier: Sequence[EarlierRun]) -> tuple[RunPoint, ...]:
-    """Return the run and earlier ones, the oldest first; a run in several sources counts once.
-
-    Args:
-        results: the run.
-        earlier: runs of the history.
-    """
+    """Return the run and earlier ones, the oldest first; a run in several sources counts once."""
     points = [_of_pool(entry) for entry in results.pool if entry.run_id != results.run.id]
     points += [_of_summary(item.run, item.summary, "history") for item in earlier]
     by_id = {point.run_id: point for point in points}
@@ -122,11 +115,7 @@ _SOURCES = {"run": "this run", "history": "history", "pool": "pool of the baseli
 
 
 def trend_part(points: Sequence[RunPoint]) -> Part:
-    """Return the lines of pass rate, mean score, each metric, cost and duration that have at least two values.
-
-    Args:
-        points: the runs, the oldest first.
-    """
+    """Return the lines of pass rate, mean score, each metric, cost and duration that have at least two values."""
     names = tuple(_name(point) for point in points)
     metrics = list(dict.fromkeys(name for point in reversed(points) for name in point.metrics or {}))[:_MOST_METRICS]
     wanted: list[tuple[str, Callable[[RunPoint], float | None], Callable[[float], str], float]] = [
@@ -180,7 +169,6 @@ def _line(
 
 
 def _cases(point: RunPoint) -> str:
-    """Return the number of cases, with that of the suites if it is higher."""
     is_part = point.suite_cases is not None and point.cases < point.suite_cases
     return f"{point.cases:,} of {point.suite_cases:,}" if is_part else f"{point.cases:,}"
 

@@ -65,10 +65,6 @@ class GateView:
     Attributes:
         verdict: ``passed``, ``failed``, ``unproven`` or ``error``.
         headline: the verdict as one phrase: ``passed``, ``3 cases broke``.
-        reasons: the reasons, one sentence each.
-        warnings: warnings that do not fail the gate.
-        fails_job: whether an unproven run fails the job.
-        conditions: the conditions of the gate that are not met.
     """
 
     verdict: Verdict
@@ -139,13 +135,9 @@ class MetricRow:
     """One metric over the run.
 
     Attributes:
-        n: number of scores in this run.
-        mean: their mean.
         pass_rate: share of passed scores.
         current: the mean over the cases with scores in both runs; without a baseline, over all cases.
-        baseline: the baseline's mean over the same cases.
         difference: ``current`` minus ``baseline``.
-        regressed: whether the comparison finds a regression.
     """
 
     id: str

@@ -46,7 +46,6 @@ def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str
     computed from the calls, else from the observations of tools in its timeline.
 
     Args:
-        trace: the record.
         calls: the calls that were recorded with the answer.
     """
     found: dict[str, list[float]] = {}
@@ -60,7 +59,6 @@ def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str
 
 
 def _entries(trace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the entries of the first key that has any."""
     value = next((found for place in _PLACES if (found := value_at(trace, place)) is not None), None)
     entries = value if isinstance(value, list) else [value]
     return [entry for entry in entries if isinstance(entry, Mapping)]
@@ -111,9 +109,7 @@ class Moments:
     """Count, mean and sum of squares of values.
 
     Attributes:
-        count: number of values.
         mean: their mean, 0 without values.
-        squares: Σ(value − mean)².
     """
 
     count: int = 0
@@ -161,7 +157,6 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     Values in between are interpolated linearly (Hyndman and Fan 1996, definition 7).
 
     Args:
-        ordered: the values, ascending, at least one.
         share: the share, 0..1.
     """
     position = share * (len(ordered) - 1)
@@ -175,18 +170,10 @@ class EvaluatedAnswer:
     """One answer, or one recorded trace, with its scores.
 
     Attributes:
-        case_id: id of its case in results.json.
-        name: its name in reports.
-        trace_id: id of a recorded trace.
         order: position in time: the iteration of the trace or run.
-        persona: the persona that asked.
-        success: whether there is an answer and the trace reports no failure.
-        duration_ms: its latency in ms.
         tokens: input and output tokens together.
         scores: metric id → score, 0..1; absent scores are in ``absent``.
-        absent: metric id → why there is no score.
         final_score: the aggregated score; ``None`` without scores.
-        passed: whether the answer passed.
         reasons: metric id → why its score is not 1, in short.
         verdicts: metric id → whether its score passed, for metrics that decide themselves.
         tool_checks: check → shares of tool calls that met it, if the trace contains them.
@@ -234,14 +221,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 def evaluated(
     case: CaseResult, iteration: IterationResult, persona: str | None, trace: Mapping[str, Any]
 ) -> EvaluatedAnswer:
-    """Return the answer of one iteration, or of one recorded trace.
-
-    Args:
-        case: the case.
-        iteration: the iteration.
-        persona: the persona that asked.
-        trace: the record of the trace or of the reply.
-    """
+    """Return the answer of one iteration, or of one recorded trace."""
     turns = iteration.turns
     scores = [score for turn in turns for score in turn.scores]
     durations = [turn.latency_ms for turn in turns if turn.latency_ms is not None]
@@ -342,9 +322,6 @@ class OutlierReport:
 
     Attributes:
         fences: ``None`` with fewer than four values or equal quartiles: then there are no outliers.
-        outliers: the farthest outside first.
-        everything: moments of all values.
-        usual: moments of the values inside the fences.
     """
 
     fences: Fences | None
@@ -363,12 +340,7 @@ class Outliers:
 
 @dataclass(frozen=True, slots=True)
 class Averaged:
-    """The answers that averages count; counts, rates and extremes always use all answers.
-
-    Attributes:
-        scored: for averages of scores.
-        timed: for averages of times.
-    """
+    """The answers that averages count; counts, rates and extremes always use all answers."""
 
     scored: Sequence[EvaluatedAnswer]
     timed: Sequence[EvaluatedAnswer]

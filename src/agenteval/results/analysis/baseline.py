@@ -36,8 +36,6 @@ class Baseline:
     """The figures of an earlier summary.
 
     Attributes:
-        path: the file, as the suite names it.
-        judged: answers that passed or failed.
         scores: moments of the final scores, if the summary has enough figures for tests.
     """
 
@@ -72,7 +70,6 @@ class BaselineComparison:
     Attributes:
         message: why nothing could be compared, or what limits the comparison.
         totals: ``pass_rate``, ``average_score``, ``total_traces``, ``passed_traces``, if both runs have them.
-        metrics: metric id → its averages.
         baseline: ``None`` if it could not be read.
     """
 
@@ -227,7 +224,6 @@ class Statistics:
     Attributes:
         pass_rate: Wilson's interval; ``None`` without judged answers.
         score: t interval of the mean final score; ``None`` with fewer than two scores, or if all are equal.
-        metrics: metric id → t interval of its mean.
     """
 
     confidence: float
@@ -249,7 +245,6 @@ def infer(
     """Compute every interval and every test.
 
     Args:
-        summary: the summary of this run.
         personas: the personas to test, each against all others; a single persona is not tested.
         baseline: the run to compare with; figures that its summary lacks are not tested.
         confidence: level of the intervals, inside (0, 1).

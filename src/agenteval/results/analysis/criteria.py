@@ -34,10 +34,8 @@ class Check:
     """A criterion and its result.
 
     Attributes:
-        key: name inside its section.
         met: ``None`` without data.
         value: seconds or 0..1.
-        threshold: in the same unit.
         details: the result in the form of FluxLoop's summary.json.
     """
 
@@ -64,7 +62,6 @@ def check_criteria(summary: AnalysisSummary, criteria: Criteria, aggregate: Aggr
 
     Args:
         summary: its averages omit outliers if the suite removes them; maxima and rates count every answer.
-        criteria: the criteria of the suite.
         aggregate: its threshold applies to a quality criterion without a threshold.
     """
     return (
@@ -173,7 +170,6 @@ class Alert:
 
     Attributes:
         value: ``None`` without data.
-        triggered: whether the condition holds.
     """
 
     rule: AlertRule

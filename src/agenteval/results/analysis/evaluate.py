@@ -56,9 +56,7 @@ class EvaluationResult:
     """The result of all analyses. Disabled analyses are ``None`` or empty.
 
     Attributes:
-        evaluation: the suite's evaluation settings.
         aggregate: how final scores were computed.
-        personas: persona → figures, sorted by name.
         checks: the criteria, in suite order.
     """
 
@@ -101,8 +99,6 @@ class AnalysedSuite:
     """The analysis of one suite.
 
     Attributes:
-        path: path of the suite.
-        answers: the analysed answers.
         report: settings of its report; ``None`` for only the usual reports.
     """
 

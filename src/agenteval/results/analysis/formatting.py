@@ -90,10 +90,7 @@ class Unmeasured:
     """Something that counts and was not measured.
 
     Attributes:
-        what: its kind.
         text: for people, without a full stop.
-        cases: number of cases that it concerns.
-        mended_by: who can mend it.
     """
 
     what: What

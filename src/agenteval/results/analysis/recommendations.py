@@ -209,13 +209,7 @@ _RANKS: Mapping[Priority, int] = {"high": 0, "medium": 1, "low": 2}
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """One recommendation.
-
-    Attributes:
-        summary: the finding.
-        action: the step to take.
-        metrics: the figures behind it.
-    """
+    """One recommendation."""
 
     title: str
     priority: Priority

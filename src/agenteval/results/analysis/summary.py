@@ -22,10 +22,7 @@ class Totals:
     """Counts over all answers, and their average score.
 
     Attributes:
-        answers: all answers.
         judged: answers that passed or failed; an answer without scores is not judged.
-        passed: judged answers that passed.
-        successful: answers without an error.
         scores: final scores, without outliers if the suite removes them.
     """
 
@@ -52,7 +49,6 @@ class Times:
 
     Attributes:
         averaged: the average, without outliers if the suite removes them.
-        ordered: all latencies, ascending.
         missing: number of successful answers without a latency.
     """
 
@@ -75,12 +71,8 @@ class MetricStats:
     """One metric over the run.
 
     Attributes:
-        scores: its scores, without removed outliers.
         minimum: lowest of these scores; ``None`` without scores.
         maximum: highest of these scores; ``None`` without scores.
-        reached: number of scores that reach the threshold of the aggregate.
-        absent: number of answers without a score of this metric.
-        absent_reason: the most frequent reason.
     """
 
     scores: Moments
@@ -100,7 +92,6 @@ class AnalysisSummary:
         top_reasons: the most frequent reasons for lost points; see ``EvaluatedAnswer.lost``.
         absent_reasons: the most frequent reasons why a score is absent.
         tool_checks: check → its shares over all answers.
-        tokens: tokens per answer.
     """
 
     totals: Totals
@@ -116,8 +107,6 @@ def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate:
     """Compute all counts and averages.
 
     Args:
-        answers: all answers.
-        averages: the answers that averages count.
         aggregate: its threshold, and the order of its weights.
     """
     return AnalysisSummary(
@@ -226,7 +215,6 @@ class PersonaStats:
     """The answers to one persona; averages omit outliers if the suite removes them.
 
     Attributes:
-        metrics: metric id → mean score.
         top_reasons: the most frequent reasons for lost points.
     """
 
@@ -256,8 +244,6 @@ def by_persona(
     """Return persona → figures, sorted by name.
 
     Args:
-        answers: all answers.
-        averages: the answers that averages count.
         aggregate: decides which scores lose points.
     """
     everyone, scored, timed = (_grouped(part) for part in (answers, averages.scored, averages.timed))
@@ -326,7 +312,6 @@ class FailureCategory:
 
     Attributes:
         count: answers that failed for such a reason; an answer may have several reasons.
-        examples: names of some of them.
     """
 
     count: int
@@ -338,7 +323,6 @@ class SortedFailures:
     """The answers that did not pass.
 
     Attributes:
-        count: how many.
         causes: category → cause, the most frequent first; ``None`` if not asked for.
     """
 

@@ -93,8 +93,6 @@ class ImportedScore:
 
     Attributes:
         highest: the best score of the scale, above 0.
-        absent: why the score of the file is not used.
-        error: the error that prevented the score.
     """
 
     id: str
@@ -148,9 +146,7 @@ class KnownCase:
     """A case of a suite.
 
     Attributes:
-        inputs: the input of each turn.
         ground_truths: the expected answer of each turn; empty if unknown.
-        persona: the persona that asks.
     """
 
     id: str
@@ -165,7 +161,6 @@ class KnownSuite:
     """A suite whose cases the imported run may contain.
 
     Attributes:
-        path: prefix of its case ids.
         cases: empty if the run scores recorded traces, which are not cases of the suite.
         metrics: ids of the metrics that score the traces.
     """
@@ -224,12 +219,9 @@ class ImportedRun:
     """A run of another tool.
 
     Attributes:
-        tool: name of the tool.
         version: version of the tool; empty if unknown.
         started_at: start as written in the file; most files have either start or end, or neither.
-        finished_at: end as written in the file.
         questions: id of a case whose question differs from the known case with this id → its question.
-        summary: the summary of a file without cases.
     """
 
     tool: str
@@ -247,7 +239,6 @@ def results_of(recording: ImportedRun, digest: str, modified: datetime) -> Resul
     """Return the run as results.
 
     Args:
-        recording: the run.
         digest: hash of the files' content; it becomes the run's id, so that one file is one run.
         modified: time when the file was written; used if the file contains no time.
     """

@@ -35,7 +35,6 @@ class _ImportedFile:
 
     Attributes:
         value: its JSON; for JSON Lines a list of all lines.
-        lines: the line number of each line.
     """
 
     file: Path
@@ -54,8 +53,6 @@ class _Importer:
 
     Attributes:
         tool: its name in ``results.tool.name``.
-        title: the tool's spelling of its name.
-        files: description of its files, for messages.
         content: returns the input of ``read`` from files that belong together; ``None`` for another tool's files.
         read: converts this input to a recording.
     """
@@ -68,8 +65,6 @@ class _Importer:
 
 
 def _one_file(is_of_tool: Callable[[Any], bool]) -> Callable[[Sequence[_ImportedFile]], Mapping[str, Any] | None]:
-    """Return the content of a tool that writes one JSON file."""
-
     def content(documents: Sequence[_ImportedFile]) -> Mapping[str, Any] | None:
         first = documents[0]
         found: Mapping[str, Any] | None = first.value if not first.is_traces and is_of_tool(first.value) else None
@@ -115,7 +110,6 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
     """Read a run to compare with: a results file of agenteval or of another tool.
 
     Args:
-        path: the file, or the folder that contains it.
         suites: suites of the run to compare with it; see ``import_run``.
 
     Returns:
@@ -210,7 +204,6 @@ def _documents(path: Path) -> list[_ImportedFile]:
 
 
 def _understood(documents: Sequence[_ImportedFile]) -> tuple[Mapping[str, Any], _Importer]:
-    """Return the content of the files, and the importer that reads it."""
     for importer in IMPORTERS:
         content = importer.content(documents)
         if content is not None:
@@ -289,7 +282,6 @@ def _broken(file: Path, error: Exception) -> Problem:
 
 
 def _mistakes(error: ValidationError, documents: Sequence[_ImportedFile]) -> list[Problem]:
-    """Return every mistake with its place in the file."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     problems = [_mistake(mistake["loc"], mistake["msg"], documents) for mistake in found[:_NAMED]]
     if len(found) > _NAMED:

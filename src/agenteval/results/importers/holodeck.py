@@ -153,7 +153,6 @@ def read_holodeck(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> I
     """Return a test report as a recording.
 
     Args:
-        content: the JSON of the file.
         suites: known suites; the report's cases get the ids of the suite with its agent's name or path.
 
     Raises:

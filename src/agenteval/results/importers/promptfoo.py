@@ -270,10 +270,6 @@ def read_promptfoo(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> 
     A test matches the known case that its description names, else the case whose question is in a variable or the
     prompt. Other tests form a separate suite for each provider and prompt.
 
-    Args:
-        content: the JSON of the file.
-        suites: suites with the known cases.
-
     Raises:
         ValidationError: a required part is missing or has another type.
         ConfigError: several providers or prompts answered the same known case.
@@ -307,11 +303,7 @@ def read_promptfoo(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> 
 
 @dataclass(frozen=True)
 class _Answered:
-    """A case, the path of its suite, and the provider and prompt that answered it.
-
-    Attributes:
-        question: the question, if it differs from the known case.
-    """
+    """A case, the path of its suite, and the provider and prompt that answered it."""
 
     suite: str
     column: str

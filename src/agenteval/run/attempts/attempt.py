@@ -26,11 +26,9 @@ class Attempt:
     """An attempt that begins.
 
     Attributes:
-        memory: its record so far.
         shown: decided results of the same key, which are shown again instead of a run.
         continued: results of the same key that decided nothing and still count.
         restore: writes the journals of the attempt that this one continues or shows; see ``EarlierAttempt``.
-        warnings: for the reports.
     """
 
     memory: Memory
@@ -52,7 +50,6 @@ class Attempt:
         """Return an outcome whose results contain the record of this attempt, for the next one.
 
         Args:
-            outcome: the outcome of the run.
             decision: the comparison with the control; ``None`` if none was made.
         """
         memory = with_burden(self.memory, next_burden(self.burden, outcome.gate, decision))
@@ -60,12 +57,7 @@ class Attempt:
 
 
 def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
-    """Find the earlier attempts, and what follows from them; call it before user code runs.
-
-    Args:
-        spec: the specification of the run.
-        source: keeps the earlier attempts.
-    """
+    """Find the earlier attempts, and what follows from them; call it before user code runs."""
     # Shards are not compared.
     is_asked = spec.shard is None and spec.compare.is_asked_to_prove
     return attempt_after(identity_of_run(spec), spec.gate, source, is_asked=is_asked)
@@ -78,8 +70,6 @@ def attempt_after(
 
     Args:
         identity: tells it apart from others.
-        policy: the policy of the gate.
-        source: keeps the earlier attempts.
         is_asked: whether somebody asks for the proof of an improvement, which further runs can give.
     """
     found = source.recall()

@@ -24,7 +24,6 @@ class Identity:
     Attributes:
         key: hashes of the files, the control and the conditions. They are random if these are unknown.
         control: the commit that the attempt is compared with; ``None`` if unknown.
-        warnings: why the key is unknown.
     """
 
     key: AttemptKey
@@ -54,13 +53,7 @@ def identity_of_run(spec: RunSpec) -> Identity:
 
 
 def identity_of_results(spec: GateSpec, host: ControlHost, cases: Iterable[tuple[str, int]]) -> Identity:
-    """Return the identity of the results of a whole run of the files that are checked out.
-
-    Args:
-        spec: the specification of their gate.
-        host: what is known about the control.
-        cases: id and number of iterations of each case.
-    """
+    """Return the identity of the results of a whole run of the files that are checked out."""
     return _identified(spec, host, _of_whole_run(spec, cases))
 
 

@@ -20,12 +20,7 @@ _LONGEST_PATH = 4096
 
 @dataclass(frozen=True)
 class AttemptKey:
-    """Two hashes of an attempt.
-
-    Attributes:
-        counting: of the conditions and of the files that count.
-        whole: of the conditions and of all files.
-    """
+    """Two hashes of an attempt."""
 
     counting: str
     whole: str
@@ -38,7 +33,6 @@ def attempt_key(root: Path, ignore: Iterable[str], conditions: object) -> Attemp
     in repositories inside of it. Report directories of agenteval do not count.
 
     Args:
-        root: directory of the repository.
         ignore: patterns of git for files that do not count; inside of submodules all files count.
         conditions: what else decides the verdict, as JSON.
 

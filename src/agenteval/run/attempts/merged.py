@@ -22,7 +22,6 @@ def decided_before(parts: Sequence[RunToMerge], context: RunContext) -> Results 
     decided, the verdict stands, whatever the others have done.
 
     Args:
-        parts: the results to merge.
         context: additions of the environment; only a run that may have attempts believes such a shard.
 
     Raises:
@@ -67,14 +66,7 @@ def _left_out_for(part: RunToMerge) -> str | None:
 def begin_merged_attempt(
     results: Results, parts: Sequence[RunToMerge], spec: GateSpec, context: RunContext
 ) -> Attempt | None:
-    """Find the earlier attempts of the pull request, and what follows from them; ``None`` if the run is for none.
-
-    Args:
-        results: the results to decide on.
-        parts: the results that they were merged from.
-        spec: the specification of their gate.
-        context: additions of the environment.
-    """
+    """Find the earlier attempts of the pull request, and what follows from them; ``None`` if the run is for none."""
     memory = results.memory
     # A whole run that repeats a verdict is decided like any other.
     if memory is not None and memory.repeats and parts[0].run.shard is not None:

@@ -19,10 +19,6 @@ def decided_again(results: Results, spec: GateSpec) -> Results:
     """Return a decided run with the verdict of the gate as it is configured where shards are merged.
 
     Shards do not know what fails the job of their merge.
-
-    Args:
-        results: the run.
-        spec: the specification of its gate.
     """
     memory = results.memory.model_copy(update={"repeats": False}) if results.memory else None
     results = results.model_copy(update={"memory": memory})
@@ -30,13 +26,7 @@ def decided_again(results: Results, spec: GateSpec) -> Results:
 
 
 def shown_again(results: Results, memory: Memory, spec: GateSpec) -> RunOutcome:
-    """Return the outcome of an attempt that was decided before.
-
-    Args:
-        results: its results, with its verdict.
-        memory: its record.
-        spec: the specification of this run.
-    """
+    """Return the outcome of an attempt that was decided before."""
     earlier = results.gate
     if earlier is None:
         raise ValueError("only a decided attempt can be shown again")
@@ -60,12 +50,6 @@ def left_out(results: Results, memory: Memory, spec: RunSpec, shard: RunShard) -
     """Return the outcome of a shard that does not run, because its run was decided before.
 
     Its results are those of the decided run, which the merge shows again.
-
-    Args:
-        results: the decided run, with its verdict.
-        memory: its record.
-        spec: the specification of this run.
-        shard: the shard.
     """
     decided = results.gate.headline if results.gate else ""
     headline = (

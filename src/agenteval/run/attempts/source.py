@@ -16,7 +16,6 @@ class EarlierAttempt:
 
     Attributes:
         results: its results; untrusted, but validated.
-        memory: what it left for this run.
         restore: writes its journals into an empty report directory; returns false if it left none.
     """
 
@@ -31,8 +30,6 @@ class Recollection:
 
     Attributes:
         newest: the newest one; ``None`` for the first one, and if they were forgotten.
-        forgotten_by: who made agenteval forget them.
-        warnings: what could not be read.
     """
 
     newest: EarlierAttempt | None = None

@@ -34,8 +34,6 @@ class Clone:
     """The repository that contains the working directory.
 
     Attributes:
-        root: its directory.
-        head: the commit that is checked out.
         is_shallow: whether parts of the history are missing.
         host: knows more about the commits than a shallow clone.
     """
@@ -69,9 +67,6 @@ class Clone:
 
     def control(self, baseline: str | None) -> ControlCommit:
         """Return the control of the commit that is checked out.
-
-        Args:
-            baseline: the commit that the baseline evaluated.
 
         Raises:
             ControlError: it does not exist, or is unknown.
@@ -173,7 +168,6 @@ def submodules(root: Path, commit: str) -> Iterator[tuple[str, str]]:
 
     Args:
         root: the working tree of a repository that contains the commit.
-        commit: its id.
     """
     for entry in git(root, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
         about, _, path = entry.partition("\t")
@@ -189,7 +183,6 @@ def _objects(root: Path) -> Iterator[Path]:
 
 
 def _parents(content: bytes) -> tuple[str, ...]:
-    """Return the parents of a commit, from its content."""
     return tuple(_PARENT.findall(content.partition(b"\n\n")[0].decode(errors="replace")))
 
 
@@ -203,7 +196,6 @@ def _contents(listed: bytes) -> Iterator[bytes]:
 
 
 def _branch_of(ref: str) -> str:
-    """Return the name of a branch, without the name of its remote."""
     place, _, name = ref.removeprefix("refs/").partition("/")
     return name if place == "heads" else name.partition("/")[2]
 

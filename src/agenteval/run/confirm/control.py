@@ -44,7 +44,6 @@ class Control:
     Attributes:
         cases: suite, case and agent by case id; a case that the control does not contain is missing.
         files: the control's files before its agent ran; ``None`` without a checkout.
-        notes: what the comparison with the control leaves out.
         commit: id of the commit; ``None`` without a checkout.
     """
 
@@ -102,9 +101,7 @@ def prepared_control(
     User code can change the repository, so the block begins before any of it runs.
 
     Args:
-        spec: the specification of the run.
         baseline: the commit that the baseline evaluated; ``None`` if it is unknown.
-        earlier: the commits of its pool.
         early: commits of the base branch that the run may have to run beside as well.
 
     Yields:

@@ -32,7 +32,6 @@ class ControlTree:
     Attributes:
         root: the directory of the user's repository.
         worktree: a repository of agenteval with the same objects, for the files of the control.
-        control: the commit.
         files: mode and blob id of each file, by its path; submodules that are not checked out are left out.
         gaps: why the content of a file or a submodule is missing, by its path.
     """
@@ -55,8 +54,6 @@ class ControlTree:
         User code can change the repository, so this is called before any of it runs.
 
         Args:
-            clone: the repository of the working directory.
-            control: the commit.
             worktree: an empty directory that only agenteval and the user of the control can write.
 
         Raises:
@@ -195,7 +192,6 @@ def _entries(listed: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _write(worktree: Path, name: str, text: str) -> None:
-    """Write a file of the repository of the control."""
     path = worktree / _REPOSITORY / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -240,7 +236,6 @@ class FileStates:
     """The states of the control's files before its agent runs; ``setup`` may have changed some.
 
     Attributes:
-        tree: the control.
         states: the state of each file, ``None`` for a missing one. User code cannot set the time of the last change.
     """
 

@@ -26,9 +26,6 @@ def tried(commits: Sequence[str]) -> tuple[str, ...]:
     """Return which commits are tried: the first two, and those after a half and three quarters of all.
 
     If requirements of an old commit cannot be installed any more, those of its neighbours usually cannot either.
-
-    Args:
-        commits: those of the epoch, oldest first.
     """
     number = len(commits)
     places = sorted({0, 1, number // 2, 3 * number // 4})

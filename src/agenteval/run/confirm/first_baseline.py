@@ -25,10 +25,6 @@ _LONGEST_ERROR = 300
 def first_baseline(results: Results, runs: ConfirmingRuns) -> FoundBaseline | Unavailable:
     """Run the suite once with the base commit's agent.
 
-    Args:
-        results: the first run of the pull request.
-        runs: makes runs.
-
     Returns:
         The run as a baseline, or why it cannot be made.
     """

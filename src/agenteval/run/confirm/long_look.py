@@ -26,8 +26,6 @@ class Looked:
     """A long look that was made.
 
     Attributes:
-        look: what it found.
-        cost: of its runs.
         epoch: the epoch after it, if it proved nothing.
         entries: its whole runs of the newest commit as entries of a pool.
     """
@@ -42,8 +40,6 @@ def look_back(comparer: Comparer, comparison: Comparison, runs: ConfirmingRuns, 
     """Compare the newest commit with the oldest early commit whose agent runs.
 
     Args:
-        comparer: compares the run with its baseline.
-        comparison: its result.
         runs: makes runs; the early commits are prepared.
         made: number of whole runs of the newest commit so far, for the names of further ones.
     """

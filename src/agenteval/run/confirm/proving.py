@@ -22,8 +22,6 @@ class Proving:
     """Makes the runs that prove or clear a suspicion.
 
     Attributes:
-        runs: makes runs within the limits.
-        sides: what is compared.
         evidence: the part of it that the gate decides on.
     """
 
@@ -49,11 +47,7 @@ class Proving:
         return made
 
     def entries(self, *, after: int = 0) -> Sequence[PoolEntry]:
-        """Return the whole runs of the change as entries of a pool, with as many iterations as the first run.
-
-        Args:
-            after: number of entries that other confirmations of this run have made.
-        """
+        """Return the whole runs of the change as entries of a pool, with as many iterations as the first run."""
         questions = own_cases(self.sides.current)
         found = []
         for number, scores in enumerate(self._runs(), start=after + 1):

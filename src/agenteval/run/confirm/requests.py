@@ -19,7 +19,6 @@ class FinishedRuns:
     """The runs of a request.
 
     Attributes:
-        cases: the finished cases by side, each with the path of its suite and the id of the first run.
         unavailable: why runs are missing or incomplete; ``None`` if all were made.
     """
 
@@ -40,8 +39,6 @@ class FinishedRuns:
         """Return the scores of a side.
 
         Args:
-            side: the side.
-            suites: the suites of the first run by path.
             asked: case id → ids of its metrics; they are needed where the agent failed in every iteration.
             turns: case id → how many turns of every earlier iteration each metric scored.
         """

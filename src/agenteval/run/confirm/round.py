@@ -19,7 +19,6 @@ class Round:
     """The runs of one request.
 
     Attributes:
-        request: the request.
         session: begins the names of its sessions; no other request of any run has the same.
     """
 
@@ -33,7 +32,6 @@ class Round:
         """Yield the cases in the order in which they run: P C, C P, P C …
 
         Args:
-            cases: the cases of the first run.
             control: the cases of the control by id; a case that asks something else there is left out.
             done: iterations so far by case id. Numbers continue after them, so that no two samples are the same.
         """
@@ -77,10 +75,6 @@ def shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
 
     These are the metrics with the same configuration, and those that need nothing but an answer.
 
-    Args:
-        theirs: the case of the control.
-        ours: the case under test.
-
     Returns:
         ``None`` if the two ask different questions, or share no metric.
     """
@@ -94,10 +88,6 @@ def comparable(theirs: Case, ours: Case) -> Case | None:
 
     A metric with another configuration or expected answer is that of the case under test, so both are scored by the
     same rules.
-
-    Args:
-        theirs: the case of the control.
-        ours: the case under test.
 
     Returns:
         ``None`` if the two ask different questions, or share no metric.

@@ -37,7 +37,6 @@ def confirming_runs(
     """Yield what makes the runs of a confirmation; the control exists until the end of the block.
 
     Args:
-        spec: the specification of the first run.
         first: its execution, whose usage and time count.
         prepared: the control, from ``prepared_control``.
     """
@@ -48,14 +47,7 @@ def confirming_runs(
 
 @dataclass
 class _Controls:
-    """Opens one control at a time.
-
-    Attributes:
-        spec: the specification of the first run.
-        entered: what is open.
-        prepared: the control to open.
-        name: of the control, for messages.
-    """
+    """Opens one control at a time."""
 
     spec: RunSpec
     entered: ExitStack
@@ -93,14 +85,7 @@ class ConfirmingRuns:
     is missing.
 
     Attributes:
-        spec: the specification of the first run.
-        first: its execution.
-        controls: checks the control out at the first request that needs it.
         early: early commits of the base branch, for a long look; or why they cannot run.
-        spent: the cost so far.
-        usage: usage of models and agents so far.
-        signal: number of the signal that interrupted a run.
-        warnings: about the runs.
     """
 
     spec: RunSpec
@@ -153,9 +138,6 @@ class ConfirmingRuns:
 
     def turn_to(self, prepared: PreparedControl) -> Mapping[str, frozenset[str] | None] | None:
         """Let further requests run beside another control.
-
-        Args:
-            prepared: that control.
 
         Returns:
             What ``shared`` returns; ``None`` if the control cannot run: then the next request tells why.
@@ -241,7 +223,6 @@ class ConfirmingRuns:
 
     @property
     def _run_calls(self) -> int:
-        """Calls of one run of the suite."""
         return sum(item.iterations for item in self.spec.cases)
 
     def _cost_of_a_call(self) -> float:

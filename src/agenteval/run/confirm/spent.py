@@ -26,15 +26,7 @@ class Spent:
 
 
 def refusal(limits: ConfirmationLimits, spent: Spent, wanted: int, run_calls: int, call_usd: float) -> str:
-    """Return why the limits do not allow further calls; empty if they do.
-
-    Args:
-        limits: the limits of the whole confirmation.
-        spent: the cost so far.
-        wanted: the calls of the next request.
-        run_calls: calls of one run of the suite.
-        call_usd: expected cost of one call.
-    """
+    """Return why the limits do not allow further calls; empty if they do."""
     calls = f"{spent.calls} calls were made, {wanted} more are needed"
     if limits.runs is not None and spent.calls + wanted > limits.runs * run_calls:
         return _reached("runs", limits.runs, f"{calls}; one run of the suite has {run_calls}")
@@ -48,13 +40,7 @@ def refusal(limits: ConfirmationLimits, spent: Spent, wanted: int, run_calls: in
 
 
 def narrowed(models: Limits, limits: ConfirmationLimits, spent: Spent) -> Limits:
-    """Return limits of model calls that also keep within the limits of the confirmation.
-
-    Args:
-        models: the limits that the run has left.
-        limits: the limits of the whole confirmation.
-        spent: the cost so far.
-    """
+    """Return limits of model calls that also keep within the limits of the confirmation."""
     if limits.cost_usd is None:
         return models
     left = max(0.0, limits.cost_usd - spent.cost_usd)

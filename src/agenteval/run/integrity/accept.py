@@ -141,7 +141,6 @@ def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results)
 
 
 def _titles(results: Results) -> dict[str, str]:
-    """Return the names of cases by id."""
     compared: list[ComparedCase] = results.comparison.cases if results.comparison else []
     named = {case.id: case.name for _, case in results.cases()} | {case.id: case.name for case in compared}
     removed = {item.case: item.before for item in results.run.integrity if item.kind == "removed" and item.before}
@@ -153,14 +152,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file before and after a change.
-
-    Attributes:
-        path: the file on this machine.
-        name: its name in messages.
-        before: its content.
-        after: its new content.
-    """
+    """A file before and after a change."""
 
     path: Path
     name: str
@@ -248,7 +240,6 @@ class AcceptRequest:
 
     Attributes:
         names: ids or names of cases, or ids of metrics; empty for everything that the run's gate asks about.
-        reason: why it is right.
         until: the last day of the entries; ``None`` for 30 days.
     """
 
@@ -262,7 +253,6 @@ class PlannedAcceptance:
     """What would be written.
 
     Attributes:
-        path: the file of accepted changes.
         entries: its new entries; those of cases with a new expected answer are complete only once that is written.
         files: the suite files with new expected answers.
     """
@@ -291,10 +281,6 @@ class PlannedAcceptance:
 def accept(request: AcceptRequest, results: Results) -> PlannedAcceptance:
     """Return the entries for what a run found.
 
-    Args:
-        request: what the caller accepts.
-        results: the run.
-
     Raises:
         ConfigError: the results contain nothing to accept, or a name is none of them.
     """
@@ -309,7 +295,6 @@ def accept_answers(request: AcceptRequest, results: Results) -> PlannedAcceptanc
 
     Args:
         request: what the caller accepts; every failed case of the run can be named.
-        results: the run.
 
     Raises:
         ConfigError: as for ``accept``, or an answer cannot become the expected one; the error contains every problem.

@@ -83,7 +83,6 @@ def read_accepted(here: Path, redact: Redactor | None = None) -> tuple[Accepted,
     """Return the entries of the file, each with its author in git; empty without a file.
 
     Args:
-        here: the working directory.
         redact: masks secrets in texts that reports show.
 
     Raises:
@@ -230,11 +229,9 @@ def note_missing_base(
     rules. Its own setting of what fails the job does not count.
 
     Args:
-        spec: the specification, from the files of the change.
         why: why the base commit cannot be read, and the fix.
         rule: how the base commit follows from the event.
         ref: the branch or pull request of the run.
-        settings: the caller's settings.
         is_compared: whether this run, or the merge of its shards, is compared with a baseline.
     """
     if not is_compared or not is_judged_by_base_alone(rule, ref):

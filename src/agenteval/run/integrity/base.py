@@ -44,9 +44,7 @@ def presented_by_base(own: Presentation, settings: Settings, base: Config, paths
     """Return the templates of the base commit, with their content; the built-in one where it has none.
 
     Args:
-        own: the templates of the change.
         settings: the caller's settings, which name templates before the configuration does.
-        base: the configuration of the base commit.
         paths: where a file of the repository is in the base commit's files.
     """
     comment = _found(settings.comment_template, base.comment_template, paths)
@@ -85,7 +83,6 @@ class BaseRules:
     """The suites and the configuration of the base commit.
 
     Attributes:
-        commit: its id.
         files: what they contain; no suite if the base commit has none.
         paths: where a file of the repository is in the base commit's files, which exist as long as the run.
     """
@@ -112,7 +109,6 @@ def base_rules(
         sources: the locations of suites and configuration in the change.
         host: what is known about the base commit.
         baseline: the run to compare with; ``None`` without one.
-        read: reads the suites and the configuration.
 
     Raises:
         ControlError: there is no such commit, or its files cannot be read.
@@ -201,7 +197,6 @@ def judged_by_others(results: Results, suites: Iterable[Suite]) -> Difference | 
 
     Args:
         results: the run. Cases of other tools, and recorded traces, do not tell how they were judged.
-        suites: the suites of the base commit.
     """
     theirs = {case.id: case for suite in suites for case in suite.cases}
     ours = own_cases(results)
@@ -236,10 +231,7 @@ def integrity_of(
     """Return what was accepted, for the comparison of two finished runs.
 
     Args:
-        now: the run to decide on.
         then: the earlier run; ``None`` without one.
-        here: the working directory.
-        redact: masks secrets.
         given: what people accepted on the CI host.
 
     Raises:
@@ -258,7 +250,6 @@ def _with_effect(difference: Difference, passing: Collection[str] | None) -> Dif
     """Return a difference with its effect on a comparison with a baseline, which shards do not have.
 
     Args:
-        difference: the difference.
         passing: ids of the cases that passed in the baseline; ``None`` without one.
     """
     if difference.kind == "rules" and difference.effect == "unproven" and passing is None:
@@ -282,10 +273,7 @@ def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, resu
     """Return the specification of a merge with the rules of the base commit, as the shards had them.
 
     Args:
-        spec: the specification, from the files of the change.
         settings: the caller's settings, which override those of files.
-        context: additions of the environment.
-        results: the merged run.
 
     Raises:
         ConfigError: the file of accepted changes is not valid.

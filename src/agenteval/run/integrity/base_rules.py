@@ -302,7 +302,6 @@ def _value(agent: AgentSpec, name: str, root: Path) -> Any:
 
 
 def _portable(value: Any, root: str) -> Any:
-    """Return a value without the path of its checkout."""
     if isinstance(value, str):
         return "." if value == root else value.replace(f"{root}/", "")
     if isinstance(value, Mapping):
@@ -318,7 +317,6 @@ def base_interpreters(agents: Iterable[AgentSpec], paths: Paths) -> Mapping[str,
     """Return the Python of the base commit's graders, by directory.
 
     Args:
-        agents: the base commit's agents.
         paths: where a file of the repository is in the base commit's files.
     """
     return {folder: _installed(Path(program), paths) for folder, program in interpreters_of(agents).items()}
@@ -367,7 +365,6 @@ def setting_differences(before: Config, after: Config) -> Iterator[Difference]:
 
     Args:
         before: the configuration of the base commit that decides about the run.
-        after: that of the change.
     """
     yield from _written(before, after, of_run=True)
 
@@ -420,7 +417,6 @@ def criteria_differences(before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
     Args:
         before: the criteria of each suite of the change in the base commit, by its path; ``None`` without any.
-        after: those in the change.
     """
     found: dict[Difference, None] = {}
     for path, old in before.items():

@@ -104,7 +104,6 @@ def apply_base_rules(spec: RunSpec, settings: Settings, source: AcceptanceSource
     rules, and is unproven if the change could have chosen them. What was accepted counts in both.
 
     Args:
-        spec: the specification of the run, from the files of the change.
         settings: the caller's settings, which override those of files.
         source: reads what people accepted on the CI host.
 

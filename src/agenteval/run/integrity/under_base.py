@@ -46,7 +46,6 @@ def also_selected_by_base(spec: RunSpec, pairs: Pairs) -> RunSpec:
     them.
 
     Args:
-        spec: the specification, from the files of the change.
         pairs: the cases of the change with their versions in the base commit.
     """
     added = [
@@ -111,7 +110,6 @@ def _evaluating(files: _Files) -> set[str]:
 
 
 def _used(name: str, files: _Files) -> set[str]:
-    """Return a file with everything that it uses."""
     found: set[str] = set()
     waiting = [name]
     while waiting:
@@ -293,7 +291,6 @@ class _Iterations:
 
     Attributes:
         asked: what the caller, the case or its suite asks for; ``None`` for nothing.
-        default: what the configuration says.
     """
 
     asked: Mapping[int, int | None]

@@ -116,11 +116,6 @@ Answers = Mapping[AnswerPlace, str]
 def new_answers(wanted: Collection[str], results: Results, suites: Iterable[Suite]) -> Answers:
     """Return the expected answers that differ from the answers of a run.
 
-    Args:
-        wanted: ids of cases.
-        results: the run.
-        suites: the suites as they are now.
-
     Raises:
         ConfigError: the answer of a case cannot become its expected answer; the error contains every problem.
     """
@@ -135,8 +130,6 @@ def new_answers(wanted: Collection[str], results: Results, suites: Iterable[Suit
 
 @dataclass
 class _AnswerSearch:
-    """The answers and problems found so far."""
-
     results: Results
     cases: list[tuple[Suite, Case]]
     answers: dict[AnswerPlace, str] = field(default_factory=dict)
@@ -257,12 +250,7 @@ class Homes:
     moved: Mapping[str, str] = field(default_factory=dict)
 
     def suite_of(self, path: str, case_id: str) -> Suite:
-        """Return the suite by whose rules a case runs.
-
-        Args:
-            path: of the suite of the change that contains it.
-            case_id: its id.
-        """
+        """Return the suite by whose rules a case runs."""
         return self.suites[self.moved.get(case_id, path)]
 
 
@@ -272,10 +260,7 @@ def suites_of_moved_cases(
     """Return the suites of a run.
 
     Args:
-        ours: the suites of the change, by path.
-        theirs: those of the base commit.
         pairs: the cases of the change with their versions in the base commit.
-        versions: the versions of cases that run.
     """
     base = {path: suite_of_base(suite, theirs, pairs) for path, suite in ours.items()}
     home_of = {suite.path: path for path, suite in reversed(base.items()) if suite is not None}

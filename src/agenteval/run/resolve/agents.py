@@ -26,9 +26,6 @@ def resolve_agent(
 
     Args:
         asked: the agent that ``--agent`` or the suite requests: a specification, a name, or ``None``.
-        config: defines the named agents.
-        suite: the suite's path, for messages.
-        fallback: the agent that the suite defines, if it does.
 
     Raises:
         ConfigError: the name is not defined; or there is no name, no default agent, and no fallback that can run on
@@ -90,9 +87,7 @@ def bind(
     """Find the agents of the cases of a suite.
 
     Args:
-        suite: the suite.
         asked: the agent that the caller requests; it replaces every agent, but no tool under test.
-        config: defines agents and tools.
         discover: finds the agents and tools that the repository's source code defines.
 
     Raises:
@@ -204,7 +199,6 @@ class _Binder:
 
 
 def _example(target: Target) -> str:
-    """Return the YAML that defines a target."""
     how = "command: [python, agent.py]" if target.kind == "agent" else "python: my_tools:" + _identifier(target.name)
     return f"    {target.kind}s:\n      {target.name}:\n        {how}"
 
@@ -215,7 +209,6 @@ def _identifier(name: str) -> str:
 
 
 def _blocks(cases: Sequence[Case]) -> Iterable[tuple[Target, list[Case]]]:
-    """Return the cases grouped by target."""
     blocks: dict[Target, list[Case]] = {}
     for case in cases:
         if case.target is not None:
@@ -232,12 +225,10 @@ def _with_target(case: Case, target: Target) -> Case:
 
 
 def _named(cases: Iterable[Case]) -> list[Case]:
-    """Return the cases with the target added to their names."""
     return [replace(case, name=f"{case.name} [{case.target.name}]") if case.target else case for case in cases]
 
 
 def _framework_spec(found: FoundAgent, target: Target, root: str) -> AgentSpec:
-    """Return the specification of an agent or tool that the scan found."""
     return AgentSpec(
         kind="framework" if target.kind == "agent" else "python_tool",
         target=found.reference,
@@ -259,7 +250,6 @@ def traces_to_score(suites: Iterable[tuple[Suite, Config]], settings: Settings) 
 
     Args:
         suites: the suites of the run, each with the configuration that defines its agents.
-        settings: may name traces, or the agent of all suites.
 
     Returns:
         Nothing if agents are asked.

@@ -52,11 +52,8 @@ class Sources:
     """The files that define suites and agents; they can be mapped to another checkout of the repository.
 
     Attributes:
-        here: the directory to search for suites and configuration.
         suites: files or directories; empty to search for them.
         config: ``agenteval.yaml``; ``None`` to search for it.
-        agent: the agent that replaces the agents of the suites.
-        metrics: metrics to add to every case.
     """
 
     here: Path
@@ -66,11 +63,7 @@ class Sources:
     metrics: tuple[MetricConfig, ...] = ()
 
     def moved(self, there: Callable[[Path], Path]) -> Sources:
-        """Return the same files in another checkout.
-
-        Args:
-            there: returns the path in that checkout for a path in this one.
-        """
+        """Return the same files in another checkout."""
         return replace(
             self,
             here=there(self.here),
@@ -105,7 +98,6 @@ def find_configurations(sources: Sources, suites: Iterable[Path]) -> Places:
 
     Args:
         sources: the working directory, and the file that replaces all others, if the caller names one.
-        suites: the files of the suites.
     """
     files = list(suites)
     if sources.config is not None:
@@ -158,7 +150,6 @@ def read_configurations(places: Places, problems: list[Problem]) -> Configuratio
     """Read every configuration.
 
     Args:
-        places: the files.
         problems: receives the problems of all files, and each setting of the run that files contradict.
     """
     by_file: dict[Path | None, Config] = {}

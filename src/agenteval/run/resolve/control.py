@@ -128,9 +128,7 @@ class ControlFiles:
     """The suites of the control, with masked secrets.
 
     Attributes:
-        suites: the suites.
         agents: the agent of each case, by case id; empty if they were not read.
-        config_of: the configuration of each suite, by the suite's path.
         of_run: decides the settings of the run as a whole.
     """
 
@@ -143,9 +141,6 @@ class ControlFiles:
 def read_control_suites(sources: Sources) -> ControlFiles:
     """Read the suites and the configurations of the control, without its agents.
 
-    Args:
-        sources: the locations in the files of the control.
-
     Raises:
         ConfigError: suites or the configuration are invalid; the error contains every problem.
     """
@@ -155,9 +150,6 @@ def read_control_suites(sources: Sources) -> ControlFiles:
 
 def read_control_files(sources: Sources) -> ControlFiles:
     """Read the suites and the configurations of the control, with the agent of each case.
-
-    Args:
-        sources: the locations in the files of the control.
 
     Raises:
         ConfigError: suites or the configuration are invalid, or agents are not defined; the error contains every
@@ -174,9 +166,6 @@ def read_control_files(sources: Sources) -> ControlFiles:
 def read_control_configuration(sources: Sources) -> ControlFiles:
     """Read the configuration of a control that has no suite.
 
-    Args:
-        sources: the locations in the files of the control.
-
     Raises:
         ConfigError: the configuration is invalid; the error contains every problem.
     """
@@ -188,7 +177,6 @@ def read_control_configuration(sources: Sources) -> ControlFiles:
 
 
 def _read(sources: Sources) -> tuple[ControlFiles, Sequence[tuple[Suite, Config | None]]]:
-    """Return the files without agents, and each suite with its configuration."""
     problems: list[Problem] = []
     loaded = load_suites(sources, problems)
     configs = read_configurations(loaded.places, problems)
@@ -212,9 +200,6 @@ def _masked(files: ControlFiles) -> ControlFiles:
 
 def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
     """Read the suites and the configuration of the control; return its cases by id, with masked secrets.
-
-    Args:
-        sources: the locations in the files of the control.
 
     Raises:
         ConfigError: suites or the configuration are invalid; the error contains every problem.
@@ -241,9 +226,7 @@ def named_controls(
 
     Args:
         asked: the agent of ``--control``; it replaces those of the configuration, but no tool under test.
-        suites: the suites, each with its configuration.
         agents: the agents under test by case id; ``control`` of an agent names the one to run beside it.
-        problems: receives every name that is not defined.
     """
     of_caller = _of_caller(asked, [config for _, config in suites], problems)
     of_agents: dict[tuple[str, str, str], AgentSpec | None] = {}

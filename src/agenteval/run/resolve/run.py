@@ -73,10 +73,6 @@ if TYPE_CHECKING:
 def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpec:
     """Read all inputs of a run, and resolve every option.
 
-    Args:
-        settings: the caller's settings.
-        context: additions of the environment.
-
     Raises:
         ConfigError: an option, a suite, a configuration or the baseline is invalid; it contains every problem.
     """
@@ -196,14 +192,11 @@ class _Found:
     """The content of the files that the settings name; incomplete if a file has problems.
 
     Attributes:
-        some_are_broken: whether a suite could not be read.
-        configs: the configurations that could be read.
         config_of: the configuration of each suite, by the suite's path; without those that could not be read.
         agents: the agent of each case, by case id.
         traces: the recorded traces that each suite scores, by its path; empty if agents are asked.
         controls: deployments of the base commit's agents, by case id.
         baseline: the baseline file; ``None`` if the settings name none.
-        opened: the files of which suites and configurations consist.
     """
 
     suites: Sequence[Suite]
@@ -237,9 +230,7 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
     """Read suites, configurations, templates and the baseline file.
 
     Args:
-        settings: the caller's settings.
         sources: locations of suites and configurations.
-        problems: receives every problem of the files.
 
     Raises:
         ConfigError: no suite was found.
@@ -296,7 +287,6 @@ def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Input]:
 
 
 def _metrics(found: _Found) -> Collection[MetricConfig]:
-    """Return the metrics of all suites, each once."""
     used = (metric for suite in found.suites for case in suite.cases for metric in case.all_metrics)
     of_traces = (metric for suite in found.suites for metric in suite.metrics)
     return {id(metric): metric for metric in (*of_traces, *used)}.values()
@@ -308,7 +298,6 @@ def _with_defaults(suite: Suite, config: Config | None, settings: Settings) -> S
 
 
 def _suite_specs(found: _Found) -> Mapping[str, SuiteSpec]:
-    """Return what the configuration of each suite decides, by the suite's path."""
     specs: dict[str, SuiteSpec] = {}
     for config in found.configs.all:
         suites = found.suites_of(config)
@@ -382,13 +371,7 @@ def _planned(found: _Found, settings: Settings) -> tuple[PlannedCase, ...]:
 def _one_shard(
     cases: Sequence[PlannedCase], shard: Shard, baseline: Results | None
 ) -> tuple[tuple[PlannedCase, ...], RunShard]:
-    """Return the cases of one shard, and the record of the shard for results.json.
-
-    Args:
-        cases: the cases of the whole run.
-        shard: the shard.
-        baseline: its durations balance the shards.
-    """
+    """Return the cases of one shard, and the record of the shard for results.json."""
     from agenteval.run.settings import durations_of
 
     ids = [item.case.id for item in cases]

@@ -79,13 +79,7 @@ def files_of(suites: Iterable[SuiteResult]) -> list[Path]:
 def unchanged_suites(
     results: Sequence[SuiteResult], settings: Settings, secrets: Iterable[str]
 ) -> tuple[tuple[Suite, ...], Redactor]:
-    """Return the suites of a run that this repository still has as they were, and what masks secrets in them.
-
-    Args:
-        results: the suites of the run.
-        settings: the configuration.
-        secrets: secrets of the configuration.
-    """
+    """Return the suites of a run that this repository still has as they were, and what masks secrets in them."""
     loaded = _suites_here(results, settings)
     redact = redactor(frozenset(secrets).union(*(suite.secrets for suite in loaded)))
     prints = {suite.path: suite.fingerprint for suite in results}
@@ -119,9 +113,7 @@ def resolve_merge(merged: Merged, settings: Settings, context: RunContext | None
     The merged results alone decide: no case runs again.
 
     Args:
-        merged: the results.
         settings: the configuration, baseline, history, templates, and what fails the gate.
-        context: additions of the environment.
 
     Raises:
         ConfigError: the configuration, the baseline or a template is invalid.
@@ -151,7 +143,6 @@ def resolve_merge(merged: Merged, settings: Settings, context: RunContext | None
 
 
 def _baseline(settings: Settings, context: RunContext, results: Results) -> Search:
-    """Return the result of the search for a baseline, if the settings request one."""
     if settings.baseline is not None:
         from agenteval.results.importers.base import suites_of
 

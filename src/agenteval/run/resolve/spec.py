@@ -44,12 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FailedCases:
-    """The cases of a run that broke, failed or could not be run.
-
-    Attributes:
-        file: the results of the run.
-        ids: ids of the cases, in the order of the results.
-    """
+    """The cases of a run that broke, failed or could not be run."""
 
     file: str
     ids: tuple[str, ...]
@@ -202,14 +197,8 @@ class GateSpec:
     """How results are compared, decided and presented; the results may be new or from a file.
 
     Attributes:
-        gate: the policy of the gate.
-        compare: the policy of the comparison with the baseline.
         presentation: templates and links of comment and summary.
-        suites: the suites of the results that could be read.
-        baseline: the run to compare with, with secrets masked.
         missing_baseline: set if the base commit's agent may make the baseline, because no run of it was found.
-        earlier: runs for the trend, the oldest first.
-        warnings: warnings for the reports.
         max_answer_bytes: bytes of one text of an answer that results keep.
         burden: what earlier attempts of the pull request were proven to have lost, and this run must refute.
         integrity: how suites and rules differ from those of the base commit.
@@ -244,7 +233,6 @@ class TraceFiles:
 
     Attributes:
         paths: the file or folder that each suite scores, by the suite's path.
-        selection: the traces to score.
         keep_going: an unreadable line is a warning instead of an error.
         may_be_streams: whether an option, no suite or configuration, names the files, so that they may be pipes.
     """
@@ -261,8 +249,6 @@ class SuiteSpec:
 
     Attributes:
         config: its name, for messages; empty for the defaults.
-        judge: the judge model for suites that name none and can also run without a judge.
-        embeddings: the embedding model for suites that name none.
         interpreters: the Python interpreter of graders, by directory.
         rules: variables and limits of agents, tools and graders.
         case_s: limit for the conversation of one iteration, in seconds; ``None`` is no limit.
@@ -282,32 +268,19 @@ class RunSpec(GateSpec):
 
     Attributes:
         cases: the cases to run, in order; empty if traces are scored.
-        left_out: the cases that the selection leaves out.
-        selection: the cases that the caller selects.
-        limits: limits of concurrency and time.
         llm: how models are called, and the limits of their usage.
         settings: what the configuration of each suite decides, by the suite's path; suites with the same
             configuration share the object.
-        configs: the configurations that were read.
-        config_of: the configuration of each suite, by the suite's path.
-        of_run: the configuration that decides the settings of the run as a whole.
         seed: the random seed; ``None`` for a random one.
-        setup: the setup and limits of user code.
-        sources: the locations of suites and agents.
         control_host: what is known about the control commit.
         controls: deployments of the base commit's agents, by case id; the other cases need the control's files.
         traces: the traces to score instead of calling agents.
         shard: the shard to run; ``None`` for the whole run.
         baseline_of_whole: of a shard, the baseline of the whole run; only their merge is compared with it.
-        coverage: what the run is to cover: its selection and limits.
-        resume: whether to finish the run in the journal.
-        provenance: the evaluated commit.
         out: the directory of the reports; ``None`` writes none.
         published: the directory to which they are copied after the run; ``None`` for none.
-        journal: the file that receives every finished case.
         activity: what the run does, for the progress display.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
-        quiet: whether to hide the progress.
         proposed: the cases as the change has them, by id, where the base commit's version runs instead.
     """
 
@@ -345,7 +318,6 @@ class RunSpec(GateSpec):
 
         Args:
             usage: calls and cost of models so far.
-            seconds: time so far.
         """
         llm = replace(self.llm, limits=self.llm.limits.minus(usage.llm_calls, usage.cost_usd))
         return replace(self, limits=self.limits.minus(seconds), llm=llm)
@@ -440,7 +412,6 @@ def _title(spec: RunSpec) -> str:
 
 
 def _suite_plan(spec: RunSpec, settings: SuiteSpec, gateway: Gateway) -> SuitePlan:
-    """Return what the suites of one configuration share."""
     resources = Resources(
         gateway=gateway,
         graders=GraderPool(settings.interpreters, spec.limits.concurrency, settings.rules),

@@ -42,7 +42,6 @@ def undivided_traces(settings: Settings, traces: Collection[str]) -> list[Proble
     """Return the problem of a shard of recorded traces.
 
     Args:
-        settings: may ask for a shard.
         traces: paths of the suites that score traces.
     """
     if not traces or settings.shard is None:
@@ -153,8 +152,6 @@ def metrics_without_cases(
     """Return a warning for each added metric that scores no case of the suites.
 
     Args:
-        suites: the suites of the run.
-        added: the metrics of the configuration.
         traces: paths of the suites that score traces; their cases are unknown, so a pattern of cases may match one.
     """
     over_iterations = [item for item in added if traces and item.over_iterations]
@@ -175,7 +172,6 @@ def secret_metrics(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Prob
     """Return a problem for every metric whose id contains a secret: reports and the gate use ids as they are.
 
     Args:
-        suites: the suites.
         secrets: values that files insert, or that the configuration contains.
     """
     redact = Redactor(secret for secret in secrets if is_maskable(secret))
@@ -195,10 +191,8 @@ def gate_warnings(
     """Return a warning for each option of the gate without effect.
 
     Args:
-        settings: options of the run.
         context: finds the baseline, in the action.
         suites: the suites whose cases are known; cases of recorded traces are unknown until the traces are read.
-        policy: the comparison policy.
         required: the cases that fail the gate whenever they fail.
     """
     today = datetime.now(UTC).date()
@@ -243,8 +237,6 @@ class LoadedSuites:
 
     Attributes:
         suites: in the order of their files; then those that the caller has built.
-        places: the configuration files.
-        config_of: the configuration file of each suite, by the suite's path in results.
     """
 
     suites: Sequence[Suite]
@@ -256,7 +248,6 @@ def load_suites(sources: Sources, problems: list[Problem], given: Sequence[Suite
     """Load every valid suite, each with the variables that its configuration lists.
 
     Args:
-        sources: the locations of suites and configuration.
         problems: receives the errors of the others.
         given: suites that the caller has built. One whose path is a file's has the configuration of that file; the
             others have that of the working directory.
@@ -301,8 +292,6 @@ def bind_all(
     Args:
         suites: the suites, each with the configuration that defines its agents and tools; ``None`` if it is not
             valid, so that the names in it are unknown.
-        asked: the agent that replaces the agents of the suites.
-        problems: receives every name that is not defined.
     """
     agents: dict[str, AgentSpec] = {}
     found: list[Suite] = []

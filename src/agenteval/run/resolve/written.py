@@ -32,8 +32,6 @@ def presentation(settings: Settings, config: Config, environment: Mapping[str, s
     """Return the user's templates, the repository for links, and the reporters of other packages.
 
     Args:
-        settings: the templates that the caller names.
-        config: the other templates, and the reporters.
         environment: the runner's variables with the GitHub instance and repository.
 
     Raises:
@@ -160,12 +158,7 @@ def judgement_files(metrics: Iterable[MetricConfig]) -> Iterator[Path]:
 
 
 def replaced_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Problem]:
-    """Yield a problem for each input that would be lost.
-
-    Args:
-        written: the files that the command writes.
-        inputs: what the command reads.
-    """
+    """Yield a problem for each input that would be lost."""
     for kind, path in _lost(written, inputs):
         message = f"a report would take the place of this {kind}; write the reports to another directory"
         yield Problem(message, file=display_path(path), kind=Kind.OPTION)
@@ -188,7 +181,6 @@ def reports_with_judgements(judgements: Iterable[Path], reports: Iterable[Path])
 
 
 def _lost(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Input]:
-    """Yield the inputs that are among the written files."""
     lost = {real_path(path) for path in written}
     if not lost:
         return

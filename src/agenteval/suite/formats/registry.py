@@ -143,7 +143,6 @@ def suite_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
 
     Args:
         paths: suite files, directories to search, or patterns of these; see ``path_patterns``.
-        problems: receives a problem for each path without a suite.
     """
     files: dict[Path, Path] = {}
     for path in paths:

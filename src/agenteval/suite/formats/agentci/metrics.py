@@ -136,11 +136,7 @@ class MetricReader:
     """Reads the expectations of one file.
 
     Args:
-        entry: the evaluation.
-        document: its file.
         base: where Python modules are imported from.
-        problems: receives problems.
-        warnings: receives warnings.
     """
 
     def __init__(

@@ -67,13 +67,7 @@ class ExpectedOutputReader:
         self._warnings = oddities
 
     def output(self, value: Any, at: KeyPath, *, case_sensitive: bool) -> Expected:
-        """Return ``output`` of a case: a text to match, or the fields of a JSON object.
-
-        Args:
-            value: value in the file.
-            at: position in the file.
-            case_sensitive: setting of the case for all its texts.
-        """
+        """Return ``output`` of a case: a text to match, or the fields of a JSON object."""
         if isinstance(value, str):
             return TextMatch("exact", (value,), case_sensitive)
         if not isinstance(value, dict):
@@ -143,7 +137,6 @@ class ExpectedOutputReader:
         return FieldSpec(types=(_DICT,), fields=self.fields(table, at, case_sensitive=case_sensitive))
 
     def _types(self, value: Any, at: KeyPath) -> tuple[FieldType, ...]:
-        """Return one type, or several alternatives."""
         if value is None:
             return ()
         names = value if isinstance(value, list) else [value]
@@ -228,7 +221,6 @@ class ExpectedOutputReader:
         return True
 
     def _check_limits(self, entry: FieldEntry, types: tuple[FieldType, ...], at: KeyPath) -> None:
-        """Check that limits fit the type and allow a value."""
         names = {_innermost(kind) for kind in types} | {kind.name for kind in types}
         groups = (
             (_TEXT_LIMITS, {"str"}, "texts (str)"),
@@ -349,7 +341,6 @@ def judge_options(
 
 
 def _limits(document: Document) -> list[float]:
-    """Return every limit of a score in the cases of a file."""
     cases = document.data["eval"].get("cases", [])
     scores = [case.get("score") for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
     numbers = [value for score in scores if isinstance(score, dict) for value in score.values()]
@@ -397,7 +388,6 @@ def _unusable_keyword(schema: Any) -> str | None:
 
 
 def _numbers_of_json_schema(schema: Mapping[str, Any]) -> dict[str, tuple[float | None, float | None]]:
-    """Return the numbers of an object with their lowest and highest value."""
     found = {}
     for name, value in _properties(schema, schema):
         kind = value.get("type")
@@ -416,7 +406,6 @@ def _is_any_object(schema: Mapping[str, Any]) -> bool:
 def _properties(
     schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the properties of an object, with their references followed."""
     part = _followed(schema, root)
     properties = part.get("properties")
     for name, value in (properties if isinstance(properties, dict) else {}).items():

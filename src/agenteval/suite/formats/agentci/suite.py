@@ -61,7 +61,6 @@ def load_agentci(path: Path, shown_as: str) -> Suite:
     """Load one suite.
 
     Args:
-        path: the TOML file.
         shown_as: path in the repository; part of every case id.
 
     Raises:
@@ -77,8 +76,6 @@ def load_agentci(path: Path, shown_as: str) -> Suite:
 
 @dataclass
 class _AgentCILoader:
-    """Collects problems and warnings while one file is read."""
-
     document: Document
     path: Path
     problems: list[Problem] = field(default_factory=list)
@@ -126,7 +123,6 @@ class _AgentCILoader:
         return f"the table [eval] is missing (found: {keys}); it needs {needed}"
 
     def _read_case(self, index: int, outputs: ExpectedOutputReader) -> tuple[EvaluationCase | None, Expected]:
-        """Return a case and its expected output."""
         value, at = self.document.data["eval"]["cases"][index], ("eval", "cases", index)
         entry, problems = validate(EvaluationCase, value, self.document, at)
         self.problems += [_hinted(problem) for problem in problems]
@@ -158,7 +154,6 @@ class _AgentCILoader:
                 self.unknown.append(self.document.problem((*at, key), message))
 
     def _check(self, entry: EvalEntry) -> None:
-        """Check the requirements of a type of evaluation."""
         section = _SECTIONS.get(entry.type)
         if section is not None and getattr(entry, section) is None:
             self._problem(("eval", "type"), f"an evaluation of type {entry.type} needs a table [eval.{section}]")
@@ -180,7 +175,6 @@ class _AgentCILoader:
                 self._problem(("eval", "template"), message)
 
     def _template_questions(self, entry: EvalEntry) -> Iterator[Question]:
-        """Return the cases of the template."""
         if entry.type != "safety" or entry.template is None or entry.template not in template_names():
             return
         at = ("eval", "template")
@@ -254,7 +248,6 @@ def _targets(entry: EvalEntry, document: Document) -> list[Target]:
 
 
 def _hinted(problem: Problem) -> Problem:
-    """Return a problem with a hint."""
     if problem.path == "eval.cases" and problem.message.startswith("must be a list"):
         return replace(problem, message=f"{problem.message}; each case begins with [[eval.cases]]")
     if problem.path == "eval" and problem.message.startswith("must be a mapping"):

@@ -30,16 +30,7 @@ _NOT_METADATA = frozenset({"input", "metadata"})
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input in a file.
-
-    Attributes:
-        text: the question.
-        metadata: metadata in the file.
-        name: name of the input, if any.
-        persona: persona that asks it, if given.
-        by_everyone: whether every persona of the project asks it.
-        line: line in the file.
-    """
+    """One input in a file."""
 
     text: str
     metadata: Mapping[str, Any]
@@ -55,8 +46,6 @@ class InputReader:
 
     Args:
         evaluation: the ``evaluation.yaml`` of the project.
-        project: settings of the project.
-        problems: receives problems.
     """
 
     evaluation: Document
@@ -143,12 +132,7 @@ class PersonaQuestion:
 
     Attributes:
         cases: one for each input and persona; empty without inputs.
-        name: name of the project's experiments.
-        iterations: number of iterations.
-        concurrency: cases at the same time.
-        warnings: warnings of the loader.
         secrets: values of secret-like environment variables in its files.
-        agent: the agent that the project names, if any.
     """
 
     cases: tuple[Case, ...] = ()
@@ -171,10 +155,7 @@ def read_cases(
 
     Args:
         evaluation: the ``evaluation.yaml``.
-        metrics: metrics of each answer.
-        aggregate: combination of the scores into one.
         env: the ``.env`` files of the project.
-        problems: receives problems.
     """
     project = read_project(evaluation, problems)
     reader = InputReader(evaluation, project, problems)
@@ -211,8 +192,6 @@ def _unsupported(project: Project) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _CaseMaker:
-    """Creates the cases of a project."""
-
     project: ProjectEntry
     metrics: tuple[MetricConfig, ...]
     aggregate: Aggregate
@@ -246,7 +225,6 @@ class _CaseMaker:
 
 
 def _in_template(text: str, persona: PersonaEntry | None, template: str | None) -> str:
-    """Return the input in the project's template, which is for personas only."""
     if persona is None or not template:
         return text
     before, *rest = template.split("{input}")

@@ -47,11 +47,6 @@ def prebuilt_names() -> Sequence[str]:
 def prebuilt_template(name: str, parser: str, max_score: float) -> str:
     """Return the built-in prompt of an evaluator.
 
-    Args:
-        name: name of the evaluator.
-        parser: parser of the score.
-        max_score: the highest score.
-
     Raises:
         KeyError: no built-in prompt exists.
     """
@@ -93,10 +88,6 @@ class EvaluatorReader:
     """Reads the evaluators of one file.
 
     Args:
-        document: the file.
-        limits: limits of its judges.
-        problems: receives problems.
-        warnings: receives warnings.
         variables: those of the project's ``.env`` files, for keys of judges.
     """
 
@@ -196,7 +187,6 @@ class EvaluatorReader:
         return self._metric(entry.name, "trace_judge", options, at)
 
     def _template(self, entry: JudgeEvaluatorEntry, at: KeyPath) -> str | None:
-        """Return the evaluator's template, else the built-in one for its name."""
         if entry.prompt_template is not None and has_text(entry.prompt_template):
             for warning in template_warnings(entry.prompt_template):
                 self._warn((*at, "prompt_template"), warning)

@@ -36,8 +36,6 @@ class FluxLoopEnvFiles:
 
     Attributes:
         variables: without those of the environment, the runner and agenteval.
-        secrets: values that are masked.
-        warnings: files that cannot be read, and names that no file can set.
     """
 
     variables: dict[str, str] = field(default_factory=dict, repr=False)
@@ -121,8 +119,6 @@ class RunnerAgent:
 
     Attributes:
         spec: its definition; ``None`` if the project names none.
-        warnings: warnings of the loader.
-        secrets: values of its environment that are masked.
     """
 
     spec: AgentSpec | None = None
@@ -137,8 +133,6 @@ def runner_agent(
 
     Args:
         entry: the ``runner``.
-        document: the file that contains it.
-        root: directory of the project.
         env: its ``.env`` files.
     """
     if entry is None or document is None or entry.reference is None:
@@ -276,10 +270,6 @@ class Project:
     """A project, as far as its files exist.
 
     Attributes:
-        root: directory of relative paths.
-        entry: settings of the project.
-        documents: key → file that contains it.
-        warnings: warnings of the loader.
         secrets: values of secret-like environment variables in its files.
     """
 
@@ -295,7 +285,6 @@ def read_project(evaluation: Document, problems: list[Problem]) -> Project:
 
     Args:
         evaluation: the ``evaluation.yaml``.
-        problems: receives the problems of the other files.
     """
     folder, root = evaluation.directory, root_of(evaluation)
     settings: dict[str, Any] = {}
@@ -351,7 +340,6 @@ def _read(path: Path, evaluation: Document, problems: list[Problem]) -> Document
 
 
 def _unknown_project_keys(document: Document) -> list[str]:
-    """Return keys that may be misspelt."""
     known = [*ProjectEntry.model_fields, *_OTHER_KEYS]
     hints = {key: did_you_mean(str(key), known) for key in document.data if key not in known}
     return [str(document.problem((key,), f"unknown key{hint}")) for key, hint in hints.items() if hint]

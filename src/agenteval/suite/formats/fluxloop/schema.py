@@ -449,7 +449,6 @@ def published() -> Node:
 
 
 def _rule(check: str, entry: type[BaseModel]) -> type[BaseModel]:
-    """Return the entry of one check, with its name."""
     name: Any = (Literal[check], ...)
     rule: type[BaseModel] = create_model(f"Rule_{check}", __base__=entry, check=name)
     return rule

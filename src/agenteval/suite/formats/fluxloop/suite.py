@@ -53,16 +53,7 @@ _TOOL_CALLING: KeyPath = ("success_criteria", "functionality", "tool_calling")
 
 @dataclass
 class EvaluationReader:
-    """Reads the run-level settings of one file.
-
-    Args:
-        entry: the file's content.
-        document: the file.
-        evaluators: names of all evaluators.
-        enabled: names of the enabled evaluators, with the ids of their metrics.
-        problems: receives problems.
-        warnings: receives warnings.
-    """
+    """Reads the run-level settings of one file."""
 
     entry: EvaluationFile
     document: Document
@@ -230,8 +221,6 @@ def load_fluxloop(path: Path, shown_as: str) -> Suite:
 
 @dataclass
 class _FluxLoopLoader:
-    """Collects problems and warnings while one file is read."""
-
     document: Document
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -302,7 +291,6 @@ def _written_names(evaluators: list[Any]) -> list[str]:
 
 
 def _unscored(evaluators: list[Evaluator], running: list[Evaluator]) -> str:
-    """Return why no evaluator scores."""
     if running:
         return "no enabled evaluator has a weight above 0"
     return (

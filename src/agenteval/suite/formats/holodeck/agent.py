@@ -34,12 +34,7 @@ _READ_TIMEOUT_S = 300.0
 
 
 def validate_file(data: dict[str, Any], document: Document) -> tuple[AgentFile | None, list[Problem]]:
-    """Return the content of the file, or its problems.
-
-    Args:
-        data: content of the file.
-        document: the file, for lines.
-    """
+    """Return the content of the file, or its problems."""
     if "tools" not in data:
         return validate(AgentFile, data, document)
     from agenteval.suite.formats.holodeck.tools_schema import AgentFileWithTools, tools_as_written
@@ -63,8 +58,6 @@ def model_agent(entry: AgentFile, document: Document, problems: Iterable[Problem
     Reasons why it cannot run are part of its definition, because the suite may be run with another agent.
 
     Args:
-        entry: the content of the file, with a model.
-        document: the file.
         problems: reasons that are known already.
     """
     return _AgentReader(document, model_spec(entry.model), list(problems)).read(entry)  # type: ignore[arg-type]

@@ -38,8 +38,6 @@ _LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """Result of checking a file's bytes."""
-
     digest: str = ""
     problem: str | None = None
     warning: str | None = None
@@ -48,12 +46,7 @@ class _Looked:
 
 @dataclass
 class FileReader:
-    """Files of one suite, each checked once.
-
-    Args:
-        execution: the suite's limits.
-        warnings: receives warnings.
-    """
+    """Files of one suite, each checked once."""
 
     execution: Execution | None
     warnings: list[str]
@@ -66,9 +59,7 @@ class FileReader:
         """Return the files of a case or turn.
 
         Args:
-            entries: as written.
             source: the document that lists them; paths start in its directory.
-            at: their position in the document.
 
         Returns:
             The usable files, and the problems of the others.
@@ -86,7 +77,6 @@ class FileReader:
         return tuple(files), problems
 
     def _problems(self, entry: FileInput, source: Document) -> list[tuple[str, str]]:
-        """Return key and message of each problem of an entry."""
         found = [
             (key, f"can be chosen in {' and '.join(kinds)} files, not in {entry.type}")
             for key, kinds in _PARTS.items()
@@ -118,7 +108,6 @@ class FileReader:
         return None
 
     def _first(self, what: str) -> bool:
-        """Return whether a message is new."""
         if what in self._said:
             return False
         self._said.add(what)
@@ -195,14 +184,7 @@ class CaseLoader(Protocol):
 
 @dataclass
 class CaseReader:
-    """Reads the entries of a case list.
-
-    Args:
-        loader: receives the problems, and reads metrics.
-        source: the document with the list.
-        shared: the metrics of cases without metrics.
-        files: reads the files of cases.
-    """
+    """Reads the entries of a case list."""
 
     loader: CaseLoader
     source: Document

@@ -58,7 +58,6 @@ class Reasons:
         suite: the evaluation cannot run.
         agent: neither agenteval nor HoloDeck can run the agent.
         holodeck: HoloDeck cannot run the agent.
-        judge: the agent's model cannot judge.
     """
 
     suite: tuple[Problem, ...] = ()
@@ -68,14 +67,7 @@ class Reasons:
 
     @classmethod
     def of(cls, problems: Iterable[Problem], data: Mapping[str, Any], file: str, config: GlobalConfig) -> Reasons:
-        """Sort problems.
-
-        Args:
-            problems: all problems of the suite's files and configuration.
-            data: the content of the suite's file.
-            file: the name of the suite's file.
-            config: the configuration files.
-        """
+        """Sort problems."""
         sorted_: dict[str, list[Problem]] = {"suite": [], "agent": [], "holodeck": [], "judge": []}
         for problem in problems:
             for name in _needed_by(problem, data, file, config):
@@ -98,7 +90,6 @@ def sections_with_variables(problems: Iterable[Problem]) -> frozenset[str | int]
 
 
 def _needed_by(problem: Problem, data: Mapping[str, Any], file: str, config: GlobalConfig) -> tuple[str, ...]:
-    """Return the names of the reasons that a problem belongs to."""
     if not isinstance(problem, VariableProblem) or not problem.at or problem.at[0] in _OF_SUITE:
         return ("suite",)
     section = problem.at[0]
@@ -134,9 +125,7 @@ class Described:
     """An ``agent.yaml`` with what it depends on.
 
     Attributes:
-        document: the file.
         entry: its content, with the defaults of the configuration.
-        config: the configuration files.
         env: the ``.env`` files.
         reasons: why parts of it cannot run.
     """
@@ -239,14 +228,12 @@ def _of_agent(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _tool(tool: Any) -> Any:
-    """Return a tool without a key that only agenteval has."""
     if isinstance(tool, dict) and tool.get("type") == "function":
         return {key: value for key, value in tool.items() if key != "is_retrieval"}
     return tool
 
 
 def _secrets(value: Any, key: str = "") -> Iterator[str]:
-    """Yield the texts at keys for credentials."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield from _secrets(item, str(name))

@@ -142,11 +142,9 @@ def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec,
     """Return the configuration of a metric entry.
 
     Args:
-        entry: the metric as written.
         unique: id inside the case.
         scope: level of the suite that lists it.
         judge: default judge model.
-        where: position in the suite.
     """
     asked = MetricConfig(
         id=unique,

@@ -47,8 +47,6 @@ class HoloDeckEnvFiles:
 
     Attributes:
         variables: without those of the environment, the runner and agenteval.
-        secrets: values that are masked.
-        warnings: files that cannot be read, and names that no file can set.
     """
 
     variables: dict[str, str] = field(default_factory=dict, repr=False)
@@ -61,7 +59,6 @@ def read_env_files(directory: Path, shown_in: str) -> HoloDeckEnvFiles:
 
     Args:
         directory: the directory of ``agent.yaml``.
-        shown_in: that directory in messages.
     """
     found: dict[str, str] = {}
     warnings: list[str] = []
@@ -84,7 +81,6 @@ def read_env_files(directory: Path, shown_in: str) -> HoloDeckEnvFiles:
 
 
 def _env_files(directory: Path, shown_in: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the existing files and their names in messages."""
     home = holodeck_home()
     # Not the working directory itself: for the base commit's files, it belongs to the change.
     here = working_directory_beside(directory, str(shown_in / NAME))
@@ -138,9 +134,7 @@ class GlobalConfig:
 
     Attributes:
         content: their known keys; empty without files.
-        problems: mistakes, and variables that are not set.
         warnings: keys that HoloDeck does not know.
-        secrets: values of variables that are masked.
     """
 
     content: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -184,7 +178,6 @@ def read_global_config(directory: Path, shown_in: str) -> GlobalConfig:
 
     Args:
         directory: the directory of its ``agent.yaml``.
-        shown_in: that directory in messages.
     """
     found = [_read(path, name) for path, name in _config_files(directory, shown_in)]
     content: dict[str, Any] = {}
@@ -199,7 +192,6 @@ def read_global_config(directory: Path, shown_in: str) -> GlobalConfig:
 
 
 def _config_files(directory: Path, shown_in: str) -> Iterator[tuple[Path, str]]:
-    """Yield the existing files, the user's first."""
     home = holodeck_home()
     places = [(home, "~/.holodeck")] if home is not None else []
     for folder, shown in (*places, (directory, shown_in)):

@@ -84,8 +84,6 @@ def _loaded(path: Path, shown_as: str, env: HoloDeckEnvFiles, read: ReadList) ->
 
 @dataclass
 class _HoloDeckLoader:
-    """Collects problems and warnings while one file is read."""
-
     found: ListInFile
     read: ReadList
     env: HoloDeckEnvFiles
