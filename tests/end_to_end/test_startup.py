@@ -33,21 +33,21 @@ ONLY_WITH = {
     "agenteval.run.config_keys": "an agenteval.yaml",
     "agenteval.suite.evaluation": "criteria or analyses",
     "agenteval.suite.formats.holodeck.tools_schema": "tools in an agent.yaml",
-    "agenteval.suite.agent_definitions": "tools of a model agent",
+    "agenteval.suite.model_tools": "tools of a model agent",
     "agenteval.compare.comparer": "a baseline",
     "agenteval.compare.pool": "a baseline",
     "agenteval.compare.regression.decide": "a baseline",
     "agenteval.core.llm.calls": "judges, or an agent made of a model",
     "agenteval.results.analysis.answers": "criteria or analyses",
-    "agenteval.agents.recording": "recorded traces",
+    "agenteval.agents.recorded_cases": "recorded traces",
     "agenteval.agents.otel_messages": "traces of OpenTelemetry",
     "agenteval.run.resume": "--resume",
-    "agenteval.run.settings": "--shard",
+    "agenteval.run.shard": "--shard",
     "agenteval.suite.formats.agentci.schema": "a suite of AgentCI",
     "agenteval.suite.formats.fluxloop.schema": "a suite of FluxLoop",
 }
 # Besides, what only runs need: `validate` calls no agent and writes no report.
-ONLY_IN_RUNS = {"agenteval.run.pipeline", "agenteval.report.report", "agenteval.run.compare"}
+ONLY_IN_RUNS = {"agenteval.run.pipeline", "agenteval.report.markdown", "agenteval.run.compare"}
 
 
 def modules(directory: Path, *arguments: str | Path) -> set[str]:
@@ -71,7 +71,7 @@ def test_help_and_version_import_next_to_nothing(tmp_path: Path, arguments: list
 
 def test_the_version_imports_nothing_of_ours_but_the_command_line(tmp_path: Path) -> None:
     own = {name for name in modules(tmp_path, "--version") if name.partition(".")[0] == "agenteval"}
-    parts = ("cli", "core", "core.errors", "core.renamed", "core.signals", "core.version")
+    parts = ("cli", "core", "core.errors", "core.start", "core.version")
     others = {name for name in own if not name.startswith("agenteval.cli.")}
     assert others == {"agenteval", *(f"agenteval.{name}" for name in parts)}
     assert not own & {"agenteval.cli.init", "agenteval.cli.explanations", "agenteval.cli.output"}

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.support import listening
 
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 
 PROVIDERS = ("openai", "azure_openai", "anthropic", "ollama")
 KEY = "sk-0123456789abcdefghijklmnop"

@@ -20,7 +20,8 @@ from agenteval.run.git import Provenance
 from agenteval.run.merge import merge_files
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
-from agenteval.run.settings import Settings, Shard
+from agenteval.run.settings import Settings
+from agenteval.run.shard import Shard
 
 CASES = 20
 AGENT = """

@@ -16,8 +16,8 @@ from tests.integration.model_server import INPUT_TOKENS, KEY, OUTPUT_TOKENS, Ans
 from tests.support import PATIENCE_S
 
 from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.calls import ModelSpec
 from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.llm.openai import AZURE_API_VERSION
 from agenteval.core.llm.provider_base import MAX_BYTES
 from agenteval.core.runtime import missing_extra

@@ -142,7 +142,7 @@ def test_every_import_of_it_comes_after_its_settings() -> None:
         if re.search(r"^\s*(?:from deepeval\b|import deepeval\b)", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     # The first imports the second, which imports the third, before any of their imports of deepeval.
-    assert importing == {f"metrics/judges/deepeval{part}.py" for part in ("", "_model", "_settings")}
+    assert importing == {f"metrics/deepeval{part}.py" for part in ("", "_model", "_settings")}
 
 
 class TestOptionalPackages:

@@ -25,9 +25,9 @@ from tests.support import agenteval, environment, results_in, statuses
 
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.calls import BudgetSpentError, LlmError, ModelSpec, embedding_model
 from agenteval.core.llm.embeddings import Embeddings, read_vector
 from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
+from agenteval.core.llm.models import BudgetSpentError, LlmError, ModelSpec, embedding_model
 from agenteval.core.shared_files import Seal
 from agenteval.metrics.base import MetricError, Observation
 from agenteval.metrics.resources import GraderPool, Resources, RunResources

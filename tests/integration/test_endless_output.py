@@ -17,7 +17,7 @@ from agenteval.agents.mcp import McpConnection
 from agenteval.agents.mcp_program import ServerProgram
 from agenteval.core.confine import MOST_BYTES, Lines, run_confined
 from agenteval.core.errors import AgentError
-from agenteval.suite.agent_definitions import McpServer
+from agenteval.suite.model_tools import McpServer
 
 FLOOD = "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n"
 

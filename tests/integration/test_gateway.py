@@ -32,8 +32,9 @@ from tests.support import recorded_pauses
 
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits, RateLimiter
-from agenteval.core.llm.calls import BudgetSpentError, Call, Completion, LlmError, ModelSpec
+from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache, cache_key, default_directory
+from agenteval.core.llm.models import BudgetSpentError, LlmError, ModelSpec
 from agenteval.core.llm.provider_base import MAX_BYTES
 from agenteval.core.shared_files import Seal
 from agenteval.metrics.base import MetricError

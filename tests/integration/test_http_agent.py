@@ -12,8 +12,9 @@ from tests.support import Answer, Service, agent_spec, answer, ask, free_port, r
 
 from agenteval.agents.base import Reply
 from agenteval.core.errors import AgentError
-from agenteval.core.llm.calls import Call, LlmError, ModelSpec
+from agenteval.core.llm.calls import Call
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.models import LlmError, ModelSpec
 from agenteval.suite.model import AgentSpec
 
 

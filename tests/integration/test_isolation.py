@@ -42,8 +42,8 @@ from agenteval.github.isolation import can_open, files_with_tokens, hidden_files
 from agenteval.github.workspace import check_that_user_code_ended, give_back, owner_of, workspace_of_user
 from agenteval.metrics.resources import GraderPool
 from agenteval.run.attachments import Attachments, read_file
-from agenteval.suite.agent_definitions import McpServer
 from agenteval.suite.model import AgentSpec, FileRef, Place
+from agenteval.suite.model_tools import McpServer
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
 

@@ -12,7 +12,7 @@ from tests.support import Answer, serving
 
 from agenteval.agents.mcp import McpConnection
 from agenteval.core.errors import AgentError
-from agenteval.suite.agent_definitions import McpServer
+from agenteval.suite.model_tools import McpServer
 
 
 def test_a_refused_connection_is_told_without_secrets(tmp_path: Path) -> None:

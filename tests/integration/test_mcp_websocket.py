@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from agenteval.agents.mcp import McpConnection
 from agenteval.agents.mcp_program import parse_message
 from agenteval.core.errors import AgentError
-from agenteval.suite.agent_definitions import McpServer
+from agenteval.suite.model_tools import McpServer
 
 
 def notes() -> MCPServer:

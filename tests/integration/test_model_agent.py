@@ -29,12 +29,13 @@ from agenteval.agents.base import Reply, Request
 from agenteval.agents.model_agent import ModelAgent
 from agenteval.core.errors import AgentError, ConfigError, UserCodeError
 from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.calls import ModelSpec
 from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.llm.provider_base import MAX_BYTES
 from agenteval.core.shared_files import Seal
-from agenteval.suite.agent_definitions import FunctionTool, ModelAgentSpec
+from agenteval.suite.agent_definitions import ModelAgentSpec
 from agenteval.suite.model import AgentSpec
+from agenteval.suite.model_tools import FunctionTool
 
 each_provider = pytest.mark.parametrize("provider", PROVIDERS)
 QUICK = LlmSettings(backoff_s=0)

@@ -24,8 +24,9 @@ from tests.integration.model_server import (
     serving,
 )
 
-from agenteval.core.llm.calls import Call, Completion, LlmError, ModelSpec
+from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
+from agenteval.core.llm.models import LlmError, ModelSpec
 from agenteval.core.shared_files import Seal
 from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
 from agenteval.metrics.deepeval import GEval, Rag

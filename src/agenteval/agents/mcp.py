@@ -26,7 +26,7 @@ from agenteval.core.errors import AgentError
 from agenteval.core.escape import display_url
 from agenteval.core.runtime import localhost_hint
 from agenteval.core.secrets import shortened
-from agenteval.suite.agent_definitions import McpServer
+from agenteval.suite.model_tools import McpServer
 
 # The library logs the messages of servers; without a handler they would be printed.
 for _name in ("mcp", "client"):

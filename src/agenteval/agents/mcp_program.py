@@ -15,7 +15,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, find_program
 from agenteval.core.confine import WROTE_TOO_MUCH, Lines, user_environment
-from agenteval.suite.agent_definitions import McpServer
+from agenteval.suite.model_tools import McpServer
 
 # Time in seconds that a server has to end after its standard input is closed.
 _GRACE_S = 2.0

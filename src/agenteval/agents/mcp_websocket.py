@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 from agenteval.agents.mcp_program import parse_message
 from agenteval.core.confine import MOST_BYTES
 from agenteval.core.escape import display_url
-from agenteval.suite.agent_definitions import McpServer
+from agenteval.suite.model_tools import McpServer
 
 # The name of the protocol in the opening of a connection.
 _PROTOCOL = "mcp"

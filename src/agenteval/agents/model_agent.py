@@ -28,11 +28,13 @@ from agenteval.core.errors import (
     agent_problem,
     raise_failures,
 )
-from agenteval.core.llm.calls import BudgetSpentError, CallTotals, LlmError
+from agenteval.core.llm.calls import CallTotals
 from agenteval.core.llm.gateway import Gateway
+from agenteval.core.llm.models import BudgetSpentError, LlmError
 from agenteval.results.case import Usage
-from agenteval.suite.agent_definitions import FunctionTool, McpServer, ModelAgentSpec, PromptTool, model_agent_of
+from agenteval.suite.agent_definitions import ModelAgentSpec, model_agent_of
 from agenteval.suite.model import AgentSpec
+from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool
 
 if TYPE_CHECKING:
     from agenteval.agents.mcp import McpConnection

@@ -14,8 +14,9 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from agenteval.core.llm.calls import CallTotals, Completion, LlmError, ModelCall, ModelSpec
+from agenteval.core.llm.calls import CallTotals, Completion, ModelCall
 from agenteval.core.llm.gateway import Gateway, key_of
+from agenteval.core.llm.models import LlmError, ModelSpec
 from agenteval.core.llm.provider_base import refusal, status_error, unreachable_error
 from agenteval.core.llm.providers import api_key, reachable
 

@@ -20,7 +20,7 @@ from agenteval.core.errors import AgentError, AgentImportError, ConfigError, Kin
 from agenteval.core.llm.calls import Call
 from agenteval.core.llm.gateway import Gateway
 from agenteval.results.case import ToolCall
-from agenteval.suite.agent_definitions import FunctionTool, PromptTool
+from agenteval.suite.model_tools import FunctionTool, PromptTool
 
 _DESCRIBE = "agenteval.agents.worker.metrics:describe"
 _CALL = "agenteval.agents.worker.metrics:call"

@@ -260,9 +260,9 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _explain_gate(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.output import explanation_as_json, explanation_as_text
+    from agenteval.cli.results import explanation_as_json, explanation_as_text
+    from agenteval.run.dry_run import explain_file
     from agenteval.run.settings import Settings
-    from agenteval.run.validate import explain_file
 
     explanation = explain_file(Path(arguments.results), Settings(config=path(arguments.config)))
     print(explanation_as_json(explanation) if arguments.json else explanation_as_text(explanation))
@@ -288,7 +288,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _open(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.output import report_page, show
+    from agenteval.cli.results import report_page, show
     from agenteval.core.escape import terminal
 
     page = report_page(Path(arguments.path))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 from agenteval.cli import commands, options, run
 from agenteval.cli.options import COMMAND, Parser
 from agenteval.core.errors import AgentEvalError, InfrastructureError, unexpected_error
-from agenteval.core.runtime import RENAMED, ending_signals
+from agenteval.core.start import RENAMED, ending_signals
 from agenteval.core.version import __version__
 
 if TYPE_CHECKING:

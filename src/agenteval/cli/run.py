@@ -26,7 +26,8 @@ from agenteval.cli.options import (
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
-    from agenteval.run.settings import Settings, Shard
+    from agenteval.run.settings import Settings
+    from agenteval.run.shard import Shard
 
 
 def add_run(commands: Any) -> None:
@@ -216,7 +217,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if on_github is not None and on_github.baseline is not None:
         settings = replace(settings, baseline=None)
     if arguments.dry_run:
-        from agenteval.run.validate import dry_run
+        from agenteval.run.dry_run import dry_run
 
         for line in dry_run(settings, arguments.runs):
             print(line)
@@ -264,7 +265,7 @@ def _list(arguments: argparse.Namespace) -> int:
     from agenteval.cli.output import suites_as_json, suites_as_text
     from agenteval.core.escape import terminal
     from agenteval.core.secrets import mask
-    from agenteval.run.validate import list_suites
+    from agenteval.run.suite_list import list_suites
 
     found = list_suites([Path(suite) for suite in arguments.suites])
     for problem in found.problems:
@@ -313,7 +314,7 @@ def _inputs(arguments: argparse.Namespace) -> Settings:
 def _shard(text: str | None) -> Shard | None:
     if text is None:
         return None
-    from agenteval.run.settings import Shard
+    from agenteval.run.shard import Shard
 
     try:
         return Shard.parse(text)

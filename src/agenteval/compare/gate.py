@@ -21,7 +21,7 @@ from agenteval.compare.gate_findings import (
 )
 from agenteval.compare.gate_words import broken, listed, passed_headline, with_coverage
 from agenteval.compare.policy import BaseNames, Quarantine
-from agenteval.core.runtime import RENAMED
+from agenteval.core.start import RENAMED
 from agenteval.core.text import choices
 from agenteval.results.case import CaseResult
 from agenteval.results.history import is_interrupted

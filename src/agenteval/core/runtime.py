@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.start import ending_signals
 
 
 @contextlib.contextmanager
@@ -151,31 +152,6 @@ def localhost_hint(address: str) -> str:
     except ValueError:
         return ""
     return _HINT if host in _HERE and is_in_image(os.environ) else ""
-
-
-# Old spellings of options and values that are still accepted.
-#
-# Help texts, documentation and schemas have only the new spellings.
-
-
-#: Old spelling → new spelling, by place: a command, a key of ``agenteval.yaml``, or an input of the action.
-RENAMED: Mapping[str, Mapping[str, str]] = {
-    "run": {"--base-agent": "--control", "--max-time": "--time-limit"},
-    "gate.fail_on": {"inconclusive": "unproven"},
-    "mode": {"merge": "gate"},
-    "gate.confirm": {"head": "rerun", "base": "against-base", "both": "against-base"},
-}
-
-
-def ending_signals() -> list[signal.Signals]:
-    """Return the signals that end a run: that of Ctrl-C, that of ``kill``, and that of a terminal's end.
-
-    ``nohup`` ignores the last one, so that a run continues without its terminal.
-    """
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    return numbers
 
 
 class Interrupter:

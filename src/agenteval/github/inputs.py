@@ -15,14 +15,15 @@ from agenteval.compare.gate import FailOn, parse_fail_on
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files import also_inside, outside_problem
 from agenteval.core.llm.gateway import CACHE_DIRECTORY, default_directory, files_directory
-from agenteval.core.runtime import RENAMED
 from agenteval.core.shared_files import CACHE_KEY, Seal, key_problem, sealed
+from agenteval.core.start import RENAMED
 from agenteval.core.text import choices
 from agenteval.core.writing import give_to_owner, make_directory, write_file
 from agenteval.github.baseline_search import OnMissing
 from agenteval.github.publisher import CommentMode
 from agenteval.github.runner import say
-from agenteval.run.settings import Settings, Shard
+from agenteval.run.settings import Settings
+from agenteval.run.shard import Shard
 from agenteval.suite.model import MOST
 
 # Inputs of action.yml, in the variables ``INPUT_`` plus the name in upper case.

@@ -14,8 +14,9 @@ from importlib.metadata import version
 from typing import Any
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.llm.calls import Completion, LlmError, ModelCall, ModelSpec
+from agenteval.core.llm.calls import Completion, ModelCall
 from agenteval.core.llm.gateway import key_of
+from agenteval.core.llm.models import LlmError, ModelSpec
 from agenteval.core.llm.provider_base import limit_hooks
 from agenteval.core.llm.providers import api_key, reachable
 from agenteval.core.runtime import in_thread

@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agenteval.core.llm.calls import Call, ModelSpec
+from agenteval.core.llm.calls import Call
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.refusal import is_refusal
 from agenteval.metrics.base import MetricError, Observation, Outcome, shown
 from agenteval.metrics.judge_replies import json_object

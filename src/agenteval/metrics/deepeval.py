@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
 from agenteval.metrics.deepeval_model import JudgeModel
 from agenteval.metrics.resources import Resources

@@ -18,8 +18,9 @@ from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
 
 from agenteval.core.llm.budget import Budget
-from agenteval.core.llm.calls import Call, CallTotals, Completion, ModelSpec
+from agenteval.core.llm.calls import Call, CallTotals, Completion
 from agenteval.core.llm.gateway import Gateway
+from agenteval.core.llm.models import ModelSpec
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.judge_replies import Reply, check_scale, fitted, json_object, may_be_score
 

@@ -15,15 +15,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.llm.calls import NotAskedError
+from agenteval.core.llm.models import NotAskedError
 from agenteval.core.shared_files import Seal, read_cache_file, seal
 from agenteval.core.writing import append_to_file, make_directory
 from agenteval.results.record import Record
-from agenteval.suite.evaluation import JudgeLimits
 from agenteval.suite.model import Place
+
+if TYPE_CHECKING:
+    from agenteval.suite.evaluation import JudgeLimits
+
 
 # The field of a line that contains the code of the others.
 _CODE = "mac"

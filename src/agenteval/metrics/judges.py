@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from agenteval.core.llm.calls import Call, ModelSpec
+from agenteval.core.llm.calls import Call
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.llm.providers import endpoint
 from agenteval.core.secrets import beginning
 from agenteval.core.text import text_of

@@ -21,8 +21,8 @@ from agenteval.core.errors import (
     UserCodeError,
     raise_failures,
 )
-from agenteval.core.llm.calls import UNNAMED_JUDGE, ModelSpec
 from agenteval.core.llm.gateway import Gateway
+from agenteval.core.llm.models import UNNAMED_JUDGE, ModelSpec
 from agenteval.core.text import working_directory_beside
 from agenteval.results.model import RunUsage, UsedPlugin
 from agenteval.suite.model import AgentSpec, MetricConfig, Place

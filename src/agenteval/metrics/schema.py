@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.text import json_in
 from agenteval.metrics.base import Observation, Outcome, literal_equal, shown
 from agenteval.metrics.resources import Resources

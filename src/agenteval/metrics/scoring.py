@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
-from agenteval.core.llm.calls import ModelSpec, NotAskedError
+from agenteval.core.llm.models import ModelSpec, NotAskedError
 from agenteval.core.runtime import contained, in_thread
 from agenteval.metrics.base import (
     CaseMetric,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import mul
 from typing import ClassVar
 
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.metrics.base import MetricError, Observation, Outcome
 from agenteval.metrics.resources import Resources
 

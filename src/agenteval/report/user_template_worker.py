@@ -139,19 +139,7 @@ def _kinds(order: Order) -> Iterator[Any]:
     from agenteval.results import model
 
     yield type(order.detail)
-    modules = (
-        markdown_page,
-        parts,
-        heading,
-        cause_rows,
-        next_steps,
-        notes,
-        case_details,
-        view,
-        comparison,
-        case_details,
-        model,
-    )
+    modules = (markdown_page, parts, heading, cause_rows, next_steps, notes, case_details, view, comparison, model)
     for module in modules:
         for value in vars(module).values():
             if isinstance(value, type) and (is_dataclass(value) or issubclass(value, BaseModel)):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from agenteval.compare.comparer import Comparer
 from agenteval.compare.integrity.integrity import Integrity, with_ids_of
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.rescored import Rescored
@@ -214,6 +213,9 @@ def compare_finished(
         now: the run to check; not a shard.
         integrity: what was accepted; default: nothing.
     """
+    # Imported here: it needs numpy, and few runs are compared this way.
+    from agenteval.compare.comparer import Comparer
+
     then = with_ids_of(now, baseline.results)
     is_same = now.run.id == then.run.id
     notes = ("both files contain the same run, so nothing can differ",) if is_same else ()

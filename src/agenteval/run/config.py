@@ -17,8 +17,8 @@ from agenteval.core.confine import UserCodeRules
 from agenteval.core.document import AllowedVariables, read_text
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.files import BaseCommit, base_commit
-from agenteval.core.llm.calls import ModelSpec
 from agenteval.core.llm.gateway import LlmSettings
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.secrets import name_secrets
 from agenteval.core.text import display_path
 from agenteval.core.validation import validate

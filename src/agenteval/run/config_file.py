@@ -13,8 +13,8 @@ from agenteval.core.document import Document, KeyPath, allowing
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import outside_problem
 from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.calls import ModelSpec, chat_model, embedding_model
 from agenteval.core.llm.gateway import LlmSettings, ResponseCache, default_directory
+from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
 from agenteval.core.secrets import name_secrets, secrets_in
 from agenteval.core.shared_files import seal
 from agenteval.core.text import display_path

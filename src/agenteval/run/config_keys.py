@@ -35,8 +35,8 @@ from agenteval.compare.policy import (
 from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.llm.calls import ModelSpec, chat_model, embedding_model
-from agenteval.core.runtime import RENAMED
+from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
+from agenteval.core.start import RENAMED
 from agenteval.core.text import choices
 from agenteval.core.validation import Duration, value_message
 from agenteval.metrics.registry import REGISTRY, MetricType

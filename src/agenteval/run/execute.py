@@ -12,7 +12,7 @@ from agenteval.agents.base import Agent, CheckedAgent, RecordedAgent, RemarkingA
 from agenteval.agents.registry import build_agent
 from agenteval.core.confine import UserCodeRules, under_rules
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_failures
-from agenteval.core.llm.calls import NotAskedError
+from agenteval.core.llm.models import NotAskedError
 from agenteval.core.runtime import until_signal
 from agenteval.metrics.resources import check_unnamed_judge
 from agenteval.metrics.scoring import built_metrics

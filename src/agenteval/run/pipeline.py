@@ -183,7 +183,7 @@ def _hint(settings: SuiteSpec) -> str:
 def _analyse(spec: RunSpec, execution: RunExecution, results: Results) -> SuiteAnalyses:
     """Analyse each suite as a whole; in a shard the criteria stay undecided."""
     if spec.shard is not None:
-        from agenteval.run.settings import with_open_criteria
+        from agenteval.run.shard import with_open_criteria
 
         return SuiteAnalyses(with_open_criteria(spec.suites, results))
     if not execution.answers:

@@ -24,7 +24,7 @@ from agenteval.suite.model import AgentSpec, Case, Suite
 
 if TYPE_CHECKING:
     from agenteval.agents.recorded_cases import RecordedAnswer
-    from agenteval.core.llm.calls import NotAskedError
+    from agenteval.core.llm.models import NotAskedError
     from agenteval.results.analysis.answers import EvaluatedAnswer
 
 

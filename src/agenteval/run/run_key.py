@@ -23,8 +23,8 @@ from agenteval.suite.cases import is_folder
 if TYPE_CHECKING:
     from agenteval.core.redact import Redactor
     from agenteval.run.plan import Plan, PlannedCase
-    from agenteval.suite.agent_definitions import Tool
     from agenteval.suite.model import AgentSpec, MetricConfig, Suite
+    from agenteval.suite.model_tools import Tool
 
 
 # ``-m NAME``, ``-mNAME``, ``-Im NAME``
@@ -81,7 +81,7 @@ def _command(directory: str, command: Sequence[str]) -> Iterator[Path]:
 def _tool(directory: str, tool: Tool) -> Iterator[Path]:
     """Yield the files that a tool of a model agent runs."""
     # Imported here: few agents have tools.
-    from agenteval.suite.agent_definitions import FunctionTool, McpServer
+    from agenteval.suite.model_tools import FunctionTool, McpServer
 
     if isinstance(tool, FunctionTool):
         yield Path(tool.file)

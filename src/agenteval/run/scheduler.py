@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import Kind, Problem
-from agenteval.core.llm.calls import NotAskedError
+from agenteval.core.llm.models import NotAskedError
 from agenteval.metrics.base import requirements
 from agenteval.metrics.judge_quota import JudgeSample, trace_identity
 from agenteval.metrics.scoring import MetricCatalog

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.base import Reply, Request
-from agenteval.core.llm.calls import NotAskedError
+from agenteval.core.llm.models import NotAskedError
 from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_case, score_turn
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, NotAsked, Score, TurnResult
@@ -23,8 +23,10 @@ from agenteval.results.rollup import (
     turn_means,
 )
 from agenteval.run.conversation import TurnRecord
-from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import Case, MetricConfig
+
+if TYPE_CHECKING:
+    from agenteval.suite.evaluation import Aggregate
 
 
 def aggregated(

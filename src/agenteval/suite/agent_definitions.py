@@ -4,71 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from agenteval.core.errors import Problem
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.suite.model import AgentSpec
 
+if TYPE_CHECKING:
+    from agenteval.suite.model_tools import Tool
 
-@dataclass(frozen=True, slots=True)
-class FunctionTool:
-    """A Python function of the user.
-
-    Attributes:
-        parameters: JSON Schema per parameter; ``None`` takes them from the function's signature.
-        where: ``file:line`` of the definition, for messages.
-    """
-
-    name: str
-    description: str
-    file: str
-    function: str
-    parameters: Mapping[str, Mapping[str, Any]] | None = None
-    is_retrieval: bool = False
-    where: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class McpServer:
-    """A server that offers tools by the Model Context Protocol.
-
-    Attributes:
-        command: program and arguments, for ``stdio``.
-        env: further environment variables of the program.
-        url: address, for ``http`` (streamable), ``sse`` and ``websocket``.
-        allowed_tools: tools that the model gets; ``None`` means all.
-        where: ``file:line`` of the definition, for messages.
-    """
-
-    name: str
-    transport: Literal["stdio", "http", "sse", "websocket"]
-    command: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    encoding: str = "utf-8"
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    connect_timeout_s: float = 30.0
-    read_timeout_s: float = 300.0
-    request_timeout_s: float = 60.0
-    allowed_tools: frozenset[str] | None = None
-    is_retrieval: bool = False
-    where: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptTool:
-    """A prompt that a model answers; ``{{name}}`` in the template stands for an argument."""
-
-    name: str
-    description: str
-    template: str
-    parameters: Mapping[str, Mapping[str, Any]]
-    model: ModelSpec
-    where: str = ""
-
-
-Tool = FunctionTool | McpServer | PromptTool
 
 # Definition of a model agent: model, instructions and tools.
 #

@@ -280,7 +280,7 @@ def reply_problem(keys: Any) -> str | None:
 
 
 Method = Literal["POST", "PUT", "PATCH", "GET"]
-#: Published formats of requests and replies; ``agents/http/shapes`` has a module for each.
+#: Published formats of requests and replies; ``agents/http_shapes.py`` has all of them.
 ShapeName = Literal["openai-chat", "openai-responses", "anthropic-messages", "langserve", "ag-ui"]
 
 #: Keys for requests and replies of other forms than the agent protocol.

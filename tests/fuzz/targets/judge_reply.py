@@ -7,7 +7,7 @@ from typing import cast
 
 from pydantic import BaseModel
 
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.judge_replies import check_scale, may_be_score, read_reply
 from agenteval.metrics.judges import PromptJudge

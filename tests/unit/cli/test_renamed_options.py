@@ -6,7 +6,7 @@ import pytest
 
 from agenteval.cli.main import main
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.runtime import RENAMED
+from agenteval.core.start import RENAMED
 from agenteval.run import pipeline
 from agenteval.run.settings import Settings
 

@@ -16,8 +16,9 @@ from tests.support import ROOT
 
 from agenteval.core.confine import confined, user_environment
 from agenteval.core.errors import ConfigError
-from agenteval.core.llm.calls import Completion, ModelSpec
+from agenteval.core.llm.calls import Completion
 from agenteval.core.llm.gateway import ResponseCache, key_of
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.secrets import redactor
 from agenteval.core.shared_files import CACHE_KEY, Seal, key_in_force, seal, sealed
 

@@ -10,8 +10,8 @@ import pytest
 
 from agenteval.core import runtime
 from agenteval.core.errors import ConfigError
-from agenteval.core.llm.calls import ModelSpec
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.models import ModelSpec
 from agenteval.metrics.base import Observation
 from agenteval.metrics.registry import REGISTRY, build
 from agenteval.metrics.resources import GraderPool, Resources

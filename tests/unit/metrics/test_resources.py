@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import BaseModel
 
-from agenteval.core.llm.calls import Call, Completion, ModelSpec
+from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.models import ModelSpec
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.resources import GraderPool, Resources
 

@@ -13,8 +13,8 @@ from tests.unit.compare.gate_runs import compared, scored
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.power import detectable_multiple
 from agenteval.results.model import Results
+from agenteval.run.dry_run import explain
 from agenteval.run.outlook import outlook_of
-from agenteval.run.validate import explain
 
 POLICY = ComparePolicy()
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import anthropic
 
-from agenteval.core.llm.calls import Call, Completion, LlmError, ModelSpec
+from agenteval.core.llm.calls import Call, Completion
+from agenteval.core.llm.models import LlmError, ModelSpec
 from agenteval.core.llm.provider_base import limit_hooks, refusal, status_error, strict_schema, unreachable_error
 
 # Anthropic's API requires a limit; this one is large enough for any list of verdicts.

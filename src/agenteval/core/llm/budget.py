@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from agenteval.core.llm.calls import BudgetSpentError, ModelSpec
+from agenteval.core.llm.models import BudgetSpentError, ModelSpec
 
 if TYPE_CHECKING:
     from agenteval.core.llm.calls import Completion

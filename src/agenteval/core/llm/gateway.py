@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.llm.budget import Budget, Limits, RateLimiter, cost_usd, plausible_usage
-from agenteval.core.llm.calls import LlmError, ModelSpec, OptionRefusedError
+from agenteval.core.llm.models import LlmError, ModelSpec, OptionRefusedError
 from agenteval.core.llm.providers import endpoint, make_provider
 from agenteval.core.shared_files import Seal, read_cache_file, write_cache_file
 

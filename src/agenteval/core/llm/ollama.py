@@ -14,7 +14,8 @@ import ollama
 from pydantic import ValidationError
 
 from agenteval.core.escape import display_url
-from agenteval.core.llm.calls import Call, Completion, LlmError, ModelSpec
+from agenteval.core.llm.calls import Call, Completion
+from agenteval.core.llm.models import LlmError, ModelSpec
 from agenteval.core.llm.provider_base import limit_hooks, status_error, unreachable_error
 
 Reply = TypeVar("Reply")

@@ -10,7 +10,8 @@ from typing import Any
 
 import openai
 
-from agenteval.core.llm.calls import Call, Completion, LlmError, ModelSpec
+from agenteval.core.llm.calls import Call, Completion
+from agenteval.core.llm.models import LlmError, ModelSpec
 from agenteval.core.llm.provider_base import limit_hooks, refusal, status_error, strict_schema, unreachable_error
 
 AZURE_API_VERSION = "2024-10-21"

@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-from agenteval.core.llm.calls import Call, Completion, LlmError, ModelSpec, OptionRefusedError
+from agenteval.core.llm.calls import Call, Completion
+from agenteval.core.llm.models import LlmError, ModelSpec, OptionRefusedError
 from agenteval.core.runtime import localhost_hint
 from agenteval.core.secrets import shortened
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.llm.calls import KEY_VARIABLES, LOCAL, ModelSpec
+from agenteval.core.llm.models import KEY_VARIABLES, LOCAL, ModelSpec
 from agenteval.core.runtime import missing_extra
 
 if TYPE_CHECKING:

@@ -67,7 +67,7 @@ from agenteval.suite.cases import masked_suite
 from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 if TYPE_CHECKING:
-    from agenteval.run.settings import Shard
+    from agenteval.run.shard import Shard
 
 
 def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpec:
@@ -372,7 +372,7 @@ def _one_shard(
     cases: Sequence[PlannedCase], shard: Shard, baseline: Results | None
 ) -> tuple[tuple[PlannedCase, ...], RunShard]:
     """Return the cases of one shard, and the record of the shard for results.json."""
-    from agenteval.run.settings import durations_of
+    from agenteval.run.shard import durations_of
 
     ids = [item.case.id for item in cases]
     durations = durations_of(baseline) if baseline else {}

@@ -36,7 +36,7 @@ from agenteval.run.setup import Setup
 from agenteval.suite.model import AgentSpec, Case, Suite
 
 if TYPE_CHECKING:
-    from agenteval.core.llm.calls import ModelSpec
+    from agenteval.core.llm.models import ModelSpec
     from agenteval.results.history import EarlierRun
     from agenteval.run.config import Config
     from agenteval.run.resolve.configurations import Sources

@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.compare.integrity.differences import Change, case_differences, metric_changes, shown
 from agenteval.compare.integrity.pairs import pair
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import Case, MetricConfig, Turn
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.core.llm.budget import Budget, BudgetReservation, Limits
-from agenteval.core.llm.calls import BudgetSpentError
+from agenteval.core.llm.models import BudgetSpentError
 
 PATIENCE_S = 300
 ROUNDING = 1e-9

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.core.llm.budget import plausible_usage
-from agenteval.core.llm.calls import Completion, ModelSpec
+from agenteval.core.llm.calls import Completion
+from agenteval.core.llm.models import ModelSpec
 
 MODEL = ModelSpec("openai", "gpt-4.1")
 

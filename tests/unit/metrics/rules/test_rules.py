@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.llm.calls import LlmError
+from agenteval.core.llm.models import LlmError
 from agenteval.metrics import text as patterns
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.registry import REGISTRY, build

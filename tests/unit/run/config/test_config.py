@@ -17,7 +17,7 @@ from agenteval.compare.policy import ComparePolicy, Quarantine
 from agenteval.compare.regression.settings import NAMED_SETTINGS
 from agenteval.core.errors import ConfigError
 from agenteval.core.files import bounded
-from agenteval.core.runtime import RENAMED
+from agenteval.core.start import RENAMED
 from agenteval.run.config import CONFIG_FILE, Config
 from agenteval.run.config_keys import GateEntry
 from agenteval.run.resolve.agents import resolve_agent

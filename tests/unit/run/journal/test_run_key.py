@@ -12,15 +12,16 @@ import pytest
 import yaml
 from tests.support import case, write_suite
 
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.run.context import RunContext
 from agenteval.run.plan import Plan, PlannedCase
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import make_plan
 from agenteval.run.run_key import changes, conditions
 from agenteval.run.settings import Settings
-from agenteval.suite.agent_definitions import FunctionTool, McpServer, ModelAgentSpec
+from agenteval.suite.agent_definitions import ModelAgentSpec
 from agenteval.suite.model import AgentSpec
+from agenteval.suite.model_tools import FunctionTool, McpServer
 
 SUITE = {"code": "the suite agent.yaml has changed", "agent": "the agent of agent.yaml has changed"}
 GRADER = "def grade(context):\n    return 1.0\n"

@@ -25,8 +25,9 @@ from agenteval.run.resolve.control import read_control_cases
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.resolve.spec import RunSpec, Selection, TraceFiles
-from agenteval.run.settings import Settings, Shard
+from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
+from agenteval.run.shard import Shard
 
 SUITE = Path("agent.yaml")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agenteval.agents.frameworks.scan import load_frameworks
 from agenteval.core.document import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.llm.calls import ModelSpec, chat_model, embedding_model
+from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
 from agenteval.suite.formats.agentci.metrics import template_cases
 from agenteval.suite.formats.agentci.suite import load_agentci
 from agenteval.suite.formats.base import BASE_PATH, base_directory

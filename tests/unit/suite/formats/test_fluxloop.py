@@ -11,7 +11,7 @@ from tests.support import ROOT
 from agenteval.core.document import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import bounded
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.suite.evaluation import Aggregate, AlertRule, Analyses, Criteria, EvaluationReport, JudgeLimits
 from agenteval.suite.formats.fluxloop.metrics import prebuilt_names, prebuilt_template
 from agenteval.suite.formats.fluxloop.suite import load_fluxloop

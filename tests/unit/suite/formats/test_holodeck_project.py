@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.core.errors import ConfigError
 from agenteval.core.files import bounded
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.secrets import mask, masking
 from agenteval.run.config import Config
 from agenteval.run.resolve.agents import resolve_agent

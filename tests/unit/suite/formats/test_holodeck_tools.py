@@ -14,12 +14,13 @@ from agenteval.agents.worker.metrics import call, describe
 from agenteval.agents.worker.references import MissingError
 from agenteval.core.document import parse_dotenv
 from agenteval.core.errors import ConfigError
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.run.config import Config
 from agenteval.run.resolve.agents import resolve_agent
-from agenteval.suite.agent_definitions import FunctionTool, McpServer, ModelAgentSpec, PromptTool, model_agent_of
+from agenteval.suite.agent_definitions import ModelAgentSpec, model_agent_of
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import AgentSpec, Suite
+from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool
 
 MODEL = "model: {provider: openai, name: gpt-4.1-mini}\n"
 AGENT = MODEL + "instructions: Answer briefly.\n"

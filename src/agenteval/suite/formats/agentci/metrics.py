@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import Problem
-from agenteval.core.llm.calls import ModelSpec, chat_model, embedding_model
+from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
 from agenteval.suite.formats.agentci.output import Expected, exact_text, judge_options
 from agenteval.suite.formats.agentci.schema import EvalEntry, EvaluationCase, LatencyEntry, RangeEntry, TokensEntry
 from agenteval.suite.forms import FieldSpec, TextMatch

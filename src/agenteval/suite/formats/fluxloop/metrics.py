@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import Problem
-from agenteval.core.llm.calls import KEY_VARIABLES, ModelSpec, chat_model
+from agenteval.core.llm.models import KEY_VARIABLES, ModelSpec, chat_model
 from agenteval.core.text import choices, did_you_mean, join_choices
 from agenteval.core.validation import validate
 from agenteval.suite.evaluation import JudgeLimits, why_nothing

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.core.document import Document, KeyPath, parse_dotenv, read_text, variables_of_files
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.secrets import is_secret_name
 from agenteval.core.validation import validate
 from agenteval.core.yaml import read_yaml
@@ -18,8 +18,8 @@ from agenteval.suite.cases import is_file
 from agenteval.suite.formats.holodeck.schema import AgentFile, HoloDeckModel
 
 if TYPE_CHECKING:
-    from agenteval.suite.agent_definitions import FunctionTool, McpServer, PromptTool, Tool
     from agenteval.suite.formats.holodeck.tools_schema import FunctionEntry, McpEntry, PromptEntry, ToolEntry
+    from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool, Tool
 
 # The tools' schema is imported only with tools: most suites have none, and the import takes longer than the rest.
 
@@ -87,7 +87,7 @@ def written_secrets(agent: ModelAgentSpec) -> frozenset[str]:
 
 
 def _secrets_of_tools(tools: Iterable[Tool]) -> set[str | None]:
-    from agenteval.suite.agent_definitions import McpServer, PromptTool
+    from agenteval.suite.model_tools import McpServer, PromptTool
 
     found: set[str | None] = set()
     for tool in tools:
@@ -174,7 +174,7 @@ class _AgentReader:
         return None
 
     def _function(self, entry: FunctionEntry, at: KeyPath) -> FunctionTool:
-        from agenteval.suite.agent_definitions import FunctionTool
+        from agenteval.suite.model_tools import FunctionTool
 
         path = self.document.directory / entry.file
         if not is_file(path):
@@ -192,7 +192,7 @@ class _AgentReader:
         )
 
     def _server(self, entry: McpEntry, at: KeyPath) -> McpServer:
-        from agenteval.suite.agent_definitions import McpServer
+        from agenteval.suite.model_tools import McpServer
 
         return McpServer(
             name=entry.name,
@@ -221,7 +221,7 @@ class _AgentReader:
         return variables
 
     def _prompt(self, entry: PromptEntry, at: KeyPath) -> PromptTool:
-        from agenteval.suite.agent_definitions import PromptTool
+        from agenteval.suite.model_tools import PromptTool
 
         return PromptTool(
             name=entry.name,

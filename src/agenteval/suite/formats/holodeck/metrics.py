@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenteval.core.document import variables_of_files
-from agenteval.core.llm.calls import UNNAMED_JUDGE, ModelSpec
+from agenteval.core.llm.models import UNNAMED_JUDGE, ModelSpec
 from agenteval.core.runtime import missing_extra
 from agenteval.suite.formats.holodeck.schema import (
     LEGACY_METRICS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.core.document import Document, KeyPath, KeyPatterns, with_variables
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.llm.calls import ModelSpec
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.validation import not_a_mapping, score_message
 from agenteval.core.yaml_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS

@@ -1,0 +1,152 @@
+"""Language models: their names and endpoints, and the errors of their providers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from agenteval.core.errors import AgentEvalError
+
+#: The environment variable with the API key of each provider that needs one.
+KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "azure_openai": "AZURE_OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A language model of a provider.
+
+    Attributes:
+        provider: ``openai``, ``azure_openai``, ``anthropic`` or ``ollama``.
+        temperature: ``None`` for the caller's default.
+        endpoint: address of the API; ``None`` for the provider's default.
+        api_key: ``None`` for the provider's environment variable.
+    """
+
+    provider: str
+    name: str
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    endpoint: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    api_version: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The model's name in reports: ``openai/gpt-4o``."""
+        return f"{self.provider}/{self.name}"
+
+    def with_key_of(self, variables: Mapping[str, str]) -> ModelSpec:
+        """Return the model with its provider's key of some variables, if it has no key."""
+        key = None if self.api_key else variables.get(KEY_VARIABLES.get(self.provider, ""))
+        return replace(self, api_key=key) if key else self
+
+
+#: The judge of HoloDeck suites that name none.
+UNNAMED_JUDGE = ModelSpec(provider="ollama", name="gpt-oss:20b", temperature=0.0)
+
+
+_PROVIDERS = {
+    "openai": "openai",
+    "azure": "azure_openai",
+    "azure_openai": "azure_openai",
+    "anthropic": "anthropic",
+    "ollama": "ollama",
+    "ollama_chat": "ollama",
+}
+
+
+LOCAL = "local"
+
+
+EMBEDDING_PROVIDERS = ("openai", "azure_openai", "ollama", LOCAL)
+
+
+def chat_model(name: str, temperature: float | None = 0.0, max_tokens: int | None = None) -> ModelSpec:
+    """Return the model of a name.
+
+    Raises:
+        ValueError: the provider is not supported.
+    """
+    provider, rest = _split(name)
+    return ModelSpec(provider=provider, name=rest, temperature=temperature, max_tokens=max_tokens)
+
+
+def embedding_model(name: str) -> ModelSpec:
+    """Return the embedding model of a name; ``local/…`` runs on this machine.
+
+    Raises:
+        ValueError: the provider has no embedding models.
+    """
+    prefix, slash, rest = name.partition("/")
+    if prefix == LOCAL and slash and rest:
+        return ModelSpec(provider=LOCAL, name=rest)
+    provider, rest = _split(name)
+    if provider not in EMBEDDING_PROVIDERS:
+        raise ValueError(f"{provider} has no embedding models; use openai/…, azure/…, ollama/… or local/…")
+    return ModelSpec(provider=provider, name=rest)
+
+
+def _split(name: str) -> tuple[str, str]:
+    prefix, slash, rest = name.partition("/")
+    if not slash:
+        return ("anthropic" if name.startswith("claude") else "openai"), name
+    if prefix in _PROVIDERS and rest:
+        return _PROVIDERS[prefix], rest
+    if os.environ.get("OPENAI_BASE_URL"):
+        # Gateways with OpenAI's protocol use such names for the models of many providers.
+        return "openai", name
+    if prefix in _PROVIDERS:
+        raise ValueError(f"{name!r} has no model name after the provider")
+    known = ", ".join(f"{item}/…" for item in ("openai", "azure", "anthropic", "ollama"))
+    raise ValueError(
+        f"unknown provider {prefix!r}; known: {known}. For other providers, use a gateway with "
+        "OpenAI's protocol: set OPENAI_BASE_URL"
+    )
+
+
+class LlmError(AgentEvalError):
+    """A model could not be called, or its provider refused the request.
+
+    Args:
+        message: the failure, without secrets.
+        transient: whether a retry may succeed.
+        retry_after_s: the wait that the provider requested, in seconds.
+    """
+
+    def __init__(self, message: str, *, transient: bool = False, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.retry_after_s = retry_after_s
+
+
+class OptionRefusedError(LlmError):
+    """The provider does not accept an option; the next attempt omits it."""
+
+    def __init__(self, message: str, option: str) -> None:
+        super().__init__(message, transient=True)
+        self.option = option
+
+
+class NotAskedError(AgentEvalError):
+    """A model was not called because of a limit; metrics that need it are skipped.
+
+    Args:
+        message: which limit stopped the call.
+        cause: the run's budget, the suite's limit of calls, or the suite's sample.
+        limit: the same with its size, as a few words: ``limit of 50 calls``.
+    """
+
+    def __init__(self, message: str, cause: Literal["budget", "limit", "sample"], limit: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.limit = limit
+
+
+class BudgetSpentError(NotAskedError):
+    """``max_llm_calls`` or ``max_cost_usd`` of the run is exhausted."""
+
+    def __init__(self, message: str, limit: str) -> None:
+        super().__init__(message, "budget", limit)
