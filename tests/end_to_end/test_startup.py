@@ -35,7 +35,7 @@ ONLY_WITH = {
     "agenteval.suite.formats.holodeck.tools_schema": "tools in an agent.yaml",
     "agenteval.suite.agent_definitions": "tools of a model agent",
     "agenteval.compare.comparer": "a baseline",
-    "agenteval.compare.pool": "a baseline",
+    "agenteval.gate.pool": "a baseline",
     "agenteval.compare.regression.decide": "a baseline",
     "agenteval.core.llm.calls": "judges, or an agent made of a model",
     "agenteval.results.analysis.answers": "criteria or analyses",

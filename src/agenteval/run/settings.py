@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agenteval.compare.gate import FailOn
+from agenteval.gate.verdict import FailOn
 from agenteval.results.case import Criterion
 from agenteval.results.model import Results
 from agenteval.suite.evaluation import Aggregate, Analyses
@@ -123,7 +123,7 @@ class Settings:
         failed_in: results of an earlier run; only its cases that did not pass run.
         needs_baseline: whether a run that is compared with nothing fails.
         prove: whether an improvement of a change is proven too, as on the base branch.
-        is_whole: every case runs all its iterations, whatever ``gate.staged`` says.
+        is_whole: every case runs all its iterations, whatever ``gate.first`` says.
     """
 
     suites: tuple[Path | Suite, ...] = ()

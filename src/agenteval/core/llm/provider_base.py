@@ -81,7 +81,7 @@ _SHOWN = 300
 
 
 def unreachable_error(model: ModelSpec, address: object, reason: object) -> LlmError:
-    """Return the error for a server without an answer; transient, unless the failure is such an error already."""
+    """Return the error for a server without an answer; it is transient, unless the failure is such an error already."""
     if isinstance(reason, LlmError):
         return reason
     return LlmError(f"{model.label} cannot be reached: {reason}{localhost_hint(str(address))}", transient=True)

@@ -35,7 +35,7 @@ ALLOWED = {
     "run/resume.py": "a pipe that the user of the command names",
     "metrics/overlap.py": "data of the package",
     "testing.py": "examples of a test",
-    "github/base_run.py": "opens connections",
+    "ci/github/base_run.py": "opens connections",
     "ci/github/api": "opens connections and members of archives in memory",
     "ci/github/checks": "opens connections",
     "github/history.py": "opens connections",
