@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agenteval.compare.run_scores import pool_entry
 from agenteval.core.writing import write_file
+from agenteval.gate.run_scores import pool_entry
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.model import Results, Run, Tool

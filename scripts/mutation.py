@@ -83,11 +83,8 @@ PARTS = {
     "escape": Part(("agenteval.core.escape",), ("tests/unit/core/text/test_escape.py",)),
     "rollup": Part(("agenteval.results.rollup",), ("tests/unit/results/test_rollup.py",)),
     "gate": Part(
-        ("agenteval.compare.gate",),
-        (
-            *("tests/unit/compare/test_gate_failures.py", "tests/unit/compare/test_policy.py"),
-            *("tests/unit/compare/test_gate.py", "tests/unit/compare/test_exit_status.py"),
-        ),
+        ("agenteval.gate.verdict",),
+        ("tests/unit/gate/test_gate.py",),
     ),
 }
 

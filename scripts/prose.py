@@ -49,7 +49,7 @@ PARTS = (
     "tests/unit/agents",
     "tests/unit/ci",
     "tests/unit/cli",
-    "tests/unit/compare",
+    "tests/unit/gate",
     "tests/unit/core",
     "tests/unit/metrics",
     "tests/unit/report",

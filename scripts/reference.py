@@ -122,6 +122,8 @@ SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "docs/gate.md": (
         ("comparisons", partial(words, "comparison", "comparison")),
         ("verdicts", partial(words, "verdict", "verdict")),
+    ),
+    "docs/gate-arithmetic.md": (
         ("words-for-cases", partial(words, "case", "a case is")),
         ("terms", partial(words, "term", "term")),
     ),

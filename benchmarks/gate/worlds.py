@@ -1,221 +1,140 @@
-"""Worlds to test the gate in: how often cases pass, how runs are noisy, and how days differ."""
-
+"""Worlds for gate v3: cases with pass rates, days, sessions, losses, caches. Nothing here knows the gate."""
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Literal
-
+from dataclasses import dataclass, fields
 import numpy as np
-import numpy.typing as npt
+from benchmarks.gate.reference import Metric
 
-Array = npt.NDArray[np.float64]
-#: One run: per metric, cases by iterations; NaN for a lost iteration.
-Arrays = list[Array]
-
-Mix = Literal["mixed", "flaky", "near", "all pass"]
-Metrics = Literal["passed", "judge", "both"]
-Noise = Literal["independent", "correlated", "sticky", "clusters", "run clusters", "declared clusters"]
-
-# Shares of the kinds of cases of a mix, each with a fixed pass rate or the two parameters of a beta distribution.
-_KINDS: dict[Mix, tuple[tuple[float, float | tuple[float, float]], ...]] = {
-    "mixed": ((0.55, 0.9995), (0.20, (18, 1.2)), (0.12, (5, 2)), (0.08, (1.5, 1.5)), (0.05, (1, 15))),
-    "flaky": ((0.25, 0.999), (0.35, (9, 1.5)), (0.40, (2, 2))),
-    "near": ((1.0, (40, 1.5)),),
-    "all pass": ((1.0, 0.9995),),
-}
-_LEAST_RATE = 5e-4
-# A case below this rate is broken, and no day mends it.
-_BROKEN = 1e-3
-# Two iterations of a run are correlated by .3; these are the two parameters of the beta distribution for a mean of 1.
-_SPREAD = 0.7 / 0.3
-# Lost iterations: the error rate of a run is lognormal.
-_ERROR_SIGMA, _MOST_ERRORS = 1.2, 0.5
-# Share of the iterations of a case that have the same random number as the others of the cluster.
-_CLUSTER_SHARED = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """A suite and its surroundings.
-
-    Args:
-        mix: how often cases pass.
-        metrics: pass or fail, a judge's score, or pass or fail with two judges.
-        cases: number of cases.
-        iterations: iterations of every case in a run.
-        runs: runs in the pool.
-        noise: how iterations depend on each other.
-        drift: standard deviation of the shift of a day, in logits.
-        walk: whether the shifts of the days add up.
-        same_day: whether the confirming runs have the same day as the first run.
-        case_drift: standard deviation of the shift of each case on a day, in logits.
-        judge_drift: standard deviation of the shift of a judge's scores on a day.
-        trend: shift per day, in logits.
-        step: shift of the day of the pull request, in logits.
-        errors: median share of lost iterations of a run.
-        staged: whether the first run asks settled cases only once. The random draws do not depend on it, so that
-            the pull requests are the same with and without it.
-    """
-
-    mix: Mix = "mixed"
-    metrics: Metrics = "passed"
-    cases: int = 50
-    iterations: int = 3
-    runs: int = 10
-    noise: Noise = "independent"
-    drift: float = 0.0
-    walk: bool = False
-    same_day: bool = True
-    case_drift: float = 0.0
-    judge_drift: float = 0.0
-    trend: float = 0.0
-    step: float = 0.0
-    errors: float = 0.0
-    staged: bool = field(default=False, repr=False)
+logit = lambda p: np.log(p / (1 - p))
+expit = lambda z: 1 / (1 + np.exp(-z))
+clip = lambda p: np.clip(p, 5e-4, 1 - 5e-4)
 
 
 @dataclass(frozen=True)
-class Day:
-    """What the runs of a day have in common: shifts of all cases and of each case in logits, and of judged scores."""
+class World:
+    N: int = 50; k: int = 3; R: int = 10
+    mix: str = "std"            # std ceil zero half u flaky clus
+    kind: str = "bin"           # bin bimodal judge latency
+    drift: float = 0.           # sd of a logit shift per day (first run, second and side by side share the day)
+    step: float = 0.            # logit shift since the pool, both sides
+    session: float = 0.         # sd of a logit shift per session
+    per_run: bool = False       # first run and pool runs: one session a run (True: v2, and a bad case for v3), else one a pass
+    cluster: float = 0.         # sd of a logit shift per session and cluster of cases
+    case_drift: float = 0.      # sd per case and day
+    wander: float = 0.          # sd per pass of a random walk of both sides during the side-by-side
+    route: float = 0.           # half of the sessions are served by a worse snapshot
+    caching: str = ""           # "session": one answer per case and session; "side": one per side for the whole job (first run too); "pass?": see job
+    lost: float = 0.            # median loss rate of a session (log-normal, sd 1)
+    hard: bool = False          # cases with rate < .9 lose 3 times as often
+    upgrade: float = 0.         # judge scores fall by this on the day (both sides)
+    flip: float = 0.            # share of judge verdicts that are coin flips
+    metrics: int = 1
+    change: str = "none"        # none | mean X | one X | errors X (the new failures are losses) | slow X (seconds times 1 + X)
+    slack: float = 0.           # latency: allowed log ratio
 
-    shift: float = 0.0
-    case_shifts: Array | None = None
-    judge_shift: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Agent:
-    """An agent in a suite.
-
-    Args:
-        rates: pass rate of each case.
-        usual: pass rates before any change; a judge's score follows the deviation from them.
-        levels: mean of a judge's score of each case.
-        spreads: standard deviation of a judge's score of each case.
-        cluster_of: number of the cluster of each case.
-        judged_lower: how much a judge's scores fell.
-    """
-
-    rates: Array
-    usual: Array
-    levels: Array
-    spreads: Array
-    cluster_of: npt.NDArray[np.int64]
-    judged_lower: float = 0.0
-
-    def lower(self, points: float) -> Agent:
-        """Return the agent with all pass rates times one factor, so that their mean falls by ``points`` (0..1)."""
-        factor = max(0.0, 1 - points / float(self.rates.mean()))
-        return replace(self, rates=np.clip(self.rates * factor, _LEAST_RATE, 1 - _LEAST_RATE))
+    def name(self) -> str:
+        return ", ".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default and f.name != "change") or "standard"
 
 
-def draw_agent(world: World, generator: np.random.Generator) -> Agent:
-    """Return a random agent of a world."""
-    kinds = _KINDS[world.mix]
-    kind = generator.choice(len(kinds), world.cases, p=[share for share, _ in kinds])
-    rates = np.zeros(world.cases)
-    for number, (_, rate) in enumerate(kinds):
-        here = kind == number
-        rates[here] = generator.beta(*rate, int(here.sum())) if isinstance(rate, tuple) else rate
-    rates = np.clip(rates, _LEAST_RATE, 1 - _LEAST_RATE)
-    return Agent(
-        rates=rates,
-        usual=rates,
-        levels=np.clip(0.25 + 0.68 * rates + generator.normal(0, 0.12, world.cases), 0.02, 1.0),
-        spreads=np.where((rates > 0.03) & (rates < 0.97), 0.22, 0.08),
-        cluster_of=generator.integers(0, max(2, world.cases // 4), world.cases),
-    )
+def draw(w: World, g: np.random.Generator) -> dict:
+    n = w.N
+    if w.mix == "std":
+        u = g.random(n)
+        p = np.where(u < .5, .9995, np.where(u < .75, g.beta(15, 1.5, n), np.where(u < .92, g.beta(3, 2, n), g.beta(1, 12, n))))
+    elif w.mix == "ceil": p = np.full(n, .99)
+    elif w.mix == "zero": p = np.full(n, .02)
+    elif w.mix == "half": p = np.full(n, .5)
+    elif w.mix == "u": p = g.beta(.3, .3, n)
+    elif w.mix == "flaky":
+        u = g.random(n); p = np.where(u < .25, .999, np.where(u < .6, g.beta(9, 1.5, n), g.beta(2, 2, n)))
+    clusters = g.integers(0, 5, n)
+    if w.mix == "clus": p = g.beta(2, 1, 5)[clusters]
+    return dict(p=clip(p), level=g.uniform(.55, .95, n), sd=g.uniform(.02, .15, n), cluster=clusters, log_s=g.normal(1., .6, n),
+                down=0., dead=np.zeros(n, bool), slow=0., errors=np.zeros(n))
 
 
-def changed(agent: Agent, change: str, generator: np.random.Generator) -> Agent:
-    """Return the agent after a change.
-
-    Args:
-        agent: the agent before.
-        change: ``none``; ``mean N``: the mean falls by N points; ``judge N``: a judge's scores fall by N points;
-            ``one to R`` and ``three to R``: so many of the best cases pass at the rate R.
-        generator: breaks ties.
-    """
-    if change == "none":
-        return agent
-    kind, *_, number = change.split()
-    if kind == "mean":
-        return agent.lower(float(number) / 100)
-    if kind == "judge":
-        return replace(agent, judged_lower=float(number) / 100)
-    best_first = np.argsort(-agent.rates + generator.random(len(agent.rates)) * 1e-3)
-    rates = agent.rates.copy()
-    rates[best_first[: {"one": 1, "three": 3}[kind]]] = max(float(number), _LEAST_RATE)
-    return replace(agent, rates=rates)
+def changed(w: World, a: dict, change: str, g: np.random.Generator) -> dict:
+    b = {k: (v.copy() if isinstance(v, np.ndarray) else v) for k, v in a.items()}
+    what, _, x = change.partition(" ")
+    if what == "one":
+        i = int(np.argmax(a["p"] + g.random(w.N) * 1e-3)); b["p"][i] = clip(float(x)); b["dead"][i] = float(x) == 0
+    elif what in ("mean", "errors"):
+        d = float(x) / 100; b["p"] = clip(a["p"] * max(0., 1 - d / a["p"].mean())); b["down"] = a["down"] + d
+        if what == "errors": b["errors"] = (a["p"] - b["p"]) / (1 - b["p"])    # share of the failures that are new
+    elif what == "slow": b["slow"] = np.log1p(float(x))
+    return b
 
 
-def days(world: World, generator: np.random.Generator) -> Iterator[Day]:
-    """Yield the days of a world, one after the other, without its step."""
-    level, number = 0.0, 0
-    while True:
-        shift = float(generator.normal(0, world.drift)) if world.drift else 0.0
-        level = level + shift if world.walk else shift
-        yield Day(
-            level + world.trend * number,
-            generator.normal(0, world.case_drift, world.cases) if world.case_drift else None,
-            float(generator.normal(0, world.judge_drift)) if world.judge_drift else 0.0,
-        )
-        number += 1
+def day(w: World, g: np.random.Generator, now: bool = False) -> dict:
+    return dict(z=(g.normal(0, w.drift) if w.drift else 0.) + (w.step if now else 0.), case=g.normal(0, w.case_drift, w.N) if w.case_drift else 0.,
+                down=w.upgrade if now else 0., walk=0.)
 
 
-def held(agent: Agent, generator: np.random.Generator) -> Agent:
-    """Return the agent of one session, where each case keeps one random pass rate to the end."""
-    return replace(agent, rates=np.clip(_correlated(agent.rates, generator), _LEAST_RATE, 1 - _LEAST_RATE))
+def session(w: World, a: dict, passes: int, d: dict, g: np.random.Generator, frozen: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """One session: `passes` iterations of all cases."""
+    z = d["z"] + d["case"] + d["walk"]; load = 0.
+    if w.session: load = g.normal(0, w.session); z = z + load
+    if w.route and g.random() < .5: z = z - w.route
+    if w.cluster: z = z + g.normal(0, w.cluster, 5)[a["cluster"]]
+    p = np.where(a["p"] < 1e-3, a["p"], expit(logit(a["p"]) + z)) if np.any(z) else a["p"]
+    n = 1 if w.caching else passes
+    u = g.random((w.N, n)) if frozen is None else frozen
+    ok = u < p[:, None]
+    if w.kind in ("bin",): m = ok * 1.
+    elif w.kind == "bimodal": m = np.where(ok, .9, .2) + g.normal(0, .03, (w.N, n)) - d["down"]
+    elif w.kind == "judge":
+        m = a["level"][:, None] + g.normal(0, 1, (w.N, n)) * a["sd"][:, None] - d["down"] - a["down"]
+        m = np.where(a["dead"][:, None], .1, m)
+    elif w.kind == "latency":
+        m = -(a["log_s"][:, None] + g.normal(0, .5, (w.N, n)) - .4 * (load + d["z"]) + a["slow"])
+    if w.flip: m = np.where(g.random(m.shape) < w.flip, 1 - m, m)
+    if w.caching: m = np.repeat(m, passes, 1)
+    if w.kind != "latency": m = np.round(np.clip(m, 0, 1), 3)
+    runs = {"m0": m}
+    for j in range(1, w.metrics):
+        runs[f"m{j}"] = np.round(np.clip(.5 * m + .5 * np.where(g.random(m.shape) < p[:, None], .9, .3) + g.normal(0, .05, m.shape), 0, 1), 2)
+    if w.lost:
+        rate = min(.5, w.lost * np.exp(g.normal())) * np.where(w.hard & (a["p"] < .9), 3, 1) * np.ones(w.N)
+        gone = g.random((w.N, passes)) < rate[:, None]
+        runs = {q: np.where(gone, np.nan, x) for q, x in runs.items()}
+    if np.any(a["errors"]):
+        gone = (runs["m0"] < .5) & (g.random((w.N, passes)) < a["errors"][:, None])
+        runs = {q: np.where(gone, np.nan, x) for q, x in runs.items()}
+    return runs
 
 
-def make_run(agent: Agent, world: World, iterations: int, day: Day, generator: np.random.Generator) -> Arrays:
-    """Return one run of all cases."""
-    rates = _on_day(agent.rates, day)
-    if world.noise == "correlated":
-        rates = _correlated(rates, generator)
-    shape = (len(rates), iterations)
-    chance = generator.random(shape)
-    if "clusters" in world.noise:
-        each = 1 if world.noise == "run clusters" else iterations
-        shared = generator.random((int(agent.cluster_of.max()) + 1, each))[agent.cluster_of]
-        chance = np.where(generator.random(shape) < _CLUSTER_SHARED, shared, chance)
-    passed = (chance < rates[:, None]).astype(np.float64)
-    made = [] if world.metrics == "judge" else [passed]
-    judges = {"passed": 0, "judge": 1, "both": 2}[world.metrics]
-    made += [_judged(agent, passed, day, generator) for _ in range(judges)]
-    if world.errors:
-        made = lose(made, generator.random(shape) < error_share(world.errors, generator))
-    return made
+def run(w: World, a: dict, d: dict, g: np.random.Generator, k: int | None = None, frozen: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    k = k or w.k
+    if w.per_run: return session(w, a, k, d, g, frozen)
+    parts = [session(w, a, 1, d, g, frozen) for _ in range(k)]
+    return {m: np.concatenate([x[m] for x in parts], 1) for m in parts[0]}
 
 
-def error_share(median: float, generator: np.random.Generator) -> float:
-    """Return the share of lost iterations of one run."""
-    return min(_MOST_ERRORS, median * float(np.exp(generator.normal(0, _ERROR_SIGMA))))
+def metrics(w: World) -> dict[str, Metric]:
+    if w.kind == "latency": return {"m0": Metric(None, w.slack)}
+    t = dict(bin=.5, bimodal=.7, judge=.5)[w.kind]
+    return {f"m{j}": Metric(t if j == 0 else None) for j in range(w.metrics)} if w.metrics > 1 and w.kind == "judge" else {f"m{j}": Metric(t) for j in range(w.metrics)}
 
 
-def lose(run: Arrays, lost: npt.NDArray[np.bool_]) -> Arrays:
-    """Return a run without some iterations."""
-    return [np.where(lost, np.nan, scores) for scores in run]
+def attempt(w: World, change: str, g: np.random.Generator):
+    """A pull request: first run, pool, and the callback for further passes."""
+    a = draw(w, g)
+    if change == "one 0": a["p"][int(np.argmax(a["p"]))] = .9995     # a case that passes falls to never
+    b = changed(w, a, change, g)
+    pool = [base_run(w, a, g) for _ in range(w.R)]
+    return a, b, pool, *job(w, a, b, g)
 
 
-def _on_day(rates: Array, day: Day) -> Array:
-    if not day.shift and day.case_shifts is None:
-        return rates
-    odds = rates / (1 - rates) * np.exp(day.shift + (0.0 if day.case_shifts is None else day.case_shifts))
-    return np.where(rates < _BROKEN, rates, odds / (1 + odds))
+def base_run(w: World, a: dict, g: np.random.Generator, d: dict | None = None) -> dict[str, np.ndarray]:
+    return run(w, a, d or day(w, g), g, frozen=g.random((w.N, 1)) if w.caching == "side" else None)
 
 
-def _correlated(rates: Array, generator: np.random.Generator) -> Array:
-    drawn = generator.beta(np.maximum(rates * _SPREAD, 1e-3), np.maximum((1 - rates) * _SPREAD, 1e-3))
-    return np.where((rates > _BROKEN) & (rates < 1 - _BROKEN), drawn, rates)
+def job(w: World, a: dict, b: dict, g: np.random.Generator):
+    today = day(w, g, True)
+    cold = {s: g.random((w.N, 1)) for s in ("pr", "base")} if w.caching == "side" else {"pr": None, "base": None}
+    first = run(w, b, today, g, frozen=cold["pr"])
 
-
-def _judged(agent: Agent, passed: Array, day: Day, generator: np.random.Generator) -> Array:
-    """Return a judge's scores: they follow the result, vary, and are often 0, 0.5 or 1 exactly."""
-    noise = generator.normal(0, 1, passed.shape) * agent.spreads[:, None]
-    scores = agent.levels[:, None] + 0.25 * (passed - agent.usual[:, None]) + day.judge_shift + noise
-    scores = np.clip(scores, 0, 1)
-    for usual in (0.0, 0.5, 1.0):
-        scores = np.where((abs(scores - usual) < 0.13) & (generator.random(passed.shape) < 0.6), usual, scores)
-    return np.asarray(np.round(np.clip(scores - agent.judged_lower, 0, 1), 2), dtype=np.float64)
+    def again(side: str, rows: np.ndarray) -> dict[str, np.ndarray]:
+        if w.wander: today["walk"] += g.normal(0, w.wander)
+        x = session(w, b if side == "pr" else a, 1, today, g, cold[side])
+        return {m: v[rows, 0] for m, v in x.items()}
+    return first, again

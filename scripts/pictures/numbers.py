@@ -50,13 +50,13 @@ def passes(results: Results) -> str:
     if results.comparison is None:
         raise ValueError("the run is not compared")
     cases = {case.id: case for _, case in results.cases()}
-    broke = next(case for case in results.comparison.cases if case.change == "regressed" and case.history)
+    broke = next(case for case in results.comparison.cases if case.change == "broke" and case.history)
     past = broke.history
     if past is None:
         raise ValueError("the case has no history")
     here = [iteration.status == "passed" for iteration in cases[broke.id].iterations]
     good = round(past.pass_rate * past.iterations)
-    proof = next(proof for proof in results.comparison.proofs if proof.id == broke.id)
+    proof = next(proof for proof in results.comparison.proofs if proof.case == broke.id)
     rows = (
         ("main, last runs", [True] * good + [False] * (past.iterations - good)),
         ("here, first run", here),

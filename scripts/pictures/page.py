@@ -32,7 +32,7 @@ def page_picture(results: Results, theme: str, title: str) -> str:
     rows = [
         _Row(suite, case, compared.get(case.id))
         for suite, case in results.cases()
-        if case.status != "passed" or (case.id in compared and compared[case.id].change == "regressed")
+        if case.status != "passed" or (case.id in compared and compared[case.id].change == "broke")
     ]
     canvas = Canvas(theme, _WIDTH)
     canvas.box(0.5, 0.5, _WIDTH - 1, 1, fill="page", line="border")
@@ -56,7 +56,7 @@ class _Row:
 
     @property
     def broke(self) -> bool:
-        return self.compared is not None and self.compared.change == "regressed"
+        return self.compared is not None and self.compared.change == "broke"
 
     @property
     def kind(self) -> str:

@@ -14,10 +14,10 @@ from agenteval.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from agenteval.agents.base import Agent, Reply, Request, Session
-    from agenteval.compare.gate import GatePolicy
-    from agenteval.compare.policy import Quarantine
     from agenteval.core.errors import AgentError, ConfigError, InfrastructureError, Problem
     from agenteval.core.llm.budget import Limits
+    from agenteval.gate.policy import Quarantine
+    from agenteval.gate.verdict import GatePolicy
     from agenteval.metrics.base import CaseMetric, Metric, MetricError, Observation, Outcome
     from agenteval.metrics.resources import Resources
     from agenteval.report.report import Report, ReportFile
@@ -76,8 +76,8 @@ __all__ = [
 
 _NAMES_OF_MODULES = {
     "agents.base": ("Agent", "Reply", "Request", "Session"),
-    "compare.gate": ("GatePolicy",),
-    "compare.policy": ("Quarantine",),
+    "gate.verdict": ("GatePolicy",),
+    "gate.policy": ("Quarantine",),
     "core.errors": ("AgentError", "ConfigError", "InfrastructureError", "Problem"),
     "core.llm.budget": ("Limits",),
     "metrics.base": ("CaseMetric", "Metric", "MetricError", "Observation", "Outcome"),

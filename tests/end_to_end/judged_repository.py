@@ -37,7 +37,7 @@ def check(context: GraderContext):
 """
 EQUALITY = {"type": "standard", "metric": "equality", "threshold": 1.0}
 GRADED = {"type": "code", "grader": "grader:check", "name": "graded"}
-GATE: dict[str, Any] = {"policy": "any-flip", "must_pass": ["c5"]}
+GATE: dict[str, Any] = {"must_pass": ["c5"]}
 WORKFLOW = Path(".github/workflows/eval.yml")
 
 

@@ -242,7 +242,7 @@ def test_a_pull_request_is_known_by_its_head(runner: Runner) -> None:
 def test_against_a_baseline(runner: Runner) -> None:
     agent = python_agent(runner.workspace, "import os\ndef reply(request):\n    return os.environ['ANSWER']\n")
     write_suite(runner.workspace, [case("a"), case("b", ground_truth="x")], agent=agent)
-    (runner.workspace / "agenteval.yaml").write_text("gate: {policy: any-flip}\n", encoding="utf-8")
+    (runner.workspace / "agenteval.yaml").write_text("gate: {strict: true}\n", encoding="utf-8")
     assert runner.step(report_dir="before", variables={"ANSWER": "hello"}, fail_on="none").ended.status == 0
     step = runner.step(baseline="before/results.json", variables={"ANSWER": "x"}, fail_on="regressions")
     assert step.ended.status == 1

@@ -121,7 +121,7 @@ def test_python_metrics_on_every_format(tmp_path: Path, suite: str) -> None:
           - {python: "evals/scorers.py:later", suites: ["elsewhere/**"], id: unused}
           - {python: "evals/scorers.py:later", cases: ["no such*"], id: unused}
           - {python: "evals/scorers.py:later", tags: ["no such"], id: unused}
-        gate: {on_unchecked: warn}
+        gate: {fail_on: [regressions]}
     """
     ended = run(project(tmp_path, suite, metrics), suite)
     assert ended.status == 0, ended.text
@@ -176,7 +176,7 @@ def test_a_class_says_what_it_needs_and_gets_its_options(tmp_path: Path) -> None
     metrics = """
         metrics:
           - {python: "evals/scorers.py:Limit", letters: 3}
-        gate: {on_unchecked: warn}
+        gate: {fail_on: [regressions]}
     """
     assert run(project(tmp_path, "agent.yaml", metrics), "agent.yaml").status == 0
     found = scores_of(tmp_path)["Limit"]
@@ -240,7 +240,7 @@ def test_an_added_metric_keeps_the_baseline_of_the_others(tmp_path: Path, suite:
     before, after = (written(folder / name)["comparison"] for name in ("plain", "added"))
     assert before["metrics"] == after["metrics"]
     assert after["metrics"]
-    assert (before["verdict"], before["policy"]["notes"]) == (after["verdict"], after["policy"]["notes"])
+    assert (before["word"], before["headline"]) == (after["word"], after["headline"])
     assert [case["change"] for case in after["cases"]] == ["unchanged"] * len(after["cases"])
 
 

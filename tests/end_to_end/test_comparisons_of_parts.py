@@ -38,7 +38,7 @@ def test_lost_scores_are_named_in_every_outlet(tmp_path: Path, command: Command)
     assert command("run", "--out", "before").status == 0
     project(tmp_path, *names, crashing=("c3",))
     config = tmp_path / "agenteval.yaml"
-    config.write_text(f"{config.read_text(encoding='utf-8')}gate: {{policy: any-flip}}\n", encoding="utf-8")
+    config.write_text(f"{config.read_text(encoding='utf-8')}gate: {{strict: true}}\n", encoding="utf-8")
     ended = command("run", "--baseline", "before", "--fail-on", "failures,regressions,unproven")
     lost = "1 of 10 cases has no score of 'equality' any more (the agent failed): c3"
     assert (ended.status, lost in ended.out) == (1, True), ended.text

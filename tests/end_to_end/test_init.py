@@ -104,7 +104,7 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
     assert verdict_of(ended[1].stdout).startswith("passed")
     comparison = results_in(tmp_path).comparison
     assert comparison is not None
-    assert (comparison.verdict, comparison.stage) == ("regressed", "head-to-head")
+    assert (comparison.word, comparison.stage) == ("proven", "beside")
     comment = (tmp_path / "agenteval-report" / "comment.md").read_text(encoding="utf-8")
     assert "side by side with" in comment
     assert "I do not know. Please call the shop." in comment
@@ -155,7 +155,7 @@ def test_the_configuration_follows_the_published_schema(kind: str, tmp_path: Pat
     properties = schema("config")["$defs"]["GateEntry"]["properties"]
     gate = configuration["gate"]
     assert sorted(gate.pop("fail_on")) == sorted(properties["fail_on"]["default"])
-    assert gate == {name: properties[name]["default"] for name in ("confirm", "tolerance", "max_error_rate")}
+    assert gate == {name: properties[name]["default"] for name in ("first", "pairs", "max_error_rate")}
 
 
 def steps_of(workflow: dict[str, Any]) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ def project(folder: Path, kind: str, length: int = LENGTH, **keys: Any) -> Itera
     with listening(Http) as url:
         agent = {"http": url} if kind == "http" else agents[kind]
         write_suite(folder, cases, agent=agent)
-        config = yaml.safe_dump({"metrics": metrics, "gate": {"on_unchecked": "warn", "policy": "any-flip"}, **keys})
+        config = yaml.safe_dump({"metrics": metrics, "gate": {"fail_on": ["regressions"]}, **keys})
         (folder / "agenteval.yaml").write_text(config, encoding="utf-8")
         yield
 

@@ -14,13 +14,13 @@ from tests.end_to_end.judged_repository import EQUALITY, GATE, GRADED, Repositor
 from tests.git_server import commit, git
 from tests.support import PYTHON, case
 
-from agenteval.compare.integrity.pairs import digests_of
-from agenteval.compare.pairing import own_cases
+from agenteval.gate.integrity.pairs import digests_of
+from agenteval.gate.pairing import own_cases
 from agenteval.results.model import Difference
 
 AGENT = {"python": "agent:reply", "interpreter": PYTHON}
 SOON = (datetime.now(UTC) + timedelta(days=30)).date().isoformat()
-STATISTICS: dict[str, Any] = {"policy": "statistics", "must_pass": []}
+STATISTICS: dict[str, Any] = {"must_pass": []}
 SLOW = """
 import json, time
 def reply(request):
@@ -300,8 +300,8 @@ def test_an_accepted_mean_accepts_no_case(repository: Repository) -> None:
     comparison = repository.results.comparison
     assert comparison is not None
     assert "the mean of equality (1.00 → 0.67) was accepted by a@b.c: right" in comparison.notes
-    assert {metric.verdict for metric in comparison.metrics} == {"unchanged"}
-    assert {case.change for case in comparison.cases} == {"regressed", "unchanged"}
+    assert not any(metric.fell for metric in comparison.metrics)
+    assert {case.change for case in comparison.cases} == {"broke", "same"}
 
 
 @pytest.mark.parametrize("is_edited", [False, True])

@@ -28,10 +28,8 @@ def reply(request):
     with open(LOG, "a") as file:
         file.write(json.dumps({{"case": request["case"], "session": request["session"], "from": __file__}}) + "\\n")
     broken = os.environ.get("BROKEN", BROKEN).split()
-    if request["case"] in os.environ.get("HANGS", "").split() and not request["session"].startswith("agent.yaml"):
+    if request["case"] in os.environ.get("HANGS", "").split() and "agenteval-control-" in __file__:
         time.sleep(1000)
-    if request["case"] in os.environ.get("CRASHES", "").split() and not request["session"].startswith("agent.yaml"):
-        raise RuntimeError("no model")
     return "wrong" if request["case"] in broken else request["input"]
 """
 
@@ -106,10 +104,6 @@ class Project:
             return []
         lines = map(json.loads, self.log.read_text(encoding="utf-8").splitlines())
         return [RecordedQuestion(line["case"], line["session"], line["from"]) for line in lines]
-
-    def asked_again(self) -> Sequence[RecordedQuestion]:
-        """What it was asked in confirmation runs."""
-        return [item for item in self.asked() if not item.session.startswith("agent.yaml")]
 
 
 def names(first: int, last: int) -> str:

@@ -11,7 +11,6 @@ import pytest
 from tests.git_server import commit, git
 
 from agenteval.run.attempts.key import attempt_key
-from agenteval.run.config import DEFAULT_IGNORED
 from agenteval.run.git import ControlError
 
 
@@ -28,8 +27,8 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def key(folder: Path, *ignore: str) -> str:
-    return attempt_key(folder, ignore or DEFAULT_IGNORED, "conditions").counting
+def key(folder: Path) -> str:
+    return attempt_key(folder, "conditions")
 
 
 def written(name: str, text: str = "changed") -> Callable[[Path], None]:
@@ -75,40 +74,9 @@ def test_a_change_that_counts_changes_the_key(
     assert (key(folder) != before) == is_other
 
 
-@pytest.mark.parametrize(
-    ("pattern", "name", "is_ignored"),
-    [
-        ("docs/**", "docs/guide.md", True),
-        ("docs/**", "docs/a/b.txt", True),
-        ("docs/*", "docs/a/b.txt", False),
-        ("docs/**", "src/docs/guide.md", False),
-        ("*.md", "prompts/system.md", True),
-        ("prompts/*.md", "prompts/system.md", True),
-        ("prompts/*.md", "prompts/a/system.md", False),
-        ("system.md", "prompts/system.md", True),
-        ("--all", "agent.py", False),
-        (":(exclude)agent.py", "agent.py", False),
-    ],
-)
-def test_patterns_are_those_of_git(folder: Path, pattern: str, name: str, is_ignored: bool) -> None:
-    before = key(folder, pattern)
-    written(name, "another text")(folder)
-    assert (key(folder, pattern) == before) == is_ignored
-
-
 def test_conditions_change_the_key(folder: Path) -> None:
-    one, other = (attempt_key(folder, (), {"control": name}) for name in "ab")
-    assert one.counting != other.counting
-    assert one.whole != other.whole
-
-
-def test_the_key_of_all_files_leaves_nothing_out(folder: Path) -> None:
-    before = attempt_key(folder, DEFAULT_IGNORED, "conditions")
-    (folder / "README.md").write_text("another text\n", encoding="utf-8")
-    after = attempt_key(folder, DEFAULT_IGNORED, "conditions")
-
-    assert after.counting == before.counting
-    assert after.whole != before.whole
+    one, other = (attempt_key(folder, {"control": name}) for name in "ab")
+    assert one != other
 
 
 def test_what_the_job_writes_beside_a_journal_does_not_count(folder: Path) -> None:

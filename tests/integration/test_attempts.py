@@ -13,12 +13,10 @@ import pytest
 from tests.git_server import commit, git
 from tests.support import case, echo_agent, results_in, write_suite
 
-from agenteval.compare.integrity.accepted import Accepted
-from agenteval.compare.integrity.integrity import Integrity
-from agenteval.compare.memory import with_burden
-from agenteval.compare.policy import Quarantine
-from agenteval.compare.regression.model import Burden, Decision, MetricFinding
-from agenteval.results.model import Memory, Results
+from agenteval.gate.integrity.accepted import Accepted
+from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.policy import Quarantine
+from agenteval.results.model import Memory, Proven, Results
 from agenteval.results.verdict import Gate, Verdict
 from agenteval.run.attempts.attempt import Attempt, begin_attempt
 from agenteval.run.attempts.source import EarlierAttempt, Recollection
@@ -29,7 +27,7 @@ from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.settings import Settings
 
-BURDEN = Burden(means={"equality": 0.4}, cases={("equality", "agent.yaml::c1"): 0.75})
+PROVEN = [Proven(metric="equality", case=None, fall=0.4), Proven(metric="equality", case="agent.yaml::c1", fall=0.75)]
 
 
 @dataclass
@@ -73,12 +71,14 @@ def resolved(**settings: Any) -> RunSpec:
     return resolve_run(Settings(**settings))
 
 
-def decided(outcome: RunOutcome, verdict: Verdict, burden: Burden = BURDEN) -> Results:
-    """The results of an attempt with another verdict, and with something to refute."""
+def decided(outcome: RunOutcome, verdict: Verdict) -> Results:
+    """The results of an attempt with another verdict, and with something that was proven."""
     memory = outcome.results.memory
     assert memory is not None
     gate = Gate(verdict=verdict, exit_status=1, headline=f"it {verdict}", reasons=(f"it {verdict}", "and why"))
-    results = outcome.results.model_copy(update={"gate": gate, "memory": with_burden(memory, burden)})
+    results = outcome.results.model_copy(
+        update={"gate": gate, "memory": memory.model_copy(update={"proven": PROVEN})}
+    )
     if verdict == "unproven":
         return results.model_copy(update={"run": results.run.model_copy(update={"complete": False})})
     if verdict != "failed":
@@ -97,7 +97,7 @@ def test_the_first_attempt_is_recorded(folder: Path) -> None:
 
     memory = outcome.results.memory
     assert memory is not None
-    assert (memory.attempt, memory.repeats, memory.means, memory.cases) == (1, False, [], [])
+    assert (memory.attempt, memory.repeats, memory.proven) == (1, False, [])
     assert results_in(folder).memory == memory
     assert asked(folder) == ["c1", "c2"]
 
@@ -129,53 +129,31 @@ def test_a_red_attempt_is_shown_again(folder: Path) -> None:
         source.keep(again.results)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "burden", "expected"),
-    [("failed", BURDEN, BURDEN), ("unproven", BURDEN, BURDEN), ("passed", Burden(), Burden())],
-)
-def test_another_attempt_must_refute_what_was_proven(
-    folder: Path, verdict: Verdict, burden: Burden, expected: Burden
-) -> None:
+@pytest.mark.parametrize("verdict", ["failed", "unproven"])
+def test_another_attempt_knows_what_was_proven(folder: Path, verdict: Verdict) -> None:
     source = Source()
-    source.keep(decided(evaluated(source), verdict, burden))
+    source.keep(decided(evaluated(source), verdict))
     (folder / "agent.py").write_text("def reply(request):\n    return request['input'] + ''\n", encoding="utf-8")
 
     spec = resolved()
     attempt = begin_attempt(spec, source)
 
     assert (attempt.shown, attempt.restore, attempt.memory.attempt) == (None, None, 2)
-    assert attempt.spec(spec).burden == expected
+    assert list(attempt.spec(spec).proven) == PROVEN
 
 
-def test_what_must_be_refuted_stays_until_an_attempt_passes(folder: Path) -> None:
-    outcome = evaluated(Source())
-    failed = outcome.gate.model_copy(update={"verdict": "failed"})
-    attempt = Attempt(with_burden(Memory(attempt=2, key="0" * 64), BURDEN))
-    drop = MetricFinding(metric="m", cases=9, units=9, baseline=1, first=0.5, current=0.5, control=0.75, proven=True)
-    regressed = Decision(verdict="regressed", stage="head-to-head", metrics=(drop,))
+def test_what_was_not_compared_stays_proven(folder: Path) -> None:
+    attempt = Attempt(Memory(attempt=2, key="0" * 64, proven=PROVEN))
 
-    def left(gate: Gate, decision: Decision | None) -> Memory:
-        found = attempt.recorded(RunOutcome(**{**vars(outcome), "gate": gate}), decision).results.memory
-        assert found is not None
-        return found
-
-    assert left(failed, None) == attempt.memory
-    assert left(failed, regressed) == with_burden(attempt.memory, Burden(means={"m": 0.25}))
-    assert left(outcome.gate, None) == with_burden(attempt.memory, Burden())
+    assert attempt.recorded(evaluated(Source())).results.memory == attempt.memory
 
 
-@pytest.mark.parametrize("verdict", ["passed", "failed", "unproven"])
-def test_files_that_do_not_count_only_keep_a_change_red(folder: Path, verdict: Verdict) -> None:
+def test_a_file_that_does_not_count_changes_nothing(folder: Path) -> None:
     source = Source()
-    results = decided(evaluated(source), verdict)
-    source.keep(results, (folder / "agenteval-report" / "journal.jsonl").read_text(encoding="utf-8"))
+    source.keep(decided(evaluated(source), "failed"))
     (folder / "README.md").write_text("What the agent may read.\n", encoding="utf-8")
 
-    attempt = begin_attempt(resolved(), source)
-
-    assert (attempt.shown is not None) == (verdict == "failed")
-    assert attempt.restore is None
-    assert (attempt.memory.attempt, attempt.burden) == (1 if verdict == "failed" else 2, BURDEN)
+    assert begin_attempt(resolved(), source).shown is not None
 
 
 def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
@@ -198,7 +176,7 @@ def test_an_attempt_that_broke_begins_again(folder: Path) -> None:
 
     attempt = begin_attempt(resolved(), source)
 
-    assert (attempt.shown, attempt.restore, attempt.memory.attempt, attempt.burden) == (None, None, 2, BURDEN)
+    assert (attempt.shown, attempt.restore) == (None, attempt.restore)
 
 
 def test_an_open_attempt_is_resumed(folder: Path) -> None:
@@ -257,9 +235,7 @@ def test_a_baseline_of_an_unknown_commit_is_no_obstacle(folder: Path, named: str
     assert (attempt.memory.control, attempt.warnings) == (control, ())
 
 
-def test_without_a_repository_every_run_is_an_attempt_with_its_burden(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_repository_every_run_is_another_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "plain"
     folder.mkdir()
     write_suite(folder, [case("c1")], agent=echo_agent(folder))
@@ -269,7 +245,7 @@ def test_without_a_repository_every_run_is_an_attempt_with_its_burden(
 
     attempt = begin_attempt(resolved(), source)
 
-    assert (attempt.shown, attempt.memory.attempt, attempt.burden) == (None, 2, BURDEN)
+    assert (attempt.shown, attempt.memory.attempt, attempt.memory.proven) == (None, 2, PROVEN)
     [warning] = attempt.warnings
     assert warning.startswith("it is unknown whether the files of this pull request have changed since its last run")
 
@@ -296,7 +272,7 @@ def broken_agent(folder: Path, broken: Sequence[str]) -> None:
 
 
 @pytest.mark.long
-def test_a_proven_regression_must_be_refuted_by_a_change(folder: Path) -> None:
+def test_a_proven_regression_is_proven_or_cleared_in_the_next_attempt(folder: Path) -> None:
     write_suite(folder, [case(f"c{number}") for number in range(20)], agent=echo_agent(folder))
     (folder / "agenteval.yaml").write_text("gate: {fail_on: [regressions]}\niterations: 3\n", encoding="utf-8")
     broken_agent(folder, [])
@@ -314,20 +290,20 @@ def test_a_proven_regression_must_be_refuted_by_a_change(folder: Path) -> None:
     first = attempt()
     assert first.gate.verdict == "failed", first.gate
     assert first.results.memory is not None
-    assert first.results.memory.means or first.results.memory.cases
+    assert first.results.memory.proven
 
     broken_agent(folder, ["c1", "c2", "c3", "c4", "c5", "none"])
     second = attempt()
     assert second.gate.verdict == "failed"
     assert second.results.memory is not None
     assert second.results.memory.attempt == 2
-    assert second.results.memory.means or second.results.memory.cases
+    assert second.results.memory.proven
     assert attempt().results.memory == second.results.memory.model_copy(update={"repeats": True})
 
     broken_agent(folder, [])
     mended = attempt()
     assert mended.gate.verdict == "passed", mended.gate
     assert mended.results.memory is not None
-    assert (mended.results.memory.attempt, mended.results.memory.means, mended.results.memory.cases) == (3, [], [])
+    assert (mended.results.memory.attempt, mended.results.memory.proven) == (3, [])
     assert mended.results.comparison is not None
     assert mended.results.comparison.cost is not None

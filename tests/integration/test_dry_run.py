@@ -12,16 +12,8 @@ from tests.integration.gated_suite import CASES, K, Project
 
 # 20 cases with 3 iterations are 60 calls, so a run of the head-to-head has 120: 2 · 4 · 120 and 2 · 12 · 20 calls.
 COSTS: list[tuple[dict[str, Any], str]] = [
-    ({}, "at most 960 calls ($9.60) for means, 480 calls ($4.80) for single cases"),
-    ({"confirm": "rerun"}, "at most 60 calls ($0.60) for means, 160 calls ($1.60) for single cases"),
-    (
-        {"max_confirmation": {"runs": 2, "calls": 500, "cost_usd": 3}},
-        "at most 960 calls ($9.60) for means, 480 calls ($4.80) for single cases; `max_confirmation` allows "
-        "120 calls and $3.00",
-    ),
-    ({"max_cases": 5, "head_to_head_calls": 0}, "at most 480 calls ($4.80) for means, 120 calls ($1.20) for single"),
-    ({"confirm": "off"}, "nothing runs again, because of `confirm: off`"),
-    ({"policy": "mean-drop"}, "nothing runs again, because of `policy: mean-drop`"),
+    ({}, "19 calls ($0.19) for a broken case, at most 1,340 calls ($13.40) for a mean"),
+    ({"pairs": 4}, "11 calls ($0.11) for a broken case, at most"),
 ]
 
 
@@ -64,7 +56,7 @@ def cost_a_call(results: Path, usd: float) -> None:
 
 
 def test_a_dry_run_names_mistakes(project: Project) -> None:
-    project.configure({"confirm": "perhaps"})
+    project.configure({"first": "perhaps"})
     ended = project.run("--dry-run")
     assert ended.status == 2
     assert "agenteval.yaml" in ended.err
@@ -73,7 +65,7 @@ def test_a_dry_run_names_mistakes(project: Project) -> None:
 def test_a_dry_run_counts_the_calls_of_all_runs(project: Project) -> None:
     assert planned(project, "--runs", "3") == [
         f"run: 3 runs of {CASES} cases, {3 * CASES * K} calls",
-        "suspicion: at most 960 calls for means, 480 calls for single cases",
+        "suspicion: 19 calls for a broken case, at most 1,340 calls for a mean",
     ]
 
 

@@ -37,11 +37,11 @@ from tests.support import (
 from tests.unit import runs
 
 from agenteval.agents.registry import build_agent
-from agenteval.compare.gate import GatePolicy, decide_gate, is_quarantined_by_name, quarantined
-from agenteval.compare.policy import Quarantine
-from agenteval.compare.run_scores import entry_without_cases
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.redact import Redactor
+from agenteval.gate.policy import Quarantine
+from agenteval.gate.run_scores import entry_without_cases
+from agenteval.gate.verdict import GatePolicy, decide_gate, is_quarantined_by_name, quarantined
 from agenteval.metrics.resources import RunResources
 from agenteval.report.report import Report, print_result, write_reports
 from agenteval.report.view.next_steps import annotate
@@ -406,9 +406,9 @@ def test_a_long_run_is_a_baseline_like_any_other(tmp_path: Path) -> None:
         ended = long_run(*command, "--baseline", baseline, "--out", f"after-{baseline}", cwd=tmp_path)
         found = read_results(tmp_path / f"after-{baseline}").comparison
         assert found is not None
-        outcomes.append((ended.status, found.verdict, [(item.id, item.change) for item in found.cases]))
+        outcomes.append((ended.status, found.word, [(item.id, item.change) for item in found.cases]))
     assert outcomes[0] == outcomes[1]
-    assert {change for _, change in outcomes[0][2]} == {"unchanged"}
+    assert {change for _, change in outcomes[0][2]} == {"same"}
 
 
 @pytest.mark.long

@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from agenteval import Case, MetricConfig, Suite, Turn, evaluate
-from agenteval.compare.comparer import Comparer
-from agenteval.compare.integrity.integrity import Integrity
-from agenteval.compare.rescored import Rescored
 from agenteval.results.comparison import Comparison
-from agenteval.results.model import Results
 from agenteval.results.store import read_results
 
 EXACT = MetricConfig("equality", "equality", "standard", 1.0, options={"case_insensitive": False})
@@ -59,38 +55,19 @@ def test_a_changed_metric_has_a_baseline_and_a_worse_answer_raises_a_suspicion(t
     same = ran(tmp_path, "same", LENIENT, shouting, "second")
     found = comparison(same)
     # The stored scores are 0; the stored answers are right under the new configuration.
-    assert (found.metric("equality").earlier, found.metric("equality").suspicious) == (1.0, False)
+    assert (found.metric("equality").earlier, found.suspicions) == (1.0, [])
     assert [(item.id, item.cases) for item in found.rescored] == [("equality", IDS)]
     assert all([(item.before, item.after) for item in case.metrics] == [(1.0, 1.0)] for case in found.cases)
     run_id = read_results(tmp_path / "second").run.id
-    assert found.notes[:2] == [
+    assert found.notes[1:3] == [
         f"equality was scored again for the answers of run {run_id}, since it changed in 8 cases",
-        "equality changed after 1 older run, of which only scores are kept: not compared with these",
+        "the rules of 8 cases changed since earlier runs (equality): not compared",
     ]
     worse = comparison(ran(tmp_path, "worse", LENIENT, wrong, "second"))
-    assert (worse.metric("equality").earlier, worse.metric("equality").suspicious) == (1.0, True)
-    assert (worse.verdict, worse.metric("equality").verdict) == ("unproven", "unproven")
+    assert (worse.metric("equality").earlier, worse.word) == (1.0, "unproven")
     # Later runs read the new scores from the pool, and score nothing again.
     later = comparison(ran(tmp_path, "later", LENIENT, shouting, "same"))
-    assert (later.verdict, later.rescored, later.metric("equality").runs) == ("unchanged", [], 3)
-
-
-def test_the_change_is_still_reproached_unless_the_base_commit_has_the_metric(tmp_path: Path) -> None:
-    ran(tmp_path, "first", EXACT, shouting)
-    found = comparison(ran(tmp_path, "second", LENIENT, shouting, "first"))
-    assert [(point.what, point.mended_by) for point in found.unproven] == [("cases", "change")]
-    now, stored = read_results(tmp_path / "second"), read_results(tmp_path / "first")
-    rescored = Rescored(stored, ())
-    of_base = Integrity(base_cases=frozenset(IDS))
-    decided = Comparer(now, with_scores_of(now, stored), IDS, integrity=of_base, rescored=rescored).decide()
-    assert (decided.verdict, decided.unproven) == ("unchanged", [])
-
-
-def with_scores_of(now: Results, then: Results) -> Results:
-    """An earlier run whose answers scored like those of a later run."""
-    (entry,) = then.pool
-    pool = [entry.model_copy(update={"cases": now.pool[-1].cases})]
-    return then.model_copy(update={"pool": pool, "suites": now.suites})
+    assert (later.word, later.rescored, later.metric("equality").runs) == ("clear", [], 3)
 
 
 @pytest.mark.parametrize("answer", ["***", "word0 ***"])
@@ -103,7 +80,7 @@ def test_masked_answers_keep_their_scores(tmp_path: Path, answer: str) -> None:
     assert [item.cases for item in found.rescored] == [IDS[1:]]
     why = "in 1 case: stored answers contain masked secrets"
     assert f"equality was not scored again for the answers of run {run_id} {why}" in found.notes
-    assert "the rules of 1 case changed since the baseline runs (equality): not compared" in found.notes
+    assert "the rules of 1 case changed since earlier runs (equality): not compared" in found.notes
 
 
 def test_a_case_that_lost_its_expected_answer_keeps_its_score(tmp_path: Path) -> None:
@@ -115,4 +92,4 @@ def test_a_case_that_lost_its_expected_answer_keeps_its_score(tmp_path: Path) ->
     found = comparison(tmp_path / "now")
     note = f"equality was not scored again for the answers of run {run_id} in 1 case: not every answer has a score"
     assert (found.rescored, note in found.notes) == ([], True)
-    assert "1 of 8 cases has no score of 'equality' any more" in " ".join(point.text for point in found.unproven)
+    assert "word0" in " ".join(point.text for point in found.unproven)

@@ -101,5 +101,5 @@ def workspace() -> Iterator[Path]:
     with open_folder() as folder:
         shutil.copytree(QUICKSTART, folder / "workspace")
         with (folder / "workspace" / "agenteval.yaml").open("a", encoding="utf-8") as settings:
-            settings.write("gate: {deterministic: true}\n")
+            settings.write("gate: {pairs: 4}\n")
         yield folder / "workspace"

@@ -69,7 +69,7 @@ class LocalHistory:
         git(self.bare, "config", "uploadpack.allowAnySHA1InWant", "true")
         names = [f"c{number:02}" for number in range(12)]
         write_suite(self.work, [case(name) for name in names], agent={"command": ["python3", "agent.py"]})
-        (self.work / "agenteval.yaml").write_text(yaml.safe_dump({"gate": {"deterministic": True}}), encoding="utf-8")
+        (self.work / "agenteval.yaml").write_text(yaml.safe_dump({"gate": {"pairs": 4}}), encoding="utf-8")
         (self.work / "agent.py").write_text(AGENT, encoding="utf-8")
 
     def commit(self, *parents: str, **files: str | None) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from tests.git_server import commit, git
 from tests.peers.github_emulator import OWNER, STRANGER
 from tests.peers.github_service import GithubService
 from tests.peers.pull_request import CASES, NUMBER, SHARDS, PullRequest
@@ -83,17 +82,6 @@ def test_a_file_that_does_not_count_keeps_a_change_red_and_makes_nothing_green(p
     assert (pull.memory.attempt, pull.memory.repeats) == (3, True)
 
 
-def test_what_a_pull_request_ignores_itself_counts(pull: PullRequest) -> None:
-    pull.configure({"fail_on": ["regressions", "unproven"], "ignore": ["*.py"]})
-    pull.push_agent(right=True)
-    assert pull.attempt().status == 0
-
-    pull.push_agent(right=False)
-
-    assert pull.attempt().status == 1
-    assert pull.calls > CASES
-
-
 def test_a_fork_has_no_attempts(pull: PullRequest) -> None:
     pull.push_agent(right=False)
     pull.attempt()
@@ -148,7 +136,7 @@ def test_a_green_attempt_is_continued_to_prove_an_improvement(github: GithubServ
         pull.create(right=False)
         pull.push_agent(right=True)
         assert pull.attempt().status == 0
-        assert (pull.calls, comparison_of(pull).verdict) == (CASES, "unchanged")
+        assert (pull.calls, comparison_of(pull).word) == (CASES, "clear")
         label(pull, STRANGER)
         refused = pull.attempt()
         assert (refused.status, pull.calls) == (0, 0)
@@ -162,38 +150,14 @@ def test_a_green_attempt_is_continued_to_prove_an_improvement(github: GithubServ
         assert comparison.cost is not None
         # The first run counts; only the proof is new.
         assert pull.calls == comparison.cost.calls > 0
-        assert comparison.verdict == "improved"
-        assert comparison.requested is not None
-        assert (comparison.requested.by, comparison.requested.verdict) == (OWNER, "improved")
-        assert f"on request of {OWNER}" in proven.summary
+        assert comparison.improvements > 0
+        assert comparison.improvement in proven.summary
         assert (pull.memory.attempt, pull.memory.repeats) == (1, False)
 
         again = pull.attempt()
 
-        assert (again.status, pull.calls, comparison_of(pull).verdict) == (0, 0, "improved")
+        assert (again.status, pull.calls, comparison_of(pull).improvements > 0) == (0, 0, True)
         assert (pull.memory.attempt, pull.memory.repeats) == (1, True)
-
-
-def test_a_proof_that_a_limit_stops_turns_nothing_red(github: GithubService) -> None:
-    with open_folder() as home:
-        pull = PullRequest(github, home)
-        pull.create(right=False)
-        git(pull.workspace, "checkout", "--quiet", "main")
-        pull.configure({"fail_on": ["regressions", "unproven"], "max_confirmation": {"calls": CASES}})
-        commit(pull.workspace)
-        git(pull.workspace, "checkout", "--quiet", "-B", "feature")
-        pull.push_agent(right=True)
-        pull.attempt()
-        label(pull, OWNER)
-        for _ in range(2):
-            stopped = pull.attempt()
-            assert stopped.status == 0, stopped.log
-            comparison = comparison_of(pull)
-            assert pull.calls <= CASES
-            assert (comparison.verdict, comparison.unproven) == ("unchanged", [])
-            assert comparison.requested is not None
-            assert comparison.requested.verdict == "unproven"
-            assert "could not be finished" in stopped.summary
 
 
 def test_a_red_commit_stays_red_whoever_asks_for_a_proof(pull: PullRequest) -> None:
@@ -236,7 +200,7 @@ def test_a_red_commit_stays_red_in_shards_without_a_call(pull: PullRequest) -> N
 
     assert mended.status == 0, mended.log
     assert pull.calls == CASES
-    assert (pull.memory.attempt, pull.memory.means, pull.memory.cases) == (2, [], [])
+    assert (pull.memory.attempt, pull.memory.proven) == (2, [])
 
 
 def test_shards_that_did_not_run_are_believed_for_their_commit_alone(pull: PullRequest) -> None:

@@ -260,5 +260,5 @@ def test_the_base_commits_agent_has_its_packages_too(name: str, wheel: Path) -> 
         assert (succeeded, outputs["verdict"], outputs["regressions"]) == (False, "failed", "1"), said
         comparison = results_in(workspace).comparison
         assert comparison is not None
-        assert comparison.control == base, said
+        assert comparison.base_sha == base, said
         assert PASSWORD not in said

@@ -35,6 +35,7 @@ from tests.support import (
 from agenteval.cli import main as cli
 
 _SCRIPTED = 'agents: {default: {http: "${AGENT_URL}", retries: 0}}\n'
+_BESIDE = 'agents: {default: {http: "${AGENT_URL}", control: "${BASE_URL}", retries: 0}}\n'
 _VARIABLES = {
     # Else each word of each command's help is looked for in a file of translations.
     "LANGUAGE": "C",
@@ -118,6 +119,7 @@ class Stage:
     """The scripted agent and model, what they were asked, and the variables that name their addresses."""
 
     agent: _Script
+    base: _Script
     judge: _Script
     service: Service
     model: model_server.ModelServer
@@ -146,14 +148,20 @@ def _lines(headers: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def opened_stage() -> Iterator[Stage]:
     """Start the scripted agent and model for the length of the block."""
-    agent, judge = _Script(), _Script()
-    with serving(agent.answer) as service, model_server.serving() as model, tempfile.TemporaryDirectory() as trusted:
+    agent, base, judge = _Script(), _Script(), _Script()
+    with (
+        serving(agent.answer) as service,
+        serving(base.answer) as other,
+        model_server.serving() as model,
+        tempfile.TemporaryDirectory() as trusted,
+    ):
         Path(trusted).chmod(0o755)
         model.respond = judge.judge
         api = f"{model.url}/v1"
         addresses = {"AGENT_URL": service.url, "MODEL_URL": api, "MODEL_HOST": model.url, "OPENAI_BASE_URL": api}
+        addresses |= {"BASE_URL": other.url}
         addresses |= trusting_one_authority(Path(trusted))
-        yield Stage(agent, judge, service, model, addresses)
+        yield Stage(agent, base, judge, service, model, addresses)
 
 
 def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], Seen]]:
@@ -215,14 +223,20 @@ def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
         (folder / path).write_text(text, encoding="utf-8")
     for path in step.get("remove", ()):
         (folder / path).unlink()
+    _write_scripts(step, folder, stage)
+
+
+def _write_scripts(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:
+    """Write what the agents and the model say, and the definition of an agent that no file defines."""
     if step.get("agent") is not None:
         stage.agent.write(step["agent"])
         config = folder / "agenteval.yaml"
         written = config.read_text(encoding="utf-8") if config.exists() else ""
         if not re.search(r"^agents:", written, re.MULTILINE):
-            config.write_text(f"{written}\n{_SCRIPTED}", encoding="utf-8")
-    if "judge" in step:
-        stage.judge.write(step["judge"])
+            config.write_text(f"{written}\n{_BESIDE if 'base' in step else _SCRIPTED}", encoding="utf-8")
+    for key, script in (("base", stage.base), ("judge", stage.judge)):
+        if key in step:
+            script.write(step[key])
 
 
 def _in_this_process(*words: str, cwd: Path, env: Mapping[str, str]) -> Ended:

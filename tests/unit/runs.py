@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agenteval.compare.run_scores import pool_entry
+from agenteval.gate.run_scores import pool_entry
 from agenteval.results.case import (
     CaseResult,
     CaseStatus,

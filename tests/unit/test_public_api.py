@@ -44,7 +44,7 @@ def test_other_names_do_not_exist() -> None:
 
 
 def test_compare_is_the_function_whatever_was_imported_before() -> None:
-    package = importlib.import_module("agenteval.compare.gate")
+    package = importlib.import_module("agenteval.gate.verdict")
     from agenteval import compare
 
     assert inspect.isfunction(compare)

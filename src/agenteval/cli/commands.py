@@ -198,18 +198,14 @@ def add_results(commands: Any) -> None:
     compared.add_argument("--config", metavar="FILE", help="configuration, as for run")
     compared.add_argument("--fail-on", metavar="LIST", help="as for run")
     add_verbosity(compared)
-    explained = add_command(
-        commands, "explain-gate", _explain_gate, "show what the gate finds with the earlier runs, and what it costs"
+    proved = add_command(
+        commands, "prove", _prove, "run what may be worse in a results file side by side with the base commit"
     )
-    explained.add_argument(
-        "results",
-        nargs="?",
-        default="agenteval-report",
-        metavar="RESULTS",
-        help="results.json, or a report directory, of a run of the base branch; default: %(default)s",
-    )
-    explained.add_argument("--config", metavar="FILE", help="configuration, as for run")
-    explained.add_argument("--json", action="store_true", help="print JSON")
+    proved.add_argument("results", metavar="RESULTS", help="results.json, or a report directory; it is replaced")
+    proved.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    proved.add_argument("--control", metavar="URL", help="deployment of the base commit's agent, as for run")
+    proved.add_argument("--fail-on", metavar="LIST", help="as for run")
+    add_verbosity(proved)
     report = add_command(commands, "report", _report, "write the reports of a results file again")
     report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
     report.add_argument("--config", metavar="FILE", help="configuration, as for run")
@@ -259,14 +255,17 @@ def _compare(arguments: argparse.Namespace) -> int:
     return compare_files(Path(arguments.current), Path(arguments.baseline), settings)
 
 
-def _explain_gate(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.results import explanation_as_json, explanation_as_text
-    from agenteval.run.dry_run import explain_file
+def _prove(arguments: argparse.Namespace) -> int:
+    from agenteval.run.prove import prove_file
     from agenteval.run.settings import Settings
 
-    explanation = explain_file(Path(arguments.results), Settings(config=path(arguments.config)))
-    print(explanation_as_json(explanation) if arguments.json else explanation_as_text(explanation))
-    return 0
+    settings = Settings(
+        config=path(arguments.config),
+        fail_on=fail_on(arguments.fail_on),
+        control=arguments.control,
+        verbosity=arguments.verbosity,
+    )
+    return prove_file(Path(arguments.results), settings)
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -288,7 +287,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _open(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.results import report_page, show
+    from agenteval.cli.open_report import report_page, show
     from agenteval.core.escape import terminal
 
     page = report_page(Path(arguments.path))

@@ -220,6 +220,6 @@ def _next_commands(report: Path) -> Sequence[str]:
     program = "pipx run agenteval-action" if Path(sys.argv[0]).stem == "agenteval-action" else "agenteval"
     return (
         f"{program} open {shlex.quote(str(report))}",
-        f"{program} explain regressed   # also any metric, setting or other word",
+        f"{program} explain broke   # also any metric, setting or other word",
         f"{program} init   # a suite, a configuration and a workflow, in your repository",
     )

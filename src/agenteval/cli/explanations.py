@@ -207,7 +207,7 @@ def _name(value: Mapping[str, Any]) -> str:
 _MOST_NEAREST = 3
 _WIDTH = 80
 # Pages of the documentation, and how the kinds of words are called.
-_PAGES = {"status": "docs/metrics.md"}
+_PAGES = {"status": "docs/metrics.md", "case": "docs/gate-arithmetic.md", "term": "docs/gate-arithmetic.md"}
 _GATE = "docs/gate.md"
 _TITLES = {
     "verdict": "a verdict of the gate",

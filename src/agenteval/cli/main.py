@@ -126,7 +126,6 @@ _UNDONE = {
     "accept": "nothing was accepted",
     "compare": "nothing was compared",
     "explain": "",
-    "explain-gate": "",
     "init": "nothing was written",
     "list": "",
     "merge": "nothing was merged",
@@ -138,7 +137,7 @@ _UNDONE = {
 }
 _NOTHING_RAN = "nothing was run"
 # Commands whose only output is what they print.
-_PRINTING = frozenset({"explain", "explain-gate", "list", "plugins", "report", "schema"})
+_PRINTING = frozenset({"explain", "list", "plugins", "report", "schema"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

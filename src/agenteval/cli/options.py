@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from agenteval.core.errors import ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
-    from agenteval.compare.gate import FailOn
+    from agenteval.gate.verdict import FailOn
     from agenteval.github.action import GithubOptions
 
 
@@ -111,7 +111,7 @@ def fail_on(text: str | None) -> frozenset[FailOn] | None:
     Raises:
         ConfigError: a word is not allowed.
     """
-    from agenteval.compare.gate import parse_fail_on
+    from agenteval.gate.verdict import parse_fail_on
 
     try:
         return None if text is None else parse_fail_on(text)

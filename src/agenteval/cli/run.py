@@ -131,7 +131,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     option(
         "--control",
         metavar="AGENT",
-        help="with `confirm: against-base`: deployment of the base commit's agent; default: `control:` of the agent",
+        help="deployment of the base commit's agent; default: `control:` of the agent",
     )
     option("--history", metavar="DIR", help="results.json files of earlier runs, at any depth, for the trend")
     option("-k", "--filter", metavar="TEXT", help="run only cases whose name or id contains this text")

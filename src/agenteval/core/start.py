@@ -14,7 +14,6 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "run": {"--base-agent": "--control", "--max-time": "--time-limit"},
     "gate.fail_on": {"inconclusive": "unproven"},
     "mode": {"merge": "gate"},
-    "gate.confirm": {"head": "rerun", "base": "against-base", "both": "against-base"},
 }
 
 

@@ -177,7 +177,6 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
         return
     _publish(context, files, content)
     _report_decline(context, outcome)
-    _refresh_pool(context, outcome)
     _annotate(mistakes(outcome.agent_problems))
     publisher = context.publisher
     if publisher is None or publisher.check is None:
@@ -196,51 +195,21 @@ def _abandon(context: Context, files: RunnerFiles) -> None:
 
 
 def _report_decline(context: Context, outcome: RunOutcome) -> None:
-    """Open or update an issue if a slow decline is proven, and an issue is to report it; a failure is a warning."""
+    """Open or update an issue if a long look at the base branch proved a decline; a failure is a warning."""
     comparison, repository = outcome.results.comparison, context.event.repository
-    look = comparison.long_look if comparison is not None else None
-    if look is None or not look.is_issue or repository is None:
+    is_proven = comparison is not None and comparison.word == "proven" and bool(comparison.long_look)
+    if comparison is None or not is_proven or repository is None:
         return
     from agenteval.github.issue import issue_text, publish_issue
 
     branch = (context.event.ref or "").removeprefix("refs/heads/")
     try:
-        done, url = publish_issue(
-            context.client(), repository, issue_text(look, branch, run_page(context.environment))
-        )
+        text = issue_text(comparison, branch, run_page(context.environment))
+        done, url = publish_issue(context.client(), repository, text)
     except AgentEvalError as error:
-        warn([f"the base branch declines slowly ({look.reason}), and no issue reports it: {error}"])
+        warn([f"the base branch declines slowly ({comparison.headline}), and no issue reports it: {error}"])
     else:
         say(f"agenteval: issue {done}: {url}")
-
-
-def _refresh_pool(context: Context, outcome: RunOutcome) -> None:
-    """Start a run of the base branch if two pull requests show that its pool is of better days; see ``base_run``."""
-    comparison, event = outcome.results.comparison, context.event
-    low = comparison.low_control if comparison is not None else None
-    repeats = outcome.results.memory is not None and outcome.results.memory.repeats
-    if low is None or not low.dispatches or repeats or event.event != "pull_request":
-        return
-    # A fork's token can start nothing.
-    if event.repository is None or event.workflow is None or event.head_ref is None or not event.baseline_branch:
-        return
-    from agenteval.github.base_run import BaseRunRequest
-
-    try:
-        request = BaseRunRequest(
-            context.client(),
-            event.repository,
-            event.workflow,
-            context.inputs.baseline_artifact,
-            event.baseline_branch,
-            event.head_ref,
-        )
-        done = request.make(outcome.results, low)
-    except AgentEvalError as error:
-        warn([f"the base branch should be evaluated again, and no run of it was started: {error}"])
-    else:
-        if done:
-            say(f"agenteval: {done}")
 
 
 def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:

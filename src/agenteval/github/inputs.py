@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from agenteval.compare.gate import FailOn, parse_fail_on
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files import also_inside, outside_problem
 from agenteval.core.llm.gateway import CACHE_DIRECTORY, default_directory, files_directory
@@ -19,6 +18,7 @@ from agenteval.core.shared_files import CACHE_KEY, Seal, key_problem, sealed
 from agenteval.core.start import RENAMED
 from agenteval.core.text import choices
 from agenteval.core.writing import give_to_owner, make_directory, write_file
+from agenteval.gate.verdict import FailOn, parse_fail_on
 from agenteval.github.baseline_search import OnMissing
 from agenteval.github.publisher import CommentMode
 from agenteval.github.runner import say

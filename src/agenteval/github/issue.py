@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agenteval.core.escape import address, markdown_inline
 from agenteval.core.secrets import shortened
 from agenteval.github.client import GitHubClient
-from agenteval.results.epoch import EpochRun, LongLook
+from agenteval.results.comparison import Comparison
 
 if TYPE_CHECKING:
     from github.Issue import Issue
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
 _COMMIT = 12
 _TITLE_LIMIT = 200
-# Runs in the table; the first and the newest ones are shown.
-_MOST_RUNS = 60
 
 
 @dataclass(frozen=True)
@@ -35,41 +32,23 @@ class IssueText:
     body: str
 
 
-def issue_text(look: LongLook, branch: str, run_url: str) -> IssueText:
-    """Return the issue about a proven decline."""
-    fallen = [metric.id for metric in look.metrics if metric.proven]
-    # The early commit names the epoch: an issue of another epoch is another issue.
-    mark = f"<!-- agenteval:decline {_hexadecimal(look.commit)} -->"
-    title = shortened(f"agenteval: {', '.join(fallen)} declines slowly on {branch}", _TITLE_LIMIT)
+def issue_text(comparison: Comparison, branch: str, run_url: str) -> IssueText:
+    """Return the issue about a proven decline.
+
+    Args:
+        comparison: of the run of the base branch; its long look proved the decline.
+    """
+    # The anchor names the state that was left: an issue of another one is another issue.
+    mark = f"<!-- agenteval:decline {_hexadecimal(comparison.anchor_sha)} -->"
+    title = shortened(f"agenteval: {comparison.headline} on {branch}", _TITLE_LIMIT)
     lines = [
         mark,
-        f"{markdown_inline(look.reason)}.",
+        f"{markdown_inline(comparison.long_look)}",
         "",
         f"The newest commit ran side by side with the early one in [this run]({address(run_url)}). "
         "Look for the cause in the merges since then, repair it, and close this issue.",
-        "",
-        *_table(look.runs, fallen),
-        "",
-        "Each row is one run of the base branch. A level is the mean of the first run and the sum of all later "
-        "differences between successive runs. Single runs vary.",
     ]
     return IssueText(mark, title, "\n".join(lines) + "\n")
-
-
-def _table(runs: list[EpochRun], metrics: list[str]) -> Iterator[str]:
-    names = [markdown_inline(name) for name in metrics]
-    yield f"| commit | run | {' | '.join(names)} |"
-    yield f"|---|---|{'--:|' * len(names)}"
-    left_out = len(runs) - _MOST_RUNS
-    shown: Iterable[EpochRun | None] = runs
-    if left_out > 0:
-        shown = [*runs[: _MOST_RUNS // 2], None, *runs[-_MOST_RUNS // 2 :]]
-    for run in shown:
-        if run is None:
-            yield f"| … | {left_out} more runs |{' |' * len(names)}"
-            continue
-        levels = [f"{100 * run.levels[name]:.1f}" if name in run.levels else "–" for name in metrics]
-        yield f"| {_hexadecimal(run.commit)} | {markdown_inline(run.created_at[:16])} | {' | '.join(levels)} |"
 
 
 def _hexadecimal(commit: str | None) -> str:

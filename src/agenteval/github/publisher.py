@@ -32,7 +32,7 @@ _SECTION_LIMIT = 64_000
 # Lines that begin neither a table nor a list nor a paragraph.
 _NO_TABLE = ("<", "```", "#", "~~~")
 _TITLE_LIMIT = 250
-_CHANGES = {"regressed", "improved"}
+_CHANGES = {"broke", "repaired"}
 _PLAIN = Presentation()
 # A notice is not worth waiting for; texts of other jobs are still repaired.
 _AT_ONCE = Pacing(settle_s=0.1, jitter_s=0.2)
@@ -93,7 +93,7 @@ class Content:
         markdown: the comment; its first two paragraphs stay if space is limited.
         details: text of the check run after its summary.
         verdict: the gate's verdict; ``error`` also without results.
-        is_change: whether any case broke or improved.
+        is_change: whether any case broke or was repaired.
         note: what the texts say below the numbers, as Markdown.
         row: its row in the table of all jobs; empty without results.
         own_summary: the job summary that a user's template makes; empty without one.

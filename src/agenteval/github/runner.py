@@ -206,7 +206,6 @@ def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
     """Return all outputs of action.yml except ``comment-url``; ``report-path`` is empty without an HTML report."""
     results = outcome.results
     summary, comparison = results.summary, results.comparison
-    changes = [case.change for case in comparison.cases] if comparison else []
     html = directory / "report.html"
     return {
         "verdict": outcome.gate.verdict,
@@ -218,8 +217,8 @@ def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
         "skipped": str(summary.skipped),
         "total": str(summary.cases),
         "suite-total": _count(results.run.coverage.cases if results.run.coverage is not None else None),
-        "regressions": str(changes.count("regressed")),
-        "improvements": str(changes.count("improved")),
+        "regressions": str(comparison.regressions if comparison else 0),
+        "improvements": str(comparison.improvements if comparison else 0),
         "baseline-sha": (comparison.baseline.commit or "") if comparison else "",
         "cost-usd": f"{summary.usage.cost_usd:.6f}",
         "results-path": str(directory / RESULTS_FILE),

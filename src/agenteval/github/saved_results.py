@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from agenteval.compare.gate import decide_gate, quarantined, rules_of
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.check_run import creation, updates
 from agenteval.github.client import GitHubClient, GithubError

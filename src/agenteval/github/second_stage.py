@@ -13,13 +13,13 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from agenteval.compare.gate import decide_gate, quarantined, rules_of
-from agenteval.compare.policy import BaseNames
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files import also_inside
 from agenteval.core.shared_files import safe_directory
 from agenteval.core.text import is_too_long
 from agenteval.core.yaml import parse_yaml
+from agenteval.gate.policy import BaseNames
+from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.github.client import GitHubClient, GithubError, read_file
 from agenteval.github.publisher import Content, PublishOptions, content_of
 from agenteval.report.markdown import render_summary

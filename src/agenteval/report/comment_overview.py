@@ -111,7 +111,7 @@ def _small(text: str) -> str:
 
 
 def _broke(results: Results, causes: Sequence[Cause]) -> str:
-    for kinds in (("broke", "failed"), ("fell",), ("error",), ("maybe",)):
+    for kinds in (("broke", "failed"), ("fell",), ("error",), ("suspicious",)):
         found = [cause for cause in causes if cause.kind in kinds]
         if found:
             return _told(kinds[0], found)
@@ -126,7 +126,7 @@ def _told(kind: str, causes: Sequence[Cause]) -> str:
     if kind == "fell":
         row = cause_row(causes[0])
         return markdown_inline(f"{row.names[0]}: {row.before} → {row.now}")
-    words = {"error": " could not be run", "maybe": " maybe chance"}.get(kind, "")
+    words = {"error": " could not be run", "suspicious": " may be worse"}.get(kind, "")
     same = f", {len(largest.cases):,} for the same reason" if largest is not None and not words else ""
     return f"<b>{amount:,}</b>{words}{same}"
 
@@ -139,4 +139,4 @@ def _resource(resource: ComparedResource | None) -> str:
     if change is None or abs(change) < _SEEN:
         return markdown_inline(value)
     text = f"{change:+.0%}".replace("%", " %").replace("-", "−")
-    return f"{markdown_inline(value)} {f'<b>{text}</b>' if abs(change) > _BOLD or resource.exceeded else text}"
+    return f"{markdown_inline(value)} {f'<b>{text}</b>' if abs(change) > _BOLD else text}"

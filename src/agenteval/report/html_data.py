@@ -21,7 +21,7 @@ from agenteval.report.view import view
 from agenteval.report.view.cases import KINDS, NOT_PASSED, CaseMetricRow, Kinds, case_metrics
 from agenteval.report.view.causes import CaseChange, by_cause, finding, removed
 from agenteval.results.case import CaseResult, Score, SuiteResult
-from agenteval.results.comparison import CaseProof, ComparedCase, ComparedMetric, PoolEntry
+from agenteval.results.comparison import ComparedCase, ComparedMetric, PoolEntry, Proof
 from agenteval.results.model import Results
 from agenteval.results.store import Archive
 
@@ -128,7 +128,7 @@ _DECIMALS = 4
 
 # Rows refer to these words by position; the files of templates/html/script get the lists with the data.
 STATUSES: Final = ("failed", "error", "skipped", "passed", "removed")
-CHANGES: Final = ("regressed", "improved", "unchanged", "changed", "new", "removed")
+CHANGES: Final = ("broke", "repaired", "same", "changed", "new", "removed")
 NOTES: Final = ("suspect", "flaky", "quarantined", "accepted")
 #: The result of a metric for a case: the worst over all iterations.
 OUTCOMES: Final = ("none", "passed", "failed", "error")
@@ -182,7 +182,7 @@ class RunTable:
     """
 
     kinds: Kinds = field(default_factory=Kinds)
-    proofs: Mapping[str, CaseProof] = field(default_factory=dict)
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
     fallen: Sequence[ComparedMetric] = ()
     metrics: dict[str, int] = field(default_factory=dict)
     tags: dict[str, int] = field(default_factory=dict)
@@ -341,7 +341,7 @@ class RunTable:
                     name=case.name,
                     where=view.location(suite, case),
                     status=case.status,
-                    change=compared.change if compared and compared.change != "unchanged" else "",
+                    change=compared.change if compared and compared.change != "same" else "",
                     score=case.score,
                     why=view.why(case),
                 )

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from agenteval.compare.gate_words import run_notes
 from agenteval.core import escape
+from agenteval.gate.findings import run_notes
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view import view
 from agenteval.report.view.cases import case_metrics

@@ -103,7 +103,7 @@ def summary_page(source: ReportSource, detail: Detail) -> SummaryPage:
     page, results = source.page(detail), source.results
     causes, means = causes_of(results), run_metrics(results)
     attention = [cause for cause in causes if cause.attention]
-    fell = any(metric.verdict == "regressed" for metric in means)
+    fell = any(metric.state == "bad" for metric in means)
     spent = spending(results) if detail.max_rows else ()
     criteria = any(suite.criteria for suite in results.suites) and detail.max_rows
     there = {
@@ -149,12 +149,12 @@ def _counts(source: ReportSource, causes: Sequence[Cause]) -> Iterator[tuple[str
         ("broke", "Broke"),
         ("failed", "Failed"),
         ("error", "Could not be run"),
-        ("maybe", "Maybe chance"),
+        ("suspicious", "May be worse"),
         ("flaky", "Flaky"),
         ("known", "Known failures"),
         ("quarantined", "In quarantine"),
         ("skipped", "Skipped"),
-        ("improved", "Improved"),
+        ("repaired", "Repaired"),
         ("new", "New"),
         ("changed", "Rules changed"),
     )

@@ -28,11 +28,9 @@ from agenteval.report.view.comparison import (
     resource_rows,
     verdict_note,
 )
-from agenteval.report.view.decline import DeclineRow, decline_rows
 from agenteval.report.view.heading import Heading, heading_of
 from agenteval.report.view.next_steps import NextSteps, next_steps
-from agenteval.report.view.notes import IntegrityRow, certainty, integrity_rows, requested_proof, rules_matter
-from agenteval.report.view.outlook import OutlookRow, outlook_rows
+from agenteval.report.view.notes import IntegrityRow, certainty, integrity_rows, rules_matter
 from agenteval.report.view.parts import Excerpt
 from agenteval.report.view.view import GateView, MetricRow
 from agenteval.results.case import Criterion
@@ -77,10 +75,8 @@ class Page:
         flaky: cases that passed and failed in the baseline, including quarantined ones.
         resources: latency, tokens and cost; ``resource_changes`` lists their changes in one line.
         criteria: conditions on whole suites, with the suite's name.
-        outlook: what the gate will find once the base branch has runs, for a first run.
         baseline_age: ``3 days old``.
         repetitions: ``3 iterations, 5 baseline runs``.
-        decline: the runs of the base branch over which a slow decline is proven.
         integrity: how the change differs from the base commit by whose suites and rules it was judged.
         elsewhere: where the full report is; ``elsewhere_link`` is its address.
     """
@@ -129,12 +125,10 @@ class Page:
     cases: Excerpt[Row]
     criteria: Excerpt[tuple[str, Criterion]]
     goals: tuple[Goal, ...]
-    outlook: tuple[OutlookRow, ...]
     baseline_age: str
     repetitions: str
     smallest_drops: str
     gate_needs: tuple[str, ...]
-    decline: Excerpt[DeclineRow]
     integrity: Excerpt[IntegrityRow]
     elsewhere: str
     elsewhere_link: str
@@ -179,7 +173,7 @@ class Page:
             (self.known_failures, "known failure"),
             (self.improvements, "improvement"),
             (self.skipped, "skipped case"),
-            (self.suspects, "possible regression"),
+            (self.suspects, "case that may be worse"),
             (self.flaky, "flaky case"),
             (self.metrics, "metric"),
         )
@@ -187,7 +181,7 @@ class Page:
         return ", ".join(gone)
 
 
-_CHANGES = ("regressed", "improved", "new", "removed", "changed")
+_CHANGES = ("broke", "repaired", "new", "removed", "changed")
 _MOST_REASONS = 20
 _FEWEST_REASONS = 5
 _MOST_MOVED = 20
@@ -263,7 +257,7 @@ class ReportSource:
             examples=self._both_runs.examples(shown, most=detail.max_cases, max_text=detail.max_text),
             aside=Excerpt.of((aside_row(cause) for cause in causes if not cause.attention), detail.max_asides),
             aside_title=aside_title(causes),
-            certainty=(*certainty(results, causes), *requested_proof(results)),
+            certainty=certainty(results),
             steps=next_steps(results, causes),
             rules=Excerpt(rules[: max(0, MOST_ROWS - len(shown))] if detail.max_rows else (), len(rules)),
             rules_matter=rules_matter(results.run),
@@ -288,12 +282,12 @@ class ReportSource:
             ),
             failures_title=self._failures_title(),
             known_failures=self._known_failures(detail.max_asides),
-            improvements=_improvements(self.by_change["improved"], self.located, detail.max_rows),
+            improvements=_improvements(self.by_change["repaired"], self.located, detail.max_rows),
             skipped=_rows(skipped, detail.max_asides),
             new=_names(self.by_change["new"], detail),
             removed=_names(self.by_change["removed"], detail),
             changed=_names(self.by_change["changed"], detail),
-            suspects=_noted(self.compared, "suspect", detail.max_asides),
+            suspects=_noted(self.compared, "suspicious", detail.max_asides),
             flaky=_noted(self.compared, "flaky", detail.max_asides),
             evidence=Excerpt.of(evidence_rows(comparison) if comparison else (), detail.max_asides),
             resources=Excerpt.of(resource_rows(comparison) if comparison else (), detail.max_rows),
@@ -301,12 +295,10 @@ class ReportSource:
             cases=_with_unread(_rows(self.entries, detail.max_rows), results.summary.cases - len(self.entries)),
             criteria=Excerpt.of(criteria, detail.max_rows),
             goals=goals(results),
-            outlook=outlook_rows(results),
             baseline_age=self._baseline_age(),
             repetitions=notes.repetitions(results),
             smallest_drops=notes.smallest_drops(comparison) if comparison else "",
             gate_needs=notes.gate_needs(comparison) if comparison else (),
-            decline=Excerpt.of(decline_rows(comparison) if comparison else (), detail.max_rows),
             integrity=Excerpt.of(rules, detail.max_rows),
             elsewhere=self.elsewhere,
             elsewhere_link=self.links.workflow_run,
@@ -324,7 +316,7 @@ class ReportSource:
     def _regressions(self, detail: Detail) -> Excerpt[CaseDetails]:
         # The worst first, so that the least important ones are omitted.
         worst = sorted(
-            self.by_change["regressed"], key=lambda case: (case.score_after or 0.0) - (case.score_before or 0.0)
+            self.by_change["broke"], key=lambda case: (case.score_after or 0.0) - (case.score_before or 0.0)
         )
         told = (
             case_details.regression(case, self.located.get(case.id), self.links.suite, detail.max_text)
@@ -355,7 +347,7 @@ class ReportSource:
 
 
 def _was_suspicious(comparison: Comparison) -> bool:
-    return bool(comparison.proofs) or any(metric.suspicious for metric in comparison.metrics)
+    return bool(comparison.suspicions)
 
 
 def _first_groups(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TextIO
 
-from agenteval.core import text as texts
+from agenteval.core import text as cells
 from agenteval.report.terminal_causes import SIGNS, Causes
 from agenteval.report.terminal_lines import (
     BLANK,
@@ -28,7 +28,7 @@ from agenteval.report.view.causes import Cause, causes_of
 from agenteval.report.view.comparison import ResourceRow, base_name, evidence_rows, moved_cases, resource_rows
 from agenteval.report.view.heading import one_cause_is_likely
 from agenteval.report.view.next_steps import only_passing_fell, open_cases
-from agenteval.report.view.notes import certainty, gate_needs, integrity_rows, requested_proof, smallest_drops
+from agenteval.report.view.notes import certainty, gate_needs, integrity_rows
 from agenteval.report.view.view import GateView
 from agenteval.results.case import CaseResult, CaseStatus, Score, SuiteResult, TurnResult
 from agenteval.results.model import Results
@@ -111,7 +111,7 @@ def _score(score: Score) -> Line:
 
 _MOST_ROWS = 200
 _GAP = "  "
-_VERDICTS: dict[str, Style] = {"regressed": "red", "improved": "green", "unproven": "yellow"}
+_WORDS: dict[str, Style] = {"proven": "red", "unproven": "yellow", "suspicious": "yellow"}
 
 
 def metric_lines(results: Results) -> Iterator[Line]:
@@ -140,13 +140,10 @@ def statistics_lines(results: Results) -> Iterator[Line]:
     if comparison is None or not rows:
         return
     for row in rows[:_MOST_ROWS]:
-        verdict = row.verdict if row.gating else f"{row.verdict}, only reported"
-        facts = [f"change {row.change}", f"p {row.p}", row.basis, f"would see a drop of {row.catches}"]
+        facts = [f"change {row.change}", f"p {row.p}", row.basis, f"finds a drop of {row.catches}"]
         known = (fact for fact in facts if not fact.endswith(view.NOTHING))
-        yield line((shown(row.id, LONGEST_NAME), "bold"), _GAP, (verdict, _VERDICTS.get(row.verdict, "")))
+        yield line((shown(row.id, LONGEST_NAME), "bold"), _GAP, (row.word, _WORDS.get(row.word, "")))
         yield line((" · ".join(known), ""), indent=4, hang=4)
-        for text in filter(None, (row.reason, row.hint)):
-            yield line((shown(text), "dim"), indent=4, hang=4)
     yield from _hidden(len(rows) - _MOST_ROWS)
     for group in moved_cases(comparison, _MOST_ROWS):
         yield line((shown(group.title), "bold"))
@@ -176,6 +173,7 @@ def _hidden(amount: int) -> Iterator[Line]:
 _LABEL = 7
 _MOST_LISTED = 20
 _MOST_NAMED = 2
+_MOST_SENTENCES = 3
 _WORTH_TELLING = 0.2
 _BADGES: dict[Verdict, tuple[str, Style]] = {
     "passed": ("passed", "bold white on green"),
@@ -193,7 +191,7 @@ def closing_lines(
     Args:
         causes: all causes; those without separate lines are counted.
     """
-    certain = certainty(results, causes)
+    certain = certainty(results)
     counted = [cause for cause in causes if cause.kind not in SIGNS]
     before = [
         *_also(results, counted),
@@ -204,7 +202,7 @@ def closing_lines(
     if before:
         yield BLANK
     yield from _verdict(results, gate, columns)
-    yield from _sure(results, gate, certain)
+    yield from _sure(certain)
     yield from _commands(results, gate, causes, commands)
 
 
@@ -235,8 +233,8 @@ def _counted(kind: Kind, causes: Sequence[Cause], base: str) -> Part:
             return f"{amount:,} with changed rules, not compared", "yellow"
         case "known":
             return f"{amount:,} failed on {base}, too{_named(causes)}", ""
-        case "improved":
-            return f"{amount:,} improved{_named(causes)}", "green"
+        case "repaired":
+            return f"{amount:,} repaired{_named(causes)}", "green"
         case "skipped":
             reasons = [cause.text for cause in causes if cause.example and cause.example.wrong]
             more = f", and {view.count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
@@ -264,17 +262,12 @@ def _cost(results: Results) -> Iterator[Line]:
     comparison = results.comparison
     changes = {resource.name: resource.change for resource in comparison.resources} if comparison else {}
     rows = resource_rows(comparison) if comparison else ()
-    if any(abs(change or 0.0) >= _WORTH_TELLING for change in changes.values()) or any(row.exceeded for row in rows):
+    if any(abs(change or 0.0) >= _WORTH_TELLING for change in changes.values()):
         parts: list[Part | str] = []
         for row in sorted(rows, key=lambda row: row.name):
             parts += ["  "] if parts else []
-            parts += [
-                _amount(row),
-                (row.change, "yellow"),
-                (f" ({row.allowed} allowed)" if row.exceeded else "", "red"),
-            ]
-        limits = "" if any(row.allowed for row in rows) else "   no limit is set"
-        yield _labelled("cost", *parts, (limits, "dim"))
+            parts += [_amount(row), (row.change, "yellow")]
+        yield _labelled("cost", *parts)
     if cached := view.from_cache(results.summary.usage):
         yield _labelled("cache", (shown(cached), "dim"))
 
@@ -316,20 +309,17 @@ def _verdict(results: Results, gate: GateView, columns: int) -> Iterator[Line]:
     first = line((word, style), "  ", (told, "bold"))
     if not told:
         yield line((word, style), "  ", totals)
-    elif texts.width(first.text) + len("   ") + texts.width(totals[0]) <= columns:
+    elif cells.width(first.text) + len("   ") + cells.width(totals[0]) <= columns:
         yield line(*first.parts, "   ", totals)
     else:
         yield first
         yield line(totals, indent=2)
 
 
-def _sure(results: Results, gate: GateView, certain: Sequence[str]) -> Iterator[Line]:
-    """Yield how sure the gate is of what it found, or which drop it would have found."""
-    drops = smallest_drops(results.comparison) if results.comparison and gate.passed else ""
-    for sentence in certain[:1] or ((drops,) if drops else ()):
+def _sure(certain: Sequence[str]) -> Iterator[Line]:
+    """Yield how sure the gate is of what it found."""
+    for sentence in certain[:_MOST_SENTENCES]:
         yield _labelled("sure?", shown(sentence))
-    for sentence in requested_proof(results):
-        yield _labelled("proof", shown(sentence))
 
 
 def _commands(results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands) -> Iterator[Line]:

@@ -92,7 +92,7 @@ SIGNS: Mapping[Kind, tuple[str, Style]] = {
     "failed": ("✗", "bold red"),
     "error": ("!", "bold magenta"),
     "fell": ("↓", "bold red"),
-    "maybe": ("?", "bold yellow"),
+    "suspicious": ("?", "bold yellow"),
 }
 _MOST_NAMES = 10
 _WIDEST_RULE = 100

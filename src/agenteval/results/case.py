@@ -192,8 +192,7 @@ class CaseResult(ResultsModel):
     """A case over all its iterations. ``strict``: one failed iteration fails it; else the majority decides.
 
     Attributes:
-        unneeded: iterations that were not made, because the case scored the same in all earlier runs
-            (``gate.staged``).
+        unneeded: iterations that were not made, because the first run ended early (``gate.first``).
     """
 
     id: str

@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from operator import not_
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from agenteval.results.case import CaseStatus, ResultsModel, ScoreStatus, Shortened, Text, ToolCall, clean_json
-from agenteval.results.epoch import EpochBegin, EpochCause, LongLook, MadeWith
+from agenteval.results.case import CaseStatus, ResultsModel, ScoreStatus, Shortened, Text, ToolCall
 from agenteval.results.verdict import Unproven
 
-RunVerdict = Literal["regressed", "unproven", "improved", "unchanged"]
-#: What a verdict rests on. ``earlier-runs``: the base commit's agent could not run; ``files``: nothing could run;
-#: ``long-look``: the base branch beside an early commit of its epoch.
-Stage = Literal[
-    "screen", "second", "head-to-head", "cases", "repeats", "memory", "earlier-runs", "files", "long-look"
-]
-# What proves that a mean changed. Runs of earlier days do not.
-_PROVING_STAGES = frozenset({"head-to-head", "repeats"})
-# suspect: the case passed less often than before, and that is not proven. accepted: somebody accepted the change of
-# the case, so it does not count.
-CaseNote = Literal["suspect", "flaky", "quarantined", "accepted"]
-CaseChange = Literal["regressed", "improved", "unchanged", "changed", "new", "removed"]
+#: The state of a comparison, and of a metric in it. ``suspicious``: it may be worse, and nothing ran to tell.
+Word = Literal["clear", "suspicious", "cleared", "proven", "unproven"]
+#: What the word rests on. ``beside``: passes of the base beside those of the change; ``alone``: the base could not
+#: run, or nothing could; ``memory``: passes side by side that look for what an earlier attempt proved.
+Stage = Literal["first", "second", "beside", "alone", "memory"]
+#: Why the anchor is the commit since which the base branch is the same.
+AnchorCause = Literal["proven", "accepted", "declared"]
+# accepted: somebody accepted the change of the case, so it does not count.
+CaseNote = Literal["suspicious", "flaky", "quarantined", "accepted"]
+#: ``broke`` and ``repaired`` are proven. ``changed``: the question or every metric differs.
+CaseChange = Literal["broke", "repaired", "same", "changed", "new", "removed"]
 
 
 # A larger number of lost iterations is not from a run.
 _MOST_ITERATIONS = 10_000
+
+
+class MadeWith(ResultsModel):
+    """What a run was made with: with another judge, model or number of iterations a new pool begins.
+
+    Attributes:
+        agents: models of the agents, as far as suites and configuration name them; empty if unknown.
+        judges: models of the judges; empty if unknown.
+        iterations: usual number of iterations of a case; ``None`` if unknown.
+    """
+
+    agents: list[Text] = Field(default=[])
+    judges: list[Text] = Field(default=[])
+    iterations: int | None = None
 
 
 class PoolCase(ResultsModel):
@@ -35,7 +47,8 @@ class PoolCase(ResultsModel):
     Attributes:
         fingerprint: hash of the question; empty if unknown.
         metrics: metric id → hash of its configuration and expected values; empty if unknown.
-        scores: metric id → score of each iteration; 0 where the agent failed.
+        scores: metric id → score of each iteration; 0 where the agent failed. ``resource:latency`` and its like are
+            amounts: seconds, US dollars, tokens.
         lost: metric id → number of iterations without a score, because the agent or a judge could not be reached.
     """
 
@@ -50,17 +63,19 @@ class PoolEntry(ResultsModel):
     """One run of the base branch, with the data that later comparisons need.
 
     Attributes:
-        epoch: the commit where the pool began: the last one with a proven, declared or accepted change.
-        begun_by: what began the epoch, in its first run only.
-        made_with: the models, iterations and engine of the run.
+        anchor: the commit since which the base branch is the same: the last proven, accepted or declared change.
+        cause: what that change was, in its first run only.
+        looked: whether a long look at the base branch was made after this run.
+        made_with: the models and iterations of the run.
     """
 
     commit: str | None
     run_id: str
     created_at: str
     # Omitted if unknown.
-    epoch: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    begun_by: EpochCause | None = Field(default=None, exclude_if=lambda value: value is None)
+    anchor: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    cause: AnchorCause | None = Field(default=None, exclude_if=lambda value: value is None)
+    looked: bool = Field(default=False, exclude_if=not_)
     made_with: MadeWith | None = Field(default=None, exclude_if=lambda value: value is None)
     cases: dict[str, PoolCase]
 
@@ -90,11 +105,11 @@ class FailedOf(ResultsModel):
 
 
 class CaseMove(ResultsModel):
-    """A case that moved as a proven mean did: its means and failed iterations in the runs that proved it.
+    """A case that moved as a proven mean did: its means and failures in the passes that prove it.
 
     Attributes:
-        baseline: its mean on the base, or in the earlier runs.
-        current: its mean in the runs of the change.
+        baseline: its mean on the base.
+        current: its mean in the passes of the change.
         baseline_failures: ``None`` if the metric has no pass or fail in this case.
         current_failures: the same for the change.
     """
@@ -106,34 +121,27 @@ class CaseMove(ResultsModel):
     current_failures: FailedOf | None = None
 
 
-class Finer(ResultsModel):
-    """What more iterations would exclude: from ``iterations`` per case on, drops of more than ``bound``."""
-
-    iterations: int
-    bound: float
-
-
 class ComparedMetric(ResultsModel):
-    """One metric over the cases with scores in both runs: means, their difference, and its significance.
+    """One metric over the cases with values in both runs.
 
-    Means, interval, p and limit are those of the test that decided.
+    Amounts of resources are the usual amount of a case: seconds, US dollars or tokens.
 
     Attributes:
         gating: whether the metric can fail the gate; others are only reported.
-        baseline: mean of the base commit's runs beside the change, or else of the earlier runs.
-        interval: interval of the difference; its upper end is below 0 exactly if ``p`` is at most ``limit``.
-        p: one-sided probability of such a drop without any change; ``None`` if no test of it decided.
-        limit: the p at or below which the drop is proven.
-        bound: the largest drop that the first run does not exclude, with a confidence of 95 %; ``None`` if further
-            runs decided.
-        finer: what more iterations would exclude, if the bound is large.
-        suspicious: whether the first run raised a suspicion.
+        word: its state; ``clear`` for metrics that are only reported.
+        baseline: mean of the base's passes beside the change, or else of the pool.
+        current: mean of the change's passes beside the base, or else of the first run.
         first: mean of the first run.
-        earlier: mean of the earlier runs.
-        runs_a_side: runs of each side in the head-to-head; ``None`` if it was not made.
-        units: number of independent units: clusters, and cases without a cluster.
-        runs: number of baseline runs; ``iterations``: usual number of iterations per case in a current run.
-        detectable_drop: smallest drop that is detected with a probability of 80 %.
+        earlier: mean of the pool.
+        low: lower end of the interval of the difference that belongs to ``limit``.
+        high: its upper end.
+        p: one-sided probability of such a drop without any change; ``None`` if nothing ran side by side.
+        limit: the p up to which the drop is proven.
+        passes: passes of each side; ``None`` if nothing ran side by side.
+        runs: number of runs in the pool.
+        iterations: usual number of iterations per case in the first run.
+        allowed: of a resource, the share by which it may rise.
+        detectable_drop: drop that is found in about 8 of 10 pull requests.
         moved: the cases that moved as a proven mean did, those with the largest share of the change first.
     """
 
@@ -142,77 +150,96 @@ class ComparedMetric(ResultsModel):
     baseline: float
     current: float
     difference: float
-    verdict: RunVerdict
-    reason: str
+    word: Word
     gating: bool = True
-    interval: tuple[float, float] | None = None
-    p: float | None = None
-    limit: float | None = None
-    bound: float | None = None
-    # Omitted if empty.
-    finer: Finer | None = Field(default=None, exclude_if=lambda value: value is None)
-    suspicious: bool = False
     first: float | None = None
     earlier: float | None = None
-    runs_a_side: int | None = None
-    units: int | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    limit: float | None = None
+    passes: int | None = None
     runs: int | None = None
     iterations: int | None = None
+    allowed: float | None = Field(default=None, exclude_if=lambda value: value is None)
     detectable_drop: float | None = None
     # Omitted if empty.
     moved: list[CaseMove] = Field(default=[], exclude_if=not_)
 
+    @property
+    def fell(self) -> bool:
+        """Whether the mean is proven to have fallen, or the resource to have risen."""
+        return self.word == "proven" and (self.difference < 0 if self.allowed is None else self.difference > 0)
 
-class ComparedLook(ResultsModel):
-    """One test of the head-to-head, after ``runs`` runs of each side.
+    @property
+    def rose(self) -> bool:
+        """Whether the mean is proven to be better."""
+        return self.word == "proven" and not self.fell
+
+
+class Suspicion(ResultsModel):
+    """A mean, or a case in one metric, that looked worse than in the pool.
 
     Attributes:
-        metric: the metric with the smallest p.
-        p: its p, adjusted for the number of metrics.
-        limit: the p at or below which the drop is proven.
-        difference: mean of the change's runs − mean of the base commit's.
-        calm: whether the base commit's runs do not look lower than the pool.
+        case: ``None`` for the mean.
+        p: of the comparison with the pool.
+        stage: the last one in which it looked worse.
     """
 
-    runs: int
     metric: str
+    case: str | None = None
+    p: float
+    stage: Stage
+
+
+class Proof(ResultsModel):
+    """One test of the passes side by side. With ``pr`` and ``base`` anybody can make it again.
+
+    Attributes:
+        case: ``None`` for the mean.
+        difference: mean of the change − mean of the base; for a case, of the shares that pass.
+        low: lower end of the interval that belongs to ``limit``; ``None`` for a case.
+        high: its upper end.
+        p: of Student's t, or of Fisher's exact test for a case.
+        limit: the p up to which it is proven.
+        pr: one number for each pass of the change: its mean, or the value of the case.
+        base: the same for the base.
+        failed: failures of the case in ``pr``; ``None`` for a mean.
+        base_failed: its failures in ``base``.
+        better: whether the test looks for an improvement.
+        proven: whether the difference is proven.
+    """
+
+    metric: str
+    case: str | None = None
+    difference: float
+    low: float | None = None
+    high: float | None = None
     p: float
     limit: float
-    difference: float
-    calm: bool
+    pr: list[float]
+    base: list[float]
+    failed: int | None = None
+    base_failed: int | None = None
+    better: bool = Field(default=False, exclude_if=not_)
+    proven: bool
+
+    @property
+    def current(self) -> FailedOf:
+        """Failures of the case in the change's passes."""
+        return FailedOf(failed=self.failed or 0, of=len(self.pr))
+
+    @property
+    def control(self) -> FailedOf:
+        """Failures of the case in the base's passes."""
+        return FailedOf(failed=self.base_failed or 0, of=len(self.base))
 
 
-class CaseProof(ResultsModel):
-    """A case that looked changed in one metric, and what its re-runs proved.
-
-    Attributes:
-        id: the case.
-        metric: the metric.
-        pool: failures in the earlier runs that it was compared with.
-        first: failures in the first run.
-        current: failures in the re-runs of the change.
-        control: failures in the re-runs of the base commit beside it.
-        q: probability of such a difference without a change; ``None`` if no test was made.
-        limit: the q at or below which the change is proven.
-        proven: whether the case is proven to have changed.
-    """
-
-    id: str
-    metric: str
-    pool: FailedOf
-    first: FailedOf
-    current: FailedOf
-    control: FailedOf
-    q: float | None = None
-    limit: float | None = None
-    proven: bool = False
-
-
-class ConfirmationCost(ResultsModel):
-    """What was run again, both sides together.
+class Cost(ResultsModel):
+    """What ran again, both sides together.
 
     Attributes:
-        runs: ``calls`` as a multiple of one run of the suite, which has the iterations of the first run.
+        runs: ``calls`` as a multiple of one run of the suite.
         calls: iterations of cases.
     """
 
@@ -221,18 +248,13 @@ class ConfirmationCost(ResultsModel):
 
 
 class ComparedResource(ResultsModel):
-    """Time, tokens or cost per answer in both runs; ``change`` is relative to the baseline.
-
-    ``allowed`` is the largest allowed increase; ``None`` if the policy only reports it.
-    """
+    """Time, tokens or cost per answer in both runs; ``change`` is relative to the baseline."""
 
     name: Literal["latency_ms", "tokens", "cost_usd"]
     n: int
     baseline: float
     current: float
     change: float | None
-    allowed: float | None = None
-    exceeded: bool = False
 
 
 class History(ResultsModel):
@@ -296,7 +318,7 @@ class ComparedCase(ResultsModel):
     """One case in both runs. ``changed``: the question or every metric differs, so the case is not compared.
 
     Attributes:
-        answers: of cases that regressed, improved or may have regressed.
+        answers: of cases that broke, were repaired, or may be worse.
         tries_before: how many iterations of the baseline's run failed, for a case that did not simply pass in both.
     """
 
@@ -327,117 +349,80 @@ class RescoredMetric(ResultsModel):
     cases: list[str]
 
 
-class LowControl(ResultsModel):
-    """The control scored lower than the pool, so a model or a provider may have become worse.
-
-    Attributes:
-        p: one-sided probability of this without any change.
-        epoch_began_at: time of the first run of the base branch's epoch.
-        dispatches: whether a new run of the base branch is to be started if another pull request finds the same.
-    """
-
-    p: float = Field(ge=0, le=1)
-    epoch_began_at: str
-    dispatches: bool = Field(default=False, exclude_if=not_)
-
-
-class ProofRequest(ResultsModel):
-    """Somebody asked for the proof of an improvement of a change; on the base branch it is always made.
-
-    Attributes:
-        by: who asked: a login, or the option ``--prove``.
-        verdict: ``unproven`` if the proof could not be finished.
-        reason: what was found, as text.
-    """
-
-    by: Text
-    verdict: Literal["improved", "unchanged", "unproven"]
-    reason: Text
-
-
 class Comparison(ResultsModel):
     """The comparison of this run with a baseline.
 
     Attributes:
-        verdict: ``unchanged`` if no regression was found; the reason in ``policy`` states which drop is excluded.
-        unproven: what could not be compared or confirmed; without a regression, ``verdict`` is then ``unproven``.
-        control: the commit whose agent ran beside the change; ``None`` if it did not run.
-        stage: what the verdict rests on; ``None`` for a simple rule.
-        looks: the tests of the head-to-head, in order.
-        proofs: the cases that looked changed; the proven ones first.
-        cost: what was run again; ``None`` if nothing was.
-        begins: why an epoch begins without a proof; ``None`` if none does.
-        long_look: the long look of a run of the base branch; ``None`` if none was due.
-        low_control: that the control scored lower than the pool; ``None`` if it did not, or did not run.
-        requested: who asked for the proof of an improvement, and the result; ``None`` without a request.
+        word: what was found about a regression.
+        stage: what the word rests on.
+        why: what is missing for a proof; empty unless the word is ``unproven``.
+        headline: the finding in one phrase.
+        sentences: how certain it is, one sentence each.
+        unproven: everything that counts and could not be compared or proven; a missing proof is among them.
+        base_sha: the commit that ran beside the change; ``None`` if none did.
+        anchor_sha: the commit since which the base branch is the same.
+        cause: why a new pool begins with this run; ``None`` if none does.
+        pool: ids of the runs that could raise a suspicion.
+        suspicions: what may be worse.
+        pairs: pairs of passes side by side.
+        family: number of suspicions by which the limits are divided.
+        proofs: the tests side by side.
+        memory: whether an earlier attempt of the pull request had proven it already.
+        cost: what ran again; ``None`` if nothing did.
+        resources: time, tokens and cost per answer in both runs.
+        improvement: whether somebody asked for the proof of an improvement, and what it found.
+        long_look: what a long look at the base branch found; ``None`` if none was made.
         rescored: the metrics whose baseline scores are new scores of the baseline's stored answers.
-        policy: the rule with its settings and reasons, and also ``resources`` and ``notes``.
+        notes: about omitted data and other facts.
     """
 
     baseline: BaselineInfo
-    verdict: RunVerdict
-    # Omitted if empty.
+    word: Word
+    stage: Stage = "first"
+    why: Text = Field(default="", exclude_if=not_)
+    headline: Text
+    sentences: list[Text] = Field(default=[])
     unproven: list[Unproven] = Field(default=[], exclude_if=not_)
     metrics: list[ComparedMetric]
     cases: list[ComparedCase]
     # Omitted if empty.
-    control: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    stage: Stage | None = Field(default=None, exclude_if=lambda value: value is None)
-    looks: list[ComparedLook] = Field(default=[], exclude_if=not_)
-    proofs: list[CaseProof] = Field(default=[], exclude_if=not_)
-    cost: ConfirmationCost | None = Field(default=None, exclude_if=lambda value: value is None)
-    begins: EpochBegin | None = Field(default=None, exclude_if=lambda value: value is None)
-    long_look: LongLook | None = Field(default=None, exclude_if=lambda value: value is None)
-    low_control: LowControl | None = Field(default=None, exclude_if=lambda value: value is None)
-    requested: ProofRequest | None = Field(default=None, exclude_if=lambda value: value is None)
+    base_sha: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    anchor_sha: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    cause: AnchorCause | None = Field(default=None, exclude_if=lambda value: value is None)
+    pool: list[str] = Field(default=[])
+    suspicions: list[Suspicion] = Field(default=[], exclude_if=not_)
+    pairs: int = Field(default=0, exclude_if=not_)
+    family: int = Field(default=0, exclude_if=not_)
+    proofs: list[Proof] = Field(default=[], exclude_if=not_)
+    memory: bool = Field(default=False, exclude_if=not_)
+    cost: Cost | None = Field(default=None, exclude_if=lambda value: value is None)
+    resources: list[ComparedResource] = Field(default=[], exclude_if=not_)
+    improvement: Text = Field(default="", exclude_if=not_)
+    long_look: Text = Field(default="", exclude_if=not_)
     rescored: list[RescoredMetric] = Field(default=[], exclude_if=not_)
-    policy: Annotated[dict[str, Any], AfterValidator(clean_json)]
+    notes: list[Text] = Field(default=[], exclude_if=not_)
 
     @property
-    def resources(self) -> list[ComparedResource]:
-        """Time, tokens and cost per answer in both runs."""
-        return [ComparedResource.model_validate(item) for item in self.policy.get("resources", [])]
+    def regressions(self) -> int:
+        """Number of means and cases that are proven to be worse."""
+        return sum(proof.proven and not proof.better for proof in self.proofs)
 
     @property
-    def notes(self) -> list[str]:
-        """Messages about omitted data and other facts about the comparison."""
-        return [str(note) for note in self.policy.get("notes", [])]
-
-    @property
-    def headline(self) -> str:
-        """The verdict as one short sentence."""
-        return str(self.policy.get("headline", self.policy.get("reason")))
-
-    @property
-    def findings(self) -> list[str]:
-        """What was found, one sentence each; empty for a simple rule."""
-        return [str(text) for text in self.policy.get("findings", [])]
-
-    @property
-    def epoch_cause(self) -> EpochCause | None:
-        """What makes a new epoch begin with this run, after which earlier runs do not count; ``None``: nothing."""
-        changed = any(metric.gating and metric.verdict in {"regressed", "improved"} for metric in self.metrics)
-        is_slow = self.long_look is not None and self.long_look.verdict == "regressed"
-        if is_slow or (changed and self.stage in _PROVING_STAGES):
-            return "proven"
-        return self.begins.cause if self.begins is not None else None
-
-    @property
-    def begins_epoch(self) -> bool:
-        """Whether a new epoch begins with this run."""
-        return self.epoch_cause is not None
+    def improvements(self) -> int:
+        """Number of means and cases that are proven to be better."""
+        return sum(proof.proven and proof.better for proof in self.proofs)
 
     @property
     def changed_cases(self) -> frozenset[str]:
         """The ids of the cases that are proven or accepted to have changed."""
-        proven = {proof.id for proof in self.proofs if proof.proven}
+        proven = {proof.case for proof in self.proofs if proof.proven and proof.case is not None}
         return frozenset(proven | {case.id for case in self.cases if "accepted" in case.notes})
 
     def metric(self, name: str) -> ComparedMetric:
         """Return the comparison of one metric.
 
         Raises:
-            KeyError: no case has a score of it in both runs.
+            KeyError: no case has a value of it in both runs.
         """
         for metric in self.metrics:
             if metric.id == name:

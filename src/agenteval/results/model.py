@@ -14,8 +14,6 @@ from pydantic import Field
 
 from agenteval.results.case import CaseResult, NotAsked, ResultsModel, SuiteResult, Text
 from agenteval.results.comparison import Comparison, PoolEntry
-from agenteval.results.epoch import Epoch
-from agenteval.results.outlook import Outlook
 from agenteval.results.verdict import Gate
 
 # Names that a note lists.
@@ -141,19 +139,12 @@ _MOST_ATTEMPTS = 1_000_000
 COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
-class ProvenMean(ResultsModel):
-    """A metric whose mean was proven to have dropped by ``drop``."""
+class Proven(ResultsModel):
+    """What an attempt proved: a mean, or the pass rate of a case, fell by ``fall``."""
 
     metric: Text = Field(max_length=_LONGEST_NAME)
-    drop: float = Field(gt=0, le=1)
-
-
-class ProvenCase(ResultsModel):
-    """A case that was proven to fail more often: its pass rate by ``metric`` fell by ``fall``."""
-
-    metric: Text = Field(max_length=_LONGEST_NAME)
-    case_id: Text = Field(max_length=_LONGEST_NAME)
-    fall: float = Field(gt=0, le=1)
+    case: Text | None = Field(default=None, max_length=_LONGEST_NAME)
+    fall: float = Field(gt=0)
 
 
 class Memory(ResultsModel):
@@ -161,24 +152,18 @@ class Memory(ResultsModel):
 
     Attributes:
         attempt: its number, from 1. Runs that repeat or resume an attempt have its number.
-        key: hash of the files that count, the control and the conditions; see ``run.attempts.key``.
-        whole: the same with all files; ``None`` if unknown, which is like no other one.
+        key: hash of the files that count, the control and the conditions; see ``run.attempts``.
         control: commit that it was compared with; ``None`` if unknown.
-        means: drops that this attempt or an earlier one has proven and none has refuted.
-        cases: the same for falls of single cases.
+        proven: what this attempt or an earlier one has proven, and none has refuted.
         repeats: whether this run repeats the verdict of the attempt and called nothing.
-        left_out_for: commit for which a shard did not run, because the attempt had decided.
         forgotten_by: who made this attempt the first one, by the label ``agenteval: forget``.
     """
 
     attempt: int = Field(ge=1, le=_MOST_ATTEMPTS)
     key: str = Field(pattern=r"^[0-9a-f]{64}$")
-    whole: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     control: str | None = Field(default=None, pattern=f"^{COMMIT.pattern}$")
-    means: list[ProvenMean] = Field(default=[], max_length=_MOST_FINDINGS)
-    cases: list[ProvenCase] = Field(default=[], max_length=_MOST_FINDINGS)
+    proven: list[Proven] = Field(default=[], max_length=_MOST_FINDINGS)
     repeats: bool = False
-    left_out_for: str | None = Field(default=None, pattern=f"^{COMMIT.pattern}$")
     forgotten_by: Text | None = Field(default=None, max_length=_LONGEST_NAME)
 
 
@@ -265,7 +250,7 @@ class Summary(ResultsModel):
     judging: Judging | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 OWN_NAME: Final = "agenteval"
 #: The artifact of a workflow run that contains results.json, unless the workflow names another one.
 DEFAULT_ARTIFACT: Final = "agenteval"
@@ -333,18 +318,14 @@ class Run(ResultsModel):
 class Results(ResultsModel):
     """The content of results.json; ``gate`` is ``null`` until the gate has decided."""
 
-    schema_version: Literal[1, 2] = SCHEMA_VERSION
+    schema_version: Literal[1, 2, 3] = SCHEMA_VERSION
     tool: Tool
     run: Run
     gate: Gate | None = None
     summary: Summary
     suites: list[SuiteResult]
     pool: list[PoolEntry] = Field(default=[])
-    # The runs of the base branch in the long run; omitted in its first run.
-    epoch: Epoch | None = Field(default=None, exclude_if=lambda value: value is None)
     comparison: Comparison | None = Field(default=None)
-    # What the gate will find with runs of the base branch; only first runs have it.
-    outlook: list[Outlook] = Field(default=[], exclude_if=not_)
     # Only runs for pull requests have it.
     memory: Memory | None = Field(default=None, exclude_if=lambda value: value is None)
 

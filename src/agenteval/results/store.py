@@ -148,38 +148,30 @@ def without_texts(case: CaseResult) -> CaseResult:
     return case.model_copy(update={"iterations": iterations})
 
 
-# Comparisons no longer have this verdict: without a regression they state which drop is excluded.
-_EARLIER_VERDICTS = {"inconclusive": "unchanged"}
+# The gate of earlier versions decided by other rules.
+_IGNORED = ("comparison", "memory", "epoch", "outlook")
 
 
 def upgraded(value: Any) -> Any:
-    """Return the JSON of a results file with the words of the current version.
+    """Return the JSON of a results file without what only earlier versions understand.
 
     Args:
         value: the parsed file; other JSON is returned unchanged.
     """
-    comparison = value.get("comparison") if isinstance(value, dict) else None
-    if not isinstance(comparison, dict):
+    if not isinstance(value, dict) or value.get("schema_version") not in range(1, SCHEMA_VERSION):
         return value
-    metrics = comparison.get("metrics")
-    renamed = {**comparison, **_with_verdict(comparison)}
-    if isinstance(metrics, list):
-        renamed["metrics"] = [{**item, **_with_verdict(item)} if isinstance(item, dict) else item for item in metrics]
-    return {**value, "comparison": renamed}
-
-
-def _with_verdict(item: dict[str, Any]) -> dict[str, Any]:
-    verdict = item.get("verdict")
-    return (
-        {"verdict": _EARLIER_VERDICTS[verdict]} if isinstance(verdict, str) and verdict in _EARLIER_VERDICTS else {}
-    )
+    return {key: item for key, item in value.items() if key not in _IGNORED}
 
 
 def without_old_fingerprints(results: Results) -> Results:
     """Return results of version 1 without fingerprints, which covered question and metrics together.
 
-    Cases of earlier runs whose fingerprint differs from the file's run are dropped. Other versions stay unchanged.
+    Cases of earlier runs whose fingerprint differs from the file's run are dropped. Of other versions before this
+    one, only what the gate of that time left for the next run is dropped.
     """
+    if results.schema_version == SCHEMA_VERSION:
+        return results
+    results = results.model_copy(update={"comparison": None, "memory": None})
     if results.schema_version != 1:
         return results
     own = next((entry.cases for entry in results.pool if entry.run_id == results.run.id), {})
@@ -211,7 +203,7 @@ _NO_POOLED = '"cases": {}'
 _POOL_INDENT = " " * 3
 _OLD_BASELINE = (
     "the baseline was written by an earlier agenteval, which kept no fingerprint of each metric: cases are compared "
-    "by their ids, its runs only raise suspicions, and this run starts a new pool of baseline runs"
+    "by their ids, and this run starts a new pool of baseline runs"
 )
 # Separators in a file. They bound its number of values, each of which takes up to 400 bytes of memory.
 _MOST_SEPARATORS = 20_000_000
@@ -355,7 +347,7 @@ def parse_baseline(content: bytes, name: str) -> tuple[Results, tuple[str, ...]]
         if rest is None:
             raise error from None
         results, notes = rest
-    return results, notes if results.schema_version == SCHEMA_VERSION else (*notes, _OLD_BASELINE)
+    return results, (*notes, _OLD_BASELINE) if results.schema_version == 1 else notes
 
 
 def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | None:

@@ -12,10 +12,10 @@ from agenteval.results.case import ResultsModel, Text
 
 #: The only verdicts. Outputs, comment, check run, results.json and terminal use these words.
 Verdict = Literal["passed", "failed", "unproven", "error"]
-#: Who can mend something: the author of the change, or the operator of judge, budget and confirmation run.
+#: Who can mend something: the author of the change, or the operator of judge, budget and base.
 MendedBy = Literal["change", "outside"]
 PointKind = Literal[
-    "cases", "metric", "scores", "errors", "confirmation", "budget", "time", "nothing", "part", "rules", "baseline"
+    "cases", "metric", "scores", "errors", "proof", "budget", "time", "nothing", "part", "rules", "baseline"
 ]
 
 
@@ -112,23 +112,23 @@ class Word:
 
 WORDS = (
     Word("passed", "verdict", "everything that counts was checked, and nothing in `fail_on` was found"),
-    Word("failed", "verdict", "cases failed, criteria were not met, or the run regressed"),
-    Word("unproven", "verdict", "something that counts was not evaluated, compared or confirmed"),
+    Word("failed", "verdict", "cases failed, criteria were not met, or something is proven to be worse"),
+    Word("unproven", "verdict", "something that counts was not evaluated, compared or proven"),
     Word(
         "error",
         "verdict",
         "cases could not be run (more than `max_error_rate`, or any with `errors` in `fail_on`), or the run "
         "was interrupted",
     ),
-    Word("regressed", "comparison", "a mean or a case is proven worse"),
+    Word("clear", "comparison", "the first run is not lower than the pool explains"),
+    Word("suspicious", "comparison", "it may be worse, and nothing ran side by side to tell: `agenteval prove` does"),
     Word(
-        "unproven",
+        "cleared",
         "comparison",
-        "a suspicion could not be proven or cleared, or the two runs cannot be compared; the reason says "
-        "what is missing",
+        "the first run looked worse, and a second run, or the base beside it, was not",
     ),
-    Word("improved", "comparison", "on the base branch, or on request: a mean or a case is proven better"),
-    Word("unchanged", "comparison", "no regression; the reason says which drop is excluded"),
+    Word("proven", "comparison", "it is worse than the base beside it"),
+    Word("unproven", "comparison", "it may be worse, and what the proof needs is missing"),
     Word("passed", "status", "every metric with a threshold or a verdict passed"),
     Word("failed", "status", "the agent answered, and a metric is below its threshold or failed"),
     Word(
@@ -138,13 +138,10 @@ WORDS = (
         ("could not be run", "could not be evaluated"),
     ),
     Word("skipped", "status", "no applicable metric, or a judge that counts was not called because of a limit"),
-    Word("regressed", "case", "it is proven worse than in the baseline", ("broke",)),
-    Word(
-        "possible regression",
-        "case",
-        "it passed less often than before, and that is not proven",
-        ("maybe chance", "suspect", "suspicious"),
-    ),
+    Word("broke", "case", "it is proven to fail more often than on the base beside it"),
+    Word("repaired", "case", "on the base branch, or on request: it is proven to fail less often"),
+    Word("suspicious", "case", "it fails more often than in the pool, and that is neither proven nor cleared"),
+    Word("same", "case", "nothing is proven about it"),
     Word("flaky", "case", "it both passes and fails in the pool"),
     Word("known failure", "case", "it fails in the baseline too: it is listed and does not fail the gate"),
     Word("new", "case", "the baseline does not have it: its own result counts"),
@@ -152,14 +149,13 @@ WORDS = (
     Word("changed", "case", "its question or every metric is another one, so it is not compared", ("rules changed",)),
     Word("quarantined", "case", "`quarantine` of the gate leaves it out until a date"),
     Word("accepted", "case", "somebody accepted its change, so the change does not count"),
-    Word("settled", "case", "it scored the same in at least nine iterations of the pool"),
     Word("baseline", "term", "the run of the base branch that a run is compared with, with its pool"),
     Word("pool", "term", "the scores of the last ten runs of the base branch"),
-    Word("epoch", "term", "the runs of the base branch since its last change"),
-    Word("long look", "term", "the comparison of the base branch with the first commit of its epoch"),
-    Word("suspicion", "term", "a run is lower than the pool explains: more runs prove or clear it"),
-    Word("side by side", "term", "the agents of change and base commit run at the same time, case by case"),
-    Word("control", "term", "the agent of the base commit that runs side by side with that of the change"),
+    Word("anchor", "term", "the commit since which the base branch is the same: its last proven or accepted change"),
+    Word("long look", "term", "the base branch side by side with its anchor, to find a slow decline"),
+    Word("pass", "term", "one iteration of every case in a separate session"),
+    Word("suspicion", "term", "a first run is lower than the pool explains: further passes prove or clear it"),
+    Word("side by side", "term", "pairs of passes, one of the change and one of the base, in a drawn order"),
     Word("p", "term", "how often chance alone makes such a drop, from 0 to 1", ("p-value",)),
     Word("interval", "term", "the differences of the means that the runs do not exclude"),
     Word("gating", "term", "of a metric: it can fail a case; an informational one is only compared"),

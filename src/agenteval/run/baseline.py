@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from agenteval.compare.integrity.integrity import Integrity, with_ids_of
-from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.rescored import Rescored
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.redact import Redactor
+from agenteval.gate.integrity.integrity import Integrity, with_ids_of
+from agenteval.gate.pairing import Rescored
+from agenteval.gate.policy import ComparePolicy
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import Comparison
 from agenteval.results.history import why_no_baseline, why_partial
@@ -213,8 +213,8 @@ def compare_finished(
         now: the run to check; not a shard.
         integrity: what was accepted; default: nothing.
     """
-    # Imported here: it needs numpy, and few runs are compared this way.
-    from agenteval.compare.comparer import Comparer
+    # Imported here: few runs are compared this way.
+    from agenteval.gate.comparer import Comparer
 
     then = with_ids_of(now, baseline.results)
     is_same = now.run.id == then.run.id
@@ -228,7 +228,7 @@ def compare_finished(
         now,
         then,
         known,
-        policy.without_confirmation(),
+        policy.without_runs(),
         notes=(*baseline.notes, *notes),
         integrity=integrity or Integrity(),
         rescored=baseline.rescored,
@@ -236,5 +236,5 @@ def compare_finished(
     if not is_part:
         return comparison
     part = Unproven(what="part", text="only the selected cases can be compared", mended_by="change")
-    verdict = comparison.verdict if comparison.verdict == "regressed" else "unproven"
-    return comparison.model_copy(update={"verdict": verdict, "unproven": [part, *comparison.unproven]})
+    word = comparison.word if comparison.word == "proven" else "unproven"
+    return comparison.model_copy(update={"word": word, "unproven": [part, *comparison.unproven]})

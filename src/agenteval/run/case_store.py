@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from agenteval.compare.run_scores import pool_case, scores_of
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.redact import Redactor
+from agenteval.gate.run_scores import case_amounts, pool_case, scores_of
 from agenteval.metrics.resources import RunResources
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
@@ -231,6 +231,7 @@ class CaseStore:
         retention: keeps cases in memory.
         planned: the cases of the run's pool entry, by position.
         metered: ids of cases that a model agent answers; their usage is counted as model usage.
+        measured: what cases take that the pool keeps.
 
     Attributes:
         archive: reads cases back in full.
@@ -247,6 +248,7 @@ class CaseStore:
         run_id: str,
         planned: Sequence[PlannedCase] = (),
         metered: Collection[str] = (),
+        measured: Collection[str] = (),
     ) -> None:
         self.archive = JournalArchive(journal, run_id, self._pool_cases)
         self.retries = Retries()
@@ -256,6 +258,7 @@ class CaseStore:
         self._retention = retention
         self._output = output
         self._planned = planned
+        self._measured = measured
         self._scores = CompactScores()
         self._answers: dict[str, _Answers] = {}
         self._tally = CaseTally(metered)
@@ -351,7 +354,8 @@ class CaseStore:
         metrics = tuple(dict.fromkeys([score.id for score in case.scores if score.status != "skipped"]))
         self._first_with[metrics] = min(position, self._first_with.get(metrics, position))
         if self._planned:
-            self._scores.add(position, scores_of(case, threshold, item.case.compared_metrics))
+            scores = scores_of(case, threshold, item.case.compared_metrics)
+            self._scores.add(position, {**scores, **case_amounts(case, self._measured)})
         if item.suite.evaluation is not None:
             answers = self._answers.setdefault(item.suite.path, _Answers())
             for answer in analysed:

@@ -1,4 +1,4 @@
-"""Compares a finished run with its baseline, and makes the runs that prove or clear a suspected regression."""
+"""Compares a finished run with its baseline, and makes the passes that prove or clear a suspicion."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.spec import GateSpec, RunSpec
 
 if TYPE_CHECKING:
-    from agenteval.compare.comparer import Comparer
-    from agenteval.compare.regression.model import Decision
+    from agenteval.gate.comparer import Comparer, Decision
     from agenteval.run.confirm.control import PreparedControl
-    from agenteval.run.confirm.runs import ConfirmingRuns
+    from agenteval.run.confirm.passes import Passes
 
 _PULL_REQUEST = "refs/pull/"
 
@@ -30,13 +29,12 @@ class ComparedRun:
     """A run with its comparison and its pool of earlier runs.
 
     Attributes:
-        decision: the decision of the statistics; ``None`` for a simple rule, and without a baseline.
+        signal: number of the signal that interrupted the passes side by side.
     """
 
     results: Results
     warnings: tuple[str, ...] = ()
     signal: int | None = None
-    decision: Decision | None = None
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,13 @@ class FirstComparison:
     """The comparison of the first run alone.
 
     Attributes:
-        comparer: decides with further runs; ``None`` without a baseline.
-        needs_confirmation: whether further runs must prove or clear a suspicion.
+        comparer: decides with further passes; ``None`` without a baseline.
+        needs_passes: whether further passes must prove or clear a suspicion.
     """
 
     compared: ComparedRun
     comparer: Comparer | None = None
-    needs_confirmation: bool = False
+    needs_passes: bool = False
 
 
 def compare_first(
@@ -58,35 +56,30 @@ def compare_first(
     spec: GateSpec,
     execution: RunExecution,
     control: PreparedControl | AgentEvalError | None = None,
-    parts: Sequence[PoolEntry] = (),
 ) -> FirstComparison:
     """Compare a run with its baseline without running any case again.
 
     Args:
-        spec: contains the baseline, if there is one, and the comparison policy.
-        control: the control, from ``prepared_control``; it tells which earlier runs are of its history.
-        parts: the runs that the results were merged from, if they are runs of the same cases.
+        spec: contains the baseline, if there is one, and the settings of the comparison.
+        control: the base commit, from ``prepared_control``; it tells which earlier runs are of its history.
     """
     if spec.baseline is None:
         is_waiting = spec.missing_baseline is not None and execution.complete
-        return FirstComparison(ComparedRun(results), needs_confirmation=is_waiting)
-    comparer = _comparer(results, spec, spec.baseline, control, parts)
-    decision = comparer.screened.decision if comparer.screened is not None else None
-    comparison = comparer.decide()
-    compared = ComparedRun(_with(comparison, comparer), decision=decision)
-    wanted = execution.complete and (comparer.needs_runs or comparer.needs_long_look(comparison))
-    return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted)
+        return FirstComparison(ComparedRun(results), needs_passes=is_waiting)
+    comparer = comparer_of(results, spec, spec.baseline, control)
+    compared = ComparedRun(_with(comparer.decide(), comparer))
+    return FirstComparison(_noted(compared), comparer, needs_passes=execution.complete and comparer.needs_runs)
 
 
-def _comparer(
+def comparer_of(
     results: Results,
     spec: GateSpec,
     baseline: FoundBaseline,
-    control: PreparedControl | AgentEvalError | None,
-    parts: Sequence[PoolEntry] = (),
+    control: PreparedControl | AgentEvalError | None = None,
 ) -> Comparer:
+    """Return what compares a run with a baseline; see ``compare_first``."""
     # Imported here: most runs have no baseline.
-    from agenteval.compare.comparer import Comparer
+    from agenteval.gate.comparer import Comparer
 
     known = spec.known | {case.id for _, case in results.cases()} | spec.integrity.gone_before(baseline.results)
     return Comparer(
@@ -98,10 +91,9 @@ def _comparer(
         gone=_gone(results, baseline.results),
         distance=baseline.distance,
         between=baseline.between,
-        burden=spec.burden,
+        proven=spec.proven,
         unrelated=frozenset() if control is None or isinstance(control, AgentEvalError) else control.unrelated,
         integrity=spec.integrity,
-        parts=parts,
         rescored=baseline.rescored,
     )
 
@@ -118,73 +110,119 @@ def _gone(results: Results, baseline: Results) -> frozenset[str]:
 
 @contextmanager
 def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError | None]:
-    """Find the control before user code runs; see ``run.confirm.control``.
+    """Find the base commit before user code runs; see ``run.confirm.control``.
 
     Yields:
-        The control, or why it cannot be used; ``None`` if the run needs none.
+        The base commit, or why it cannot be used; ``None`` if the run needs none.
     """
-    if (spec.baseline is None and spec.missing_baseline is None) or not spec.compare.confirms_beside_base:
+    if (spec.baseline is None and spec.missing_baseline is None) or not spec.compare.can_run:
         yield None
         return
     # Imported here: most runs need none.
     from agenteval.run.confirm.control import prepared_control as prepared
-    from agenteval.run.confirm.early_commits import early_commits
 
     baseline = spec.baseline.results if spec.baseline is not None else None
     earlier = {entry.commit for entry in baseline.pool if entry.commit} if baseline is not None else ()
-    with prepared(spec, baseline.run.commit if baseline else None, earlier, early_commits(spec)) as control:
+    with prepared(spec, baseline.run.commit if baseline else None, earlier, _anchor(spec)) as control:
         yield control
 
 
-def confirm_and_compare(
+def _anchor(spec: RunSpec) -> str | None:
+    """Return the commit that a long look of this run may need; ``None`` if none can be due."""
+    from agenteval.gate.unpaired import continues_branch
+
+    baseline = spec.baseline.results if spec.baseline is not None else None
+    if baseline is None or spec.shard is not None or not continues_branch(spec.provenance, baseline.run):
+        return None
+    newest = max(baseline.pool, key=lambda entry: entry.created_at, default=None)
+    commit = newest.anchor if newest is not None else None
+    return commit if commit != spec.provenance.commit else None
+
+
+def prove_and_compare(
     first: FirstComparison,
     spec: RunSpec,
     execution: RunExecution,
     control: PreparedControl | AgentEvalError | None,
 ) -> ComparedRun:
-    """Make the runs that the first comparison asks for within the remaining limits, and decide with them.
+    """Make the passes that the first comparison asks for within the remaining limits, and decide with them.
 
     Without a baseline, the base commit's agent runs the suite once, and this run is the baseline.
 
     Args:
-        control: the control, from ``prepared_control``.
+        control: the base commit, from ``prepared_control``.
     """
-    from agenteval.compare.regression.model import Cost
-    from agenteval.compare.statistical import with_cost
-    from agenteval.run.confirm.proving import Proving
-    from agenteval.run.confirm.runs import confirming_runs
+    from agenteval.gate.proof import CannotRunError
+    from agenteval.run.confirm.passes import passes_of
 
-    with confirming_runs(spec, execution, control) as runs:
-        comparer = first.comparer or _first_comparer(first.compared.results, spec, runs)
-        if isinstance(comparer, ComparedRun):
-            return comparer
-        baseline = Cost(runs=1.0, calls=runs.spent.calls) if first.comparer is None else Cost()
-        proving = Proving(runs, comparer.sides, comparer.sides.evidence)
-        decided = replace(comparer.prove(proving.answer), control=runs.control_commit)
-        comparison = with_cost(comparer.concluded(decided), baseline)
-        results = _looked_back(comparer, comparison, runs, proving.entries())
-        runs.close()
-    compared = _noted(ComparedRun(results, decision=decided.decision))
+    with passes_of(spec, execution, control) as passes:
+        try:
+            comparer = first.comparer or _first_comparer(first.compared.results, spec, passes)
+        except CannotRunError as error:
+            return _uncompared(first.compared.results, spec, passes, error.why)
+        sides = comparer.sides
+        with _beside_anchor(spec, execution, control, passes) as look_back:
+            decision = comparer.prove(
+                lambda ask: passes.again(ask, sides),
+                None if look_back is None else lambda ask: look_back.again(ask, sides),
+            )
+        decision = replace(decision, commit=passes.commit)
+        results = _with(comparer.concluded(decision), comparer, _entries(comparer, decision))
+        passes.close()
+    compared = _noted(ComparedRun(results))
     return replace(
         compared,
-        results=_with_usage(compared.results, runs.usage),
-        warnings=(*runs.warnings, *compared.warnings),
-        signal=runs.signal,
+        results=_with_usage(compared.results, passes.usage),
+        warnings=(*passes.warnings, *compared.warnings),
+        signal=passes.signal,
     )
 
 
-def _first_comparer(results: Results, spec: RunSpec, runs: ConfirmingRuns) -> Comparer | ComparedRun:
-    """Return what compares a run with a baseline that is made for it; without one, the run compared with nothing."""
+@contextmanager
+def _beside_anchor(
+    spec: RunSpec,
+    execution: RunExecution,
+    control: PreparedControl | AgentEvalError | None,
+    beside: Passes,
+) -> Iterator[Passes | None]:
+    """Yield what makes passes beside the anchor commit; ``None`` if no long look can be made."""
+    from agenteval.run.confirm.control import PreparedControl
+    from agenteval.run.confirm.passes import passes_of
+
+    anchor = control.anchor if isinstance(control, PreparedControl) else None
+    if anchor is None:
+        yield None
+        return
+    # An old commit has no deployment.
+    with passes_of(replace(spec, controls={}), execution, anchor) as passes:
+        yield passes
+        beside.usage = beside.usage.plus(passes.usage)
+        beside.warnings += [text for text in passes.warnings if text not in beside.warnings]
+        beside.signal = beside.signal or passes.signal
+
+
+def _first_comparer(results: Results, spec: RunSpec, passes: Passes) -> Comparer:
     from agenteval.run.confirm.first_baseline import first_baseline
 
-    made = first_baseline(results, runs)
-    if isinstance(made, FoundBaseline):
-        return _comparer(results, spec, made, None)
+    return comparer_of(results, spec, first_baseline(results, passes))
+
+
+def _uncompared(results: Results, spec: RunSpec, passes: Passes, why: str) -> ComparedRun:
     missing = spec.missing_baseline or MissingBaseline()
-    warnings = [text for text in runs.warnings if made.why not in text]
-    accepted = missing.warnings(f"the base commit's agent cannot make a baseline: {made.why}")
-    uncompared = ComparedRun(results, warnings=(*warnings, *accepted), signal=runs.signal)
-    return replace(uncompared, results=_with_usage(results, runs.usage))
+    warnings = [text for text in passes.warnings if why not in text]
+    accepted = missing.warnings(f"the base commit's agent cannot make a baseline: {why}")
+    uncompared = ComparedRun(results, warnings=(*warnings, *accepted), signal=passes.signal)
+    return replace(uncompared, results=_with_usage(results, passes.usage))
+
+
+def _entries(comparer: Comparer, decision: Decision) -> Sequence[PoolEntry]:
+    """Return the passes of a proof, with which a new pool begins."""
+    if not comparer.current.pool or not comparer.is_of_branch:
+        return ()
+    for out in (decision.outcome, decision.look):
+        if out is not None and any(proof.case is None for proof in out.proofs):
+            return comparer.sides.entries_of(out.pr, comparer.current.pool[0])
+    return ()
 
 
 def _noted(compared: ComparedRun) -> ComparedRun:
@@ -192,36 +230,19 @@ def _noted(compared: ComparedRun) -> ComparedRun:
     return replace(compared, warnings=tuple(comparison.notes) if comparison else ())
 
 
-def _looked_back(
-    comparer: Comparer, comparison: Comparison, runs: ConfirmingRuns, entries: Sequence[PoolEntry]
-) -> Results:
-    """Return the run with its comparison, and with a long look at the base branch if one is due."""
-    if not comparer.needs_long_look(comparison) or runs.signal is not None:
-        return _with(comparison, comparer, entries)
-    from agenteval.compare.long_look import with_long_look
-    from agenteval.run.confirm.long_look import look_back
-
-    looked = look_back(comparer, comparison, runs, made=len(entries))
-    found = with_long_look(comparison, looked.look, looked.cost)
-    results = _with(found, comparer, [*entries, *looked.entries])
-    if found.begins_epoch or results.epoch is None:
-        return results
-    return results.model_copy(update={"epoch": looked.epoch})
-
-
-def _with(comparison: Comparison, comparer: Comparer, confirming: Sequence[PoolEntry] = ()) -> Results:
-    """Return the run with its comparison, and with the updated pool and epoch for later runs."""
+def _with(comparison: Comparison, comparer: Comparer, passes: Sequence[PoolEntry] = ()) -> Results:
+    """Return the run with its comparison, and with the pool for later runs."""
     results = comparer.current.model_copy(update={"comparison": comparison})
     # The pool contains only runs of the base branch that can be baselines.
     if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST) or why_no_baseline(results):
         return results
-    from agenteval.compare.pool import extended_pool
+    from agenteval.gate.pool import extended_pool
 
-    own, window = comparer.current.pool[0], comparer.policy.settings.window
-    pool = extended_pool(own, comparer.baseline, comparison, window, confirming)
-    return results.model_copy(update={"pool": pool, "epoch": comparer.epoch(comparison, [own, *confirming])})
+    pool = extended_pool(comparer.current.pool[0], comparer.baseline, comparison, passes)
+    return results.model_copy(update={"pool": pool})
 
 
 def _with_usage(results: Results, taken: RunUsage) -> Results:
+    """Return the run with the usage of further passes added to its own."""
     usage = results.summary.usage.plus(taken)
     return results.model_copy(update={"summary": results.summary.model_copy(update={"usage": usage})})

@@ -9,13 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from agenteval.compare.gate import GatePolicy
-from agenteval.compare.policy import ComparePolicy
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.document import AllowedVariables, read_text
-from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.errors import ConfigError
 from agenteval.core.files import BaseCommit, base_commit
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.models import ModelSpec
@@ -23,58 +21,13 @@ from agenteval.core.secrets import name_secrets
 from agenteval.core.text import display_path
 from agenteval.core.validation import validate
 from agenteval.core.yaml import parse_yaml
+from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.verdict import GatePolicy
 from agenteval.results.masking import MAX_ANSWER_BYTES
 from agenteval.suite.model import AgentSpec, MetricConfig
 
 if TYPE_CHECKING:
     from agenteval.suite.evaluation import Criteria
-
-
-#: Few, because prompts and knowledge of agents are often in files like ``*.md`` or in ``docs``.
-DEFAULT_IGNORED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
-
-
-def _pattern(text: str) -> str:
-    if not text.strip() or "\0" in text:
-        raise ValueError("a pattern of files must not be empty")
-    if text.startswith("/") or ".." in text.split("/"):
-        raise ValueError("a pattern starts at the root of the repository; write docs/** without / and ..")
-    return text
-
-
-IgnoredFiles = Annotated[str, AfterValidator(_pattern)]
-
-
-class _Gate(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    ignore: list[IgnoredFiles] = list(DEFAULT_IGNORED)
-
-
-class _IgnoreKeys(BaseModel):
-    """The list, in a file with other keys."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    gate: _Gate = _Gate()
-
-
-def ignored_files(listed: Sequence[str], path: Path) -> tuple[str, ...]:
-    """Return the patterns that count: in a pull request only those of the base commit."""
-    commit = base_commit()
-    if commit is None or set(listed) <= set(DEFAULT_IGNORED):
-        return tuple(listed)
-    agreed = _of_base(commit, path)
-    return tuple(pattern for pattern in listed if pattern in agreed)
-
-
-def _of_base(commit: BaseCommit, path: Path) -> Sequence[str]:
-    """Return the patterns of the base commit; the defaults if it has no such file, or none that can be read."""
-    try:
-        document = parse_yaml(commit.read(path), display_path(path), path.parent, environment={}, unset=[])
-        return _IgnoreKeys.model_validate(document.data or {}).gate.ignore
-    except (AgentEvalError, ValidationError):
-        return DEFAULT_IGNORED
 
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*?\[\]!-]+$")]
@@ -175,7 +128,6 @@ class Config:
 
     Attributes:
         name: the file, for messages; empty for the defaults.
-        ignore: patterns of git for files that cannot change the verdict on a pull request.
         of_run: the settings of the run as a whole that differ from the defaults, by key.
     """
 
@@ -196,7 +148,6 @@ class Config:
     max_answer_bytes: int = MAX_ANSWER_BYTES
     gate: GatePolicy = field(default_factory=GatePolicy)
     compare: ComparePolicy = field(default_factory=ComparePolicy)
-    ignore: tuple[str, ...] = DEFAULT_IGNORED
     comment_template: Path | None = None
     summary_template: Path | None = None
     reports: tuple[str, ...] = ()

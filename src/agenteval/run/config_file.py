@@ -21,7 +21,7 @@ from agenteval.core.text import display_path
 from agenteval.core.validation import Duration, validate
 from agenteval.core.yaml import read_yaml
 from agenteval.results.masking import MAX_ANSWER_BYTES
-from agenteval.run.config import DEFAULT_CONCURRENCY, AllowEnv, Config, RunSetting, ignored_files, read_allowed
+from agenteval.run.config import DEFAULT_CONCURRENCY, AllowEnv, Config, RunSetting, read_allowed
 from agenteval.run.config_keys import GateEntry, MetricEntry, ModelEntry, read_metrics, read_model
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import AgentEntry, read_agent, read_tool
@@ -211,7 +211,6 @@ def read_config_file(path: Path) -> Config:
         max_answer_bytes=entry.max_answer_bytes,
         gate=entry.gate.gate_policy(),
         compare=entry.gate.compare_policy(),
-        ignore=ignored_files(entry.gate.ignore, path),
         comment_template=_beside(document, entry.templates.comment),
         summary_template=_beside(document, entry.templates.summary),
         reports=tuple(dict.fromkeys(entry.reports)),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from pydantic import (
     AliasChoices,
@@ -20,27 +20,18 @@ from pydantic import (
     model_validator,
 )
 
-from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, OnMissing
-from agenteval.compare.gate import parse_fail_on as _parse
-from agenteval.compare.gate_failures import Required
-from agenteval.compare.policy import (
-    ComparePolicy,
-    Confirm,
-    ConfirmationLimits,
-    OnDecline,
-    OnLowControl,
-    PolicyName,
-    Quarantine,
-)
-from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
-from agenteval.core.start import RENAMED
 from agenteval.core.text import choices
 from agenteval.core.validation import Duration, value_message
+from agenteval.gate.failures import Required
+from agenteval.gate.policy import TOLERANCE, ComparePolicy, First, Quarantine, Resource
+from agenteval.gate.values import Rules
+from agenteval.gate.verdict import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy
+from agenteval.gate.verdict import parse_fail_on as _parse
 from agenteval.metrics.registry import REGISTRY, MetricType
-from agenteval.run.config import DEFAULT_IGNORED, AddedMetric, IgnoredFiles
+from agenteval.run.config import AddedMetric
 from agenteval.suite.model import CaseFilter, MetricConfig, MetricKind, Place
 
 
@@ -220,20 +211,35 @@ def _checked(
         item.problems += error.problems
 
 
-NamedSettings = Literal["default", "thrifty", "thorough"]
-
-_DEFAULTS = GateSettings()
-# Settings that a project may choose; the other limits were calibrated together.
-_CHOSEN = ("tolerance", "require", "window", "min_effect", "max_cases", "head_to_head_calls")
-_CALIBRATED = "the limits of the gate were calibrated together; choose `settings: thrifty` or `settings: thorough`"
-# Settings of earlier versions, with what to do.
-_REMOVED = {
-    **dict.fromkeys(("screen", "alpha_aggregate", "alpha_single", "alpha_case", "case_drop"), _CALIBRATED),
-    "confidence": "the interval belongs to the test that decided",
-    "max_repeats": "a suspected case runs at most 12 times on each side; `max_confirmation` limits the cost",
+_LOOKS = Rules().looks
+_NO_WORSE = re.compile(r"no-worse-than\s+(0?\.\d+|\d+(?:\.\d+)?)")
+_FIXED = (
+    "the limits of the gate belong together and cannot be chosen; `pairs: 4` or `pairs: 8` proves less and costs less"
+)
+_ALWAYS_PROVEN = (
+    "a suspicion is always proven beside the base; name `control:` at the agent if it is deployed elsewhere"
+)
+_RESOURCE = "write `resources: {latency: 0.2}` or `resources: {cost: 0.2}`, the share by which it may rise"
+#: Settings of earlier versions, with what to write instead.
+REMOVED: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("settings", "window", "max_cases", "head_to_head_calls", "screen", "alpha_aggregate", "alpha_single"), _FIXED
+    ),
+    **dict.fromkeys(("alpha_case", "case_drop", "confidence", "max_repeats", "min_effect"), _FIXED),
+    **dict.fromkeys(("confirm", "on_low_control"), _ALWAYS_PROVEN),
+    **dict.fromkeys(("max_latency_increase", "max_cost_increase"), _RESOURCE),
+    "policy": "there is one gate; to fail at each failing case write `strict: true`, at some `must_pass: [NAME]`",
+    "min_pass_rate": "to fail at each failing case write `strict: true`, at some `must_pass: [NAME]`",
+    "tolerance": "a drop has to be proven; to exclude one of 0.03 write `require: no-worse-than 0.03`",
+    "max_confirmation": "write `pairs: 8` for fewer passes side by side, or `llm: {max_cost_usd: 5}`",
+    "long_look": "runs of the base branch look back by themselves; remove it",
+    "staged": "write `first: early`, which is the default, or `first: whole`",
+    "deterministic": "answers that repeat are proven by the order of their passes; remove it",
+    "on_unchecked": "what was not checked fails the gate; remove the criterion or the metric that measures nothing",
+    "on_unjudged": "cases that limits leave to no judge are listed; raise the limit of the suite",
+    "on_unproven": "write `fail_on: [failures, regressions, errors]` without `unproven`",
+    "ignore": "README, CHANGELOG, CONTRIBUTING and LICENSE never count, and everything else does; remove it",
 }
-_GATE = GatePolicy()
-_MOST = ConfirmationLimits()
 
 
 class QuarantineEntry(BaseModel):
@@ -254,22 +260,6 @@ class GatedMetric(BaseModel):
     gating: bool = Field(description="false: the metric is only reported")
 
 
-class ConfirmationEntry(BaseModel):
-    """The largest cost of the runs that confirm suspected regressions."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    runs: int | None = Field(
-        _MOST.runs,
-        ge=0,
-        description="calls of so many runs of the suite, both sides and single cases together; null: no limit",
-    )
-    calls: int | None = Field(_MOST.calls, ge=0, description="iterations of cases, both sides together")
-    cost_usd: float | None = Field(
-        _MOST.cost_usd, ge=0, description="cost of agents and judges in US dollars, as far as it is known"
-    )
-
-
 class GateEntry(BaseModel):
     """What fails the gate."""
 
@@ -278,7 +268,7 @@ class GateEntry(BaseModel):
     fail_on: frozenset[FailOn] = Field(
         DEFAULT_FAIL_ON,
         validation_alias=AliasChoices("fail_on", "fail-on"),
-        description="failures, regressions, unproven, errors; or none",
+        description="failures, regressions, unproven, errors; suspicious on request; or none",
         # A set has no order, but the published schema must not change between builds; _words checks the text form.
         json_schema_extra={
             "type": ["array", "string"],
@@ -292,50 +282,6 @@ class GateEntry(BaseModel):
         le=1,
         description="share of cases that may be errors if `fail_on` has no `errors`; above it the run is broken",
     )
-    policy: PolicyName = Field("statistics", description="or a simple rule: any-flip, mean-drop, threshold")
-    confirm: Confirm = Field(
-        "against-base",
-        description="against-base: a suspected regression is proven side by side with the base commit's agent; "
-        "rerun: against earlier runs; off: nothing runs again",
-    )
-    max_confirmation: ConfirmationEntry = Field(
-        default_factory=ConfirmationEntry, description="limits of the cost of confirming a suspected regression"
-    )
-    long_look: OnDecline = Field(
-        ComparePolicy().long_look,
-        description="a slow decline of the base branch, proven beside an early commit: `fail` the run; `issue`: the "
-        "action opens an issue, and the run does not fail; off: never compare with early commits",
-    )
-    on_low_control: OnLowControl = Field(
-        ComparePolicy().on_low_control,
-        description="the base commit's agent scored lower than in the earlier runs, in two pull requests of a day: "
-        "only `warn`; `dispatch`: the action starts a new run of the base branch, once in each epoch",
-    )
-    staged: bool = Field(
-        ComparePolicy().staged,
-        description="a pull request asks a case only once if it scored the same in all earlier runs: cheaper, and "
-        "finds a little less",
-    )
-    settings: NamedSettings = Field(
-        "default", description="thrifty runs less again and finds less; thorough runs more again and finds more"
-    )
-    tolerance: float = Field(_DEFAULTS.tolerance, ge=0, le=1, description="drop of a mean that does not matter")
-    require: Literal["no-worse-than"] | None = Field(
-        _DEFAULTS.require,
-        description="no-worse-than: green needs that a drop of more than `tolerance` is excluded; without that the "
-        "change is unproven",
-    )
-    window: int = Field(_DEFAULTS.window, ge=1, description="number of newest baseline runs that count")
-    min_effect: float = Field(_DEFAULTS.min_effect, ge=0, le=1, description="smallest drop of a mean that counts")
-    max_cases: int = Field(_DEFAULTS.max_cases, ge=1, description="limit of suspected cases that run again")
-    head_to_head_calls: int = Field(
-        _DEFAULTS.head_to_head_calls,
-        ge=0,
-        description="calls of one run of the head-to-head: smaller suites run more iterations, at most "
-        f"{_DEFAULTS.head_to_head_factor} times as many; 0: never",
-    )
-    metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it gates")
-    deterministic: bool = Field(False, description="the agent is deterministic, so one flip is a regression")
     strict: bool = Field(False, description="every failing case fails the gate, even if it fails in the baseline too")
     must_pass: list[str] = Field(
         default_factory=list,
@@ -344,33 +290,33 @@ class GateEntry(BaseModel):
     quarantine: list[QuarantineEntry] = Field(
         default_factory=list, description="cases to leave out of the gate until a date"
     )
-    on_unchecked: OnMissing = Field(
-        _GATE.on_unchecked,
-        description="criteria without data, metrics without a score: `fail` the gate, or only `warn`",
+    metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it gates")
+    resources: dict[Resource, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=dict,
+        description="latency, cost and tokens that gate → the share by which each may rise; a list allows "
+        f"{TOLERANCE:.0%}",
+        json_schema_extra={"type": ["object", "array"]},
     )
-    on_unjudged: OnMissing = Field(
-        _GATE.on_unjudged, description="cases that limits of a suite leave unjudged: `fail` the gate, or only `warn`"
+    pairs: int = Field(
+        _LOOKS[-1], ge=_LOOKS[0], le=_LOOKS[-1], description="most pairs of passes side by side: 4, 8 or 16"
     )
-    ignore: list[IgnoredFiles] = Field(
-        list(DEFAULT_IGNORED),
-        description="files that cannot change a verdict, as patterns of git; a red pull request that changes nothing "
-        "else stays red without a run; the base branch must list them too",
+    first: First = Field(
+        "early", description="early: the first run of a change stops as soon as nothing looks low; whole: never"
     )
-    min_pass_rate: float | None = Field(
-        None, ge=0, le=1, description="required share of passed cases, for `policy: threshold`"
-    )
-    max_latency_increase: float | None = Field(
-        None, ge=0, description="limit for the growth of the mean latency; 0.2 is 20 %"
-    )
-    max_cost_increase: float | None = Field(
-        None, ge=0, description="limit for the growth of the cost per answer; 0.2 is 20 %"
+    require: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="`no-worse-than 0.03`: green needs that a drop of a mean by 0.03 is excluded side by side",
+        json_schema_extra={"anyOf": [{"type": "string", "pattern": _NO_WORSE.pattern}, {"type": "null"}]},
     )
 
     @model_validator(mode="before")
     @classmethod
     def _removed(cls, value: Any) -> Any:
-        for name in _REMOVED.keys() & value.keys() if isinstance(value, Mapping) else ():
-            raise ValueError(f"`{name}` is not a setting any more: {_REMOVED[name]}")
+        for name in value if isinstance(value, Mapping) else ():
+            if name in REMOVED:
+                raise ValueError(f"`{name}` is not a setting any more: {REMOVED[name]}")
         return value
 
     @field_validator("fail_on", mode="before")
@@ -380,33 +326,20 @@ class GateEntry(BaseModel):
             return value
         return _parse(",".join(str(item) for item in value) if isinstance(value, list) else str(value))
 
-    @field_validator("confirm", mode="before")
+    @field_validator("resources", mode="before")
     @classmethod
-    def _spelling(cls, value: Any) -> Any:
-        if value is False:
-            # In YAML 1.1 a bare off is a boolean.
-            return "off"
-        return RENAMED["gate.confirm"].get(value, value) if isinstance(value, str) else value
+    def _listed(cls, value: Any) -> Any:
+        return dict.fromkeys(map(str, value), TOLERANCE) if isinstance(value, list) else value
 
-    @field_validator("long_look", mode="before")
+    @field_validator("require", mode="before")
     @classmethod
-    def _off(cls, value: Any) -> Any:
-        # In YAML 1.1 a bare off is a boolean.
-        return "off" if value is False else value
-
-    @model_validator(mode="after")
-    def _needs_pass_rate(self) -> GateEntry:
-        if self.policy == "threshold" and self.min_pass_rate is None:
-            raise ValueError("`policy: threshold` needs `min_pass_rate`, for instance 0.9")
-        return self
-
-    @model_validator(mode="after")
-    def _staged_needs_proof(self) -> GateEntry:
-        if self.staged and (self.policy != "statistics" or self.confirm != "against-base"):
-            raise ValueError("`staged` needs `policy: statistics` and `confirm: against-base`; remove it")
-        if self.staged and self.require is not None:
-            raise ValueError("`staged` excludes too little for `require`; remove one of them")
-        return self
+    def _margin(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        found = _NO_WORSE.fullmatch(value.strip())
+        if found is None:
+            raise ValueError("write `no-worse-than 0.03`, with the drop that has to be excluded")
+        return float(found[1])
 
     def gate_policy(self) -> GatePolicy:
         """The policy of the gate."""
@@ -414,31 +347,19 @@ class GateEntry(BaseModel):
             fail_on=self.fail_on,
             max_error_rate=self.max_error_rate,
             quarantine=self._quarantine(),
-            on_unchecked=self.on_unchecked,
-            on_unjudged=self.on_unjudged,
             required=Required(self.strict, tuple(self.must_pass)),
         )
 
     def compare_policy(self) -> ComparePolicy:
-        """The policy of the comparison with the baseline."""
+        """The settings of the comparison with the baseline."""
         return ComparePolicy(
-            name=self.policy,
-            settings=replace(NAMED_SETTINGS[self.settings], **self._chosen()),
-            confirm=self.confirm,
             gating={name: metric.gating for name, metric in self.metrics.items()},
-            deterministic=self.deterministic,
+            resources=self.resources,
+            no_worse_than=self.require,
+            pairs=self.pairs,
+            first=self.first,
             quarantine=self._quarantine(),
-            max_confirmation=ConfirmationLimits(**self.max_confirmation.model_dump()),
-            staged=self.staged,
-            long_look=self.long_look,
-            on_low_control=self.on_low_control,
-            min_pass_rate=self.min_pass_rate,
-            max_latency_increase=self.max_latency_increase,
-            max_cost_increase=self.max_cost_increase,
         )
-
-    def _chosen(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _CHOSEN if name in self.model_fields_set}
 
     def _quarantine(self) -> tuple[Quarantine, ...]:
         return tuple(Quarantine(entry.case, entry.until, entry.reason) for entry in self.quarantine)

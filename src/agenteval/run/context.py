@@ -9,8 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
 from agenteval.core.redact import Redactor
+from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
 from agenteval.results.case import CaseResult
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.run.git import ControlHost, ControlRule, Kind, LocalHost

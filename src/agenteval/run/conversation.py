@@ -7,6 +7,7 @@ import math
 import random
 import re
 import time
+import uuid
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -310,9 +311,11 @@ class Conversing:
         clock = _NO_LIMIT if case_s is None else CaseDeadline.start(case_s)
         history: list[Mapping[str, str]] = []
         exchanges: list[TurnRecord] = []
+        # It tells nothing: a first run and a pass side by side look alike to the agent.
+        name = uuid.uuid4().hex
         unanswered = 0
         for number, turn in enumerate(job.case.turns):
-            request = _request(job, iteration, number, tuple(history))
+            request = _request(job, iteration, number, name, tuple(history))
             if unanswered < _BROKEN_TURNS:
                 request, answer = await self._ask(session, request, turn, clock)
             else:
@@ -343,7 +346,7 @@ class Conversing:
         return request, await self.attempts.ask(session, request, clock, exception_is_answer=turn.exception_is_answer)
 
 
-def _request(job: Job, iteration: int, number: int, history: tuple[Mapping[str, str], ...]) -> Request:
+def _request(job: Job, iteration: int, number: int, session: str, history: tuple[Mapping[str, str], ...]) -> Request:
     case, turn = job.case, job.case.turns[number]
     return Request(
         input=turn.input,
@@ -351,7 +354,7 @@ def _request(job: Job, iteration: int, number: int, history: tuple[Mapping[str, 
         case_id=case.id,
         turn=number,
         iteration=iteration,
-        session=f"{case.id}#{iteration}",
+        session=session,
         history=history,
         config=job.agent.spec.config,
         context=turn.context,

@@ -15,12 +15,12 @@ from typing import Annotated, ParamSpec, TypeVar
 from pydantic import Field, InstanceOf
 
 from agenteval.agents.callable import AgentFunction, callable_spec, in_loop
-from agenteval.compare.gate import GatePolicy
 from agenteval.core.arguments import FilePath, Name, checked
 from agenteval.core.llm.budget import Limits
 from agenteval.core.runtime import Interrupter, interruptible
 from agenteval.core.secrets import masking
 from agenteval.core.text import working_directory
+from agenteval.gate.verdict import GatePolicy
 from agenteval.metrics.registry import GivenMetric, given_metric
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
@@ -63,18 +63,18 @@ def compare(
         gate: its quarantined cases are excluded; without it every case counts.
 
     Returns:
-        The verdict, with every compared metric and case. Nothing runs again: an unmistakable drop is ``regressed``,
-        and another suspicion is ``unproven``.
+        The word, with every compared metric and case. Nothing runs again, so what may be worse is ``suspicious``, or
+        ``unproven`` if days alone do not explain it.
 
     Raises:
         ConfigError: an argument is wrong, the current run is a shard, or the earlier run cannot be a baseline.
     """
     check_not_shard(current, None)
     check_baseline(baseline, None)
-    from agenteval.compare.policy import ComparePolicy
+    from agenteval.gate.policy import ComparePolicy
     from agenteval.run.baseline import compare_finished
 
-    policy = ComparePolicy(quarantine=gate.quarantine if gate else ()).without_confirmation()
+    policy = ComparePolicy(quarantine=gate.quarantine if gate else ()).without_runs()
     return compare_finished(current, baseline_of(baseline), policy)
 
 

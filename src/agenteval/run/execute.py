@@ -233,6 +233,7 @@ def _case_store(plan: Plan, survey: _Precheck, journal: Journal) -> CaseStore:
         # Recorded traces have no pool entry: they are identified by their ids only.
         planned=plan.known_cases or (),
         metered=survey.metered,
+        measured=plan.measured,
     )
 
 
@@ -283,6 +284,7 @@ class _Runner:
                 store.record_iteration,
                 seed=plan.seed,
                 progress=plan.progress,
+                may_stop=plan.may_stop,
             )
             self.unfinished = len(unfinished)
             self.notices += _remarks(agents.values())
@@ -341,7 +343,8 @@ class _Runner:
                 place = earlier.complete.get((item.suite.path, item.case.id))
                 if place is not None:
                     text = case_text(lines, item.suite.path, place)
-                    result = case_of(item.case, parsed(CaseResult, text).iterations, item.unneeded)
+                    done = parsed(CaseResult, text)
+                    result = case_of(item.case, done.iterations, done.unneeded)
                     self.store.resumed(position, item, result, place, text)
 
 
@@ -401,12 +404,9 @@ def _job(
         plan=plan.suites[item.suite.path],
         case=item.case,
         agent=agent,
-        iterations=item.asked if iterations is None else iterations,
-        first_iteration=item.first_iteration,
+        iterations=item.iterations if iterations is None else iterations,
         done=earlier.iterations.get(item.case.id, ()) if earlier else (),
         position=position,
-        unneeded=item.unneeded,
         recorded=item.recorded,
-        beside=item.beside,
         unjudged=unjudged,
     )

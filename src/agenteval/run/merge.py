@@ -10,25 +10,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.runtime import finished_first
 from agenteval.core.secrets import shortened
 from agenteval.core.text import real_path
 from agenteval.core.writing import remove_regular_file
+from agenteval.gate.run_scores import pool_entry
 from agenteval.report.report import print_result, results_identity, write_reports
 from agenteval.report.terminal_lines import NextCommands, TerminalDetail, next_commands
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.case import SuiteResult
-from agenteval.results.comparison import PoolEntry
 from agenteval.results.importers.detect import read_run
 from agenteval.results.masking import shortened_values
 from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import OWN_NAME, Results, RunUsage
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE, InMemory
-from agenteval.run.attempts.merged import begin_merged_attempt, decided_before, with_earlier_runs
-from agenteval.run.attempts.repeated import decided_again, shown_again
+from agenteval.run.attempts.attempt import begin_merged_attempt
 from agenteval.run.baseline import FoundBaseline, masked
 from agenteval.run.compare import compare_first
 from agenteval.run.context import RunContext, is_judged_by_base_alone
@@ -75,13 +73,11 @@ def merge_files(
     parts, notes = _read(files, written)
     if target.name != RESULTS_FILE and results_identity(target.parent) is not None:
         raise ConfigError(problem_of_another_run(target.parent))
-    decided = decided_before(parts, context)
-    merged = Merged(decided, {}) if decided is not None else merge(parts)
+    merged = merge(parts)
     for part in parts:
         _check_evaluated_here(part, context)
         _check_repository(part, context)
-        if decided is None:
-            _check_commit(part, context)
+        _check_commit(part, context)
     merged = replace(merged, results=_of(context.provenance, merged.results), warnings=(*merged.warnings, *notes))
     spec = resolve_merge(merged, settings, context)
     check_inputs_stay(written, spec.inputs)
@@ -98,15 +94,10 @@ def merge_files(
     attempt = begin_merged_attempt(results, parts, spec, context)
     if attempt is not None:
         spec = attempt.spec(spec)
-    if attempt is not None and attempt.shown is not None:
-        outcome = shown_again(decided_again(attempt.shown, spec), attempt.memory, spec)
-        evaluations = SuiteAnalyses(outcome.results)
-    else:
-        results = with_earlier_runs(with_integrity(results, spec.integrity), attempt)
-        first = compare_first(results, spec, execution, parts=_runs(parts))
-        outcome = decide(first.compared, spec, execution, evaluations.warnings)
-        if attempt is not None:
-            outcome = attempt.recorded(outcome, first.compared.decision)
+    first = compare_first(with_integrity(results, spec.integrity), spec, execution)
+    outcome = decide(first.compared, spec, execution, evaluations.warnings)
+    if attempt is not None:
+        outcome = attempt.recorded(outcome)
     with finished_first(), report_directory(target.parent):
         # First, so that a killed merge leaves no results of an earlier one.
         remove_regular_file(target.parent, target.name)
@@ -203,13 +194,6 @@ def _of(provenance: Provenance | None, results: Results) -> Results:
         "workflow_artifact": run.workflow_artifact or provenance.artifact,
     }
     return results.model_copy(update={"run": run.model_copy(update=known)})
-
-
-def _runs(parts: Sequence[RunToMerge]) -> tuple[PoolEntry, ...]:
-    """Return the runs of the same cases, which are compared as the runs that they are; none for shards."""
-    if len(parts) < 2 or parts[0].run.shard is not None:
-        return ()
-    return tuple(entry for part in parts if (entry := part.own_entry) is not None)
 
 
 def _read(files: Iterable[Path], written: Collection[Path]) -> tuple[list[RunToMerge], list[str]]:

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.compare.gate import decide_gate, quarantined, rules_of
-from agenteval.compare.run_scores import entry_without_cases
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import kind_of
 from agenteval.core.shared_files import locked
 from agenteval.core.text import display_path
 from agenteval.core.version import __version__
 from agenteval.core.writing import make_directory
+from agenteval.gate.run_scores import entry_without_cases
+from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.report.report import Presentation, Report
 from agenteval.report.view.view import GateView
 from agenteval.results.case import SuiteResult
@@ -28,7 +28,6 @@ from agenteval.results.rollup import MetricUse
 from agenteval.results.store import Archive
 from agenteval.results.verdict import Gate
 from agenteval.run.compare import ComparedRun
-from agenteval.run.outlook import outlook_of
 from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.spec import GateSpec, RunSpec
 from agenteval.suite.agent_definitions import MODEL_AGENT, HolodeckProject
@@ -246,7 +245,7 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
         gate = _uncheckable(gate)
     out = quarantined(results, spec.gate)
     gate = gate.model_copy(update={"rules": rules_of(spec.gate, out)})
-    results = results.model_copy(update={"gate": gate, "outlook": outlook_of(results, spec.compare)})
+    results = results.model_copy(update={"gate": gate})
     warnings = (*spec.warnings, *execution.warnings, *further, *compared.warnings)
     view = GateView.of(gate, tuple(spec.redact(text) for text in warnings))
     return RunOutcome(
@@ -263,7 +262,11 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
 
 
 def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
-    """Return the decision on a run that a signal ended, if one did."""
+    """Return the decision on a run that a signal ended, if one did.
+
+    Args:
+        confirming: number of the signal that interrupted the passes side by side.
+    """
     if execution.signal is not None:
         return gate.model_copy(update={"exit_status": _SIGNALS + execution.signal})
     if confirming is None:
@@ -271,7 +274,7 @@ def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
     return Gate(
         verdict="error",
         exit_status=_SIGNALS + confirming,
-        headline="interrupted during the confirmation run",
+        headline="interrupted during the passes side by side",
         reasons=gate.reasons,
     )
 

@@ -15,9 +15,10 @@ from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.compare import compare_first, confirm_and_compare, prepared_control
+from agenteval.run.compare import compare_first, prepared_control, prove_and_compare
 from agenteval.run.config import CONFIG_FILE
 from agenteval.run.context import RunContext
+from agenteval.run.early import stopping
 from agenteval.run.execute import execute
 from agenteval.run.integrity.judged import apply_base_rules
 from agenteval.run.journal import remove_confirmations
@@ -27,10 +28,8 @@ from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, make_plan
 from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
-from agenteval.run.staged import staged
 
 if TYPE_CHECKING:
-    from agenteval.compare.regression.model import Decision
     from agenteval.run.attempts.attempt import Attempt
     from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.plan import Plan
@@ -56,12 +55,16 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
         prepared_control(judged) as control,
         report_directory(judged.journal.parent),
     ):
-        spec = staged(judged, settings, control)
+        spec = _whole(judged) if settings.is_whole else judged
         attempt = _attempt(spec, context)
         if attempt is not None and attempt.shown is not None:
             return _shown_again(attempt.shown, attempt, attempt.spec(spec))
         with users_code(spec.setup, spec.redact):
             return _run(spec if attempt is None else attempt.spec(spec), control, attempt)
+
+
+def _whole(spec: RunSpec) -> RunSpec:
+    return replace(spec, compare=replace(spec.compare, first="whole"))
 
 
 def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:
@@ -75,15 +78,10 @@ def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:
 
 
 def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
-    """Report the verdict of an earlier attempt; a shard leaves that to the merge."""
-    from agenteval.run.attempts.repeated import left_out, shown_again
+    """Report the verdict of an earlier attempt."""
+    from agenteval.run.attempts.attempt import shown_again
 
-    if spec.shard is not None:
-        outcome = left_out(shown, attempt.memory, spec, spec.shard)
-    else:
-        outcome = shown_again(shown, attempt.memory, spec)
-        if attempt.restore is not None:
-            attempt.restore(spec.journal.parent)
+    outcome = shown_again(shown, attempt.memory, spec)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
 
 
@@ -105,6 +103,7 @@ def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None, attemp
     """Run the cases and report. A signal ends the run, but not its reports."""
     spec, plan = _planned(spec, attempt)
     spec = _rescored(spec, plan)
+    plan = replace(plan, may_stop=stopping(spec))
     with signals_taken() as signals:
         outcome = _executed(spec, plan, control, attempt)
     return outcome.ended_by(signals.held)
@@ -113,19 +112,19 @@ def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None, attemp
 def _executed(
     spec: RunSpec, plan: Plan, control: PreparedControl | AgentEvalError | None, attempt: Attempt | None
 ) -> RunOutcome:
-    """Run the cases, compare and report; then confirm suspected regressions and report again."""
+    """Run the cases, compare and report; then prove or clear suspicions and report again."""
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, execution, control)
     of_change = _previewed(spec, analyses.results)
     warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution), *of_change)
-    outcome = _recorded(decide(first.compared, spec, execution, warnings), attempt, first.compared.decision)
+    outcome = _recorded(decide(first.compared, spec, execution, warnings), attempt)
     outcome = _reported(outcome, outcome.report(spec.earlier, analyses), spec.out)
-    if not first.needs_confirmation:
+    if not first.needs_passes:
         return outcome
-    # The reports of the first run are already written, so a failed confirmation run loses nothing.
-    confirmed = confirm_and_compare(first, spec, execution, control)
-    outcome = _recorded(decide(confirmed, spec, execution, warnings), attempt, confirmed.decision)
+    # The reports of the first run are already written, so a failed pass loses nothing.
+    proven = prove_and_compare(first, spec, execution, control)
+    outcome = _recorded(decide(proven, spec, execution, warnings), attempt)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
 
 
@@ -150,8 +149,8 @@ def _previewed(spec: RunSpec, results: Results) -> tuple[str, ...]:
     return preview(results, spec.proposed)
 
 
-def _recorded(outcome: RunOutcome, attempt: Attempt | None, decision: Decision | None) -> RunOutcome:
-    return outcome if attempt is None else attempt.recorded(outcome, decision)
+def _recorded(outcome: RunOutcome, attempt: Attempt | None) -> RunOutcome:
+    return outcome if attempt is None else attempt.recorded(outcome)
 
 
 def _hints(spec: RunSpec, execution: RunExecution) -> Iterable[str]:
@@ -259,6 +258,6 @@ def _why_last(outcome: RunOutcome) -> str:
     if outcome.is_cancelled:
         return "it was interrupted"
     comparison = outcome.results.comparison
-    if comparison is not None and comparison.verdict == "regressed":
+    if comparison is not None and comparison.word == "proven":
         return "it is worse than its baseline"
     return why_no_baseline(outcome.results)

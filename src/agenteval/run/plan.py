@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -53,14 +53,12 @@ class SuitePlan:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A case of a suite, with the agent that answers it. A re-run of a case continues its iteration numbers.
+    """A case of a suite, with the agent that answers it.
 
     Attributes:
         done: iterations that an interrupted run had finished.
-        unneeded: iterations that are left out, because earlier runs leave little doubt about the case.
         recorded: the answer of the trace that the case was made from; the agent is not called.
         unjudged: why judges do not score the case, if the suite's limits leave it out.
-        beside: the agent that this case's agent takes turns with; ``None`` for no other.
     """
 
     suite: Suite
@@ -68,18 +66,15 @@ class Job:
     case: Case
     agent: AgentSlot
     iterations: int
-    first_iteration: int = 0
     done: tuple[IterationResult, ...] = ()
     position: int = 0
-    unneeded: int = 0
     recorded: RecordedAnswer | None = field(default=None, repr=False)
     unjudged: NotAskedError | None = None
-    beside: AgentSpec | None = None
 
     @property
     def left(self) -> Sequence[int]:
         """The numbers of the iterations that have not run."""
-        wanted = range(self.first_iteration, self.first_iteration + self.iterations)
+        wanted = range(self.iterations)
         done = {iteration.index for iteration in self.done}
         return [index for index in wanted if index not in done] if done else wanted
 
@@ -144,28 +139,16 @@ class PlannedCase:
     """A case with its agent and its iterations.
 
     Attributes:
-        unneeded: how many of these are left out, because earlier runs leave little doubt about the case.
         follow_recording: run as many iterations as a replay agent has recorded, because no number was requested.
         recorded: the answer of the trace that the case was made from; the agent is not called.
-        origin: id of the case that this one repeats; ``None`` if it repeats no other.
-        beside: the agent that this case's agent takes turns with: their cases wait in one queue.
     """
 
     suite: Suite
     case: Case
     agent: AgentSpec
     iterations: int
-    unneeded: int = 0
-    first_iteration: int = 0
     follow_recording: bool = False
     recorded: RecordedAnswer | None = field(default=None, repr=False)
-    origin: str | None = None
-    beside: AgentSpec | None = None
-
-    @property
-    def asked(self) -> int:
-        """The number of iterations to make."""
-        return self.iterations - self.unneeded
 
 
 def needs_whole_answers(suite: Suite, case: Case) -> bool:
@@ -184,6 +167,10 @@ class CaseSource(Protocol):
         ...
 
 
+#: The cases so far, each with the path of its suite → whether the run may end.
+MayStop = Callable[[Sequence[tuple[str, CaseResult]]], bool]
+
+
 @dataclass(frozen=True)
 class Plan:
     """The cases of a run, with all the data that the runner needs.
@@ -195,6 +182,9 @@ class Plan:
         max_answer_bytes: bytes of one text of an answer that results keep.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
         replaced: directories with files of an earlier run, which are removed when this run begins.
+        measured: what cases take that the pool keeps: ``latency``, ``cost``, ``tokens``.
+        may_stop: returns whether a first run may end after a pass, by the iterations so far of each case, with the
+            path of its suite; ``None`` if it always makes all iterations.
     """
 
     run_id: str
@@ -212,6 +202,8 @@ class Plan:
     earlier: ResumedRun | None = None
     conditions: Mapping[str, str] | None = None
     replaced: tuple[Path, ...] = ()
+    measured: Collection[str] = ()
+    may_stop: MayStop | None = None
 
     @property
     def known_cases(self) -> Sequence[PlannedCase] | None:

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from agenteval.agents.base import Reply, Request
 from agenteval.agents.recorded_results import recorded_turn
-from agenteval.compare.pairing import Match, own_cases
-from agenteval.compare.phrases import count, quoted
-from agenteval.compare.rescored import Rescored
-from agenteval.compare.run_scores import pool_case, scores_of
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.redact import MASK
+from agenteval.gate.pairing import Match, Rescored, own_cases
+from agenteval.gate.run_scores import pool_case, scores_of
+from agenteval.gate.words import count, quoted
 from agenteval.metrics.resources import GraderPool, Resources
 from agenteval.metrics.rules import scores_stored_answers
 from agenteval.metrics.scoring import MetricCatalog

@@ -165,8 +165,6 @@ class RunKey:
             found[f"the suite {path}"] = key.suite
             found[f"the number of iterations of {path}"] = _numbers(key.iterations)
             found[f"the agent of {path}"] = key.agent
-            if key.unneeded:
-                found[f"the choice of settled cases of {path}"] = _digest(key.unneeded, plan.redact)
             suite = plan.suites[path]
             judge, embedder = suite.catalog.resources.judge, suite.catalog.resources.embedder
             found[f"the judge of {path}"] = _label(judge)
@@ -190,7 +188,6 @@ class _SuiteKey:
 
     def __init__(self, suite: Suite, redact: Redactor) -> None:
         self.iterations: set[int] = set()
-        self.unneeded: dict[str, int] = {}
         self._suite = suite
         self._redact = redact
         self._ids, self._asked = _Hash(redact), _Hash(redact)
@@ -210,8 +207,6 @@ class _SuiteKey:
             self._metrics[id(metric)] = metric
         self._agents[id(item.agent)] = item.agent
         self.iterations.add(item.iterations)
-        if item.unneeded:
-            self.unneeded[case.id] = item.unneeded
 
     @property
     def selection(self) -> str:

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agenteval.compare.gate import decide_gate
-from agenteval.compare.integrity.integrity import with_ids_of
-from agenteval.compare.pairing import Match, own_cases
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import kind_of
 from agenteval.core.runtime import finished_first
 from agenteval.core.text import working_directory
 from agenteval.core.writing import make_directory, write_file
+from agenteval.gate.integrity.integrity import with_ids_of
+from agenteval.gate.pairing import Match, own_cases
+from agenteval.gate.verdict import decide_gate
 from agenteval.report.report import Report, built_in_reporter, print_result, render_reports, results_identity
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.report.view.view import view_of
@@ -62,9 +62,12 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     check_not_shard(now, current)
     check_consistent(now, current)
     check_baseline(then, baseline)
-    integrity = integrity_of(now, then, working_directory(), spec.redact)
-    found = _rescored(now, baseline_of(with_ids_of(now, then), notes), settings)
-    comparison = compare_finished(now, found, spec.compare, integrity)
+    comparison = now.comparison
+    # A proof belongs to the runs that it was made of.
+    if comparison is None or comparison.baseline.run_id != then.run.id:
+        integrity = integrity_of(now, then, working_directory(), spec.redact)
+        found = _rescored(now, baseline_of(with_ids_of(now, then), notes), settings)
+        comparison = compare_finished(now, found, spec.compare, integrity)
     results = now.model_copy(update={"comparison": comparison})
     gate = decide_gate(results, spec.gate)
     print_result(results, view_of(gate, results), sys.stdout, TerminalDetail(settings.verbosity))

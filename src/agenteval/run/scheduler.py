@@ -18,7 +18,7 @@ from agenteval.results.case import CaseResult, IterationResult, NotAsked
 from agenteval.results.rollup import has_weight
 from agenteval.run.attachments import Attachments
 from agenteval.run.conversation import Conversing, Retrying, TurnRecord, recorded_exchange
-from agenteval.run.plan import Job, PlannedCase, RunLimits
+from agenteval.run.plan import Job, MayStop, PlannedCase, RunLimits
 from agenteval.run.progress import Progress, SilentProgress, Step
 from agenteval.run.scoring import case_of, missing_iteration, rate_case, rate_iteration
 from agenteval.suite.model import Case, MetricConfig, Suite
@@ -37,7 +37,7 @@ class JudgedCases:
         """Add a case."""
         limits = _limits(item.case)
         if limits:
-            self._sample.add(item.suite.path, limits[0], _identity(item), len(limits) * item.asked)
+            self._sample.add(item.suite.path, limits[0], _identity(item), len(limits) * item.iterations)
 
     def why_not(self, item: PlannedCase) -> NotAskedError | None:
         """Return why a case is not judged; ``None`` if it is, or if it has no judge with limits."""
@@ -52,7 +52,7 @@ def _limits(case: Case) -> list[JudgeLimits]:
 
 def _identity(item: PlannedCase) -> str:
     """Return the same identity in every run; a repeated case has that of the case it repeats."""
-    return item.origin or item.case.id if item.recorded is None else trace_identity(item.recorded.record)
+    return item.case.id if item.recorded is None else trace_identity(item.recorded.record)
 
 
 # Warnings of a suite that a message repeats.
@@ -116,6 +116,7 @@ async def run_jobs(
     *,
     seed: int | None = None,
     progress: Progress | None = None,
+    may_stop: MayStop | None = None,
 ) -> list[tuple[Job, CaseResult]]:
     """Run every job.
 
@@ -124,11 +125,13 @@ async def run_jobs(
             then drawn one by one, or none has.
         finished: receives each case as it finishes; an exception that it raises ends the run.
         seed: the random seed of the waits before retries; ``None`` for a random one.
+        may_stop: asked after each pass but the last whether the run may end; without it no pass waits.
 
     Returns:
         The cases that did not finish within the time limit; their missing iterations are errors.
     """
     scheduler = _Scheduler(jobs, limits, finished, iterated, seed=seed, progress=progress or SilentProgress())
+    scheduler.may_stop = may_stop
     if limits.run_s is not None and limits.run_s <= 0:
         return scheduler.unfinished()
     try:
@@ -145,7 +148,7 @@ async def run_jobs(
 
 @dataclass
 class _AgentQueue:
-    """The waiting jobs of one agent, or of two that take turns, and the limit of simultaneous conversations."""
+    """The waiting jobs of one agent, and the limit of simultaneous conversations."""
 
     width: int
     conversing: dict[int, Conversing] = field(default_factory=dict)
@@ -178,6 +181,7 @@ class _Scheduler:
         seed: int | None,
         progress: Progress,
     ) -> None:
+        self.may_stop: MayStop | None = None
         self._seed = seed
         self._progress = progress
         self._limits = limits
@@ -190,6 +194,8 @@ class _Scheduler:
         self._nothing_left: deque[Job] = deque()
         self._begun: dict[str, Job] = {}
         self._collected: dict[str, list[IterationResult]] = {}
+        # Of cases that have fewer iterations than others, while a run may end early.
+        self._done: dict[str, list[IterationResult]] = {}
         drawn = iter(jobs)
         self._recorded: Iterator[Job] = iter(())
         for job in drawn:
@@ -199,16 +205,45 @@ class _Scheduler:
             self._put(job)
 
     async def run(self) -> None:
-        async with self._attachments, asyncio.TaskGroup() as group:
-            while self._nothing_left:
-                job = self._nothing_left.popleft()
-                self._begun[job.case.id] = job
-                await self._finish(job, job.done)
-            group.create_task(self._score_recorded(group, self._limits.concurrency - 1))
-            for lane in self._lanes.values():
-                queue = self._queue(lane)
-                for _ in range(min(self._limits.concurrency, lane.iterations)):
-                    group.create_task(self._work(lane, queue))
+        async with self._attachments:
+            async with asyncio.TaskGroup() as group:
+                while self._nothing_left:
+                    job = self._nothing_left.popleft()
+                    self._begun[job.case.id] = job
+                    await self._finish(job, job.done)
+                group.create_task(self._score_recorded(group, self._limits.concurrency - 1))
+                if self.may_stop is None:
+                    for lane in self._lanes.values():
+                        self._work_on(group, lane, self._queue(lane))
+            if self.may_stop is not None:
+                await self._pass_by_pass(self.may_stop)
+
+    def _work_on(self, group: asyncio.TaskGroup, lane: _AgentQueue, queue: Iterator[tuple[Job, int]]) -> None:
+        for _ in range(min(self._limits.concurrency, lane.iterations)):
+            group.create_task(self._work(lane, queue))
+
+    async def _pass_by_pass(self, may_stop: MayStop) -> None:
+        """Run one iteration of every case, then the next one, until nothing asks for more."""
+        lanes = [(lane, list(lane.jobs)) for lane in self._lanes.values()]
+        every = sorted((job for _, jobs in lanes for job in jobs), key=lambda job: job.position)
+        self._begun.update({job.case.id: job for job in every})
+        for lane, _ in lanes:
+            lane.jobs.clear()
+        last = max((job.iterations for job in every), default=0) - 1
+        for number in range(last + 1):
+            async with asyncio.TaskGroup() as group:
+                for lane, jobs in lanes:
+                    self._work_on(group, lane, iter([(job, number) for job in jobs if number in job.left]))
+            left = [job for job in every if job.case.id in self._begun]
+            if number < last and left and may_stop([(job.suite.path, self._so_far(job)) for job in every]):
+                for job in left:
+                    done = self._collected.get(job.case.id, list(job.done))
+                    await self._finish(job, done, job.iterations - len(done))
+                return
+
+    def _so_far(self, job: Job) -> CaseResult:
+        found = self._done.get(job.case.id) or self._collected.get(job.case.id)
+        return case_of(job.case, found if found is not None else job.done)
 
     def unfinished(self) -> list[tuple[Job, CaseResult]]:
         """Return the cases that have not finished, each missing iteration as an error."""
@@ -232,12 +267,8 @@ class _Scheduler:
             self._nothing_left.append(job)
             return
         spec = job.agent.spec
-        key = id(job.beside or spec)
-        limits = (spec.concurrency, job.beside.concurrency if job.beside else None, self._limits.concurrency)
-        width = min(limit for limit in limits if limit is not None)
-        lane = self._lanes.setdefault(key, _AgentQueue(width))
-        if width < lane.width:
-            lane.width, lane.conversations = width, asyncio.Semaphore(width)
+        width = min(limit for limit in (spec.concurrency, self._limits.concurrency) if limit is not None)
+        lane = self._lanes.setdefault(id(spec), _AgentQueue(width))
         if id(job.agent.agent) not in lane.conversing:
             lane.conversing[id(job.agent.agent)] = Conversing(
                 self._attachments, Retrying(spec, lane.width, self._seed, self._progress)
@@ -301,8 +332,10 @@ class _Scheduler:
         if len(there) == job.iterations:
             await self._finish(job, there)
 
-    async def _finish(self, job: Job, iterations: Sequence[IterationResult]) -> None:
-        result = await rate_case(job.case, iterations, job.plan.catalog, job.unneeded)
+    async def _finish(self, job: Job, iterations: Sequence[IterationResult], unneeded: int = 0) -> None:
+        result = await rate_case(job.case, iterations, job.plan.catalog, unneeded)
+        if self.may_stop is not None:
+            self._done[job.case.id] = list(iterations)
         self._collected.pop(job.case.id, None)
         del self._begun[job.case.id]
         self._finished(job, result)

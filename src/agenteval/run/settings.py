@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.compare.gate import FailOn
+from agenteval.gate.verdict import FailOn
 from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Settings:
         failed_in: results of an earlier run; only its cases that did not pass run.
         needs_baseline: whether a run that is compared with nothing fails.
         prove: whether an improvement of a change is proven too, as on the base branch.
-        is_whole: every case runs all its iterations, whatever ``gate.staged`` says.
+        is_whole: every case runs all its iterations, whatever ``gate.first`` says.
     """
 
     suites: tuple[Path | Suite, ...] = ()

@@ -19,7 +19,7 @@ const make = (name, { className, text, ...properties } = {}, ...children) => {
 };
 const named = (text, className = "") => make("bdi", { text, className });
 const short = (text, limit = 200) => (text.length > limit ? `${text.slice(0, limit)}…` : text);
-const state = (word) => ({ passed: "good", improved: "good", failed: "bad", error: "bad", regressed: "bad" })[word] ?? "neutral";
+const state = (word) => ({ passed: "good", repaired: "good", failed: "bad", error: "bad", broke: "bad" })[word] ?? "neutral";
 const badge = (text, kind = state(text)) => make("span", { className: `badge ${kind}`, text });
 const integer = (value) => value.toLocaleString("en");
 const counted = (amount, noun) => `${integer(amount)} ${noun}${amount === 1 ? "" : "s"}`;

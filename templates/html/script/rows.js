@@ -6,8 +6,8 @@ const BASE = visible(index.base);
 
 // Each kind: its symbol, its words, and whether it needs attention.
 const ICONS = {
-  broke: "✗", failed: "!", error: "⊘", removed: "−", fell: "▼", maybe: "?", flaky: "≈", changed: "≠", skipped: "»",
-  gone: "−", improved: "▲", new: "+", passed: "✓",
+  broke: "✗", failed: "!", error: "⊘", removed: "−", fell: "▼", suspicious: "?", flaky: "≈", changed: "≠", skipped: "»",
+  gone: "−", repaired: "▲", new: "+", passed: "✓",
 };
 const KINDS = Object.fromEntries([...index.kinds, ["passed", "passed", false]]
   .map(([name, words, attention]) => [name, { icon: ICONS[name] ?? "○", words, attention }]));

@@ -12,7 +12,7 @@ from agenteval.cli.explanations import all_names, config_mappings, explain
 from agenteval.core.errors import ConfigError
 from agenteval.metrics.registry import METRICS
 from agenteval.results.case import CaseStatus
-from agenteval.results.comparison import CaseChange, CaseNote, RunVerdict
+from agenteval.results.comparison import CaseChange, CaseNote, Word
 from agenteval.results.verdict import WORDS, Verdict
 
 WIDTH = 80
@@ -40,13 +40,13 @@ def test_everything_can_be_explained_in_a_few_short_lines() -> None:
 def test_the_words_of_results_files_have_a_meaning() -> None:
     known = {name for word in WORDS for name in (word.name, *word.also)}
     of_cases = {name for word in WORDS if word.kind == "case" for name in (word.name, *word.also)}
-    assert {*get_args(Verdict), *get_args(RunVerdict), *get_args(CaseStatus)} <= known
-    assert {*get_args(CaseNote), *get_args(CaseChange)} - {"unchanged", "improved"} <= of_cases
+    assert {*get_args(Verdict), *get_args(Word), *get_args(CaseStatus)} <= known
+    assert {*get_args(CaseNote), *get_args(CaseChange)} <= of_cases
 
 
 def test_the_meanings_are_those_of_the_documentation() -> None:
     for name, page in (
-        ("possible regression", "gate.md"),
+        ("cleared", "gate.md"),
         ("unproven", "gate.md"),
         ("skipped", "metrics.md"),
         ("geval", "metrics.md"),
@@ -62,9 +62,9 @@ def test_names_are_found_as_people_write_them() -> None:
     for written, name in (
         ("Fail-On", "gate.fail_on"),
         ("`f1_score`", "f1_score"),
-        ("maybe chance", "possible regression"),
+        ("Cleared", "cleared"),
         ("agents.NAME.timeout", "agents.NAME.timeout"),
-        ("Broke", "regressed"),
+        ("Broke", "broke"),
     ):
         assert explain(written)[0].startswith(name), written
     # Everything with the name is explained.

@@ -336,17 +336,14 @@ def _comparison() -> Comparison:
             created_at="2026-11-20T09:00:00Z",
             distance=3,
         ),
-        verdict="regressed",
+        word="proven",
+        headline="the mean of numeric fell",
         metrics=[
-            ComparedMetric(
-                id="numeric", n=4, baseline=1.0, current=0.75, difference=-0.25, verdict="regressed", reason="fell"
-            ),
-            ComparedMetric(
-                id="f1_score", n=7, baseline=0.86, current=0.52, difference=-0.34, verdict="regressed", reason="fell"
-            ),
+            ComparedMetric(id="numeric", n=4, baseline=1.0, current=0.75, difference=-0.25, word="proven"),
+            ComparedMetric(id="f1_score", n=7, baseline=0.86, current=0.52, difference=-0.34, word="proven"),
         ],
         cases=[
-            _compared("Refund total", "regressed", ("passed", "failed"), (0.94, 0.05), line=12).model_copy(
+            _compared("Refund total", "broke", ("passed", "failed"), (0.94, 0.05), line=12).model_copy(
                 update={
                     "metrics": [
                         ScoreChange(
@@ -370,7 +367,7 @@ def _comparison() -> Comparison:
                     ],
                 }
             ),
-            _compared("Return label", "regressed", ("passed", "failed"), (0.9, 0.62), line=31).model_copy(
+            _compared("Return label", "broke", ("passed", "failed"), (0.9, 0.62), line=31).model_copy(
                 update={
                     "metrics": [
                         ScoreChange(
@@ -392,19 +389,18 @@ def _comparison() -> Comparison:
                     ],
                 }
             ),
-            _compared("Opening hours", "improved", ("failed", "passed"), (0.0, 1.0)).model_copy(
+            _compared("Opening hours", "repaired", ("failed", "passed"), (0.0, 1.0)).model_copy(
                 update={
                     "metrics": [
                         ScoreChange(id="numeric", before=0.0, after=1.0, passed_before=False, passed_after=True)
                     ]
                 }
             ),
-            _compared("Shipping to Norway", "unchanged", ("passed", "passed"), (1.0, 1.0)),
-            _compared("Warranty", "unchanged", ("failed", "failed"), (0.0, 0.0), line=60),
+            _compared("Shipping to Norway", "same", ("passed", "passed"), (1.0, 1.0)),
+            _compared("Warranty", "same", ("failed", "failed"), (0.0, 0.0), line=60),
             _compared("Gift cards", "new", (None, "passed"), (None, 1.0)),
             _compared("Fax number", "removed", ("passed", None), (1.0, None)),
         ],
-        policy={"rule": "simple"},
     )
 
 
@@ -460,7 +456,7 @@ def hostile() -> Sample:
             ComparedCase(
                 id=f"{path}::{name}" if index < 7 else text,
                 name=name,
-                change=("regressed", "improved", "new", "removed", "changed")[index % 5],
+                change=("broke", "repaired", "new", "removed", "changed")[index % 5],
                 status_before="passed",
                 status_after="failed",
                 score_before=1.0,
@@ -476,10 +472,10 @@ def hostile() -> Sample:
         baseline=BaselineInfo(
             commit=everything, ref=everything, run_id=everything, created_at=everything, distance=1
         ),
-        verdict="regressed",
+        word="proven",
+        headline="the mean of numeric fell",
         metrics=[],
         cases=compared,
-        policy={},
     )
     return Sample(
         results(
@@ -556,7 +552,7 @@ def many_regressions(amount: int, answer: str) -> Sample:
         ComparedCase(
             id=each.id,
             name=answer,
-            change="regressed",
+            change="broke",
             status_before="passed",
             status_after="failed",
             score_before=1.0,
@@ -568,10 +564,10 @@ def many_regressions(amount: int, answer: str) -> Sample:
     ]
     comparison = Comparison(
         baseline=BaselineInfo(run_id=answer, created_at=answer, ref=answer, commit=answer),
-        verdict="regressed",
+        word="proven",
+        headline="the mean of numeric fell",
         metrics=[],
         cases=compared,
-        policy={},
     )
     metrics = {f"{number} {answer}": MetricSummary(n=1, mean=0.0, pass_rate=0.0) for number in range(3)}
     changed = sample.results.model_copy(

@@ -6,24 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.unit import runs as unit_runs
-from tests.unit.compare import gate_runs
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
-from agenteval.compare.compared import Compared
-from agenteval.compare.gate import GatePolicy, decide_gate, rules_of
-from agenteval.compare.regression.model import (
-    CaseFinding,
-    Decision,
-    Failures,
-    FinerBound,
-    MetricFinding,
-    Stage,
-    Unavailable,
-)
-from agenteval.compare.statistical import Decided, compared_metric, proof_of, unproven_points
-from agenteval.compare.words import words_of
+from agenteval.gate.compared import proofs_of
+from agenteval.gate.proof import Outcome, Suspicion, Test
+from agenteval.gate.verdict import GatePolicy, decide_gate, rules_of
+from agenteval.gate.words import Telling, headline, sentences
 from agenteval.report.report import Site
 from agenteval.report.view.view import GateView, view_of
 from agenteval.results.case import CaseResult, CaseStatus
@@ -31,13 +20,15 @@ from agenteval.results.comparison import (
     AnswerChange,
     BaselineInfo,
     ComparedCase,
+    ComparedMetric,
     ComparedResource,
     Comparison,
     History,
-    RunVerdict,
     ScoreChange,
+    Word,
 )
 from agenteval.results.model import Results, RunUsage
+from agenteval.results.verdict import Unproven
 
 _BASE = "89abcdef0123456789abcdef0123456789abcdef"
 _RUNS = 5
@@ -53,7 +44,7 @@ class Scenario:
 
 def green() -> Scenario:
     """Everything passed, as before."""
-    return Scenario(compared_run(samples.green().results, "unchanged"))
+    return Scenario(compared_run(samples.green().results, "clear"))
 
 
 def regressed() -> Scenario:
@@ -70,7 +61,7 @@ def regressed() -> Scenario:
     cases = [wrong, samples.passed_case("Opening hours", "9 to 17", line=20)]
     changes = {
         wrong.id: {
-            "change": "regressed",
+            "change": "broke",
             "history": History(runs=5, iterations=15, pass_rate=1.0),
             "metrics": [
                 ScoreChange(
@@ -86,14 +77,10 @@ def regressed() -> Scenario:
         }
     }
     resources = [
-        ComparedResource(
-            name="latency_ms", n=2, baseline=250.0, current=500.0, change=1.0, allowed=0.5, exceeded=True
-        ),
-        ComparedResource(
-            name="cost_usd", n=2, baseline=0.001, current=0.0011, change=0.1, allowed=None, exceeded=False
-        ),
+        ComparedResource(name="latency_ms", n=2, baseline=250.0, current=500.0, change=1.0),
+        ComparedResource(name="cost_usd", n=2, baseline=0.001, current=0.0011, change=0.1),
     ]
-    return Scenario(compared_run(run_of(cases), "regressed", changes, resources=resources))
+    return Scenario(compared_run(run_of(cases), "proven", changes, resources=resources))
 
 
 def improved() -> Scenario:
@@ -101,19 +88,19 @@ def improved() -> Scenario:
     run = samples.green().results
     first = run.suites[0].cases[0]
     better = ScoreChange(id="numeric", before=0.4, after=1.0, passed_before=False, passed_after=True)
-    changes = {first.id: {"change": "improved", "status_before": "failed", "score_before": 0.4, "metrics": [better]}}
-    return Scenario(compared_run(run, "improved", changes))
+    changes = {first.id: {"change": "repaired", "status_before": "failed", "score_before": 0.4, "metrics": [better]}}
+    return Scenario(compared_run(run, "clear", changes))
 
 
 def unproven() -> Scenario:
-    """A case that passed before fails, and the confirmation run could not be made."""
+    """A case that passed before fails, and the passes side by side could not be made."""
     cases = [
         samples.failed_case("Warranty", "2 years", "3 years", line=60),
         samples.passed_case("Opening hours", "9 to 17"),
     ]
     history = History(runs=2, iterations=6, pass_rate=5 / 6)
     changes = {
-        cases[0].id: {"notes": ["suspect"], "status_before": "passed", "score_before": 0.9, "history": history}
+        cases[0].id: {"notes": ["suspicious"], "status_before": "passed", "score_before": 0.9, "history": history}
     }
     return Scenario(compared_run(run_of(cases), "unproven", changes))
 
@@ -147,7 +134,7 @@ def many() -> Scenario:
     right = [samples.passed_case(f"Case {number}", line=number) for number in range(501, 5_001)]
     changes: dict[str, dict[str, Any]] = {
         case.id: {
-            "change": "regressed",
+            "change": "broke",
             "metrics": [ScoreChange(id="numeric", before=1.0, after=0.0, passed_before=True, passed_after=False)],
             "answers": [AnswerChange(turn=0, input="?", before="The answer is 42.", after=f"The answer is {n}.")],
         }
@@ -156,7 +143,7 @@ def many() -> Scenario:
     known: dict[str, dict[str, Any]] = {
         case.id: {"status_before": "failed", "score_before": 0.0} for case in wrong[400:]
     }
-    return Scenario(compared_run(run_of([*wrong, *right]), "regressed", changes | known))
+    return Scenario(compared_run(run_of([*wrong, *right]), "proven", changes | known))
 
 
 def empty() -> Scenario:
@@ -204,7 +191,7 @@ def unicode() -> Scenario:
     cases = [samples.failed_case(name, before, after, line=3) for name, (before, after) in texts.items()]
     changes = {
         case.id: {
-            "change": "regressed",
+            "change": "broke",
             "metrics": [
                 ScoreChange(
                     id="numeric", before=1.0, after=0.0, passed_before=True, passed_after=False, reason=case.name
@@ -214,24 +201,24 @@ def unicode() -> Scenario:
         }
         for case, (before, after) in zip(cases, texts.values(), strict=True)
     }
-    return Scenario(compared_run(run_of(cases), "regressed", changes))
+    return Scenario(compared_run(run_of(cases), "proven", changes))
 
 
 def mean() -> Scenario:
     """The mean is proven lower side by side, and no single case is."""
-    names = gate_runs.names(24)
-    return _decided(gate_runs.weaker_in(24), gate_runs.Agents(weak={"current": names}))
+    return Scenario(compared_run(samples.green().results, "proven"))
 
 
 def cleared() -> Scenario:
     """The mean looked lower, and does so on both sides."""
-    names = gate_runs.names(24)
-    return _decided(gate_runs.weaker_in(24), gate_runs.Agents(weak={"current": names, "control": names}))
+    return Scenario(compared_run(samples.green().results, "cleared"))
 
 
 def broken_case() -> Scenario:
     """One case is proven broken; its name contains what the outputs must not read as markup."""
-    return _decided(gate_runs.worse_in(1), gate_runs.Agents({"current": gate_runs.names(1)}), {"c00": _HOSTILE})
+    cases = [samples.failed_case(_HOSTILE, "42", "41", line=3), *(samples.passed_case(f"c{n}") for n in range(23))]
+    changes = {cases[0].id: {"change": "broke"}}
+    return Scenario(compared_run(run_of(cases), "proven", changes, means=False))
 
 
 _HOSTILE = "`night` <b>return</b> @team | #1"
@@ -263,16 +250,6 @@ def run_of(cases: list[CaseResult], usage: RunUsage | None = None) -> Results:
     return results.model_copy(update={"run": run})
 
 
-def _decided(cases: list[CaseResult], agents: gate_runs.Agents, names: Mapping[str, str] | None = None) -> Scenario:
-    """A run, and the real decision about it with the runs of some agents."""
-    renamed = names or {}
-    shown = [case.model_copy(update={"name": renamed.get(case.name, case.name)}) for case in cases]
-    run = unit_runs.results(*shown)
-    deciding = gate_runs.comparer(run, gate_runs.PAST)
-    comparison = deciding.concluded(replace(deciding.prove(agents.answer), control=_BASE))
-    return Scenario(gated(run.model_copy(update={"comparison": comparison})))
-
-
 def gated(run: Results, policy: GatePolicy | None = None) -> Sample:
     """A run with the decision of the gate."""
     rules = policy or GatePolicy()
@@ -283,7 +260,7 @@ def gated(run: Results, policy: GatePolicy | None = None) -> Sample:
 
 def compared_run(
     run: Results,
-    verdict: RunVerdict,
+    word: Word,
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     resources: list[ComparedResource] | None = None,
     *,
@@ -295,82 +272,71 @@ def compared_run(
     ``means``: whether a regression is proven by the means as well. ``gone``: removed cases.
     """
     changed = changes or {}
-    decision = _decision(run, verdict, changed, means=means)
-    words = Compared({case.id: case.name for _, case in run.cases()}, _BASE, _RUNS)
+    out = _outcome(run, word, changed, means=means)
+    told = Telling(
+        {case.id: case.name for _, case in run.cases()},
+        "main",
+        _BASE,
+        lower=dict.fromkeys(run.summary.metrics, -0.5),
+        cases=len(run.cases()),
+        drop=0.06,
+    )
+    text, certain = headline(out, told), sentences(out, told)
+    points = [Unproven(what="proof", text=text, details=tuple(certain), mended_by="outside")]
     comparison = Comparison(
         baseline=BaselineInfo(commit=_BASE, ref="main", run_id="1017", created_at="2026-11-18T09:00:00Z", distance=2),
-        verdict=verdict,
-        unproven=unproven_points(decision, words),
-        metrics=[compared_metric(decision, finding, words, 3) for finding in decision.metrics],
+        word=word,
+        stage=out.stage,
+        headline=text,
+        sentences=certain,
+        unproven=points if word == "unproven" else [],
+        metrics=[_metric(name, metric.n, word, out) for name, metric in run.summary.metrics.items()],
         cases=[*(_case(case, changed.get(case.id, {})) for _, case in run.cases()), *gone],
-        **proof_of(Decided(decision, control=_BASE)),
-        policy={
-            "name": "statistics",
-            "confirm": "against-base",
-            "baseline_runs": _RUNS,
-            **words_of(decision, words),
-            "resources": [item.model_dump() for item in resources or []],
-        },
+        base_sha=_BASE if word in {"proven", "cleared"} else None,
+        pool=[f"run-{number}" for number in range(_RUNS)],
+        proofs=proofs_of(out),
+        resources=resources or [],
     )
     return gated(run.model_copy(update={"comparison": comparison}))
 
 
-def _decision(
-    run: Results, verdict: RunVerdict, changes: Mapping[str, Mapping[str, Any]], *, means: bool
-) -> Decision:
-    """A decision with this verdict: a regression by the means, everything else by the changed cases."""
-    stage: Stage = "head-to-head" if verdict == "regressed" else "screen"
-    marked = [
-        case_id
-        for case_id, change in changes.items()
-        if "suspect" in change.get("notes", ()) or (change.get("change") == verdict != "unchanged")
+def _outcome(run: Results, word: Word, changes: Mapping[str, Mapping[str, Any]], *, means: bool) -> Outcome:
+    """An outcome with this word: a regression by the means, and by the changed cases."""
+    marked = [key for key, change in changes.items() if "suspicious" in change.get("notes", ())]
+    broke = [key for key, change in changes.items() if change.get("change") == "broke"]
+    names = list(run.summary.metrics) if means and word in {"proven", "cleared"} else []
+    here, there = (0.5,) * 16, (1.0 if word == "proven" else 0.51,) * 16
+    tests = [Test(name, None, here[0] - there[0], 0.002, 0.017, here, there, -0.8, -0.2) for name in names]
+    tests += [
+        Test("numeric", key, -1.0, 0.0001, 0.006, (0.0,) * 8, (1.0,) * 8, failed=8, base_failed=0) for key in broke
     ]
-    return Decision(
-        verdict=verdict,
-        stage=stage,
-        metrics=tuple(
-            _finding(name, metric.n, stage if means else "screen") for name, metric in run.summary.metrics.items()
-        ),
-        cases=tuple(_case_finding(case_id, verdict) for case_id in marked),
-        missing=Unavailable("limit", "the LLM budget is exhausted") if verdict == "unproven" else None,
+    return Outcome(
+        word,
+        "the LLM budget is exhausted" if word == "unproven" else "",
+        suspicions=[
+            *(Suspicion(name, None, 0.01) for name in names),
+            *(Suspicion("numeric", key, 0.01) for key in [*marked, *broke]),
+        ],
+        tests=[replace(test, proven=word == "proven") for test in tests],
+        stage="beside" if word in {"proven", "cleared"} else "first",
     )
 
 
-def _finding(name: str, n: int, stage: Stage) -> MetricFinding:
-    same = MetricFinding(
-        metric=name, cases=n, units=n, baseline=1.0, first=1.0, current=1.0, control=1.0, detectable_drop=0.06
-    )
-    if stage == "screen":
-        return replace(same, bound=0.073, finer=FinerBound(5, 0.048))
-    return replace(
-        same,
-        stage=stage,
-        first=0.5,
-        current=0.5,
-        runs=3,
-        interval=(-0.8, -0.2),
-        p=0.002,
-        limit=0.009,
-        suspicious=True,
-        proven=True,
-    )
-
-
-def _case_finding(case_id: str, verdict: RunVerdict) -> CaseFinding:
-    always, never = Failures(9, 9), Failures(0, 9)
-    known = CaseFinding(metric="numeric", case_id=case_id, pool=Failures(0, 15), first=Failures(3, 3))
-    if verdict == "unproven":
-        return known
-    sides = (always, never) if verdict == "regressed" else (never, always)
-    return replace(known, current=sides[0], control=sides[1], q=0.0001, limit=0.001, proven=True)
+def _metric(name: str, n: int, word: Word, out: Outcome) -> ComparedMetric:
+    test = next((test for test in out.tests if test.metric == name and test.case is None), None)
+    shown: dict[str, Any] = {"id": name, "n": n, "runs": _RUNS, "iterations": 3, "detectable_drop": 0.06}
+    if test is None:
+        return ComparedMetric(**shown, baseline=1.0, current=1.0, difference=0.0, word="clear")
+    proven = {"baseline": 1.0, "current": 0.5, "difference": -0.5, "low": -0.8, "high": -0.2}
+    return ComparedMetric(**shown, **proven, p=test.p, limit=test.limit, passes=16, word=word)
 
 
 def _case(case: CaseResult, change: Mapping[str, Any]) -> ComparedCase:
-    status: CaseStatus = "passed" if change.get("change") == "regressed" else case.status
+    status: CaseStatus = "passed" if change.get("change") == "broke" else case.status
     values: dict[str, Any] = {
         "id": case.id,
         "name": case.name,
-        "change": "unchanged",
+        "change": "same",
         "status_before": status,
         "status_after": case.status,
         "score_before": 1.0 if status == "passed" else case.score,

@@ -10,7 +10,7 @@ from tests.unit.report import samples
 from tests.unit.report.samples import SUITE, turn
 from tests.unit.report.scenarios import SCENARIOS, Scenario, compared_run, gated, run_of
 
-from agenteval.compare.gate import GatePolicy
+from agenteval.gate.verdict import GatePolicy
 from agenteval.results.case import CaseResult, CaseStatus, Score, ToolCall, TurnResult
 from agenteval.results.comparison import (
     AnswerChange,
@@ -22,17 +22,12 @@ from agenteval.results.comparison import (
     ScoreChange,
 )
 from agenteval.results.model import Acceptance, Difference, Results, RunUsage
-from agenteval.results.outlook import Outlook
 
 _OLD_POLICY = "You can return a {} in 30 days of delivery, free of charge, and we refund the full price."
 _NEW_POLICY = "You can return a {} within 14 days of delivery; the return postage is yours to pay."
 _REASON = "contradicts the policy: returns are free for 30 days, the answer says 14 days at the customer's cost"
 _DOWN = "503 Service Unavailable: upstream model overloaded (after 5 attempts)"
 _UNREACHABLE = "cannot connect to http://127.0.0.1:8000/chat: connection refused"
-_OUTLOOK = [
-    Outlook(runs=runs, metric="helpful", drop=drop, case_calls=12)
-    for runs, drop in ((1, 0.09), (3, 0.075), (5, 0.072))
-]
 _PAST = History(runs=3, iterations=9, pass_rate=1.0)
 
 
@@ -110,7 +105,7 @@ def _broke(
 ) -> dict[str, Any]:
     turns = case.iterations[0].turns
     return {
-        "change": "regressed",
+        "change": "broke",
         "history": _PAST,
         "answers": [
             AnswerChange(
@@ -161,7 +156,7 @@ def broke() -> Scenario:
         for number in (2, 3)
     ]  # fmt: skip
     run = _named(run_of(cases, usage=RunUsage(input_tokens=9000, output_tokens=1000, cost_usd=1.29)))
-    return Scenario(compared_run(run, "regressed", changes, resources=resources, means=False, gone=gone))
+    return Scenario(compared_run(run, "proven", changes, resources=resources, means=False, gone=gone))
 
 
 def maybe() -> Scenario:
@@ -173,7 +168,7 @@ def maybe() -> Scenario:
     ]
     changes = {
         case.id: {
-            "notes": ["suspect"],
+            "notes": ["suspicious"],
             "status_before": "passed",
             "history": History(runs=1, iterations=1, pass_rate=1.0),
             "answers": [AnswerChange(turn=0, input="Who pays?", before="You pay the postage.", after=answer)],
@@ -196,7 +191,7 @@ def first() -> Scenario:
     third = bad.model_copy(update={"index": 2})
     flaky = mixed.model_copy(update={"iterations": [bad, good, third], "status": "failed"})
     run = _named(run_of([_refund("standing desk", 11), _refund("office chair", 40), flaky, _cancel(), *_good(20)]))
-    sample = gated(run.model_copy(update={"outlook": _OUTLOOK}))
+    sample = gated(run)
     warning = "no results of main yet: looked at 12 runs of this workflow on 50 commits"
     return Scenario(replace(sample, gate=replace(sample.gate, warnings=(warning,))))
 
@@ -215,7 +210,7 @@ def rules() -> Scenario:
                    effect="base", loosens=True),
     ]  # fmt: skip
     changed = run.model_copy(update={"run": run.run.model_copy(update={"integrity": differences})})
-    return Scenario(compared_run(changed, "unchanged"))
+    return Scenario(compared_run(changed, "clear"))
 
 
 def infrastructure() -> Scenario:
@@ -237,7 +232,7 @@ def two_hundred() -> Scenario:
         case.id: _broke(case, [f"The answer to question {number} is forty-two."], {}, equality=1.0)
         for number, case in enumerate(cases)
     }
-    return Scenario(compared_run(_named(run_of([*cases, *_good(60)])), "regressed", changes, means=False))
+    return Scenario(compared_run(_named(run_of([*cases, *_good(60)])), "proven", changes, means=False))
 
 
 def accepted() -> Scenario:
@@ -246,12 +241,12 @@ def accepted() -> Scenario:
     texts = {desk.id: "standing desk", chair.id: "office chair"}
     changes = {
         case.id: _broke(case, [_OLD_POLICY.format(texts[case.id])], {}, f1_score=0.98)
-        | {"change": "unchanged", "status_before": "passed", "notes": ["accepted"]}
+        | {"change": "same", "status_before": "passed", "notes": ["accepted"]}
         for case in (desk, chair)
     }
     resources = [ComparedResource(name="latency_ms", n=22, baseline=900, current=585, change=-0.35)]
     run = _named(run_of([desk, chair, *_good(20)]))
-    return Scenario(compared_run(run, "unchanged", changes, resources=resources))
+    return Scenario(compared_run(run, "clear", changes, resources=resources))
 
 
 def mean_of_one_answer() -> Scenario:
@@ -263,10 +258,10 @@ def mean_of_one_answer() -> Scenario:
         for number in range(30)
     ]  # fmt: skip
     changes = {
-        case.id: _broke(case, [f"The answer to question {number} is 42."], {}, equality=1.0) | {"change": "unchanged"}
+        case.id: _broke(case, [f"The answer to question {number} is 42."], {}, equality=1.0) | {"change": "same"}
         for number, case in enumerate(cases)
     }
-    sample = compared_run(_named(run_of([*cases, *_good(10)])), "regressed", changes)
+    sample = compared_run(_named(run_of([*cases, *_good(10)])), "proven", changes)
     comparison = sample.results.comparison
     assert comparison is not None
     metrics = [

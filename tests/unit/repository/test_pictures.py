@@ -22,13 +22,7 @@ _LAID_OUT = sorted(name for name in NAMES if name.endswith(("-light", "-dark")))
 _LOOSE = sorted(NAMES - set(_LAID_OUT))
 
 
-# It tries many runs.
-_SLOW = "gate-cost"
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name == _SLOW else name for name in _DRAWN]
-)
+@pytest.mark.parametrize("name", list(_DRAWN))
 def test_a_picture_is_what_the_code_draws(name: str) -> None:
     assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == _DRAWN[name](), "run: make pictures"
 

@@ -21,7 +21,7 @@ def test_generated_parts_are_those_of_the_program(name: str) -> None:
 
 def test_every_key_and_every_command_is_there() -> None:
     keys = set(re.findall(r"(?m)^\| `(\w+)`", configuration()))
-    assert {*PublishedConfig.model_fields, "command", "http", "tolerance", "until", "max_cost_usd"} <= keys
+    assert {*PublishedConfig.model_fields, "command", "http", "until", "max_cost_usd"} <= keys
     assert re.findall(r"(?m)^## `agenteval (\w+)", commands())[:5] == ["run", "validate", "list", "probe", "compare"]
 
 

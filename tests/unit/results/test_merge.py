@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.runs import case, iteration, results, score, skipped, turn
 
-from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError
 from agenteval.core.version import __version__
+from agenteval.gate.run_scores import pool_entry
 from agenteval.results.case import CaseResult, CaseStatus, Criterion, Score, SuiteResult
 from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import Results, Run, RunShard, RunUsage, Tool

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.runs import broken, case, iteration, not_asked, results, score, skipped, turn
 
-from agenteval.compare.gate import GatePolicy, decide_gate
+from agenteval.gate.verdict import GatePolicy, decide_gate
 from agenteval.results.case import CaseResult, CaseStatus, Score
 from agenteval.results.model import Coverage, Results
 from agenteval.results.rollup import MetricUse
@@ -128,13 +128,6 @@ def selected(now: Results) -> Results:
     ("now", "policy", "verdict", "status", "headline"),
     [
         (run(of("a", score("x"), skipped())), GatePolicy(), "failed", 1, UNCHECKED),
-        (
-            run(of("a", score("x"), skipped())),
-            GatePolicy(on_unchecked="warn"),
-            "passed",
-            0,
-            f"1 of 1 case passed; {UNCHECKED}",
-        ),
         (
             selected(run(of("a", score("x"), skipped()))),
             GatePolicy(),

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.core.errors import ConfigError
 from agenteval.results.history import why_partial
 from agenteval.results.model import SCHEMA_VERSION
-from agenteval.results.store import InMemory, parse_baseline, parse_results, read_results, results_json, upgraded
+from agenteval.results.store import InMemory, parse_baseline, read_results, results_json, upgraded
 
 FILE = Path(__file__).parents[2] / "data" / "results" / "version-1.json"
 
@@ -26,15 +25,6 @@ def test_a_file_of_version_1_is_read() -> None:
     assert (results.schema_version, results.gate, results.run.coverage) == (1, None, None)
     assert [case.strict for _, case in results.cases()] == [False] * 3
     assert why_partial(results.run) == ""
-
-
-def test_inconclusive_is_unchanged_with_its_reason() -> None:
-    assert stored()["comparison"]["verdict"] == "inconclusive"
-    comparison = read_results(FILE).comparison
-    assert comparison is not None
-    assert (comparison.verdict, {metric.verdict for metric in comparison.metrics}) == ("unchanged", {"unchanged"})
-    assert comparison.unproven == []
-    assert comparison.policy["reason"] == stored()["comparison"]["policy"]["reason"]
 
 
 def test_fingerprints_of_version_1_are_dropped() -> None:
@@ -58,15 +48,8 @@ def test_a_damaged_pool_of_an_earlier_version_is_left_out() -> None:
 def test_it_is_written_as_the_current_version() -> None:
     written = json.loads("".join(results_json(read_results(FILE), InMemory())))
     assert written["schema_version"] == SCHEMA_VERSION
-    assert written["comparison"]["verdict"] == "unchanged"
-
-
-@pytest.mark.parametrize("verdict", ["maybe", 1, None, ["inconclusive"]])
-def test_other_verdicts_stay_errors(verdict: Any) -> None:
-    content = stored()
-    content["comparison"]["verdict"] = verdict
-    with pytest.raises(ConfigError, match=r"comparison\.verdict"):
-        parse_results(json.dumps(content).encode(), "results.json")
+    # The gate of earlier versions decided by other rules.
+    assert written["comparison"] is None
 
 
 @pytest.mark.parametrize(

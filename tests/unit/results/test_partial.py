@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.unit.runs import case, results
 
-from agenteval.compare.gate import GatePolicy
-from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.pool import baseline_pool, extended_pool
 from agenteval.core.errors import ConfigError
 from agenteval.core.secrets import redactor
+from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.pool import baseline_pool, extended_pool
+from agenteval.gate.verdict import GatePolicy
 from agenteval.report.report import Presentation
 from agenteval.results.case import CaseStatus
 from agenteval.results.history import is_interrupted, why_no_baseline, why_partial
@@ -74,7 +74,7 @@ def test_limits_that_left_nothing_out_make_no_part(coverage: dict[str, Any] | No
     whole = run(coverage)
     assert why_partial(whole.run) == ""
     check_baseline(whole, None)
-    assert compare(whole, whole).verdict == "unchanged"
+    assert compare(whole, whole).word == "clear"
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_a_run_that_evaluated_too_little_is_refused_and_adds_nothing_to_the_pool
 def test_a_run_without_scores_in_an_old_pool_is_left_out() -> None:
     empty = results(case("a", "error", scores=[]), run_id="empty").pool
     baseline = results(case("a"), run_id="base")
-    pool = baseline_pool(baseline.model_copy(update={"pool": [*empty, *baseline.pool]}), "now", 10)
+    pool = baseline_pool(baseline.model_copy(update={"pool": [*empty, *baseline.pool]}), "now")
     assert [entry.run_id for entry in pool.runs] == ["base"]
-    assert pool.notes == ("1 of the baseline's runs left out: it has no score",)
+    assert pool.notes == ("1 of the baseline's runs left out: most of the iterations have no score",)
 
 
 def test_only_a_signal_interrupts() -> None:
@@ -128,4 +128,4 @@ def test_only_a_signal_interrupts() -> None:
 def test_the_coverage_is_in_the_file() -> None:
     written = json.loads("".join(results_json(run(WHOLE | {"filter": "x\ud800"}), InMemory())))
     assert written["run"]["coverage"]["filter"] == "x\ufffd"
-    assert [entry.run_id for entry in extended_pool(run(WHOLE).pool[0], None, None, 10)] == ["now"]
+    assert [entry.run_id for entry in extended_pool(run(WHOLE).pool[0], None, None)] == ["now"]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.unit.runs import SUITE, case, iteration, results, score, turn
 
-from agenteval.compare.pairing import pair_cases
-from agenteval.compare.pool import extended_pool
 from agenteval.core.errors import ConfigError, InfrastructureError
 from agenteval.core.writing import write_file
+from agenteval.gate.pairing import pair_cases
+from agenteval.gate.pool import extended_pool
 from agenteval.results.case import Score, ToolCall, TurnResult
 from agenteval.results.model import Results
 from agenteval.results.store import InMemory, read_baseline, read_results, results_json
@@ -119,9 +119,12 @@ class TestUnreadable:
             (b"[]", ": not a results file of agenteval (it has no schema_version)"),
             (b'"text"', ": not a results file of agenteval (it has no schema_version)"),
             (b'{"results": []}', ": not a results file of agenteval (it has no schema_version)"),
-            (b'{"schema_version": 3}', ": written by a newer agenteval (schema_version 3, this one reads 2)"),
+            (b'{"schema_version": 4}', ": written by a newer agenteval (schema_version 4, this one reads 3)"),
             (b'{"schema_version": 1}', ": tool: not a results file of agenteval: Field required"),
-            (b'{"schema_version": 0}', ": schema_version: not a results file of agenteval: Input should be 1 or 2"),
+            (
+                b'{"schema_version": 0}',
+                ": schema_version: not a results file of agenteval: Input should be 1, 2 or 3",
+            ),
         ],
     )
     def test_files_that_are_not_results_are_refused(self, tmp_path: Path, content: bytes, message: str) -> None:
@@ -251,8 +254,8 @@ class TestVersion1:
         current = results(case("a"), case("b"), run_id="now")
         own_ids = [f"{SUITE}::{name}" for name in own]
         assert [item.change for item in pair_cases(current, baseline, set(own_ids)).cases] == [
-            "unchanged",
-            "unchanged",
+            "same",
+            "same",
         ]
-        assert [entry.run_id for entry in extended_pool(current.pool[0], baseline, None, 5)] == ["now"]
-        assert json.loads("".join(results_json(baseline, InMemory())))["schema_version"] == 2
+        assert [entry.run_id for entry in extended_pool(current.pool[0], baseline, None)] == ["now"]
+        assert json.loads("".join(results_json(baseline, InMemory())))["schema_version"] == 3

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.runs import iteration, score, turn
 
-from agenteval.compare.run_scores import pool_case
+from agenteval.gate.run_scores import pool_case
 from agenteval.results.case import CaseResult, IterationResult, Shortened, ToolCall
 from agenteval.results.comparison import PoolCase
 from agenteval.run.rescore import rescorable, why_not_whole

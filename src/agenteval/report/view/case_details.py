@@ -205,7 +205,7 @@ class CaseDetails:
 
 
 def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text: int) -> CaseDetails:
-    """Return a case that regressed, with the word-level differences of its answers.
+    """Return a case that broke, with the word-level differences of its answers.
 
     Args:
         link: returns the address of a line of a suite.
@@ -249,7 +249,7 @@ def failures(entries: Iterable[Entry], compared: Iterable[ComparedCase]) -> list
     """Return failed cases and errors that are not regressions, with their history."""
     history = {case.id: case for case in compared}
     found = [(suite, case, history.get(case.id)) for suite, case in entries if case.status in NOT_PASSED]
-    return [entry for entry in found if entry[2] is None or entry[2].change != "regressed"]
+    return [entry for entry in found if entry[2] is None or entry[2].change != "broke"]
 
 
 def is_known(compared: ComparedCase | None) -> bool:

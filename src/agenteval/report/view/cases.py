@@ -14,8 +14,8 @@ from agenteval.results.model import Results
 from agenteval.results.rollup import agent_errors
 
 Kind = Literal[
-    "broke", "failed", "error", "removed", "fell", "maybe",
-    "flaky", "known", "quarantined", "accepted", "changed", "skipped", "gone", "improved", "new",
+    "broke", "failed", "error", "removed", "fell", "suspicious",
+    "flaky", "known", "quarantined", "accepted", "changed", "skipped", "gone", "repaired", "new",
 ]  # fmt: skip
 
 NOT_PASSED: Final = frozenset({"failed", "error"})
@@ -41,7 +41,7 @@ KINDS: Final[Mapping[Kind, KindWords]] = {
     "error": KindWords("🔌", "could not be run", attention=True),
     "removed": KindWords("➖", "removed", attention=True),
     "fell": KindWords("📉", "fell", attention=True),
-    "maybe": KindWords("🎲", "maybe chance", attention=True),
+    "suspicious": KindWords("⚠️", "may be worse", attention=True),
     "flaky": KindWords("🎲", "flaky"),
     "known": KindWords("⚪", "known failure"),
     "quarantined": KindWords("⚪", "in quarantine"),
@@ -49,15 +49,15 @@ KINDS: Final[Mapping[Kind, KindWords]] = {
     "changed": KindWords("✏️", "rules changed"),
     "skipped": KindWords("⚪", "skipped"),
     "gone": KindWords("➖", "removed, did not pass before"),
-    "improved": KindWords("✅", "improved"),
+    "repaired": KindWords("✅", "repaired"),
     "new": KindWords("➕", "new"),
 }
 
 
 def fallen_metrics(comparison: Comparison | None) -> list[ComparedMetric]:
-    """Return the metrics whose mean is proven to have fallen, and that can fail the gate."""
+    """Return the metrics whose mean is proven to have fallen, or whose amount to have risen."""
     metrics = comparison.metrics if comparison else []
-    return [metric for metric in metrics if metric.gating and metric.verdict == "regressed" and metric.difference < 0]
+    return [metric for metric in metrics if metric.gating and metric.fell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,7 @@ class Kinds:
         fallen: dict[str, str] = {}
         for metric in fallen_metrics(results.comparison):
             for move in metric.moved:
-                if move.current < move.baseline:
-                    fallen.setdefault(move.id, metric.id)
+                fallen.setdefault(move.id, metric.id)
         return cls(frozenset(rules.quarantine if rules else ()), fallen)
 
     def kind(self, case: CaseResult, compared: ComparedCase | None) -> Kind | None:
@@ -88,14 +87,14 @@ class Kinds:
         notes = compared.notes if compared else []
         if case.status in NOT_PASSED and (excused := self._excused(case, notes)):
             return excused
-        if compared is not None and compared.change == "regressed":
+        if compared is not None and compared.change == "broke":
             return "broke"
         if case.status == "error":
             return "error"
         if case.id in self.fallen:
             return "fell"
-        if "suspect" in notes:
-            return "maybe"
+        if "suspicious" in notes:
+            return "suspicious"
         if case.status == "failed":
             return _failed(compared)
         return "skipped" if case.status == "skipped" else _passed(compared)
@@ -109,7 +108,7 @@ class Kinds:
 def _passed(compared: ComparedCase | None) -> Kind | None:
     """Return the kind of a passed case; ``None`` if it passed as before."""
     match compared.change if compared else None:
-        case "changed" | "improved" | "new" as kind:
+        case "changed" | "repaired" | "new" as kind:
             return kind
     return None
 
@@ -119,12 +118,10 @@ def _failed(compared: ComparedCase | None) -> Kind:
         return "failed"
     if "flaky" in compared.notes:
         return "flaky"
-    match compared.status_before:
-        case "failed":
-            return "known"
-        case "passed":
-            return "maybe"
-    return "failed"
+    if compared.status_before == "failed":
+        return "known"
+    # The comparison looked at it, and it is not worse than before.
+    return "flaky" if compared.status_before == "passed" else "failed"
 
 
 def kind_of_removed(compared: ComparedCase) -> Kind:

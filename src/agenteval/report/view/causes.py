@@ -34,7 +34,7 @@ from agenteval.core import escape
 from agenteval.report.view import view
 from agenteval.report.view.cases import KINDS, Kind, Kinds, fallen_metrics, kind_of_removed
 from agenteval.results.case import CaseResult, Score, SuiteResult, TurnResult
-from agenteval.results.comparison import CaseProof, ComparedCase, ComparedMetric, Comparison, FailedOf
+from agenteval.results.comparison import ComparedCase, ComparedMetric, Comparison, FailedOf, Proof
 from agenteval.results.masking import whole_answer
 from agenteval.results.model import Results
 from agenteval.results.rollup import without_attempts, without_traceback
@@ -62,7 +62,7 @@ _LONGEST_WORDS = 500
 _LONGEST_ANSWER = 200
 
 _EXPLAINED = frozenset(
-    {"broke", "failed", "error", "fell", "maybe", "flaky", "known", "quarantined", "accepted", "skipped"}
+    {"broke", "failed", "error", "fell", "suspicious", "flaky", "known", "quarantined", "accepted", "skipped"}
 )
 # Metrics that compare texts or numbers: what they say are figures.
 _FIGURES = frozenset({"standard", "match", "performance", "consistency"})
@@ -106,7 +106,7 @@ class CaseChange:
         path: the suite; with ``line``, the place of the case.
         wrong: what went wrong first, if anything did.
         before: passed tries of the base or the earlier runs; ``None`` if they are unknown.
-        now: passed tries of this run and of its re-runs; ``None`` for a removed case, and if they are unknown.
+        now: passed tries of this run, or of its passes side by side; ``None`` if they are unknown.
         answer: the wrong answer, at most 200 characters; ``None`` without one.
         fell_with: for the kind ``fell``, the metric whose mean fell.
     """
@@ -235,7 +235,7 @@ def finding(
     suite: SuiteResult,
     compared: ComparedCase | None,
     kinds: Kinds,
-    proof: CaseProof | None = None,
+    proof: Proof | None = None,
 ) -> CaseChange | None:
     """Return the finding of a case; ``None`` if it passed as before.
 
@@ -270,17 +270,19 @@ def removed(compared: ComparedCase) -> CaseChange:
     return CaseChange(compared.id, compared.name, kind_of_removed(compared), path, before=_earlier(compared))
 
 
-def proofs_by_case(comparison: Comparison | None) -> dict[str, CaseProof]:
+def proofs_by_case(comparison: Comparison | None) -> dict[str, Proof]:
     """Return the clearest proof about each case; several metrics can find the same case."""
-    clearest: dict[str, CaseProof] = {}
+    clearest: dict[str, Proof] = {}
     for proof in comparison.proofs if comparison else ():
-        known = clearest.get(proof.id)
+        if proof.case is None or proof.better:
+            continue
+        known = clearest.get(proof.case)
         if known is None or _clarity(proof) > _clarity(known):
-            clearest[proof.id] = proof
+            clearest[proof.case] = proof
     return clearest
 
 
-def _clarity(proof: CaseProof) -> tuple[bool, float]:
+def _clarity(proof: Proof) -> tuple[bool, float]:
     return proof.proven, proof.current.failed / max(1, proof.current.of)
 
 
@@ -344,6 +346,8 @@ def _same_answer(answer: str, who: str = "all") -> str:
 
 
 def _fell(metric: ComparedMetric) -> str:
+    if metric.allowed is not None:
+        return f"{metric.id} rose by {100 * metric.difference:.0f} % ({100 * metric.allowed:.0f} % allowed)"
     before, after = view.distinct(metric.baseline, metric.current)
     return f"{metric.id} fell from {before} to {after} over {view.count(metric.n, 'case')}"
 
@@ -353,9 +357,7 @@ def _sum(tries: Iterable[Tries | None]) -> Tries | None:
     return Tries(sum(item.passed for item in known), sum(item.of for item in known)) if known else None
 
 
-def _tries(
-    case: CaseResult, compared: ComparedCase | None, proof: CaseProof | None
-) -> tuple[Tries | None, Tries | None]:
+def _tries(case: CaseResult, compared: ComparedCase | None, proof: Proof | None) -> tuple[Tries | None, Tries | None]:
     """Return the passed tries of both sides: those that ran side by side, or else the earlier runs and this one."""
     if proof is not None and proof.current.of and proof.control.of:
         return _passed(proof.control), _passed(proof.current)
@@ -387,7 +389,7 @@ def _first_wrong(case: CaseResult, compared: ComparedCase | None) -> tuple[Wrong
         wrong = _agent_error(turn, place) or of_turn(turn, place)
         if wrong is not None:
             return wrong, turn
-    # No score fails by itself if a suite adds them up, or if the case broke in its re-runs.
+    # No score fails by itself if a suite adds them up, or if the case broke side by side.
     facts = view.facts(case) or (tuple(view.got_worse(compared)) if compared else ())
     told = next((fact for fact in facts if fact.reason), facts[0] if facts else None)
     if told is None:

@@ -8,18 +8,16 @@ from datetime import UTC, datetime
 from heapq import nlargest
 from typing import NamedTuple
 
-from agenteval.compare.phrases import p_text, points
 from agenteval.core.escape import one_line
+from agenteval.gate.words import p_text
 from agenteval.report.view import view
-from agenteval.report.view.parts import Excerpt, Figure, Part, State, table
+from agenteval.report.view.parts import Excerpt, Figure, Part, table
 from agenteval.report.view.view import NOTHING, count, money, number, signed
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import ComparedCase, ComparedMetric, ComparedResource, Comparison, FailedOf
 from agenteval.results.model import Results
 
-_CERTAIN = 0.001
 _LEAST_CHANGE = 0.005
-_CLEARED = 3
 _RESOURCES = {"latency_ms": "latency", "tokens": "tokens per answer", "cost_usd": "cost per answer"}
 
 
@@ -29,37 +27,32 @@ class EvidenceRow:
 
     Attributes:
         change: the difference of the means with its interval.
-        p: with the limit at or below which a drop is proven.
-        basis: the number of cases, baseline runs and iterations.
-        catches: the smallest detectable drop.
-        hint: what would exclude smaller drops; empty if the run excludes small ones.
+        p: with the limit up to which a drop is proven.
+        basis: the number of cases, runs of the pool, iterations and passes.
+        catches: the drop that is usually found.
     """
 
     id: str
     gating: bool
-    verdict: str
+    word: str
     change: str
     p: str
     basis: str
     catches: str
-    reason: str
-    hint: str = ""
 
 
 def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
-    """Yield every metric that was compared by statistics."""
+    """Yield every metric that can fail the gate."""
     for metric in comparison.metrics:
-        if metric.interval is not None or (comparison.stage is not None and metric.gating):
+        if metric.gating:
             yield EvidenceRow(
                 id=metric.id,
                 gating=metric.gating,
-                verdict=metric.verdict,
+                word=metric.word,
                 change=_change(metric),
                 p=_p(metric),
                 basis=_basis(metric),
                 catches=_catches(metric),
-                reason=metric.reason.removeprefix(f"{metric.id} "),
-                hint=_hint(metric),
             )
 
 
@@ -71,8 +64,6 @@ class ResourceRow:
     before: str
     after: str
     change: str
-    allowed: str
-    exceeded: bool
 
 
 def resource_rows(comparison: Comparison) -> tuple[ResourceRow, ...]:
@@ -83,8 +74,6 @@ def resource_rows(comparison: Comparison) -> tuple[ResourceRow, ...]:
             before=_amount(resource, resource.baseline),
             after=_amount(resource, resource.current),
             change=_share(resource.change),
-            allowed="" if resource.allowed is None else f"+{resource.allowed:.0%}",
-            exceeded=resource.exceeded,
         )
         for resource in comparison.resources
     )
@@ -95,18 +84,16 @@ def resource_changes(comparison: Comparison) -> str:
     changed = [
         f"{_RESOURCES[resource.name]} {_share(resource.change)}"
         for resource in comparison.resources
-        if resource.exceeded or (resource.change is not None and abs(resource.change) >= _LEAST_CHANGE)
+        if resource.change is not None and abs(resource.change) >= _LEAST_CHANGE
     ]
     return ", ".join(part.rstrip() for part in changed)
 
 
 def resource_change(resource: ComparedResource) -> str:
-    """Return ``latency 120 ms → 180 ms (+50 %, 20 % allowed)``."""
+    """Return ``latency 120 ms → 180 ms (+50%)``."""
     before, after = _amount(resource, resource.baseline), _amount(resource, resource.current)
     change = _share(resource.change)
-    allowed = "" if resource.allowed is None else f"{resource.allowed:.0%} allowed"
-    details = ", ".join(part for part in (change, allowed) if part)
-    return f"{_RESOURCES[resource.name]} {before} → {after}" + (f" ({details})" if details else "")
+    return f"{_RESOURCES[resource.name]} {before} → {after}" + (f" ({change})" if change else "")
 
 
 def history_note(case: ComparedCase) -> str:
@@ -119,13 +106,10 @@ def history_note(case: ComparedCase) -> str:
 
 
 def verdict_note(comparison: Comparison) -> str:
-    """Return the result of a comparison without a regressed case, in words; a cleared suspicion is among them."""
-    if comparison.verdict == "regressed":
-        return "no single case is proven worse"
-    if comparison.verdict == "unproven":
-        return "comparison unproven"
-    cleared = [metric.reason for metric in comparison.metrics if metric.suspicious and metric.verdict == "unchanged"]
-    return "; ".join(["nothing broke or fell", *cleared[:_CLEARED]])
+    """Return the result of a comparison without a broken case, in words."""
+    return {"proven": "no single case is proven worse", "unproven": "comparison unproven"}.get(
+        comparison.word, comparison.headline
+    )
 
 
 def _share(change: float | None) -> str:
@@ -133,41 +117,32 @@ def _share(change: float | None) -> str:
 
 
 def _change(metric: ComparedMetric) -> str:
-    if metric.interval is None:
+    if metric.low is None or metric.high is None:
         return signed(metric.difference)
-    return f"{signed(metric.difference)} ({metric.interval[0]:+.2f} to {metric.interval[1]:+.2f})"
+    return f"{signed(metric.difference)} ({metric.low:+.2f} to {metric.high:+.2f})"
 
 
 def _p(metric: ComparedMetric) -> str:
-    if metric.p is None:
-        return NOTHING
-    if metric.limit is not None:
-        return p_text(metric.p, metric.limit).removeprefix("p ").removeprefix("= ")
-    return f"< {_CERTAIN}" if metric.p < _CERTAIN else f"{metric.p:.2g}"
+    return (
+        NOTHING
+        if metric.p is None or metric.limit is None
+        else p_text(metric.p, metric.limit).removeprefix("p ").removeprefix("= ")
+    )
 
 
 def _basis(metric: ComparedMetric) -> str:
     parts = [count(metric.n, "case")]
-    if metric.units is not None and metric.units != metric.n:
-        parts.append(count(metric.units, "unit"))
     if metric.runs is not None:
         parts.append(count(metric.runs, "baseline run"))
     if metric.iterations is not None:
         parts.append(count(metric.iterations, "iteration"))
+    if metric.passes is not None:
+        parts.append(f"{count(metric.passes, 'pass', 'passes')} each")
     return ", ".join(parts)
 
 
-def _hint(metric: ComparedMetric) -> str:
-    if metric.finer is None:
-        return ""
-    excluded = f"about {count(metric.finer.iterations, 'iteration')} of each case would exclude more than"
-    return f"Smaller drops could hide: {excluded} {points(metric.finer.bound)}"
-
-
 def _catches(metric: ComparedMetric) -> str:
-    if metric.detectable_drop is None:
-        return NOTHING
-    return points(metric.detectable_drop)
+    return NOTHING if metric.detectable_drop is None else f"{metric.detectable_drop:.2f}"
 
 
 def _amount(resource: ComparedResource, value: float) -> str:
@@ -203,23 +178,20 @@ def run_cost(results: Results) -> Part:
     compared = resource_rows(comparison) if comparison else ()
     rows = (
         (
-            "above" if row.exceeded else "within" if row.allowed else "none",
             row.name,
             row.before,
             row.after,
             row.change or view.NOTHING,
-            row.allowed or view.NOTHING,
         )
         for row in compared
     )
-    columns = ("Limit", "For each answer", f"#{base_name(comparison)}", "#Here", "#Change", "#Allowed")
-    states: tuple[State, ...] = tuple("bad" if row.exceeded else "neutral" for row in compared)
+    columns = ("For each answer", f"#{base_name(comparison)}", "#Here", "#Change")
     return Part(
         "spent",
         "What was used",
         paragraphs=tuple(explanations(comparison.resources if comparison else [])),
         figures=figures,
-        tables=(table("", columns, rows, len(compared), states),) if compared else (),
+        tables=(table("", columns, rows, len(compared)),) if compared else (),
     )
 
 
@@ -278,7 +250,7 @@ def _lists(comparison: Comparison, most: int) -> Iterator[MovedCases]:
     names = {case.id: case.name for case in comparison.cases}
     for metric in comparison.metrics:
         if metric.moved:
-            before, where = _compared_with(comparison, metric)
+            before, where = _compared_with(comparison)
             lower = "lower" if metric.difference < 0 else "higher"
             rows = (
                 MovedRow(
@@ -293,13 +265,11 @@ def _lists(comparison: Comparison, most: int) -> Iterator[MovedCases]:
             yield MovedCases(title, before, Excerpt.of(rows, most))
 
 
-def _compared_with(comparison: Comparison, metric: ComparedMetric) -> tuple[str, str]:
+def _compared_with(comparison: Comparison) -> tuple[str, str]:
     """Return the title of the column of the other side, and where the cases moved."""
-    if not metric.runs_a_side or comparison.stage == "files":
-        return "Earlier runs", "than in the earlier runs"
-    if not comparison.control:
+    if not comparison.base_sha:
         return "Base", "side by side with the base"
-    base = comparison.control[:_COMMIT]
+    base = comparison.base_sha[:_COMMIT]
     return base, f"side by side with {base}"
 
 
@@ -390,9 +360,7 @@ def _compared(results: Results) -> Iterator[SpendingRow]:
     comparison = results.comparison
     notes = list(explanations(comparison.resources)) if comparison else []
     for row in resource_rows(comparison) if comparison else ():
-        limit = f", {row.allowed} allowed" if row.allowed else ""
-        change = f"{row.change}{limit}" if row.change else ""
-        about = "; ".join([change, *(notes if row.name.startswith("cost") else [])]).strip("; ")
+        about = "; ".join([row.change, *(notes if row.name.startswith("cost") else [])]).strip("; ")
         yield SpendingRow(
             row.name if row.name.endswith("answer") else f"{row.name} per answer", row.after, row.before, about
         )

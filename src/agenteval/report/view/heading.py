@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agenteval.compare.gate_counts import Counts, compared
-from agenteval.compare.gate_words import run_notes
 from agenteval.core.escape import one_line
+from agenteval.gate.failures import Counts, compared
+from agenteval.gate.findings import run_notes
 from agenteval.report.view import view
 from agenteval.report.view.cases import KINDS, Kind
 from agenteval.report.view.causes import Cause, largest_cause
 from agenteval.report.view.comparison import base_name
-from agenteval.report.view.notes import smallest_drops
 from agenteval.report.view.view import GateView, count
 from agenteval.results.comparison import ComparedResource, Comparison
 from agenteval.results.model import Results
@@ -129,11 +128,12 @@ class _Facts:
                 return "❌"
             case "unproven":
                 return ("🔌" if self._lacks_something_outside else "❌") if self.gate.fails_job else "⚠️"
-        return "⚠️" if self.loosens or self.amount("broke", "failed", "fell") else "✅"
+        is_suspicious = self.comparison is not None and self.comparison.word == "suspicious"
+        return "⚠️" if self.loosens or is_suspicious or self.amount("broke", "failed", "fell") else "✅"
 
     @property
     def _lacks_something_outside(self) -> bool:
-        """Whether the change cannot mend what is missing: a budget, a judge, a confirmation run."""
+        """Whether the change cannot mend what is missing: a budget, a judge, a base that runs."""
         return self.results.gate is not None and self.results.gate.exit_status == _BROKEN
 
     @property
@@ -147,19 +147,14 @@ class _Facts:
         if self.gate.verdict == "passed":
             return self._passed
         if self.gate.verdict == "unproven" and (doubt := self._doubt):
-            return f"nothing is proven — {doubt}"
+            return doubt
         # What counts and was not checked, or a condition of the whole suite that was not met.
         return self.gate.headline
 
     @property
     def _doubt(self) -> str:
-        """What looked worse without a proof."""
-        if maybe := self.amount("maybe"):
-            return f"{count(maybe, 'case')} may be worse than on {self.base}"
-        metrics = self.comparison.metrics if self.comparison else []
-        names = [metric.id for metric in metrics if metric.gating and metric.verdict == "unproven"]
-        more = f" and {count(len(names) - 1, 'more metric')}" if len(names) > 1 else ""
-        return f"the mean of {names[0]}{more} looked worse" if names else ""
+        points = self.comparison.unproven if self.comparison else []
+        return next((point.text for point in points if point.what == "proof"), "")
 
     @property
     def _not_run(self) -> str:
@@ -180,6 +175,9 @@ class _Facts:
         fallen = [cause for cause in self.causes if cause.kind == "fell"]
         if fallen:
             more = f", and {count(len(fallen) - 1, 'more metric')}" if len(fallen) > 1 else ""
+            counts = view.counts(self.results)
+            if 2 * counts.failed >= counts.cases:
+                return f"{self._of(counts.failed)} fail ({fallen[0].words}{more})"
             return f"{fallen[0].words}{more}"
         return ""
 
@@ -198,18 +196,12 @@ class _Facts:
             return f"{_passed(view.counts(self.results))} — nothing to compare with yet"
         if self.loosens:
             return f"{_NOTHING} — but this change loosens the rules of {self.base}"
-        if maybe := self.amount("maybe"):
-            which = "1 case" if maybe == 1 else f"{maybe:,} cases"
-            return f"nothing is proven worse — {which} failed that passed before (maybe chance)"
-        metrics = self.comparison.metrics if self.comparison.verdict == "improved" else ()
-        if any(metric.gating and metric.verdict == "improved" for metric in metrics):
-            return f"{self.comparison.headline}, {_NOTHING}"
+        if self.comparison.word == "suspicious":
+            return self.comparison.headline
         if accepted := self.amount("accepted"):
             verb = "does" if accepted == 1 else "do"
             return f"{count(accepted, 'case')} {verb} not pass, which was accepted — nothing else broke or fell"
-        if better := self.amount("improved"):
-            return f"{count(better, 'case')} improved, {_NOTHING}"
-        return _NOTHING
+        return _passed(view.counts(self.results))
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences below the heading. Numbers without a sentence after them have no full stop."""
@@ -250,7 +242,7 @@ class _Facts:
                 return "Merging is blocked until this is settled."
             case "unproven":
                 return "Merging is not blocked."
-        if self.icon == "✅" and not self.amount("maybe") and self._score:
+        if self.icon == "✅" and self._score:
             return self._score
         why = "" if self.gate.headline == self.gate.verdict else f": {self.gate.headline}"
         return f"Merging is not blocked{why}."
@@ -259,7 +251,7 @@ class _Facts:
     def _repeats(self) -> str:
         """Where the verdict was shown first, if this run called nothing: otherwise nobody would know why."""
         memory, commit = self.results.memory, self.results.run.commit
-        if memory is None or not memory.repeats or memory.left_out_for is not None:
+        if memory is None or not memory.repeats:
             return ""
         where = f"already shown in attempt {memory.attempt}"
         if where in self._decision:
@@ -276,13 +268,11 @@ class _Facts:
     @property
     def _score(self) -> str:
         counts = view.counts(self.results)
-        parts = [_passed(counts)] if self.comparison else []
+        parts = []
         if counts.errors:
             parts.append(f"{count(counts.errors, 'case')} could not be run")
         if counts.skipped:
             parts.append(f"{count(counts.skipped, 'case')} skipped")
-        if self.comparison is not None and (drops := smallest_drops(self.comparison)):
-            parts.append(drops.replace("would be detected", "would have been seen"))
         return " · ".join(parts)
 
     @property
@@ -291,7 +281,7 @@ class _Facts:
         if self.gate.verdict == "error" and self.is_outside:
             return
         comparison = self.comparison
-        told = {self.gate.headline, *(comparison.findings if comparison else ())}
+        told = {self.gate.headline, *(comparison.sentences if comparison else ())}
         if comparison is not None:
             told.add(comparison.headline)
         if self.gate.verdict == "unproven":
@@ -303,12 +293,10 @@ class _Facts:
             yield f"Also: {'; '.join(one_line(text, 200) for text in rest[:_MOST_REASONS])}{more}."
 
     def _moved(self) -> str:
-        """Return the changes of cost, tokens and time that are large or not allowed."""
+        """Return the changes of cost, tokens and time that are large."""
         resources = self.comparison.resources if self.comparison else []
-        moved = {item.name: item for item in resources if item.exceeded or abs(item.change or 0.0) > _MOVED}
-        parts = [_change(moved[name], word) for name, word in _RESOURCES.items() if name in moved]
-        free = moved and all(item.allowed is None for item in moved.values())
-        return f"{', '.join(parts)}{' (no limit is set)' if free else ''}"
+        moved = {item.name: item for item in resources if abs(item.change or 0.0) > _MOVED}
+        return ", ".join(_change(moved[name], word) for name, word in _RESOURCES.items() if name in moved)
 
 
 def _passed(counts: Counts) -> str:
@@ -320,8 +308,7 @@ def _change(resource: ComparedResource, word: str) -> str:
     change = (
         "from nothing" if resource.change is None else f"{resource.change:+.0%}".replace("%", " %").replace("-", "−")
     )
-    allowed = "" if resource.allowed is None else f" ({resource.allowed:.0%} allowed)".replace("% a", " % a")
-    return f"{word} {change}{allowed}"
+    return f"{word} {change}"
 
 
 def _of_agent(cause: Cause) -> bool:

@@ -23,7 +23,7 @@ _FOLDER = "agenteval-report"
 _MOST_SUITES = 3
 _MOST_NAMES = 3
 _LONGEST_ARGUMENT = 100
-_REPEATED = frozenset({"broke", "failed", "error", "fell", "maybe"})
+_REPEATED = frozenset({"broke", "failed", "error", "fell", "suspicious"})
 _ACCEPTED = frozenset({"broke", "removed", "fell"})
 
 _HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -176,7 +176,7 @@ _LEVELS: Mapping[Kind, Level] = {
     "failed": "failure",
     "error": "failure",
     "fell": "warning",
-    "maybe": "warning",
+    "suspicious": "warning",
     "flaky": "notice",
     "known": "notice",
     "quarantined": "notice",

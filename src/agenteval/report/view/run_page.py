@@ -24,7 +24,7 @@ from agenteval.report.view.comparison import (
     verdict_note,
 )
 from agenteval.report.view.heading import heading_of
-from agenteval.report.view.notes import integrity_rows, requested_proof
+from agenteval.report.view.notes import certainty, integrity_rows
 from agenteval.report.view.parts import Interval, Part, State, listed, reach, table
 from agenteval.report.view.view import GateView, MetricRow, count
 from agenteval.results.analysis.formatting import criterion_texts
@@ -32,9 +32,6 @@ from agenteval.results.comparison import ComparedMetric, Comparison
 from agenteval.results.model import Coverage, Results
 from agenteval.results.store import Archive
 from agenteval.results.verdict import Verdict
-
-_STATES: Mapping[str, State] = {"regressed": "bad", "improved": "good"}
-_WORDS = {"regressed": "fell", "improved": "rose"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,6 @@ class RunMetric:
         range: its interval in words; ``interval`` is the drawing of both.
         basis: numbers of cases, runs and iterations of the comparison.
         catches: the smallest detectable drop.
-        hint: what would exclude smaller drops.
         broke: number of cases that broke and whose score of the metric fell.
     """
 
@@ -59,20 +55,12 @@ class RunMetric:
     range: str = ""
     interval: Interval | None = None
     p: str = ""
-    verdict: str = ""
+    word: str = ""
     state: State = "neutral"
     reason: str = ""
     basis: str = ""
     catches: str = ""
-    hint: str = ""
     broke: int = 0
-
-    @property
-    def word(self) -> str:
-        """What happened in one word: the mean ``fell``, ``rose`` or is ``unchanged``, or only cases ``broke``."""
-        verdict, comma, note = self.verdict.partition(",")
-        is_still = verdict not in _WORDS
-        return "broke" if self.broke and is_still else f"{_WORDS.get(verdict, verdict)}{comma}{note}"
 
     @property
     def finding(self) -> str:
@@ -108,7 +96,7 @@ def run_metrics(results: Results) -> tuple[RunMetric, ...]:
     broke = Counter(
         fact.id
         for case in (results.comparison.cases if results.comparison else ())
-        if case.change == "regressed"
+        if case.change == "broke"
         for fact in view.got_worse(case)
     )
     found = []
@@ -123,8 +111,8 @@ def run_metrics(results: Results) -> tuple[RunMetric, ...]:
 
 def _compared(row: MetricRow, other: ComparedMetric, proof: EvidenceRow | None, far: float, broke: int) -> RunMetric:
     change, within, interval = view.signed(other.difference), "", None
-    if other.interval is not None:
-        low, high = other.interval
+    if other.low is not None and other.high is not None:
+        low, high = other.low, other.high
         within = f"{low:+.2f} to {high:+.2f}"
         interval = Interval(f"change {change} ({within})", other.difference, low, high, reach=far)
     return RunMetric(
@@ -138,18 +126,25 @@ def _compared(row: MetricRow, other: ComparedMetric, proof: EvidenceRow | None, 
         range=within,
         interval=interval,
         p=proof.p if proof else "",
-        verdict=other.verdict if other.gating else f"{other.verdict}, only reported",
-        state="bad" if broke and other.verdict != "improved" else _STATES.get(other.verdict, "neutral"),
-        reason=other.reason.rstrip("."),
+        word=other.word if other.gating else "only reported",
+        state="bad" if broke or other.fell else "good" if other.rose else "neutral",
+        reason=_moved(other),
         basis=proof.basis if proof else count(other.n, "case"),
         catches=proof.catches if other.detectable_drop is not None and proof else "",
-        hint=proof.hint if proof else "",
         broke=broke,
     )
 
 
+def _moved(metric: ComparedMetric) -> str:
+    if metric.fell or metric.rose:
+        return "fell" if metric.difference < 0 else "rose"
+    return metric.word if metric.gating else ""
+
+
 def _reach(metrics: Sequence[ComparedMetric]) -> float:
-    return reach([side for metric in metrics for side in (metric.difference, *(metric.interval or ()))])
+    return reach(
+        [side for metric in metrics for side in (metric.difference, *filter(None, (metric.low, metric.high)))]
+    )
 
 
 _MOST_ROWS = 200
@@ -203,13 +198,13 @@ def _baseline(comparison: Comparison, now: str) -> Part:
             "" if baseline.distance is None else f"{count(baseline.distance, 'commit')} before the base commit",
         ),
         ("Includes", ", ".join(filter(None, map(short_commit, baseline.between)))),
-        ("Beside the change", short_commit(comparison.control)),
+        ("Beside the change", short_commit(comparison.base_sha)),
     )
     note = verdict_note(comparison)
     return Part(
         "baseline",
         "Baseline",
-        paragraphs=(note,) if comparison.verdict != "regressed" else (),
+        paragraphs=(note,) if comparison.word != "proven" else (),
         facts=tuple(_known(facts)),
     )
 
@@ -306,7 +301,7 @@ def make_run_page(results: Results, gate: GateView, archive: Archive) -> RunPage
     heading = heading_of(results, gate, causes_of(results))
     notices = (
         listed("reasons", "Reasons", gate.reasons, _MOST_ROWS),
-        listed("requested", "Proof on request", requested_proof(results), _MOST_ROWS),
+        listed("certainty", "How sure?", certainty(results), _MOST_ROWS),
         listed("warnings", "Warnings", gate.warnings, _MOST_ROWS, warns=True),
     )
     return RunPage(
@@ -318,7 +313,7 @@ def make_run_page(results: Results, gate: GateView, archive: Archive) -> RunPage
         facts=tuple((label, value) for label, value in _facts(results) if value),
         notices=tuple(part for part in notices if not part.empty),
         metrics=run_metrics(results),
-        moved=_moved(results.comparison),
+        moved=_run_page_moved(results.comparison),
         criteria=_criteria(results),
         goals=goals(results),
         cost=run_cost(results),
@@ -374,7 +369,7 @@ def _compared_with(comparison: Comparison, now: str) -> str:
     return ", ".join(filter(None, (f"{name} {commit}".strip(), f"{old} old" if old else "")))
 
 
-def _moved(comparison: Comparison | None) -> Part:
+def _run_page_moved(comparison: Comparison | None) -> Part:
     tables = (
         replace(
             table(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
-from agenteval.compare.gate_counts import Counts
+from agenteval.gate.failures import Counts
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results, RunUsage
@@ -331,7 +331,7 @@ def metric_rows(results: Results) -> list[MetricRow]:
     for name, metric in results.summary.metrics.items():
         row = MetricRow(name, metric.n, metric.mean, metric.pass_rate, metric.mean)
         if pair := compared.get(name):
-            regressed = pair.verdict == "regressed"
+            regressed = pair.fell
             row = replace(
                 row, current=pair.current, baseline=pair.baseline, difference=pair.difference, regressed=regressed
             )

@@ -1,24 +1,36 @@
-"""One attempt of a pull request: repeats, resumes or follows the attempt before it."""
+"""The memory of a pull request: the same files get the same verdict, and what was proven must be gone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from agenteval.compare.gate import GatePolicy, quarantined
-from agenteval.compare.memory import burden_of, can_resume, is_decided, next_burden, with_burden
-from agenteval.compare.regression.model import Burden, Decision
-from agenteval.results.model import Memory, Results
-from agenteval.run.attempts.identity import Identity, identity_of_run
-from agenteval.run.attempts.source import AttemptSource, EarlierAttempt, Recollection
+from agenteval.core.errors import AgentEvalError
+from agenteval.core.text import working_directory
+from agenteval.core.version import __version__
+from agenteval.gate.verdict import quarantined
+from agenteval.report.view.view import GateView
+from agenteval.results.merge import RunToMerge
+from agenteval.results.model import COMMIT, Memory, Proven, Results
+from agenteval.results.store import InMemory
+from agenteval.results.verdict import Gate
+from agenteval.run.attempts.key import attempt_key
+from agenteval.run.attempts.source import AttemptSource, EarlierAttempt
+from agenteval.run.confirm.clone import Clone
+from agenteval.run.context import RunContext
+from agenteval.run.git import ControlHost
+from agenteval.run.outcome import RunOutcome
 from agenteval.run.resolve.spec import GateSpec, RunSpec
 
-if TYPE_CHECKING:
-    from agenteval.run.outcome import RunOutcome
-
 SpecT = TypeVar("SpecT", bound=GateSpec)
+
+# Exit statuses above this number are signals; such a run decided nothing.
+_SIGNALS = 128
+_SHORT = 7
 
 
 @dataclass(frozen=True)
@@ -27,96 +39,171 @@ class Attempt:
 
     Attributes:
         shown: decided results of the same key, which are shown again instead of a run.
-        continued: results of the same key that decided nothing and still count.
-        restore: writes the journals of the attempt that this one continues or shows; see ``EarlierAttempt``.
+        restore: writes the journals of an unfinished attempt of the same key; see ``EarlierAttempt``.
     """
 
     memory: Memory
     shown: Results | None = None
-    continued: Results | None = None
     restore: Callable[[Path], bool] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
 
-    @property
-    def burden(self) -> Burden:
-        """What earlier attempts have proven and this one must refute."""
-        return burden_of(self.memory)
-
     def spec(self, spec: SpecT) -> SpecT:
-        """Return the specification of the run with what earlier attempts ask of it."""
-        return replace(spec, burden=self.burden, warnings=(*spec.warnings, *self.warnings))
+        """Return the specification of the run with what earlier attempts have proven."""
+        return replace(spec, proven=tuple(self.memory.proven), warnings=(*spec.warnings, *self.warnings))
 
-    def recorded(self, outcome: RunOutcome, decision: Decision | None) -> RunOutcome:
-        """Return an outcome whose results contain the record of this attempt, for the next one.
-
-        Args:
-            decision: the comparison with the control; ``None`` if none was made.
-        """
-        memory = with_burden(self.memory, next_burden(self.burden, outcome.gate, decision))
+    def recorded(self, outcome: RunOutcome) -> RunOutcome:
+        """Return an outcome whose results contain the record of this attempt, for the next one."""
+        memory = self.memory.model_copy(update={"proven": self._proven(outcome.results)})
         return replace(outcome, results=outcome.results.model_copy(update={"memory": memory}))
+
+    def _proven(self, results: Results) -> list[Proven]:
+        """Return what the next attempt must refute: what is proven now, or else what was not looked at again."""
+        comparison = results.comparison
+        if comparison is None:
+            return list(self.memory.proven)
+        if comparison.word in {"clear", "cleared", "suspicious"}:
+            return []
+        found = [
+            Proven(metric=proof.metric, case=proof.case, fall=-proof.difference)
+            for proof in comparison.proofs
+            if proof.proven and not proof.better and proof.difference < 0
+        ]
+        return found or list(self.memory.proven)
 
 
 def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
-    """Find the earlier attempts, and what follows from them; call it before user code runs."""
-    # Shards are not compared.
-    is_asked = spec.shard is None and spec.compare.is_asked_to_prove
-    return attempt_after(identity_of_run(spec), spec.gate, source, is_asked=is_asked)
+    """Find the newest earlier attempt, and what follows from it; call it before user code runs."""
+    conditions: Mapping[str, object] = {
+        "cases": [[item.case.id, item.iterations] for item in spec.cases],
+        "shards": spec.shard.count if spec.shard is not None else 0,
+        # The workflow can choose them without a change of a file.
+        "config": spec.of_run.name,
+        "setup": spec.setup.commands,
+        "asked_by": spec.compare.asked_by,
+    }
+    attempt = _after(_identified(spec, spec.control_host, conditions), source)
+    # The merge of the shards decides, so each shard runs.
+    return replace(attempt, shown=None, restore=None) if spec.shard is not None else attempt
 
 
-def attempt_after(
-    identity: Identity, policy: GatePolicy, source: AttemptSource, *, is_asked: bool = False
-) -> Attempt:
-    """Return the attempt after the newest earlier one.
+def begin_merged_attempt(
+    results: Results, parts: Sequence[RunToMerge], spec: GateSpec, context: RunContext
+) -> Attempt | None:
+    """Find the earlier attempts of a pull request whose results exist already; ``None`` if the run is for none."""
+    if context.attempts is None:
+        return None
+    keys = {part.results.memory.key if part.results.memory is not None else "" for part in parts}
+    if len(keys) == 1 and "" not in keys:
+        known = parts[0].results.memory
+        first = Memory(attempt=1, key=keys.pop(), control=known.control if known is not None else None)
+        identity = _Identity(first)
+    else:
+        cases = [[case.id, case.planned] for _, case in results.cases()]
+        identity = _identified(spec, context.control, {"cases": cases})
+    # Nothing can be resumed here, and what ran is decided by the newest rules.
+    return replace(_after(identity, context.attempts), shown=None, restore=None)
 
-    Args:
-        identity: tells it apart from others.
-        is_asked: whether somebody asks for the proof of an improvement, which further runs can give.
-    """
+
+@dataclass(frozen=True)
+class _Identity:
+    """The record of a first attempt, and why its key is unknown."""
+
+    first: Memory
+    warnings: tuple[str, ...] = ()
+
+
+def _after(identity: _Identity, source: AttemptSource) -> Attempt:
     found = source.recall()
-    warnings = (*identity.warnings, *found.warnings, *_forgotten(found))
-    key, control = identity.key, identity.control
-    first = Memory(attempt=1, key=key.counting, whole=key.whole, control=control, forgotten_by=found.forgotten_by)
+    warnings = [*identity.warnings, *found.warnings]
+    if found.forgotten_by is not None:
+        warnings.append(
+            f"the earlier runs of this pull request were forgotten: {found.forgotten_by} set `agenteval: forget`"
+        )
+    first = identity.first.model_copy(update={"forgotten_by": found.forgotten_by})
     if found.newest is None:
-        return Attempt(first, warnings=warnings)
-    return replace(_after(found.newest, first, policy, is_asked=is_asked), warnings=warnings)
+        return Attempt(first, warnings=tuple(warnings))
+    return replace(_following(found.newest, first), warnings=tuple(warnings))
 
 
-def _after(earlier: EarlierAttempt, first: Memory, policy: GatePolicy, *, is_asked: bool) -> Attempt:
-    """Return the attempt after another one, by the policy of the gate.
-
-    A file that does not count keeps a change red. It makes nothing green: an agent can read any file. A green attempt
-    is continued if the proof of an improvement is asked for and it has none.
-    """
+def _following(earlier: EarlierAttempt, first: Memory) -> Attempt:
     known = earlier.memory
-    out = quarantined(earlier.results, policy)
-    is_same = known.whole == first.whole
-    stays_red = known.key == first.key and not _is_green(earlier)
+    if known.key != first.key:
+        return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
     # Only the run that was forgotten for tells by whom.
-    same = known.model_copy(update={"forgotten_by": None, "repeats": False, "left_out_for": None})
-    if is_same and is_asked and _is_green(earlier) and not _is_answered(earlier.results):
-        return Attempt(same, continued=earlier.results, restore=earlier.restore)
-    if (is_same or stays_red) and is_decided(earlier.results, policy.required, out):
-        # A later run may continue a green attempt, to prove an improvement.
-        return Attempt(same, shown=earlier.results, restore=earlier.restore if _is_green(earlier) else None)
-    if not is_same:
-        kept = {"attempt": known.attempt + 1, "means": known.means, "cases": known.cases}
-        return Attempt(first.model_copy(update=kept))
-    if can_resume(earlier.results, policy.required, out):
-        return Attempt(same, continued=earlier.results, restore=earlier.restore)
-    return Attempt(same.model_copy(update={"attempt": known.attempt + 1}))
+    same = known.model_copy(update={"forgotten_by": None, "repeats": False})
+    if _is_decided(earlier.results):
+        return Attempt(same, shown=earlier.results)
+    return Attempt(same, restore=earlier.restore)
 
 
-def _is_green(earlier: EarlierAttempt) -> bool:
-    return earlier.results.gate is not None and earlier.results.gate.passed
+def _is_decided(results: Results) -> bool:
+    """Return whether the verdict holds as long as no file changes: nothing outside was missing."""
+    gate, comparison = results.gate, results.comparison
+    if gate is None or not results.run.complete or gate.exit_status > _SIGNALS:
+        return False
+    return gate.verdict in {"passed", "failed"} and (comparison is None or comparison.word != "unproven")
 
 
-def _is_answered(results: Results) -> bool:
-    """Return whether an attempt has looked for the proof of an improvement; what stopped it may be over."""
-    requested = results.comparison.requested if results.comparison is not None else None
-    return requested is not None and requested.verdict != "unproven"
+def _identified(spec: GateSpec, host: ControlHost, conditions: Mapping[str, object]) -> _Identity:
+    control: str | None = None
+    try:
+        clone = Clone.find(working_directory(), host)
+        control = _control(clone, spec.baseline.results.run.commit if spec.baseline else None)
+        known = {"version": __version__, "control": control, **_in_force(spec), **conditions}
+        return _Identity(Memory(attempt=1, key=attempt_key(clone.root, known), control=control))
+    except AgentEvalError as error:
+        note = f"it is unknown whether the files of this pull request have changed since its last run: {error}"
+        return _Identity(Memory(attempt=1, key=secrets.token_hex(32), control=control), (spec.redact(note),))
 
 
-def _forgotten(found: Recollection) -> tuple[str, ...]:
-    if found.forgotten_by is None:
-        return ()
-    return (f"the earlier runs of this pull request were forgotten: {found.forgotten_by} set `agenteval: forget`",)
+def _in_force(spec: GateSpec) -> Mapping[str, object]:
+    """Return what decides besides files and cases: a part of it ends on a date, or is chosen by the workflow."""
+    today = datetime.now(UTC).date()
+    required = spec.gate.required
+    return {
+        "compared": spec.baseline is not None,
+        "accepted": sorted(entry.key for entry in spec.integrity.accepted),
+        "quarantine": sorted(str(entry) for entry in spec.gate.quarantine if today <= entry.until),
+        "fail_on": sorted(spec.gate.fail_on),
+        "required": [required.strict, *required.patterns],
+    }
+
+
+def _control(clone: Clone, baseline: str | None) -> str | None:
+    """Return the base commit; the commit of the baseline if it is unknown, and ``None`` without any."""
+    try:
+        return clone.control(baseline).commit
+    except AgentEvalError:
+        # The commit is a text from a file.
+        return baseline if baseline and COMMIT.fullmatch(baseline) else None
+
+
+def shown_again(results: Results, memory: Memory, spec: GateSpec) -> RunOutcome:
+    """Return the outcome of an attempt that was decided before, without a single call."""
+    earlier = results.gate
+    if earlier is None:
+        raise ValueError("only a decided attempt can be shown again")
+    # The headline of a repeated verdict already names the attempt.
+    is_repeat = results.memory is not None and results.memory.repeats
+    gate = earlier if is_repeat else _again(earlier, memory, results.run.commit)
+    results = results.model_copy(update={"gate": gate, "memory": memory.model_copy(update={"repeats": True})})
+    warnings: Iterable[str] = [spec.redact(text) for text in spec.warnings]
+    return RunOutcome(
+        results=results,
+        gate=gate,
+        view=GateView.of(gate, tuple(warnings)),
+        exit_status=gate.exit_status,
+        archive=InMemory(),
+        quarantined=quarantined(results, spec.gate),
+        presentation=spec.presentation,
+    )
+
+
+def _again(gate: Gate, memory: Memory, commit: str | None) -> Gate:
+    """Return a verdict with where it was shown first, and what to do about a red one."""
+    where = f"already shown in attempt {memory.attempt}"
+    where += f" for commit {commit[:_SHORT]}" if commit else ""
+    advice = "nothing has changed since" if gate.passed else "push a change or accept it"
+    headline = f"{gate.headline}; {where}: {advice}"
+    reasons = (headline, *gate.reasons[1:]) if gate.reasons else ()
+    return gate.model_copy(update={"headline": headline, "reasons": reasons})

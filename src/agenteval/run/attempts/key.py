@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from agenteval.core.files import LARGEST_RECORDING, MOST_ENTRIES, open_regular
@@ -15,35 +13,25 @@ from agenteval.run.git import ControlError, git
 from agenteval.run.journal import JOURNAL_FILE
 
 _SUBMODULE = "160000"
+# Few files cannot change a verdict: prompts and knowledge of agents are often in files like ``*.md`` or in ``docs``.
+_IGNORED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
 _LONGEST_PATH = 4096
 
 
-@dataclass(frozen=True)
-class AttemptKey:
-    """Two hashes of an attempt."""
-
-    counting: str
-    whole: str
-
-
-def attempt_key(root: Path, ignore: Iterable[str], conditions: object) -> AttemptKey:
+def attempt_key(root: Path, conditions: object) -> str:
     """Return the key of the files that are checked out; it runs no code of the user.
 
     The files are those that git knows and the new ones that it does not ignore, as they are in the working tree, also
     in repositories inside of it. Report directories of agenteval do not count.
 
     Args:
-        ignore: patterns of git for files that do not count; inside of submodules all files count.
         conditions: what else decides the verdict, as JSON.
 
     Raises:
         ControlError: git fails, or a file cannot be read.
     """
-    left_out = [_without(pattern) for pattern in ignore]
-    # Most files are part of both hashes.
-    state_of = cache(_state)
-    whole = _digest(_states(root, (), state_of), conditions)
-    return AttemptKey(_digest(_states(root, left_out, state_of), conditions) if left_out else whole, whole)
+    left_out = [_without(pattern) for pattern in _IGNORED]
+    return _digest(_states(root, left_out, _state), conditions)
 
 
 def _digest(states: Iterable[tuple[bytes, str]], conditions: object) -> str:

@@ -65,13 +65,13 @@ class PreparedControl:
         tree: its files; ``None`` if every agent has a deployment of the base commit.
         place: the place of its files; ``None`` without files.
         unrelated: commits of earlier runs that are not in its history, for instance after a forced push.
-        early: early commits of the base branch, for a long look; or why they cannot run.
+        anchor: the anchor commit of the base branch, for a long look; or why it cannot run.
     """
 
     tree: ControlTree | None = None
     place: Place | None = None
     unrelated: frozenset[str] = frozenset()
-    early: tuple[PreparedControl | AgentEvalError, ...] = ()
+    anchor: PreparedControl | AgentEvalError | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Place:
 
 @contextmanager
 def prepared_control(
-    spec: RunSpec, baseline: str | None, earlier: Collection[str] = (), early: Collection[str] = ()
+    spec: RunSpec, baseline: str | None, earlier: Collection[str] = (), anchor: str | None = None
 ) -> Iterator[PreparedControl | AgentEvalError]:
     """Find the control and name its files; the block contains the whole run.
 
@@ -102,7 +102,7 @@ def prepared_control(
 
     Args:
         baseline: the commit that the baseline evaluated; ``None`` if it is unknown.
-        early: commits of the base branch that the run may have to run beside as well.
+        anchor: the commit of the base branch that a long look runs beside; ``None`` if none is due.
 
     Yields:
         The control, or why it cannot be used.
@@ -123,12 +123,12 @@ def prepared_control(
             yield error
             return
         with ExitStack() as entered:
-            found = tuple(_prepared_early(clone, commit, entered) for commit in early)
-            yield replace(prepared, early=found)
+            found = None if anchor is None else _prepared_anchor(clone, anchor, entered)
+            yield replace(prepared, anchor=found)
 
 
-def _prepared_early(clone: Clone, commit: str, entered: ExitStack) -> PreparedControl | AgentEvalError:
-    """Return an early commit of the branch in a separate place, or why it cannot be used."""
+def _prepared_anchor(clone: Clone, commit: str, entered: ExitStack) -> PreparedControl | AgentEvalError:
+    """Return the anchor commit of the branch in a separate place, or why it cannot be used."""
     place = entered.enter_context(new_place())
     try:
         if clone.is_ancestor(checked_commit(commit), clone.head.commit) is False:

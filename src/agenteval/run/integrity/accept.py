@@ -10,9 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
-from agenteval.compare.integrity.pairs import digest_of
-from agenteval.compare.pairing import own_cases
 from agenteval.core import escape
 from agenteval.core.document import dotted
 from agenteval.core.edit import NotReplaceableError, Replacements, with_toml_texts, with_yaml_texts
@@ -20,6 +17,9 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, read_regular
 from agenteval.core.text import did_you_mean, join_choices, place_of, working_directory
 from agenteval.core.writing import write_bytes
+from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
+from agenteval.gate.integrity.pairs import digest_of
+from agenteval.gate.pairing import own_cases
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
 from agenteval.run.integrity.accepted_file import accepted_path, latest_day, read_accepted, write_accepted
@@ -71,13 +71,13 @@ def _entry(change: AcceptedChange, case_id: str, digest: str, before: str | None
 
 
 def _failing(results: Results) -> Iterator[Accepted]:
-    """Yield the cases that passed before and fail now, and those that regressed in another way."""
+    """Yield the cases that passed before and fail now, and those that are proven to be worse."""
     if results.comparison is None:
         return
     own = own_cases(results)
     for case in results.comparison.cases:
         fell = case.status_before == "passed" and case.status_after == "failed"
-        if (case.change == "regressed" or fell) and case.id in own and "accepted" not in case.notes:
+        if (case.change == "broke" or fell) and case.id in own and "accepted" not in case.notes:
             fingerprints = Fingerprints(own[case.id].fingerprint, own[case.id].metrics)
             before, after = (
                 _result(case.status_before, case.score_before),
@@ -92,7 +92,7 @@ def _result(status: str | None, score: float | None) -> str:
 
 def _means(results: Results) -> Iterator[Accepted]:
     for metric in results.comparison.metrics if results.comparison else ():
-        if metric.verdict == "regressed" and metric.gating:
+        if metric.fell and metric.gating:
             yield Accepted(
                 change="regressed",
                 reason="",

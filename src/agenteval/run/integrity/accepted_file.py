@@ -12,9 +12,6 @@ from typing import Annotated, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from agenteval.compare.gate import DEFAULT_FAIL_ON
-from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
-from agenteval.compare.integrity.integrity import Integrity
 from agenteval.core.document import Document, read_text
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 from agenteval.core.escape import one_line
@@ -23,6 +20,9 @@ from agenteval.core.text import display_path, repository_of
 from agenteval.core.validation import validate
 from agenteval.core.writing import make_directory, write_file
 from agenteval.core.yaml import parse_yaml
+from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
+from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.verdict import DEFAULT_FAIL_ON
 from agenteval.results.model import Difference
 from agenteval.run.context import is_judged_by_base_alone
 from agenteval.run.git import ControlError, ControlRule, git

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agenteval.compare.gate_counts import some
-from agenteval.compare.integrity.accepted import Accepted, acknowledged, in_force, settled
-from agenteval.compare.integrity.integrity import Integrity, with_ids_of
-from agenteval.compare.pairing import own_cases
-from agenteval.compare.policy import BaseNames
 from agenteval.core.confine import confined
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.files import also_inside, with_base_commit
 from agenteval.core.redact import Redactor
 from agenteval.core.text import place_of, working_directory
+from agenteval.gate.failures import some
+from agenteval.gate.integrity.accepted import Accepted, acknowledged, in_force, settled
+from agenteval.gate.integrity.integrity import Integrity, with_ids_of
+from agenteval.gate.pairing import own_cases
+from agenteval.gate.policy import BaseNames
 from agenteval.report.report import Presentation
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import PoolCase
@@ -308,7 +308,7 @@ def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, resu
     return replace(
         spec,
         gate=gate_policy(settings, config).knowing(names),
-        compare=replace(config.compare.without_confirmation(), base_names=names, asked_by=given.asked_by),
+        compare=replace(config.compare.without_runs(), base_names=names, asked_by=given.asked_by),
         presentation=shown,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from agenteval.compare.integrity.differences import shown
+from agenteval.gate.integrity.differences import shown
 from agenteval.results.model import Difference, Effect
 from agenteval.run.config import Config
 from agenteval.run.confirm.control import Paths
@@ -69,30 +69,14 @@ CONFIGURATION: Mapping[str, Standing] = {
         for name in (
             "fail_on",
             "max_error_rate",
-            "policy",
-            "confirm",
-            "max_confirmation",
-            "settings",
-            "tolerance",
-            "require",
-            "window",
-            "min_effect",
-            "max_cases",
-            "head_to_head_calls",
-            "metrics",
-            "deterministic",
-            "long_look",
-            "on_low_control",
-            "staged",
             "strict",
             "must_pass",
             "quarantine",
-            "on_unchecked",
-            "on_unjudged",
-            "ignore",
-            "min_pass_rate",
-            "max_latency_increase",
-            "max_cost_increase",
+            "metrics",
+            "resources",
+            "pairs",
+            "first",
+            "require",
         )
     },
     "llm.max_calls": BASE,
@@ -335,27 +319,11 @@ _LOOSER_IF_MORE = frozenset(
         "limits.cpu_s",
         "llm.retries",
         "llm.timeout",
-        *(
-            f"gate.{name}"
-            for name in (
-                "max_error_rate",
-                "tolerance",
-                "min_effect",
-                "max_latency_increase",
-                "max_cost_increase",
-            )
-        ),
+        "gate.max_error_rate",
     }
 )
-_LOOSER_IF_LESS = frozenset({"gate.min_pass_rate", "gate.max_cases"})
-_LOOSER = {
-    "gate.strict": False,
-    "gate.staged": True,
-    "gate.require": None,
-    "gate.on_unchecked": "warn",
-    "gate.on_unjudged": "warn",
-    "gate.confirm": "off",
-}
+_LOOSER_IF_LESS = frozenset({"gate.pairs"})
+_LOOSER = {"gate.strict": False, "gate.require": None}
 # These are compared case by case.
 _OF_CASES = frozenset({"iterations"})
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from agenteval.compare.integrity.accepted import acknowledged, in_force, settled
-from agenteval.compare.integrity.integrity import Integrity, with_new_ids
-from agenteval.compare.integrity.pairs import digest_of, digests_of, renamed
-from agenteval.compare.pairing import Match, own_cases
-from agenteval.compare.run_scores import pool_case
-from agenteval.compare.unpaired import is_merged
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.text import place_of
+from agenteval.gate.integrity.accepted import acknowledged, in_force, settled
+from agenteval.gate.integrity.integrity import Integrity, with_new_ids
+from agenteval.gate.integrity.pairs import digest_of, digests_of, renamed
+from agenteval.gate.pairing import Match, own_cases
+from agenteval.gate.run_scores import pool_case
+from agenteval.gate.unpaired import is_merged
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, Results
 from agenteval.run.context import AcceptanceSource, Named, is_judged_by_base, named

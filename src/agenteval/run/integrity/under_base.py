@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from agenteval.compare.gate import GatePolicy, quarantined
-from agenteval.compare.integrity.accepted import Accepted, accepted_of, acknowledged
-from agenteval.compare.integrity.differences import case_differences, trace_differences
-from agenteval.compare.integrity.pairs import Pairs, digest_of, pair
-from agenteval.compare.policy import BaseNames, ComparePolicy
 from agenteval.core.errors import Problem
 from agenteval.core.files import read_regular
 from agenteval.core.secrets import add_secrets
+from agenteval.gate.integrity.accepted import Accepted, accepted_of, acknowledged
+from agenteval.gate.integrity.differences import case_differences, trace_differences
+from agenteval.gate.integrity.pairs import Pairs, digest_of, pair
+from agenteval.gate.policy import BaseNames, ComparePolicy
+from agenteval.gate.verdict import GatePolicy, quarantined
 from agenteval.results.model import Difference, RunShard
 from agenteval.run.config import Config
 from agenteval.run.confirm.control import Paths
@@ -337,7 +337,7 @@ def _compare_policy(spec: RunSpec, base: ComparePolicy) -> ComparePolicy:
     """Return the base commit's policy; recorded answers are the same in every run, so they need no confirmation."""
     policy = replace(base, recorded=spec.compare.recorded)
     all_recorded = bool(spec.compare.recorded) and len(spec.compare.recorded) == len(spec.cases)
-    return policy.without_confirmation() if spec.traces or all_recorded else policy
+    return policy.without_runs() if spec.traces or all_recorded else policy
 
 
 def _settings(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agenteval.compare.integrity.pairs import Pairs
-from agenteval.compare.pairing import own_cases
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.redact import MASK
 from agenteval.core.secrets import redactor
+from agenteval.gate.integrity.pairs import Pairs
+from agenteval.gate.pairing import own_cases
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.model import Results
 from agenteval.suite.model import AnswerPlace, Case, MetricConfig, Suite

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.compare.gate import GatePolicy
-from agenteval.compare.policy import ComparePolicy
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import boundary, noting_reads
 from agenteval.core.llm.budget import Limits
@@ -17,6 +15,8 @@ from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
+from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.verdict import GatePolicy
 from agenteval.report.report import Presentation
 from agenteval.results.history import read_history
 from agenteval.results.model import Coverage, Results, RunShard
@@ -164,7 +164,6 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         journal=(settings.out or context.scratch) / JOURNAL_FILE,
         activity=RUNNING if not found.traces else SCORING,
         quiet=settings.quiet,
-        ignore=config.ignore,
     )
 
 
@@ -387,7 +386,7 @@ def _compare_policy(found: _Found, cases: Sequence[PlannedCase]) -> ComparePolic
     recorded = frozenset(item.case.id for item in cases if item.agent.kind == REPLAY)
     policy = replace(found.configs.of_run.compare, recorded=recorded)
     if found.traces or (recorded and len(recorded) == len(cases)):
-        return policy.without_confirmation()
+        return policy.without_runs()
     return policy
 
 

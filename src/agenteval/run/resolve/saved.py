@@ -129,14 +129,13 @@ def resolve_merge(merged: Merged, settings: Settings, context: RunContext | None
     past = read_history(settings.history)
     return GateSpec(
         gate=gate_policy(settings, config),
-        compare=config.compare.without_confirmation(),
+        compare=config.compare.without_runs(),
         presentation=look,
         redact=redact,
         suites=suites,
         baseline=masked(baseline.found, redact, config.max_answer_bytes) if baseline.found else None,
         max_answer_bytes=config.max_answer_bytes,
         earlier=past.runs,
-        ignore=config.ignore,
         inputs=(*templates_of(look), *definitions_of(opened)),
         warnings=(*context.warnings, *configs.warnings, *merged.warnings, *baseline.warnings, *past.warnings),
     )

@@ -10,22 +10,21 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.compare.gate import GatePolicy, is_quarantined_by_name
-from agenteval.compare.integrity.integrity import Integrity
-from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.regression.model import Burden
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import below
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.redact import Redactor
 from agenteval.core.text import choices
+from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.verdict import GatePolicy, is_quarantined_by_name
 from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.report.report import Presentation
 from agenteval.report.view.view import count
 from agenteval.results.masking import MAX_ANSWER_BYTES
-from agenteval.results.model import Coverage, Results, RunShard, RunUsage
+from agenteval.results.model import Coverage, Proven, Results, RunShard, RunUsage
 from agenteval.results.store import RESULTS_FILE, read_results
 from agenteval.run.baseline import FoundBaseline, MissingBaseline
 from agenteval.run.git import ControlHost, Provenance
@@ -80,7 +79,7 @@ def failed_cases(path: Path) -> FailedCases:
 
 def _failed(results: Results) -> tuple[str, ...]:
     compared = results.comparison.cases if results.comparison else []
-    broke = {case.id for case in compared if case.change == "regressed"}
+    broke = {case.id for case in compared if case.change == "broke"}
     return tuple(case.id for _, case in results.cases() if case.id in broke or case.is_open)
 
 
@@ -200,9 +199,8 @@ class GateSpec:
         presentation: templates and links of comment and summary.
         missing_baseline: set if the base commit's agent may make the baseline, because no run of it was found.
         max_answer_bytes: bytes of one text of an answer that results keep.
-        burden: what earlier attempts of the pull request were proven to have lost, and this run must refute.
+        proven: what earlier attempts of the pull request have proven, and this run must refute.
         integrity: how suites and rules differ from those of the base commit.
-        ignore: patterns of git for files that cannot change the verdict.
         inputs: of a merge or of saved results, what no report may replace; see ``written.replaced_inputs``.
     """
 
@@ -216,9 +214,8 @@ class GateSpec:
     earlier: tuple[EarlierRun, ...] = ()
     warnings: tuple[str, ...] = ()
     max_answer_bytes: int = MAX_ANSWER_BYTES
-    burden: Burden = field(default_factory=Burden)
+    proven: tuple[Proven, ...] = ()
     integrity: Integrity = field(default_factory=Integrity)
-    ignore: tuple[str, ...] = ()
     inputs: tuple[Input, ...] = ()
 
     @property
@@ -347,6 +344,7 @@ def make_plan(spec: RunSpec) -> Plan:
         is_quarantined_by_name=lambda case: is_quarantined_by_name(spec.gate, case),
         max_answer_bytes=spec.max_answer_bytes,
         conditions=spec.conditions,
+        measured=tuple(spec.compare.resources),
         replaced=tuple(_replaced(spec)),
     )
     if not spec.resume:

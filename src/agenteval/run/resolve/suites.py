@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.compare.gate_failures import Required
-from agenteval.compare.policy import ComparePolicy, quarantine_warnings
 from agenteval.core.credentials import is_maskable
 from agenteval.core.document import allowing
 from agenteval.core.errors import ConfigError, Kind, Problem
@@ -21,6 +19,8 @@ from agenteval.core.redact import Redactor
 from agenteval.core.runtime import gc_paused
 from agenteval.core.secrets import naming_secrets
 from agenteval.core.text import did_you_mean, place_of, working_directory
+from agenteval.gate.failures import Required
+from agenteval.gate.policy import ComparePolicy, quarantine_warnings
 from agenteval.run.config import CONFIG_FILE, Config
 from agenteval.run.context import RunContext
 from agenteval.run.resolve.agents import bind, discover_targets
@@ -201,8 +201,8 @@ def gate_warnings(
         cases = {(case.id, case.name) for suite in suites for case in suite.cases}
         warnings += quarantine_warnings(policy.quarantine, cases, today)
         warnings += tuple(_unmatched(suites, policy, required))
-    if settings.control and not ((settings.baseline or context.baseline) and policy.confirms_beside_base):
-        warnings += ("--control has no effect without --baseline and `gate: {confirm: against-base}`",)
+    if settings.control and not (settings.baseline or context.baseline):
+        warnings += ("--control has no effect without --baseline",)
     if settings.prove and (settings.shard is not None or not (settings.baseline or context.baseline)):
         warnings += ("--prove has no effect without --baseline, and in a shard",)
     return warnings

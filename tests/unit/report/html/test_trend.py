@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.compare.gate_runs import past, steady
 from tests.unit.report import samples
+from tests.unit.runs import case, results
 
 from agenteval.report.badge import badge_json
 from agenteval.report.junit import render as junit
@@ -21,7 +22,7 @@ from agenteval.report.svg import WIDTH, interval_svg, line_svg
 from agenteval.report.view.parts import ChartLine, Interval, axis_around, reach
 from agenteval.report.view.trend import trend, trend_json, trend_part
 from agenteval.report.view.view import GateView, number
-from agenteval.results.case import CaseStatus
+from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.history import MOST_RUNS, EarlierRun, EarlierRuns, read_history
 from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
 from agenteval.results.store import InMemory, results_json
@@ -29,6 +30,27 @@ from agenteval.run.saved_results import render_again
 from agenteval.run.settings import Settings
 
 GOOD = GateView("passed", "passed", (), ())
+
+
+def steady(count: int, **others: Sequence[float]) -> list[CaseResult]:
+    """So many cases that always pass, but for those whose scores are given."""
+    names = [f"c{number:02}" for number in range(count)]
+    scores = {name: others.get(name, (1.0,) * 3) for name in names}
+    return [
+        case(name, "passed" if sum(row) >= 1.5 else "failed", [{"numeric": score} for score in row])
+        for name, row in scores.items()
+    ]
+
+
+def past(count: int, cases: Sequence[CaseResult]) -> Results:
+    """The last of some runs of the base branch that all went alike, with all of them in its pool."""
+    runs = [results(*cases, run_id=f"base-{day}") for day in range(1, count + 1)]
+    entries = [
+        entry.model_copy(update={"created_at": f"2026-01-{day:02}T00:00:00.000Z"})
+        for day, run in enumerate(runs, start=1)
+        for entry in run.pool
+    ]
+    return runs[-1].model_copy(update={"pool": entries})
 
 
 def _run(name: str, moment: str, results: Results | None = None) -> Results:

@@ -19,7 +19,7 @@ from agenteval.report.report import Presentation
 from agenteval.report.size_limits import COMMENT_LIMIT, characters
 from agenteval.report.view.heading import LONGEST_HEADING
 from agenteval.results.case import CaseResult
-from agenteval.results.comparison import AnswerChange, ComparedResource, RunVerdict
+from agenteval.results.comparison import AnswerChange, ComparedResource, Word
 from agenteval.results.model import Difference, Memory, Results
 
 MOST_VISIBLE = 40
@@ -62,12 +62,12 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "broke",
             "❌ support-bot: 3 of 26 cases broke — 2 for the same reason",
             "Merging is blocked, also by 2 cases that could not be run. "
-            "Per answer: cost +62 %, tokens +75 %, time +57 % (no limit is set).",
+            "Per answer: cost +62 %, tokens +75 %, time +57 %.",
         ),
         (
             "all-green",
-            "✅ support: nothing broke or fell",
-            "3 of 3 cases pass · a drop of 6 points would have been seen",
+            "✅ support: 3 of 3 cases pass",
+            "Merging is not blocked: 3 of 3 cases passed.",
         ),
         ("first", "❌ support-bot: 4 of 24 cases failed — 2 for the same reason", "Merging is blocked."),
         (
@@ -75,7 +75,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "✅ support: 3 of 3 cases pass — nothing to compare with yet",
             "Merging is not blocked.",
         ),
-        ("maybe", "⚠️ support-bot: nothing is proven — 3 cases may be worse than on main", "Merging is not blocked."),
+        ("maybe", "⚠️ support-bot: 3 cases may be worse", "Merging is not blocked."),
         (
             "rules",
             "⚠️ support-bot: nothing broke or fell — but this change loosens the rules of main",
@@ -92,21 +92,21 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "Merging is blocked. "
             "One cause for all of them is likely: a model, key or service that answers differently.",
         ),
-        ("mean", "❌ s: numeric fell from 1.00 to 0.80 over 40 cases", "Merging is blocked."),
+        ("mean", "❌ support: numeric fell from 1.00 to 0.50 over 3 cases", "Merging is blocked."),
         (
             "one-answer",
-            "❌ support-bot: equality fell from 1.00 to 0.50 over 30 cases",
+            "❌ support-bot: 30 of 40 cases fail (equality fell from 1.00 to 0.50 over 30 cases)",
             "Merging is blocked. "
             "One cause for all of them is likely: a model, key or service that answers differently.",
         ),
         (
             "accepted",
             "✅ support-bot: 2 cases do not pass, which was accepted — nothing else broke or fell",
-            "20 of 22 cases pass · a drop of 6 points would have been seen. "
-            "Per answer: time −35 % (no limit is set).",
+            "Merging is not blocked: 20 of 22 cases passed; 2 of 22 cases fail, which was accepted "
+            "(refunds-standing-desk, refunds-office-chair). Per answer: time −35 %.",
         ),
-        ("improved", "✅ support: 1 case improved, nothing broke or fell", None),
-        ("unproven", "🔌 support: nothing is proven — 1 case may be worse than on main", None),
+        ("improved", "✅ support: 3 of 3 cases pass", None),
+        ("unproven", "🔌 support: 1 case may be worse", None),
     ],
 )
 def test_heading_and_sentence(state: str, heading: str, sentence: str | None) -> None:
@@ -120,13 +120,10 @@ def test_numbers_have_a_full_stop_before_another_sentence() -> None:
     results = EVERY["all-green"]().sample.results
     assert results.comparison is not None
     slower = ComparedResource(name="latency_ms", n=3, baseline=400.0, current=900.0, change=1.25)
-    policy = {**results.comparison.policy, "resources": [slower.model_dump()]}
-    compared = results.comparison.model_copy(update={"policy": policy})
+    compared = results.comparison.model_copy(update={"resources": [slower]})
     lines = comment(gated(results.model_copy(update={"comparison": compared}))).splitlines()
 
-    assert plain(lines[2]) == (
-        "3 of 3 cases pass · a drop of 6 points would have been seen. Per answer: time +125 % (no limit is set)."
-    )
+    assert plain(lines[2]) == "Merging is not blocked: 3 of 3 cases passed. Per answer: time +125 %."
 
 
 @pytest.mark.parametrize(
@@ -163,12 +160,12 @@ def _case(number: int, kind: str) -> tuple[CaseResult, dict[str, object]]:
     case = samples.failed_case(f"c{number}", "1", f"answer {reason}", samples.score(value=0.0, reason=reason))
     answers = [AnswerChange(turn=0, input="?", before=f"before {reason}", after=f"answer {reason}")]
     if kind == "broke":
-        return case, {"change": "regressed", "answers": answers}
+        return case, {"change": "broke", "answers": answers}
     return case, {"status_before": "failed" if kind == "known" else "passed", "answers": answers}
 
 
 @given(
-    st.lists(st.sampled_from(["broke", "error", "known", "maybe"]), max_size=60),
+    st.lists(st.sampled_from(["broke", "error", "known", "suspicious"]), max_size=60),
     st.integers(0, 30),
     st.integers(0, 30),
     st.text(max_size=200),
@@ -183,7 +180,7 @@ def test_any_mixture_stays_in_sight(kinds: list[str], warnings: int, rules: int,
         for number in range(rules)
     ]
     run = run.model_copy(update={"suites": suites, "run": run.run.model_copy(update={"integrity": integrity})})
-    verdict: RunVerdict = "regressed" if "broke" in kinds else "unchanged"
+    verdict: Word = "proven" if "broke" in kinds else "clear"
     sample = compared_run(run, verdict, {case.id: change for case, change in told})
     text = comment(replace(sample, gate=replace(sample.gate, warnings=tuple(map(str, range(warnings))))))
     assert len(visible(text)) <= MOST_VISIBLE
@@ -230,8 +227,6 @@ def test_the_next_steps_name_commands_that_exist() -> None:
     assert "Meant to be?" not in of_state("200-broke")
     assert "Meant to be?" not in of_state("one-answer")
     assert "--failed-in agenteval-report   # only the 30 cases that did not pass" in of_state("one-answer")
-    # No case that failed has to do with the mean.
-    assert "agenteval run agent.yaml   # all cases: the mean fell over cases that pass" in of_state("mean")
     for state in ("infrastructure", "all-green", "rules"):
         assert "Fix it" not in of_state(state)
 
@@ -254,15 +249,6 @@ def test_hostile_names_stay_arguments() -> None:
     assert "@octocat" not in re.sub(r"^```(?:diff|sh)$.*?^```$", "", comment(sample), flags=re.DOTALL | re.MULTILINE)
 
 
-def test_an_agent_that_always_answers_the_same_leaves_no_range() -> None:
-    sample = EVERY["one-answer"]().sample
-    comparison = sample.results.comparison
-    assert comparison is not None
-    metrics = [metric.model_copy(update={"interval": (-1.0, -1.0)}) for metric in comparison.metrics]
-    results = sample.results.model_copy(update={"comparison": comparison.model_copy(update={"metrics": metrics})})
-    assert "equality fell by 100 points side by side with" in plain(comment(replace(sample, results=results)))
-
-
 def test_rule_changes_are_shown_from_old_to_new() -> None:
     text = of_state("rules")
     assert "| 🔽 | threshold of helpful in 20 cases | 0.5 → <b>0.3</b> | looser;" in text
@@ -281,9 +267,11 @@ def test_an_unreachable_agent_is_not_the_fault_of_the_author() -> None:
 
 
 def test_numbers_of_the_proof_are_the_gates() -> None:
-    assert "How sure? numeric fell by 13.6 to 26.7 points side by side with" in plain_text("mean")
-    assert "failed 9 of 9 re-runs here and 0 of 9 on main" in plain_text("broke")
-    assert "How sure?" not in plain_text("all-green")
+    assert "How sure? numeric fell by 0.50 side by side with main (89abcde) (16 passes each; between 0.20" in (
+        plain_text("mean")
+    )
+    assert "fails 8 of 8 passes here and 0 of 8 on main (89abcde) beside it" in plain_text("broke")
+    assert "Broken cases are found, smaller drops hardly" in plain_text("all-green")
 
 
 def plain_text(state: str) -> str:
@@ -296,7 +284,7 @@ def _many_causes(amount: int, text: str) -> Results:
         case.id: change | {"answers": [AnswerChange(turn=0, input=text, before=f"{text} {case.name}", after=text)]}
         for case, change in told
     }
-    return compared_run(run_of([case for case, _ in told]), "regressed", changes, means=False).results
+    return compared_run(run_of([case for case, _ in told]), "proven", changes, means=False).results
 
 
 def test_less_room_means_less_detail() -> None:

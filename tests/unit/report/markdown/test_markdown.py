@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import re
 from pathlib import Path
 
@@ -30,7 +29,6 @@ from agenteval.report.size_limits import (
 )
 from agenteval.report.view import view
 from agenteval.report.view.view import GateView
-from agenteval.results.epoch import EpochRun, LongLook, LookedMetric
 from agenteval.results.model import RunUsage
 
 _TEMPLATES = ["comment.md.j2", "summary.md.j2"]
@@ -96,24 +94,16 @@ class TestSummary:
             ("1 of 2 cases broke", "fail-on: regressions"),
             (
                 "the mean of numeric fell from 1.00 to 0.50",
-                "probability without a change: 0.2 %, proven from 0.9 % down; fail-on: regressions",
+                "probability without a change: 0.2 %, proven from 1.7 % down; fail-on: regressions",
             ),
-            ("the latency rose by 100%", "at most 50%; fail-on: regressions"),
         ]
-        parts = ("By cause", "Metrics", "Where the money and the time went")
+        parts = ("By cause", "Metrics")
         for (anchor, _, _), part in zip(rows, parts, strict=True):
             assert f'#### {part}<a id="{anchor}"></a>' in text
         assert "The gate fails on " not in _summary(samples.green())
 
-    def test_says_the_verdict_once_and_known_failures_elsewhere(self) -> None:
-        text = _summary(SCENARIOS["mean"]().sample)
-        told, fold = text[: text.index("#### By cause")], text[text.index("<b>How it is judged</b>") :]
-        assert text.count("failed\n") == 1
-        assert "as it does on main" not in told
-        assert "1 of 40 cases fails as it does on main" in fold
-
     def test_anchors_of_several_jobs_differ(self) -> None:
-        summaries = (_summary(SCENARIOS[name]().sample) for name in ("mean", "statistics"))
+        summaries = (_summary(EVERY[name]().sample) for name in ("broke", "statistics"))
         one, other = (re.findall(r'<a id="(.+?)">', summary) for summary in summaries)
         assert one
         assert set(one).isdisjoint(other)
@@ -293,25 +283,6 @@ class TestNumbers:
         case = samples.case("a", good, bad, broken, status="failed")
         assert view.why(case) == "failed 1, could not be run in 1 of 3 iterations: numeric 0.00 < 1.00"
         assert view.why(samples.case("a", status="skipped")) == "nothing was checked"
-
-
-def test_the_runs_of_a_slow_decline_are_listed_and_escaped() -> None:
-    runs = [
-        EpochRun(commit=f"{number:040x}", run_id=str(number), created_at="2026-01-02T03:04", levels={"a|b": 0.9})
-        for number in (1, 2)
-    ]
-    fallen = LookedMetric(id="a|b", current=0.8, then=0.9, proven=True)
-    look = LongLook(commit=f"{1:040x}", merges=1, verdict="regressed", reason="x", metrics=[fallen], runs=runs)
-    sample = next(
-        item for item in (make() for make in samples.SAMPLES.values()) if item.results.comparison is not None
-    )
-    assert sample.results.comparison is not None
-    comparison = sample.results.comparison.model_copy(update={"long_look": look})
-    declined = dataclasses.replace(sample, results=sample.results.model_copy(update={"comparison": comparison}))
-    assert "2 runs of the base branch, with their levels" in _comment(declined)
-    assert "a|b" not in _comment(declined)
-    assert html.unescape(_comment(declined)).replace("\\", "").replace("\u200b", "").count("a|b 90.0") == 2
-    assert "of the base branch, with" not in _comment(sample)
 
 
 def test_gate_view_cannot_be_changed() -> None:

@@ -34,10 +34,10 @@ def run(*suites: SuiteResult, compared: Iterable[ComparedCase] = ()) -> Results:
     listed = list(compared)
     comparison = Comparison(
         baseline=BaselineInfo(run_id="1", created_at="2026-01-01T00:00:00Z"),
-        verdict="unchanged",
+        word="clear",
+        headline="no regression",
         metrics=[],
         cases=listed,
-        policy={"name": "statistics"},
     )
     return samples.results(*suites, comparison=comparison if listed else None)
 
@@ -107,7 +107,7 @@ def test_only_cases_that_need_attention_are_annotated() -> None:
 def test_what_broke_comes_first_then_failures_then_errors_each_in_the_order_of_the_suites() -> None:
     first = samples.suite(broken("e1", "one"), failed("f1"), told("r1", "a"), path="a.yaml")
     second = samples.suite(told("f2", "b"), broken("r2", "two"), broken("e2", "three"), path="b.yaml")
-    worse = [compared(case, "regressed") for suite in (first, second) for case in suite.cases if case.name[0] == "r"]
+    worse = [compared(case, "broke") for suite in (first, second) for case in suite.cases if case.name[0] == "r"]
 
     found = annotate(run(first, second, compared=worse))
 
@@ -133,7 +133,7 @@ def test_a_passing_case_whose_scores_dropped_shows_its_scores() -> None:
         ScoreChange(id="geval", before=0.9, after=0.7, reason="less polite"),
         ScoreChange(id="bleu", before=0.3, after=0.4),
     ]
-    fell = compared(case, "regressed", metrics=changes, score_before=0.9, score_after=0.7)
+    fell = compared(case, "broke", metrics=changes, score_before=0.9, score_after=0.7)
 
     assert messages(of(case, compared=[fell])) == ["Broke: 1/1 passed\ngeval 0.90 → 0.70: less polite\nAnswer: 42"]
 
@@ -141,15 +141,15 @@ def test_a_passing_case_whose_scores_dropped_shows_its_scores() -> None:
 @pytest.mark.parametrize(
     ("change", "notes", "level", "said"),
     [
-        ("unchanged", [], "warning", "Maybe chance"),
-        ("unchanged", ["flaky"], "notice", "Flaky"),
-        ("unchanged", ["suspect"], "warning", "Maybe chance"),
-        ("unchanged", ["quarantined"], "notice", "In quarantine"),
-        ("unchanged", ["quarantined", "suspect"], "notice", "In quarantine"),
-        ("unchanged", ["accepted"], "notice", "Accepted"),
-        ("regressed", [], "failure", "Broke"),
-        ("regressed", ["suspect"], "failure", "Broke"),
-        ("regressed", ["quarantined"], "notice", "In quarantine"),
+        ("same", [], "notice", "Flaky"),
+        ("same", ["flaky"], "notice", "Flaky"),
+        ("same", ["suspicious"], "warning", "May be worse"),
+        ("same", ["quarantined"], "notice", "In quarantine"),
+        ("same", ["quarantined", "suspicious"], "notice", "In quarantine"),
+        ("same", ["accepted"], "notice", "Accepted"),
+        ("broke", [], "failure", "Broke"),
+        ("broke", ["suspicious"], "failure", "Broke"),
+        ("broke", ["quarantined"], "notice", "In quarantine"),
     ],
 )
 def test_the_level_says_whether_a_case_is_held_against_the_change(
@@ -176,7 +176,7 @@ def test_the_history_is_shown_if_known() -> None:
     case = failed("Case")
     history = History(runs=3, iterations=9, pass_rate=1.0)
 
-    [found] = of(case, compared=[compared(case, "regressed", history=history)]).items
+    [found] = of(case, compared=[compared(case, "broke", history=history)]).items
 
     assert found.message.startswith("Broke: 9/9 passed on baseline, 0/1 here\n")
 
@@ -212,7 +212,7 @@ def test_any_other_path_is_kept_as_it_is(path: str) -> None:
 @pytest.mark.parametrize(("most", "titles"), [(0, []), (1, ["r"]), (2, ["r", "f1"]), (3, ["r", "f1", "f2"])])
 def test_causes_beyond_the_limit_are_counted(most: int, titles: list[str]) -> None:
     suite = samples.suite(told("f1", "a"), told("f2", "b"), failed("r"), broken("e"))
-    results = run(suite, compared=[compared(suite.cases[2], "regressed")])
+    results = run(suite, compared=[compared(suite.cases[2], "broke")])
 
     found = annotate(results, most=most)
 
@@ -286,7 +286,7 @@ def test_any_text_is_harmless(texts: tuple[str, str, str, str], error: str | Non
     scores = [samples.score(metric, 0.0, reason=reason)] * metrics
     turn = samples.turn("?", "42", answer, *scores, error=error)
     case = samples.case(name, samples.iteration(turn, status="failed"), status="failed")
-    worse = compared(case, "regressed", history=History(runs=99, iterations=999_999, pass_rate=0.5))
+    worse = compared(case, "broke", history=History(runs=99, iterations=999_999, pass_rate=0.5))
 
     found = of(case, compared=[worse])
 

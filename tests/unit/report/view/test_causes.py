@@ -17,12 +17,11 @@ from agenteval.results.case import CaseResult, Score, TurnResult
 from agenteval.results.comparison import (
     BaselineInfo,
     CaseMove,
-    CaseProof,
     ComparedCase,
     ComparedMetric,
     Comparison,
-    FailedOf,
     History,
+    Proof,
 )
 from agenteval.results.model import Results
 
@@ -52,7 +51,7 @@ def compared(case: CaseResult, **more: Any) -> ComparedCase:
     values: dict[str, Any] = {
         "id": case.id,
         "name": case.name,
-        "change": "regressed",
+        "change": "broke",
         "status_before": "passed",
         "status_after": case.status,
         "score_before": 1.0,
@@ -64,9 +63,9 @@ def compared(case: CaseResult, **more: Any) -> ComparedCase:
 def run_of(cases: Sequence[CaseResult], pairs: Iterable[ComparedCase] = (), **more: Any) -> Results:
     comparison = Comparison(
         baseline=BaselineInfo(run_id="b", created_at="2026-01-01T00:00:00Z"),
-        verdict="regressed",
+        word="proven",
+        headline="broke",
         cases=list(pairs),
-        policy={},
         **{"metrics": [], **more},
     )
     return runs.results(*cases).model_copy(update={"comparison": comparison})
@@ -173,7 +172,7 @@ def test_every_kind_is_told_apart() -> None:
     bad, good = told("x", "cold"), runs.case("x")
     error, skipped = errored("x", "down"), runs.case("x", "skipped")
     metric = ComparedMetric(
-        id="polite", n=8, baseline=1.0, current=0.4, difference=-0.6, verdict="regressed", reason="fell",
+        id="polite", n=8, baseline=1.0, current=0.4, difference=-0.6, word="proven",
         moved=[CaseMove(id=bad.id, baseline=1.0, current=0.2)],
     )  # fmt: skip
     table: list[tuple[Kind | None, CaseResult, dict[str, Any] | None]] = [
@@ -182,21 +181,21 @@ def test_every_kind_is_told_apart() -> None:
         ("failed", bad, None),
         ("failed", bad, {"change": "new", "status_before": None}),
         ("failed", bad, {"change": "changed"}),
-        ("failed", bad, {"change": "unchanged", "status_before": "error"}),
+        ("failed", bad, {"change": "same", "status_before": "error"}),
         ("error", error, None),
-        ("error", error, {"change": "unchanged", "status_before": "error"}),
-        ("maybe", bad, {"change": "unchanged", "notes": ["suspect", "flaky"]}),
-        ("maybe", bad, {"change": "unchanged"}),
-        ("maybe", good, {"change": "unchanged", "notes": ["suspect"]}),
-        ("flaky", bad, {"change": "unchanged", "notes": ["flaky"]}),
-        ("known", bad, {"change": "unchanged", "status_before": "failed"}),
+        ("error", error, {"change": "same", "status_before": "error"}),
+        ("suspicious", bad, {"change": "same", "notes": ["suspicious", "flaky"]}),
+        ("flaky", bad, {"change": "same"}),
+        ("suspicious", good, {"change": "same", "notes": ["suspicious"]}),
+        ("flaky", bad, {"change": "same", "notes": ["flaky"]}),
+        ("known", bad, {"change": "same", "status_before": "failed"}),
         ("quarantined", bad, {"notes": ["quarantined"]}),
         ("accepted", bad, {"notes": ["accepted"]}),
-        ("skipped", skipped, {"change": "unchanged"}),
+        ("skipped", skipped, {"change": "same"}),
         ("changed", good, {"change": "changed"}),
-        ("improved", good, {"change": "improved", "status_before": "failed"}),
+        ("repaired", good, {"change": "repaired", "status_before": "failed"}),
         ("new", good, {"change": "new", "status_before": None}),
-        (None, good, {"change": "unchanged", "notes": ["flaky"]}),
+        (None, good, {"change": "same", "notes": ["flaky"]}),
         (None, good, None),
     ]
     found = []
@@ -204,7 +203,7 @@ def test_every_kind_is_told_apart() -> None:
         pairs = [] if more is None else [compared(case, **more)]
         found.append(next((cause.kind for cause in causes_of(run_of([case], pairs))), None))
     assert found == [kind for kind, _, _ in table]
-    unmoved = compared(bad, change="unchanged")
+    unmoved = compared(bad, change="same")
     assert [cause.kind for cause in causes_of(run_of([bad], [unmoved], metrics=[metric]))] == ["fell"]
     gone = [compared(bad, change="removed", status_before=status) for status in ("passed", "failed")]
     assert [causes_of(run_of([], [case]))[0].kind for case in gone] == ["removed", "gone"]
@@ -212,10 +211,10 @@ def test_every_kind_is_told_apart() -> None:
 
 def test_a_mean_that_fell_is_a_cause_even_if_no_case_moved() -> None:
     def metric(id_: str, **more: Any) -> ComparedMetric:
-        values = {"n": 8, "baseline": 1.0, "current": 0.38, "difference": -0.62, "verdict": "regressed", "reason": ""}
+        values = {"n": 8, "baseline": 1.0, "current": 0.38, "difference": -0.62, "word": "proven"}
         return ComparedMetric(id=id_, **values | more)
 
-    fallen = [metric("f1"), metric("bleu", gating=False), metric("tools", verdict="unchanged")]
+    fallen = [metric("f1"), metric("bleu", gating=False), metric("tools", word="clear")]
     causes = causes_of(run_of([runs.case("a")], metrics=fallen))
     assert [(cause.kind, cause.text, cause.example) for cause in causes] == [
         ("fell", "f1 fell from 1.00 to 0.38 over 8 cases", None)
@@ -229,10 +228,10 @@ def test_cases_of_a_mean_that_fell_may_give_one_answer() -> None:
             for number, (answer, status) in enumerate(zip(answers, statuses or ["failed"] * 9, strict=False))
         ]
         metric = ComparedMetric(
-            id="f1", n=9, baseline=1.0, current=0.38, difference=-0.62, verdict="regressed", reason="",
+            id="f1", n=9, baseline=1.0, current=0.38, difference=-0.62, word="proven",
             moved=[CaseMove(id=case.id, baseline=1.0, current=0.2) for case in cases],
         )  # fmt: skip
-        pairs = [compared(case, change="unchanged") for case in cases]
+        pairs = [compared(case, change="same") for case in cases]
         (cause,) = [found for found in causes_of(run_of(cases, pairs, metrics=[metric])) if found.kind == "fell"]
         return cause_row(cause).words
 
@@ -247,9 +246,9 @@ def test_cases_of_a_mean_that_fell_may_give_one_answer() -> None:
 def test_tries_are_those_that_ran_side_by_side_or_else_of_the_earlier_runs() -> None:
     first, second = told("a", "cold"), told("b", "cold")
     history = History(runs=3, iterations=9, pass_rate=8 / 9)
-    proof = CaseProof(
-        id=first.id, metric="polite", pool=FailedOf(failed=0, of=30), first=FailedOf(failed=1, of=1),
-        current=FailedOf(failed=9, of=9), control=FailedOf(failed=1, of=9), proven=True,
+    proof = Proof(
+        case=first.id, metric="polite", difference=-0.9, p=0.001, limit=0.017, failed=9, base_failed=1,
+        pr=[0.0] * 9, base=[0.0] + [1.0] * 8, proven=True,
     )  # fmt: skip
     weaker = proof.model_copy(update={"metric": "f1", "proven": False})
     pairs = [compared(first, history=history), compared(second, history=history)]

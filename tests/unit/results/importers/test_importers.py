@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit import runs
 
-from agenteval.compare.pairing import pair_cases
 from agenteval.core.errors import ConfigError
+from agenteval.gate.pairing import pair_cases
 from agenteval.results import store
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import trace_json
@@ -411,7 +411,7 @@ def test_a_drop_against_an_imported_run_is_found(tmp_path: Path) -> None:
     content = report(holodeck_test("refund", metric(), test_input="question 0", ground_truth=None))
     before = read(tmp_path, content, suites_of(now))
     (case,) = pair_cases(now, before, {"agents/support/agent.yaml::refund"}).cases
-    assert (case.change, case.status_before, case.status_after) == ("regressed", "passed", "failed")
+    assert (case.change, case.status_before, case.status_after) == ("same", "passed", "failed")
     assert [(change.id, change.before, change.after) for change in case.metrics] == [("numeric", 1.0, 0.0)]
 
 
@@ -958,7 +958,7 @@ def test_two_results_of_promptfoo_have_the_same_ids(tmp_path: Path, content: dic
     second = read(tmp_path, content, suites_of(first))
     assert [case.id for _, case in first.cases()] == [case.id for _, case in second.cases()]
     ids = {case.id for _, case in first.cases()}
-    assert {case.change for case in pair_cases(first, second, ids).cases} == {"unchanged"}
+    assert {case.change for case in pair_cases(first, second, ids).cases} == {"same"}
 
 
 # All of them

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,12 @@ import pytest
 import yaml
 
 from agenteval.cli.explanations import schema
-from agenteval.compare.gate import FAIL_ON, GatePolicy
-from agenteval.compare.policy import ComparePolicy, Quarantine
-from agenteval.compare.regression.settings import NAMED_SETTINGS
 from agenteval.core.errors import ConfigError
 from agenteval.core.files import bounded
-from agenteval.core.start import RENAMED
+from agenteval.gate.policy import ComparePolicy, Quarantine
+from agenteval.gate.verdict import FAIL_ON, GatePolicy
 from agenteval.run.config import CONFIG_FILE, Config
-from agenteval.run.config_keys import GateEntry
+from agenteval.run.config_keys import REMOVED, GateEntry
 from agenteval.run.resolve.agents import resolve_agent
 from agenteval.run.resolve.configurations import directories_above, nearest_config, read_config
 from agenteval.suite.model import AgentSpec
@@ -86,9 +83,9 @@ class TestReading:
             "  remote: {http: 'https://example.org', headers: {Authorization: 'Bearer ${SHOP_TOKEN}'}}\n"
             "  replayed: replay:answers.jsonl\n"
             "iterations: 3\nconcurrency: 2\n"
-            "gate: {fail_on: [regressions], tolerance: 0.1, max_error_rate: 0.2}\n",
+            "gate: {fail_on: [regressions], pairs: 8, max_error_rate: 0.2}\n",
         )
-        assert (config.iterations, config.concurrency, config.compare.settings.tolerance) == (3, 2, 0.1)
+        assert (config.iterations, config.concurrency, config.compare.pairs) == (3, 2, 8)
         assert config.gate == GatePolicy(frozenset({"regressions"}), 0.2)
         assert {name: agent.kind for name, agent in config.agents.items()} == {
             "default": "command",
@@ -105,23 +102,19 @@ class TestReading:
             tmp_path,
             """
 gate:
-  policy: mean-drop
-  confirm: off
-  window: 5
-  settings: thrifty
-  max_cases: 3
+  pairs: 8
+  first: whole
+  require: no-worse-than 0.03
   metrics: {bleu: {gating: false}}
-  deterministic: true
-  max_cost_increase: 0.2
+  resources: {latency: 0.2}
   quarantine:
     - {case: "ch*", until: 2026-03-31, reason: the judge disagrees with itself}
 """,
         )
         policy = config.compare
-        assert (policy.name, policy.deterministic, dict(policy.gating)) == ("mean-drop", True, {"bleu": False})
-        assert policy.confirm == "off"
-        assert policy.settings == replace(NAMED_SETTINGS["thrifty"], window=5, max_cases=3)
-        assert (policy.max_cost_increase, policy.max_latency_increase) == (0.2, None)
+        assert (policy.pairs, policy.first, policy.no_worse_than) == (8, "whole", 0.03)
+        assert (dict(policy.gating), dict(policy.resources)) == ({"bleu": False}, {"latency": 0.2})
+        assert policy.rules.looks == (4, 8)
         expected = Quarantine("ch*", date(2026, 3, 31), "the judge disagrees with itself")
         assert policy.quarantine == config.gate.quarantine == (expected,)
 
@@ -129,23 +122,21 @@ gate:
         assert GateEntry().compare_policy() == ComparePolicy()
         assert GateEntry().gate_policy() == GatePolicy()
 
-    @pytest.mark.parametrize("written", ["off", "'off'", "false"])
-    def test_off_is_a_word_however_yaml_reads_it(self, tmp_path: Path, written: str) -> None:
-        assert read(tmp_path, f"gate: {{confirm: {written}}}").compare.confirm == "off"
+    def test_a_list_of_resources_has_the_usual_tolerance(self, tmp_path: Path) -> None:
+        assert read(tmp_path, "gate: {resources: [cost, tokens]}").compare.resources == {"cost": 0.1, "tokens": 0.1}
 
-    @pytest.mark.parametrize(("old", "new"), RENAMED["gate.confirm"].items())
-    def test_old_values_mean_what_the_new_ones_mean(self, tmp_path: Path, old: str, new: str) -> None:
-        found = [read(tmp_path, f"gate: {{confirm: {written}}}").compare for written in (old, new)]
-        assert found[0] == found[1]
-        assert found[0].confirm == new
+    @pytest.mark.parametrize("name", REMOVED)
+    def test_a_setting_of_an_earlier_gate_says_what_to_write(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(ConfigError, match=f"`{name}` is not a setting any more: "):
+            read(tmp_path, f"gate: {{{name}: 1}}")
 
     def test_repeated_keys_are_errors(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
-            read(tmp_path, "iterations: 1\ngate: {tolerance: 0.1,\n  tolerance: 0.2}\niterations: 2\n")
+            read(tmp_path, "iterations: 1\ngate: {pairs: 4,\n  pairs: 8}\niterations: 2\n")
         message = "the key {!r} is given twice, first in line {}; remove one of them"
         assert [(problem.message, problem.line) for problem in caught.value.problems] == [
             (message.format("iterations", 1), 4),
-            (message.format("tolerance", 2), 3),
+            (message.format("pairs", 2), 3),
         ]
 
     @pytest.mark.parametrize(
@@ -157,7 +148,7 @@ gate:
             ("fail_on: [failures, errors]", {"failures", "errors"}),
             ("fail_on: none", set()),
             ("fail_on: [none]", set()),
-            ("fail_on: [failures, regressions, errors, inconclusive]", set(FAIL_ON)),
+            ("fail_on: [failures, regressions, errors, inconclusive, suspicious]", set(FAIL_ON)),
             ("fail_on: [unproven]", {"unproven"}),
         ],
     )
@@ -181,32 +172,24 @@ gate:
                 "gate: {fail_on: failure}",
                 [
                     "1: gate.fail_on: 'failure' is not allowed; did you mean 'failures'?; "
-                    "allowed: failures, regressions, unproven, errors, or none alone"
+                    "allowed: failures, regressions, unproven, errors, suspicious, or none alone"
                 ],
             ),
             ("gate: {fail_on: []}", ["1: gate.fail_on: an empty list is not allowed"]),
             ("gate: {fail_on: }", ["1: gate.fail_on: 'None' is not allowed"]),
             ("gate: {fail_on: no}", ["1: gate.fail_on: 'False' is not allowed"]),
             ("gate: {fail_on: [failures, none]}", ["1: gate.fail_on: 'none' is not allowed"]),
-            ("gate: {policy: strict}", ["1: gate.policy: 'strict' is not allowed; allowed: statistics, any-flip,"]),
-            ("gate: {policy: threshold}", ["1: gate: `policy: threshold` needs `min_pass_rate`"]),
-            (
-                "gate: {confirm: twice}",
-                ["1: gate.confirm: 'twice' is not allowed; allowed: against-base, rerun, off"],
-            ),
-            ("gate: {confirm: on}", ["1: gate.confirm: a boolean is not allowed"]),
-            ("gate: {max_cases: 0}", ["1: gate.max_cases: must be greater than or equal to 1"]),
-            ("gate: {settings: strict}", ["1: gate.settings: 'strict' is not allowed; did you mean 'thrifty'?"]),
+            ("gate: {pairs: 0}", ["1: gate.pairs: must be greater than or equal to 4"]),
+            ("gate: {first: never}", ["1: gate.first: 'never' is not allowed; allowed: early, whole"]),
             ("gate: {alpha_case: 0.02}", ["1: gate: `alpha_case` is not a setting any more: the limits of the gate"]),
-            ("gate: {max_repeats: 5}", ["1: gate: `max_repeats` is not a setting any more: a suspected case runs"]),
+            ("gate: {max_repeats: 5}", ["1: gate: `max_repeats` is not a setting any more: the limits of the gate"]),
             (
                 "gate: {metrics: {bleu: {gates: false}}}",
                 ["1: gate.metrics.bleu.gating: this key is required", "1: gate.metrics.bleu.gates: unknown key"],
             ),
             ("gate: {quarantine: [{case: a}]}", ["1: gate.quarantine[0].until: this key is required"]),
             ("gate: {quarantine: [{case: a, until: soon}]}", ["1: gate.quarantine[0].until: must be a valid date"]),
-            ("gate: {tolerance: 2}", ["1: gate.tolerance: must be less than or equal to 1"]),
-            ("gate: {tolerance: .nan}", ["1: gate.tolerance: must be "]),
+            ("gate: {pairs: 20}", ["1: gate.pairs: must be less than or equal to 16"]),
             ("gate: {max_error_rate: -1}", ["1: gate.max_error_rate: must be greater than or equal to 0"]),
             (
                 "iteration: 1\nagents:\n  a: {comand: [x]}\n  b: {python: x}\n",
@@ -272,7 +255,7 @@ class TestPublishedSchema:
         [
             ("agents: {default: {command: [python, agent.py]}}", True),
             ("agents: {default: [python, agent.py]}", True),
-            ("agents: {default: 'replay:a.jsonl'}\ngate: {tolerance: 0.1}", True),
+            ("agents: {default: 'replay:a.jsonl'}\ngate: {pairs: 8}", True),
             ("agents: {default: {comand: [x]}}", False),
             ("iterations: 0", False),
             ("itertions: 1", False),

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from tests.support import ROOT
 
-from agenteval.compare.integrity.pairs import pair
+from agenteval.gate.integrity.pairs import pair
 from agenteval.run.config_file import OBJECT_KEYS, ConfigFile, read_config_file, written_settings
 from agenteval.run.confirm.control import Paths
 from agenteval.run.integrity.base_rules import (
@@ -52,30 +52,14 @@ WRITTEN: dict[str, Any] = {
     "reports": [],
     "gate.fail_on": ["errors"],
     "gate.max_error_rate": 0.5,
-    "gate.policy": "any-flip",
-    "gate.confirm": "off",
-    "gate.max_confirmation": {"runs": 1},
-    "gate.settings": "thrifty",
-    "gate.staged": True,
-    "gate.tolerance": 0.3,
-    "gate.window": 3,
-    "gate.require": "no-worse-than",
-    "gate.long_look": "off",
-    "gate.on_low_control": "dispatch",
-    "gate.min_effect": 0.3,
-    "gate.max_cases": 1,
-    "gate.head_to_head_calls": 1,
+    "gate.require": "no-worse-than 0.03",
+    "gate.pairs": 8,
+    "gate.first": "whole",
+    "gate.resources": ["cost"],
     "gate.metrics": {"m": {"gating": False}},
-    "gate.deterministic": True,
     "gate.strict": True,
     "gate.must_pass": ["a"],
     "gate.quarantine": [{"case": "a", "until": "2999-01-01"}],
-    "gate.on_unchecked": "warn",
-    "gate.on_unjudged": "fail",
-    "gate.ignore": ["*.txt"],
-    "gate.min_pass_rate": 0.5,
-    "gate.max_latency_increase": 0.5,
-    "gate.max_cost_increase": 0.5,
     "llm.max_calls": 1,
     "llm.max_cost_usd": 1.0,
     "llm.cache": False,

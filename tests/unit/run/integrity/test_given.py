@@ -7,9 +7,9 @@ from datetime import date
 import pytest
 from tests.unit.runs import case, results
 
-from agenteval.compare.integrity.accepted import Accepted, accepted_of, settled
-from agenteval.compare.integrity.integrity import Integrity
 from agenteval.core.redact import Redactor
+from agenteval.gate.integrity.accepted import Accepted, accepted_of, settled
+from agenteval.gate.integrity.integrity import Integrity
 from agenteval.results.model import Difference
 from agenteval.run.context import Given, GivenAcceptance, Named, named
 from agenteval.suite.model import Case, Turn

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.support import case
 
-from agenteval.compare.integrity.pairs import Pairs, pair
+from agenteval.gate.integrity.pairs import Pairs, pair
 from agenteval.run.integrity.under_base import also_selected_by_base
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec

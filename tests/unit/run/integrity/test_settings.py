@@ -26,20 +26,14 @@ def config(folder: Path, **keys: Any) -> Config:
     [
         ({}, {"fail_on": ["errors"]}, "gate.fail_on", True),
         ({"fail_on": ["errors"]}, {}, "gate.fail_on", False),
-        ({}, {"tolerance": 0.2}, "gate.tolerance", True),
-        ({"tolerance": 0.2}, {}, "gate.tolerance", False),
-        ({"policy": "any-flip"}, {}, "gate.policy", False),
-        ({}, {"confirm": "off"}, "gate.confirm", True),
+        ({}, {"pairs": 8}, "gate.pairs", True),
+        ({"pairs": 8}, {}, "gate.pairs", False),
         ({"strict": True}, {}, "gate.strict", True),
         ({}, {"must_pass": ["a"]}, "gate.must_pass", False),
         ({"must_pass": ["a"]}, {"must_pass": ["b"]}, "gate.must_pass", True),
         ({}, {"quarantine": [HELD]}, "gate.quarantine", True),
         ({"quarantine": [HELD]}, {}, "gate.quarantine", False),
         ({}, {"metrics": {"bleu": {"gating": False}}}, "gate.metrics", True),
-        ({"max_cost_increase": 0.2}, {}, "gate.max_cost_increase", True),
-        ({}, {"max_cost_increase": 0.2}, "gate.max_cost_increase", False),
-        ({}, {"on_unchecked": "warn"}, "gate.on_unchecked", True),
-        ({}, {"max_cases": 1}, "gate.max_cases", True),
     ],
 )
 def test_a_setting_of_the_gate(

@@ -12,9 +12,9 @@ import yaml
 from tests.support import case, write_suite
 from tests.unit import runs
 
-from agenteval.compare.policy import ComparePolicy
 from agenteval.core.errors import ConfigError
 from agenteval.core.secrets import masking, redactor
+from agenteval.gate.policy import ComparePolicy
 from agenteval.results.case import SuiteResult
 from agenteval.run.evaluate import load_suites
 from agenteval.run.resolve.configurations import Sources, find_configurations
@@ -240,7 +240,7 @@ def test_a_name_of_a_secret_masks_everywhere_and_withholds_no_variable_from_anot
 
 
 WIDE = {
-    "gate": {"tolerance": 0.25},
+    "gate": {"pairs": 8},
     "llm": {"max_calls": 7},
     "concurrency": 3,
     "time_limit": 90,
@@ -250,10 +250,10 @@ WIDE = {
 
 
 def of_run(spec: RunSpec) -> Sequence[Any]:
-    tolerance, limits = spec.compare.settings.tolerance, spec.limits
+    pairs, limits = spec.compare.pairs, spec.limits
     comment = spec.presentation.comment_template
     return (
-        tolerance,
+        pairs,
         spec.llm.limits.max_calls,
         limits.concurrency,
         limits.run_s,
@@ -262,7 +262,7 @@ def of_run(spec: RunSpec) -> Sequence[Any]:
     )
 
 
-CHANGED = (0.25, 7, 3, 90, True, 2048)
+CHANGED = (8, 7, 3, 90, True, 2048)
 
 
 @pytest.mark.parametrize("here", [".", "support"])
@@ -327,8 +327,8 @@ def test_else_the_configurations_must_agree(repository: Path, key: str) -> None:
 
 
 def test_values_that_differ_are_named_with_both_places(repository: Path) -> None:
-    configure(repository / "support", agents={"default": {"command": ["x"]}}, gate={"min_effect": 0.1})
-    configure(repository / "shop", gate={"min_effect": 0.2}, agents={"default": {"command": ["x"]}})
+    configure(repository / "support", agents={"default": {"command": ["x"]}}, gate={"strict": True})
+    configure(repository / "shop", gate={"pairs": 8}, agents={"default": {"command": ["x"]}})
     with pytest.raises(ConfigError) as caught:
         resolved("support", "shop")
     (problem,) = caught.value.problems
@@ -345,18 +345,18 @@ def test_suites_that_a_program_has_loaded_keep_their_configuration(repository: P
 
 def test_saved_results_have_the_gate_of_their_run(repository: Path) -> None:
     agents = {"default": {"command": ["x"]}}
-    configure(repository / "support", agents=agents, gate={"tolerance": 0.25})
+    configure(repository / "support", agents=agents, gate={"pairs": 8})
     saved = runs.results()
 
     def of(*paths: str) -> float:
         suites = [SuiteResult(path=path, name="s", format="holodeck", fingerprint="f", cases=[]) for path in paths]
         found = resolve_saved(saved.model_copy(update={"suites": suites}), Settings(), {})
-        return found.compare.settings.tolerance
+        return found.compare.pairs
 
-    assert of("support/agent.yaml") == resolved("support").compare.settings.tolerance == 0.25
+    assert of("support/agent.yaml") == resolved("support").compare.pairs == 8
     # Results may be forged: their paths lead nowhere outside of the repository.
-    configure(repository.parent / "outside", gate={"tolerance": 0.5})
+    configure(repository.parent / "outside", gate={"pairs": 4})
     suite(repository.parent / "outside")
-    assert of("../outside/agent.yaml") == of("no/such/agent.yaml") == ComparePolicy().settings.tolerance
+    assert of("../outside/agent.yaml") == of("no/such/agent.yaml") == ComparePolicy().pairs
     with pytest.raises(ConfigError, match=r"shop/agent\.yaml has no agenteval\.yaml"):
         of("support/agent.yaml", "shop/agent.yaml")

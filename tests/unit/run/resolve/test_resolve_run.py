@@ -12,10 +12,10 @@ import yaml
 from tests.support import case, write_suite
 from tests.unit import runs
 
-from agenteval.compare.gate import DEFAULT_FAIL_ON
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
+from agenteval.gate.verdict import DEFAULT_FAIL_ON
 from agenteval.results.model import Results, RunShard
 from agenteval.run.baseline import FoundBaseline, Search
 from agenteval.run.context import RunContext
@@ -140,14 +140,14 @@ def test_all_ways_to_name_recorded_answers_are_equal(
     folder: Path, keys: dict[str, Any], agents: dict[str, Any], settings: Settings
 ) -> None:
     evaluation(folder, **keys)
-    configure(folder, agents=agents, gate={"confirm": "head"})
+    configure(folder, agents=agents, gate={"pairs": 8})
     settings = replace(settings, suites=(Path("evaluation.yaml"),), filter="x", keep_going=True)
     spec = resolve_run(settings)
     assert spec.traces is not None
     named = settings.traces is not None or settings.agent is not None
     expected = TraceFiles({"evaluation.yaml": Path("t.jsonl")}, Selection("x"), keep_going=True, may_be_streams=named)
     assert spec.traces == expected
-    assert (spec.cases, spec.compare.confirm, spec.compare.is_final) == ((), "off", True)
+    assert (spec.cases, spec.compare.can_run) == ((), False)
     with pytest.raises(ConfigError, match="--shard: recorded traces cannot be divided"):
         resolve_run(replace(settings, shard=Shard(1, 2)))
 
@@ -273,14 +273,14 @@ def test_a_part_of_a_run_is_no_baseline(folder: Path) -> None:
         resolve_run(Settings(baseline=Path("part.json")))
 
 
-@pytest.mark.parametrize(("recorded", "confirm"), [("ab", "off"), ("a", "against-base"), ("", "against-base")])
-def test_a_run_of_recorded_answers_alone_is_not_confirmed(folder: Path, recorded: str, confirm: str) -> None:
+@pytest.mark.parametrize(("recorded", "can_run"), [("ab", False), ("a", True), ("", True)])
+def test_a_run_of_recorded_answers_alone_cannot_run_again(folder: Path, recorded: str, can_run: bool) -> None:
     (folder / "answers.jsonl").write_text('{"case": "a", "response": "hello"}\n', encoding="utf-8")
     for name in "ab":
         (folder / name).mkdir()
         suite(folder / name, name, agent={"replay": "../answers.jsonl"} if name in recorded else {"command": ["cat"]})
     policy = resolve_run(Settings(suites=(Path("a"), Path("b")))).compare
-    assert (policy.confirm, policy.is_final) == (confirm, confirm == "off")
+    assert policy.can_run is can_run
     assert policy.recorded == {f"{name}/agent.yaml::{name}" for name in recorded}
 
 
@@ -303,10 +303,10 @@ def test_agents_are_read_again_in_another_checkout(folder: Path) -> None:
 
 
 def test_saved_results_take_the_gate_of_the_configuration(folder: Path) -> None:
-    configure(folder, gate={"fail_on": ["errors"], "policy": "any-flip"})
+    configure(folder, gate={"fail_on": ["errors"], "pairs": 8})
     spec = resolve_saved(runs.results(), Settings(), {"GITHUB_REPOSITORY": "o/r"})
     assert spec.gate.fail_on == {"errors"}
-    assert (spec.compare.name, spec.presentation.site.repository) == ("any-flip", "o/r")
+    assert (spec.compare.pairs, spec.presentation.site.repository) == (8, "o/r")
     assert resolve_saved(runs.results(), Settings(fail_on=frozenset({"failures"})), {}).gate.fail_on == {"failures"}
 
 

@@ -132,8 +132,7 @@ def test_cases_that_broke_failed_or_could_not_be_run_are_taken(folder: Path) -> 
     )
     compared = compare(now, before)
     moved = [
-        item.model_copy(update={"change": "regressed" if item.name == "broke" else "unchanged"})
-        for item in compared.cases
+        item.model_copy(update={"change": "broke" if item.name == "broke" else "same"}) for item in compared.cases
     ]
     now = now.model_copy(update={"comparison": compared.model_copy(update={"cases": moved})})
     write("report/results.json", now)

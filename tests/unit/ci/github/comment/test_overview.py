@@ -67,7 +67,7 @@ def test_a_single_job_has_neither_a_table_nor_a_fold() -> None:
     text = one.render()
     assert "| Agent |" not in text
     assert "agenteval:heading" not in text
-    assert text.splitlines()[3] == "### ✅ support-bot: nothing broke or fell"
+    assert text.splitlines()[3] == "### ✅ support-bot: 3 of 3 cases pass"
     assert parse(text) == one
 
 

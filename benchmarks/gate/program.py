@@ -1,0 +1,78 @@
+"""Runs the program's own gate on simulated pull requests, which hold their values in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+from benchmarks.gate import reference
+
+from agenteval.gate.decide import Evidence, decide
+from agenteval.gate.proof import Ask, Outcome
+from agenteval.gate.values import Metric, Pass, Rules, Values
+
+Arrays = dict[str, np.ndarray]
+Again = Callable[[str, np.ndarray], Arrays]
+Found = TypeVar("Found")
+
+
+def values_of(array: np.ndarray) -> Values:
+    """Return an array (cases, passes) as values; cases are called by their row."""
+    return {
+        f"{row:03}": [None if np.isnan(value) else float(value) for value in values]
+        for row, values in enumerate(array)
+    }
+
+
+def run_of(arrays: Arrays) -> dict[str, Values]:
+    """Return a run of arrays as values by metric."""
+    return {name: values_of(array) for name, array in arrays.items()}
+
+
+def metrics_of(metrics: Mapping[str, reference.Metric]) -> dict[str, Metric]:
+    """Return the metrics of the reference as those of the program."""
+    return {name: Metric(metric.threshold, metric.slack) for name, metric in metrics.items()}
+
+
+def answered(asking: Generator[Ask, Pass, Found], again: Again) -> Found:
+    """Answer what a generator asks for with simulated passes, and return what it returns."""
+    try:
+        ask = next(asking)
+        while True:
+            rows = np.array([int(case) for case in ask.cases])
+            seen = again(ask.side, rows)
+            ask = asking.send(
+                {
+                    name: {case: None if np.isnan(x) else float(x) for case, x in zip(ask.cases, column, strict=True)}
+                    for name, column in seen.items()
+                }
+            )
+    except StopIteration as end:
+        found: Found = end.value
+        return found
+
+
+def gate(
+    first: Arrays,
+    pool: Sequence[Arrays],
+    metrics: Mapping[str, reference.Metric],
+    again: Again | None,
+    rules: Rules | None = None,
+    *,
+    has_base: bool = True,
+    seed: int | None = None,
+) -> Outcome:
+    """Decide with the arguments of the reference."""
+    evidence = Evidence(
+        first=run_of(first),
+        pool=[run_of(run) for run in pool],
+        metrics=metrics_of(metrics),
+        no_base="" if has_base else "the base cannot run",
+        can_run=again is not None,
+    )
+    return answered(decide(evidence, rules, seed), again or _never)
+
+
+def _never(_: str, __: np.ndarray) -> Arrays:
+    raise AssertionError("nothing may be asked for")

@@ -1,1 +1,0 @@
-"""Comparison of two runs, and the decision of the gate."""

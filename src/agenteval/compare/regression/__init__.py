@@ -1,1 +1,0 @@
-"""Decides whether a change made an agent worse: earlier runs raise a suspicion, runs side by side prove it."""

@@ -1,0 +1,362 @@
+"""The gate in one generator: a first run suspects, a second one drops most suspicions, passes side by side prove."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agenteval.gate.proof import (
+    Ask,
+    CannotRunError,
+    Outcome,
+    Suspicion,
+    base_is_out,
+    one_pass,
+    side_by_side,
+)
+from agenteval.gate.statistics import fisher
+from agenteval.gate.suspicion import are_copies, case_suspicions, is_unproven_alone, mean_suspicion
+from agenteval.gate.values import (
+    ANSWERED,
+    Metric,
+    Pass,
+    Rules,
+    Run,
+    Values,
+    cases_of,
+    has_losses,
+    joined,
+    known,
+    length,
+    turned,
+    with_answered,
+)
+
+Deciding = Generator[Ask, Pass, Outcome]
+COPIES = "answers are copies of each other (a cache outlives the session); switch it off in CI"
+THIN = "too little was answered side by side"
+NO_BASE = "the base cannot run, and days cannot be told from changes"
+FILES = "nothing ran side by side, and days cannot be told from changes"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the gate decides on.
+
+    Attributes:
+        metrics: the metrics of the family; those with scores come first.
+        no_base: why the base cannot run beside the change; empty if it can.
+        can_run: whether the change itself can run again.
+    """
+
+    first: Run
+    pool: Sequence[Run]
+    metrics: Mapping[str, Metric]
+    no_base: str = ""
+    can_run: bool = True
+
+
+@dataclass
+class _Case:
+    """What is known in the course of a decision."""
+
+    evidence: Evidence
+    rules: Rules
+    first: Run
+    pool: list[Run]
+    metrics: dict[str, Metric]
+    out: Outcome = field(default_factory=Outcome)
+
+    def earlier(self, name: str) -> list[Values]:
+        return [run[name] for run in self.pool if name in run]
+
+    def count_answers(self) -> None:
+        """Let losses be a separate metric."""
+        self.first, self.pool = with_answered(self.first), [with_answered(run) for run in self.pool]
+        self.metrics[ANSWERED] = Metric(0.5, self.rules.losses)
+
+    def asked(self, name: str) -> list[str]:
+        """Return the cases that a mean needs."""
+        return cases_of(self.first, None if name == ANSWERED else [name])
+
+
+def decide(evidence: Evidence, rules: Rules | None = None, seed: int | str | None = None) -> Deciding:
+    """Decide whether a run is worse than the base branch, asking for the passes that this needs.
+
+    Args:
+        seed: of the order of the sides; a run that is resumed needs the same one.
+    """
+    rules = rules or Rules()
+    state = _Case(evidence, rules, evidence.first, list(evidence.pool)[-rules.window :], dict(evidence.metrics))
+    if has_losses(state.first):
+        state.count_answers()
+    out = state.out
+    out.metrics = state.metrics
+    means, cases = _first_look(state)
+    out.suspicions = [*means, *cases]
+    if not out.suspicions:
+        return out
+    if not evidence.can_run:
+        is_strong = is_unproven_alone(state.first, state.pool, state.metrics, rules)
+        out.word, out.stage = ("unproven" if is_strong else "suspicious"), "alone"
+        out.why = FILES if is_strong else ""
+        return out
+    try:
+        means, cases = yield from _once_more(state, means, cases)
+        out.suspicions = _later(out.suspicions, [*means, *cases])
+        if evidence.no_base:
+            return (yield from _alone(state, means, cases, evidence.no_base))
+        if not means and not cases:
+            out.word, out.stage = "cleared", "second"
+            return out
+        try:
+            yield from _prove(state, means, cases, seed)
+        except CannotRunError as error:
+            if error.side != "base" or out.base:
+                raise
+            # Only now it was found that the base cannot run.
+            return (yield from _alone(state, means, cases, error.why))
+    except CannotRunError as error:
+        out.word, out.why, out.mended_by = "unproven", error.why, error.mended_by
+        return out
+    return _concluded(state)
+
+
+def prove(
+    evidence: Evidence, suspicions: Sequence[Suspicion], rules: Rules | None = None, seed: int | str | None = None
+) -> Deciding:
+    """Prove or clear suspicions that an earlier decision left, without the pool that raised them.
+
+    Args:
+        seed: of the order of the sides; a run that is resumed needs the same one.
+    """
+    rules = rules or Rules()
+    state = _Case(evidence, rules, evidence.first, [], dict(evidence.metrics))
+    if any(item.metric == ANSWERED for item in suspicions):
+        state.count_answers()
+    out = state.out
+    out.metrics, out.suspicions = state.metrics, [item for item in suspicions if item.metric in state.metrics]
+    means = [item for item in out.suspicions if item.case is None]
+    cases = [item for item in out.suspicions if item.case is not None]
+    try:
+        _, cases = yield from _once_more(state, [], cases)
+        out.suspicions = _later(out.suspicions, cases)
+        if not means and not cases:
+            out.word = "cleared"
+            return out
+        yield from _prove(state, means, cases, seed)
+    except CannotRunError as error:
+        out.word, out.why, out.mended_by = "unproven", error.why, error.mended_by
+        return out
+    return _concluded(state)
+
+
+def _first_look(state: _Case) -> tuple[list[Suspicion], list[Suspicion]]:
+    share = math.sqrt(len(state.evidence.metrics) or 1)
+    means: list[Suspicion] = []
+    cases: list[Suspicion] = []
+    for name, metric in state.metrics.items():
+        p = mean_suspicion(state.first.get(name, {}), state.earlier(name), metric)
+        if p <= state.rules.suspect / share:
+            means.append(Suspicion(name, None, p))
+        found = case_suspicions(state.first.get(name, {}), state.earlier(name), metric, state.rules)
+        cases.extend(Suspicion(name, case, p) for p, case in found)
+    return means, sorted(cases, key=lambda item: (item.p, item.metric, item.case or ""))[: state.rules.many]
+
+
+def _once_more(
+    state: _Case, means: list[Suspicion], cases: list[Suspicion]
+) -> Generator[Ask, Pass, tuple[list[Suspicion], list[Suspicion]]]:
+    """Run what is suspicious once more; return what stays suspicious. Nothing is proven here."""
+    out, rules = state.out, state.rules
+    passes = max(map(length, state.evidence.first.values()), default=0)
+    out.stage = "second"
+    whole = _whole(state, means)
+    single = list(dict.fromkeys(item.case for item in cases if item.case is not None))
+    for number in range(max(passes, rules.again)):
+        rows = whole if means and number < passes else []
+        if number < rules.again:
+            rows = list(dict.fromkeys([*rows, *single]))
+        if rows:
+            yield from one_pass(out, out.second, Ask("pr", tuple(rows), "second"))
+    second = {name: _first_passes(values, passes) for name, values in out.second.items()}
+    if ANSWERED not in state.metrics and means and _any_lost(second[ANSWERED]):
+        # Losses that begin after the first run are looked at too.
+        state.count_answers()
+        means = [*means, Suspicion(ANSWERED, None, 1.0)]
+    left = []
+    share = math.sqrt(len(state.evidence.metrics) or 1)
+    for item in means:
+        both = joined([state.first.get(item.metric, {}), second.get(item.metric, {})])
+        p = mean_suspicion(both, state.earlier(item.metric), state.metrics[item.metric])
+        if p <= rules.agree / share:
+            left.append(replace(item, p=p, stage="second"))
+    kept = [item for item in cases if not _passes_again(state, item)]
+    return left, [replace(item, stage="second") for item in kept]
+
+
+def _whole(state: _Case, means: Sequence[Suspicion]) -> list[str]:
+    return list(dict.fromkeys(case for item in means for case in state.asked(item.metric)))
+
+
+def _first_passes(values: Values, number: int) -> Values:
+    return {case: row[:number] for case, row in values.items()}
+
+
+def _any_lost(values: Values) -> bool:
+    return any(value == 0 for row in values.values() for value in row)
+
+
+def _passes_again(state: _Case, item: Suspicion) -> bool:
+    """Return whether a case passed all of its further passes; one that was lost shows nothing."""
+    case = item.case or ""
+    row = state.out.second.get(item.metric, {}).get(case, ())[: state.rules.again]
+    return None not in row and not state.metrics[item.metric].failures(case, row)
+
+
+def _later(first: Sequence[Suspicion], left: Sequence[Suspicion]) -> list[Suspicion]:
+    found = {(item.metric, item.case): item for item in [*first, *left]}
+    return list(found.values())
+
+
+def _prove(
+    state: _Case, means: list[Suspicion], cases: list[Suspicion], seed: int | str | None
+) -> Generator[Ask, Pass, None]:
+    """Put the rest side by side: single cases first, for they cost less."""
+    out = state.out
+    out.family = len(means) + len(cases)
+    asked = {item.metric: state.asked(item.metric) for item in means}
+    if cases:
+        yield from side_by_side(out, cases, asked, state.rules, seed)
+    if means and not out.proofs:
+        yield from side_by_side(out, means, asked, state.rules, seed)
+
+
+def _concluded(state: _Case) -> Outcome:
+    out = state.out
+    out.thin |= base_is_out(out, state.rules)
+    if out.proofs:
+        first = next(iter(state.evidence.metrics), "")
+        if are_copies(state.earlier(first)):
+            out.word, out.why, out.mended_by = "unproven", COPIES, "change"
+        else:
+            out.word = "proven"
+    elif out.thin:
+        out.word, out.why = "unproven", THIN
+    else:
+        out.word = "cleared"
+    return out
+
+
+def _alone(state: _Case, means: list[Suspicion], cases: list[Suspicion], why: str) -> Deciding:
+    """Decide without the base beside it: never proven, for days cannot be told from changes."""
+    out = state.out
+    out.stage = "alone"
+    passes = max(map(length, state.evidence.first.values()), default=0)
+    seen: Run = state.first
+    if means:
+        seen = {
+            name: joined([state.first.get(name, {}), _first_passes(out.second.get(name, {}), passes)])
+            for name in state.metrics
+        }
+    is_strong = bool(means or cases) and is_unproven_alone(seen, state.pool, state.metrics, state.rules)
+    if not is_strong:
+        is_strong = yield from _never_passes(state, cases)
+    out.word, out.why = ("unproven", why) if is_strong else ("cleared", "")
+    return out
+
+
+def _never_passes(state: _Case, cases: list[Suspicion]) -> Generator[Ask, Pass, bool]:
+    """Ask suspicious cases again until they pass; return whether one never did, which is not noise."""
+    out, rules = state.out, state.rules
+
+    def results(item: Suspicion) -> list[float]:
+        runs = (state.first, out.second)
+        return [value for run in runs for value in known(run.get(item.metric, {}).get(item.case or "", ()))]
+
+    def fails_always(item: Suspicion) -> bool:
+        found = results(item)
+        return state.metrics[item.metric].failures(item.case or "", found) == len(found)
+
+    for _ in range(rules.tries - rules.again):
+        cases = [item for item in cases if fails_always(item)]
+        if cases:
+            rows = tuple(dict.fromkeys(item.case for item in cases if item.case is not None))
+            yield from one_pass(out, out.second, Ask("pr", rows, "alone"))
+    for item in cases:
+        now = results(item)
+        before = known(joined(state.earlier(item.metric)).get(item.case or "", ()))
+        failed = state.metrics[item.metric].failures(item.case or "", before)
+        is_not_noise = bool(now) and fisher(len(now), len(now), failed, len(before)) <= rules.alone_always
+        if is_not_noise and fails_always(item):
+            return True
+    return False
+
+
+def decide_improvement(evidence: Evidence, rules: Rules | None = None, seed: int | str | None = None) -> Deciding:
+    """Decide whether a run is better than the base branch: the same gate with scores and thresholds turned over.
+
+    Amounts have no improvement that is worth a proof.
+    """
+    metrics = {name: metric.turned for name, metric in evidence.metrics.items() if not metric.slack}
+    turned_over = replace(
+        evidence,
+        first=_turned(evidence.first, metrics),
+        pool=[_turned(run, metrics) for run in evidence.pool],
+        metrics=metrics,
+    )
+    asking = decide(turned_over, rules, seed)
+    try:
+        ask = next(asking)
+        while True:
+            try:
+                seen = yield ask
+            except CannotRunError as error:
+                ask = asking.throw(error)
+            else:
+                one = {name: {case: [value] for case, value in column.items()} for name, column in seen.items()}
+                back = _turned(one, metrics)
+                ask = asking.send(
+                    {name: {case: row[0] for case, row in column.items()} for name, column in back.items()}
+                )
+    except StopIteration as end:
+        found: Outcome = end.value
+        return found
+
+
+def _turned(run: Run, metrics: Mapping[str, Metric]) -> dict[str, Values]:
+    return {name: turned(run[name]) for name in metrics if name in run}
+
+
+def long_look(
+    newest: Sequence[Run],
+    anchor: Sequence[Run],
+    metrics: Mapping[str, Metric],
+    rules: Rules | None = None,
+    seed: int | str | None = None,
+) -> Deciding:
+    """Compare the newest base runs with the first ones since the anchor, and prove a decline side by side.
+
+    Args:
+        anchor: the first three since the last proven or accepted change.
+    """
+    rules = rules or Rules()
+    out = Outcome(metrics=dict(metrics))
+    for name, metric in metrics.items():
+        now = joined([run[name] for run in newest if name in run])
+        p = mean_suspicion(now, [run[name] for run in anchor if name in run], metric)
+        if p <= rules.suspect:
+            out.suspicions.append(Suspicion(name, None, p))
+    if not out.suspicions:
+        return out
+    out.family = len(out.suspicions)
+    asked = {item.metric: cases_of(newest[-1], [item.metric]) for item in out.suspicions}
+    try:
+        yield from side_by_side(out, out.suspicions, asked, rules, seed)
+    except CannotRunError as error:
+        out.word, out.why, out.mended_by = "unproven", error.why, error.mended_by
+        return out
+    out.word = "proven" if out.proofs else "unproven" if out.thin else "cleared"
+    out.why = THIN if out.word == "unproven" else ""
+    return out

@@ -1,0 +1,353 @@
+"""Finds what the gate decides on, the conditions that are not met, and the words of its headlines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agenteval.gate.failures import Counts, Failures, compared, of_cases, some
+from agenteval.gate.words import percent, share
+from agenteval.results.analysis.formatting import coverage_notes, criterion_texts, unmeasured
+from agenteval.results.case import Criterion
+from agenteval.results.comparison import ComparedMetric, Comparison
+from agenteval.results.model import Results
+from agenteval.results.rollup import is_undecided
+from agenteval.results.verdict import Condition, MendedBy, PointKind, Unproven
+
+_BRANCH = "refs/heads/"
+
+
+def cases(amount: int) -> str:
+    """Return ``1 case`` or ``2 cases``."""
+    return "1 case" if amount == 1 else f"{amount:,} cases"
+
+
+def failed(counts: Counts, found: Failures | None) -> str:
+    """Return how many failed cases fail the gate; empty if none does.
+
+    Args:
+        found: its failing cases; ``None`` if each of them fails the gate.
+    """
+    amount = _counting(counts, found)
+    return f"{of_cases(amount, counts.cases)} failed" if amount else ""
+
+
+def _counting(counts: Counts, found: Failures | None) -> int:
+    return counts.failed if found is None else len(found.counting)
+
+
+def listed(results: Results, counts: Counts, found: Failures | None) -> list[str]:
+    """Return the failing cases that do not fail the gate, one sentence for each reason."""
+    if found is None:
+        return []
+    texts = []
+    if found.known:
+        texts.append(f"{_fail(len(found.known), counts)} as {_does(found.known)} {_where(results)}")
+    if found.judged:
+        texts.append(f"{cases(len(found.judged))} failed in the first run, and nothing is proven")
+    if found.accepted:
+        texts.append(f"{_fail(len(found.accepted), counts)}, which was accepted ({some(found.accepted)})")
+    return texts
+
+
+def broken(counts: Counts) -> list[str]:
+    """Return the number of cases that could not be run, if there are any."""
+    return [f"{of_cases(counts.errors, counts.cases)} could not be run"] if counts.errors else []
+
+
+def passed_headline(
+    counts: Counts, found: Failures | None, tolerated: Sequence[str], notes: Sequence[str], fail_on: Sequence[str]
+) -> str:
+    """Return the headline of a passed gate: what passed, what did not, and why the gate passes all the same.
+
+    Args:
+        found: its failing cases; ``None`` without a baseline.
+        tolerated: failures and regressions that do not fail this gate.
+        notes: what fails no gate with this policy, whatever it fails on.
+    """
+    fail = _fail(_counting(counts, found), counts)
+    allowed = [fail if text == failed(counts, found) else text for text in tolerated]
+    allowed += broken(counts)
+    parts = [counts.score] if counts.passed else []
+    parts += [*allowed, *notes]
+    if counts.quarantined:
+        parts.append(f"{cases(counts.quarantined)} in quarantine did not pass")
+    if counts.skipped:
+        parts.append(f"{cases(counts.skipped)} skipped")
+    if allowed and found is None and "regressions" in fail_on:
+        parts.append("no baseline, so nothing was compared")
+    if allowed:
+        parts.append(f"only {_enumeration(fail_on)} fail this gate" if fail_on else "nothing fails this gate")
+    return "; ".join(parts)
+
+
+def _enumeration(words: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _fail(amount: int, counts: Counts) -> str:
+    return f"{of_cases(amount, counts.cases)} {'fails' if amount == 1 else 'fail'}"
+
+
+def _does(names: Sequence[str]) -> str:
+    return "it does" if len(names) == 1 else "they do"
+
+
+def _where(results: Results) -> str:
+    ref = (results.comparison.baseline.ref if results.comparison else None) or ""
+    return f"on {ref.removeprefix(_BRANCH)}" if ref.startswith(_BRANCH) else "in the baseline"
+
+
+def with_coverage(headline: str, results: Results) -> str:
+    """Return a headline with what the run covered, if that is not everything."""
+    return "; ".join([headline, *run_notes(results)])
+
+
+def run_notes(results: Results) -> tuple[str, ...]:
+    """Return what the run selected, judged and evaluated, if that is not everything."""
+    covered = results.run.coverage
+    selected = (covered.selection_note,) if covered and covered.selection_note else ()
+    return (*selected, *coverage_notes(results))
+
+
+#: The point of a run that needs a baseline and has none. The reason is a warning of the run.
+UNCOMPARED: Final = Unproven(
+    what="baseline",
+    text="there is no baseline to compare with, and on-missing-baseline is fail",
+    mended_by="outside",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A reason to fail, of a kind that ``fail_on`` may contain, or a warning; ``details`` are further sentences.
+
+    ``conditions`` are what the gate does not meet, without the words of the rule that they all have in common.
+    """
+
+    kind: Literal["failures", "regressions", "suspicious", "warning"]
+    text: str
+    details: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+def failures_and_regressions(results: Results, counts: Counts, failing: Failures | None) -> list[Finding]:
+    """Return every failure and regression, the most important first.
+
+    Args:
+        failing: its failing cases; ``None`` if each of them fails the gate.
+    """
+    comparison = results.comparison
+    found = list(_regressions(comparison)) if comparison else []
+    if text := failed(counts, failing):
+        found.append(Finding("failures", text, conditions=tuple(_failures(counts, failing, broke=bool(found)))))
+    unmet = [_unmet(criterion) for suite in results.suites for criterion in suite.criteria if criterion.met is False]
+    if unmet:
+        text = f"criterion not met: {', '.join(unmet)}"
+        found.append(Finding("failures", text, conditions=(Condition(found=text, about="criteria"),)))
+    return found
+
+
+def _unmet(criterion: Criterion) -> str:
+    """Return ``error_rate (0.6%, needed at most 0.5%)``."""
+    if criterion.value is None or criterion.threshold is None:
+        return criterion.name
+    value, limit = criterion_texts(criterion)
+    return f"{criterion.name} ({value}, needed {limit})"
+
+
+def _regressions(comparison: Comparison) -> Iterator[Finding]:
+    if comparison.word == "proven":
+        details = tuple(comparison.sentences)
+        yield Finding("regressions", comparison.headline, details, tuple(_worse(comparison)))
+    if comparison.word == "suspicious":
+        text = f"suspicious: {comparison.headline}"
+        yield Finding("suspicious", text, tuple(comparison.sentences), (Condition(found=text, about="cases"),))
+
+
+def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Iterator[Condition]:
+    """Yield the failing cases as a condition; those that broke are told by the regressions already."""
+    if failing is None:
+        yield Condition(found=failed(counts, None), about="cases")
+        return
+    also = len(failing.counting) - (len(failing.broke) if broke else 0)
+    if also:
+        more = "more " if broke and failing.broke else ""
+        yield Condition(found=f"{also} {more}of {cases(counts.cases)} failed", about="cases")
+
+
+def _worse(comparison: Comparison) -> Iterator[Condition]:
+    """Yield what is proven to be worse, each with the limit that decided."""
+    proofs = [proof for proof in comparison.proofs if proof.proven and not proof.better]
+    broke = {proof.case for proof in proofs if proof.case is not None}
+    if broke:
+        yield Condition(found=f"{of_cases(len(broke), max(compared(comparison), len(broke)))} broke", about="cases")
+    for proof in proofs:
+        if proof.case is None:
+            chance, limit = share(proof.p, proof.limit), percent(proof.limit)
+            rule = f"probability without a change: {chance}, proven from {limit} down"
+            metric = next((metric for metric in comparison.metrics if metric.id == proof.metric), None)
+            yield Condition(found=_fell(proof.metric, metric), rule=rule, about="metrics")
+    if not proofs:
+        yield Condition(found=comparison.headline, about="cases")
+
+
+def _fell(name: str, metric: ComparedMetric | None) -> str:
+    if metric is None:
+        return "more answers are lost"
+    if metric.allowed is not None:
+        return f"{name} rose by {metric.difference:.0%}, {metric.allowed:.0%} is allowed"
+    return f"the mean of {name} fell from {metric.baseline:.2f} to {metric.current:.2f}"
+
+
+def unchecked(results: Results, *, fails: bool) -> Iterator[Finding]:
+    """Yield the criteria that could not be checked, and the metrics that measured nothing.
+
+    Args:
+        results: the run. A metric may be for cases that were not selected, or for other suites: then it is a warning.
+        fails: whether they are failures; otherwise they are a warning.
+    """
+    unknown = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is None]
+    if unknown:
+        text = f"criterion unchecked: {', '.join(unknown)}"
+        conditions = (Condition(found=text, about="criteria"),)
+        yield Finding("failures" if fails else "warning", text, conditions=conditions)
+    if not (results.summary.passed or results.summary.failed):
+        # Nothing was checked at all, which is a separate point.
+        return
+    covered = results.run.coverage
+    is_selection = covered is not None and bool(covered.selection_note)
+    everywhere, in_suites = _unmeasured_metrics(results)
+    if everywhere:
+        text = f"metric unchecked: {', '.join(everywhere)} (unmeasured in every reply)"
+        conditions = (Condition(found=text, about="metrics"),)
+        yield Finding("failures" if fails and not is_selection else "warning", text, conditions=conditions)
+    if in_suites:
+        yield Finding("warning", f"metric unchecked: {', '.join(in_suites)} (unmeasured in every reply of the suite)")
+
+
+def _unmeasured_metrics(results: Results) -> tuple[list[str], list[str]]:
+    """Return the metrics that measured nothing: in the whole run, and only in some suites.
+
+    A metric that several suites share may be for the others.
+    """
+    known = results.summary.metrics
+    found = {(name, suite.path): name in known for suite in results.suites for name in suite.unmeasured}
+    everywhere = dict.fromkeys(name for (name, _), is_known in found.items() if not is_known)
+    return list(everywhere), [f"{name} of {path}" for (name, path), is_known in found.items() if is_known]
+
+
+def unproven_points(
+    results: Results, counts: Counts, max_error_rate: float, out: Collection[str]
+) -> tuple[Unproven, ...]:
+    """Return what counts and was not evaluated, compared or confirmed, the most important first.
+
+    Args:
+        max_error_rate: share of cases (0..1) that may be incompletely evaluated.
+        out: ids of quarantined cases.
+    """
+    missing = [
+        Unproven(what=item.what, text=item.text, mended_by=item.mended_by)
+        for item in unmeasured(results, max_error_rate, out)
+    ]
+    limits = list(_limits(results, is_named=any(item.what == "budget" for item in missing)))
+    compared = results.comparison.unproven if results.comparison else []
+    is_outside = bool(counts.errors or limits) or any(item.mended_by == "outside" for item in missing)
+    nothing = _nothing_checked(results, counts, "outside" if is_outside else "change")
+    nothing = nothing or _nothing_decided(results, counts, out)
+    return (*limits, *nothing, *missing, *compared)
+
+
+def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
+    """Yield the limit that ended the run.
+
+    Args:
+        is_named: whether another point names the exhausted budget with its number of cases.
+    """
+    covered = results.run.coverage
+    if covered is None:
+        return
+    if covered.ended_by == "time":
+        unfinished = of_cases(covered.selected - covered.finished, covered.selected)
+        text = f"the time limit was reached: {unfinished} did not finish"
+        yield Unproven(what="time", text=text, mended_by="outside")
+    elif covered.ended_by == "budget" and not is_named:
+        yield Unproven(what="budget", text="the budget of model calls ended before the run did", mended_by="outside")
+
+
+def _nothing_decided(results: Results, counts: Counts, out: Collection[str]) -> tuple[Unproven, ...]:
+    """Return the point of a run of which neither a metric nor a comparison decided about any case."""
+    ignored = sum(case.id in out and is_undecided(case, suite.threshold) for suite, case in results.cases())
+    undecided = sum(suite.undecided for suite in results.suites) - ignored
+    is_compared = results.comparison is not None and bool(results.comparison.metrics)
+    if is_compared or not counts.passed or counts.failed or counts.errors or undecided < counts.passed:
+        return ()
+    text = "nothing was decided: no metric has a threshold above 0 or gives a verdict, and no baseline has its scores"
+    return (Unproven(what="nothing", text=text, mended_by="change"),)
+
+
+def _nothing_checked(results: Results, counts: Counts, mended_by: MendedBy) -> tuple[Unproven, ...]:
+    if counts.passed + counts.failed:
+        return ()
+    if counts.cases:
+        why = "no case could be run" if counts.errors else "every case was skipped"
+    else:
+        why = "every case is in quarantine" if results.summary.cases else "there is no case"
+    return (Unproven(what="nothing", text=f"nothing was checked: {why}", mended_by=mended_by),)
+
+
+# What fails the gate whatever `fail-on` contains; the rule for it.
+_ALWAYS: dict[PointKind, str] = {"baseline": "on-missing-baseline: fail", "nothing": ""}
+
+
+@dataclass(frozen=True)
+class Unmet:
+    """The conditions that a run does not meet.
+
+    Args:
+        broken: the number of cases that could not be run, as a sentence; empty without any.
+        missing: what was not evaluated, compared or confirmed.
+        max_error_rate: share of cases that may end in an error.
+    """
+
+    findings: Sequence[Finding]
+    broken: Sequence[str]
+    missing: Sequence[Unproven]
+    max_error_rate: float
+    fail_on: Collection[str]
+
+    def failures(self) -> Iterator[Condition]:
+        """Yield what failed, broke or fell."""
+        for found in self.findings:
+            for condition in found.conditions:
+                rules = (condition.rule, f"fail-on: {found.kind}")
+                yield condition.model_copy(update={"rule": "; ".join(filter(None, rules))})
+
+    def errors(self, *, counts: bool) -> Iterator[Condition]:
+        """Yield the cases that could not be run.
+
+        Args:
+            counts: whether a single one fails the gate; otherwise their share does.
+        """
+        rule = "fail-on: errors" if counts else f"max_error_rate: {self.max_error_rate:g}"
+        for text in self.broken:
+            yield Condition(found=text, rule=rule, about="cases")
+
+    def points(self) -> Iterator[Condition]:
+        """Yield what is not proven, each with its reasons."""
+        usual = "fail-on: unproven" if "unproven" in self.fail_on else "fail-on does not contain unproven"
+        for point in self.missing:
+            found = f"{point.text}: {'; '.join(point.details)}" if point.details else point.text
+            yield Condition(found=found, rule=_ALWAYS.get(point.what, usual), about=_about(point))
+
+
+def _about(point: Unproven) -> Literal["cases", "metrics", "run"]:
+    match point.what:
+        case "cases" | "errors" | "proof":
+            return "cases"
+        case "metric" | "scores":
+            return "metrics"
+    return "run"

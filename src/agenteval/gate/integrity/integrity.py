@@ -1,0 +1,161 @@
+"""What a comparison must know about the base commit, and what it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agenteval.gate.failures import some
+from agenteval.gate.integrity.accepted import Accepted, accepted_of
+from agenteval.gate.integrity.pairs import digests_of, renamed
+from agenteval.gate.pairing import own_cases
+from agenteval.results.comparison import CaseChange, CaseNote, ComparedCase
+from agenteval.results.model import Difference, Results
+from agenteval.results.verdict import Unproven
+
+_FIX = "restore {them}, or accept the change with `agenteval accept`"
+_LIVE = "evaluate the agent, or name the recording with --agent"
+
+
+@dataclass(frozen=True)
+class Integrity:
+    """How the suites and rules of a run differ from those of the base commit.
+
+    Attributes:
+        base_cases: ids of all cases of the base commit, the new ones of renamed cases; ``None`` if it is unknown.
+        accepted: the accepted changes that count in this run.
+        keys: of all entries in the file, with which later runs recognise them.
+        renamed: new id by old id.
+    """
+
+    differences: tuple[Difference, ...] = ()
+    base_cases: frozenset[str] | None = None
+    accepted: tuple[Accepted, ...] = ()
+    keys: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def removed(self) -> frozenset[str]:
+        """The ids of the passing cases of the baseline that the change takes away from the comparison."""
+        return frozenset(
+            item.case
+            for item in self.differences
+            if item.kind == "removed" and item.effect == "unproven" and item.case is not None
+        )
+
+    def gone_before(self, baseline: Results) -> frozenset[str]:
+        """Return the ids of the baseline's cases that the base commit had removed already."""
+        if self.base_cases is None:
+            return frozenset()
+        return frozenset(case.id for _, case in baseline.cases()) - self.base_cases
+
+    def accepted_cases(self, current: Results, baseline: Results) -> Mapping[str, Accepted]:
+        """Return the entries for cases of two runs, by case id."""
+        if not any(entry.case for entry in self.accepted):
+            return {}
+        now, then = digests_of(own_cases(current)), digests_of(own_cases(baseline))
+        found: dict[str, Accepted | None] = {}
+        for case_id in {entry.case for entry in self.accepted if entry.case}:
+            regressed = accepted_of(self.accepted, "regressed", case_id, now.get(case_id, ""))
+            is_edited = case_id in now and now[case_id] != then.get(case_id)
+            edited = accepted_of(self.accepted, "edited", case_id, now[case_id]) if is_edited else None
+            is_gone = case_id not in now
+            removed = accepted_of(self.accepted, "removed", case_id, then.get(case_id, "")) if is_gone else None
+            found[case_id] = regressed or edited or removed
+        return {case_id: entry for case_id, entry in found.items() if entry is not None}
+
+    def accepted_metrics(self, means: Mapping[str, float | None], tolerance: float) -> Mapping[str, Accepted]:
+        """Return the entries for means, by metric: the mean may not have fallen further than was accepted.
+
+        Args:
+            tolerance: a difference of means that does not matter.
+        """
+        found = {}
+        for entry in self.accepted:
+            mean = means.get(entry.metric)
+            if entry.metric and mean is not None and mean >= _number(entry.after) - tolerance:
+                found[entry.metric] = entry
+        return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 1.0
+
+
+def withdrawn_cases(cases: Iterable[ComparedCase], out: Collection[str]) -> Iterator[Unproven]:
+    """Yield the passing cases of the baseline that cannot be compared, because they are gone or other cases now.
+
+    Args:
+        out: ids of the cases that do not count: quarantined and accepted ones.
+    """
+    passing = [case for case in cases if case.status_before == "passed" and case.id not in out]
+    for change, words in (("removed", "no longer in the suite"), ("changed", "another case now")):
+        names = [case.name for case in passing if case.change == change]
+        if names:
+            what = (
+                "1 case that passed before is" if len(names) == 1 else f"{len(names):,} cases that passed before are"
+            )
+            fix = _FIX.format(them="it" if len(names) == 1 else "them")
+            yield Unproven(what="cases", text=f"{what} {words}: {some(names)}; {fix}", mended_by="change")
+
+
+def unproven_changes(differences: Iterable[Difference]) -> Iterator[Unproven]:
+    """Yield the changes of rules or agents that take something away from the comparison."""
+    for item in differences:
+        if item.kind == "agent" and item.effect == "unproven":
+            whose = item.case or f"{item.cases:,} cases"
+            text = f"the change replaces the live agent of {whose} by recorded answers; {_LIVE}"
+            yield Unproven(what="rules", text=text, mended_by="change")
+        if item.kind == "rules" and item.effect == "unproven":
+            text = f"the change could choose its own rules: those of the base commit {item.after}"
+            yield Unproven(what="rules", text=text, mended_by="outside")
+
+
+def with_acceptances(cases: Iterable[ComparedCase], accepted: Mapping[str, Accepted]) -> list[ComparedCase]:
+    """Return the cases with a note at each accepted one, which a comparison treats as quarantined.
+
+    An edited case is another case than in the baseline: it must pass.
+    """
+
+    def noted(case: ComparedCase) -> ComparedCase:
+        if case.id not in accepted:
+            return case
+        notes: list[CaseNote] = [note for note in case.notes if note != "quarantined"]
+        change: CaseChange = "same" if case.change == "broke" else case.change
+        if accepted[case.id].change == "edited":
+            change = "changed"
+        return case.model_copy(update={"change": change, "notes": [*notes, "accepted"]})
+
+    return [noted(case) for case in cases]
+
+
+def with_new_ids(results: Results, renamed: Mapping[str, str]) -> Results:
+    """Return an earlier run with the new ids of renamed cases, in the run and in its pool.
+
+    Args:
+        renamed: new id by old id.
+    """
+    if not renamed:
+        return results
+    suites = [
+        suite.model_copy(
+            update={"cases": [case.model_copy(update={"id": renamed.get(case.id, case.id)}) for case in suite.cases]}
+        )
+        for suite in results.suites
+    ]
+    pool = [
+        entry.model_copy(
+            update={"cases": {renamed.get(case_id, case_id): case for case_id, case in entry.cases.items()}}
+        )
+        for entry in results.pool
+    ]
+    return results.model_copy(update={"suites": suites, "pool": pool})
+
+
+def with_ids_of(now: Results, then: Results) -> Results:
+    """Return the earlier of two runs with the ids that renamed cases have in the later one."""
+    before, after = digests_of(own_cases(then)), digests_of(own_cases(now))
+    return with_new_ids(then, renamed(before, after, {case.id for _, case in now.cases()}))

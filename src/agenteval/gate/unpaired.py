@@ -1,0 +1,163 @@
+"""Finds what a change withdraws from the comparison: removed and changed cases and metrics, and lost scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from typing import Protocol
+
+from agenteval.gate.evidence import Sides
+from agenteval.gate.failures import of_cases, some
+from agenteval.gate.integrity.integrity import withdrawn_cases
+from agenteval.gate.pairing import Match, Pairing, own_cases, status_by
+from agenteval.gate.values import known
+from agenteval.results.case import CaseResult, SuiteResult
+from agenteval.results.comparison import ComparedCase
+from agenteval.results.model import OWN_NAME, Results, Run
+from agenteval.results.verdict import Unproven
+from agenteval.suite.model import OVERALL
+
+#: Share of the baseline's cases that may be removed or changed.
+MAX_UNPAIRED = 0.20
+
+
+def unpaired(sides: Sides, baseline: Results, pairing: Pairing) -> list[Unproven]:
+    """Return why a comparison proves too little: cases, metrics or scores of the baseline have no counterpart.
+
+    A run of the base branch itself is never reproached for the change, because the merge has accepted it.
+    """
+    out = sides.quarantined
+    counting = [case for case in pairing.cases if case.change != "new" and case.id not in out]
+    found = list(_cases(counting)) or list(withdrawn_cases(counting, out)) or list(_nothing(sides, pairing))
+    if baseline.tool.name == OWN_NAME:
+        found += _metrics(sides, baseline, counting)
+    if is_merged(sides.current.run, baseline.run):
+        found = []
+    return [*found, *_lost(sides)]
+
+
+def _lost(sides: Sides) -> Iterator[Unproven]:
+    for label, values in sides.evidence.first.items():
+        lost = [case for case, row in values.items() if not known(row)]
+        if len(lost) > sides.policy.rules.outage * len(values):
+            names = some([sides.cases[case][1].name for case in lost])
+            text = f"{of_cases(len(lost), len(values))} have no score of '{label}': {names}"
+            yield Unproven(what="scores", text=text, mended_by="outside")
+
+
+class Ran(Protocol):
+    """Where a run was made."""
+
+    @property
+    def commit(self) -> str | None:
+        """The evaluated commit."""
+        ...
+
+    @property
+    def ref(self) -> str | None:
+        """Its branch."""
+        ...
+
+    @property
+    def uncommitted(self) -> bool:
+        """Whether files differ from the commit."""
+        ...
+
+    @property
+    def workflow_run_id(self) -> str | None:
+        """The run of the workflow; ``None`` on a laptop."""
+        ...
+
+
+def is_merged(current: Ran, baseline: Run) -> bool:
+    """Return whether a workflow ran on the branch of its baseline."""
+    return current.workflow_run_id is not None and current.ref is not None and current.ref == baseline.ref
+
+
+def continues_branch(current: Ran, baseline: Run) -> bool:
+    """Return whether a run is of the branch of its baseline: a merged one, or on a laptop another commit.
+
+    A run of the same commit on a laptop, or of files that are not committed, is of a change.
+    """
+    is_same = current.ref is not None and current.ref == baseline.ref
+    is_other = current.commit not in {None, baseline.commit} and not current.uncommitted
+    return is_merged(current, baseline) or (is_same and is_other and current.workflow_run_id is None)
+
+
+def _cases(cases: Collection[ComparedCase]) -> Iterator[Unproven]:
+    changes = Counter(case.change for case in cases)
+    lost = changes["removed"] + changes["changed"]
+    if lost > MAX_UNPAIRED * len(cases):
+        parts = [f"{changes['removed']:,} removed"] if changes["removed"] else []
+        parts += [f"{changes['changed']:,} with changed rules or questions"] if changes["changed"] else []
+        names = [case.name for case in cases if case.change in {"removed", "changed"}]
+        unpaired_cases = f"{of_cases(lost, len(cases))} of the baseline cannot be compared"
+        text = f"{unpaired_cases}: {', '.join(parts)} ({some(names)})"
+        yield Unproven(what="cases", text=text, mended_by="change")
+
+
+def _nothing(sides: Sides, pairing: Pairing) -> Iterator[Unproven]:
+    """Yield that no case was compared; a selection of cases can consist of new ones."""
+    covered = sides.current.run.coverage
+    is_selection = covered is not None and bool(covered.selection_note)
+    if pairing.compared or is_selection or not any(suite.cases for suite in sides.baseline.suites):
+        return
+    text = "no case of the baseline is in this run, so nothing was compared: compare with a run of the same suites"
+    yield Unproven(what="cases", text=text, mended_by="change")
+
+
+def _metrics(sides: Sides, baseline: Results, cases: Iterable[ComparedCase]) -> Iterator[Unproven]:
+    """Yield the metrics that decided about cases of the baseline, and by which too few of these can be compared."""
+    paired = {case.id for case in cases if case.change not in {"removed", "changed"}}
+    now, then = own_cases(sides.current), own_cases(baseline)
+    ignored = {name for name, gates in sides.policy.gating.items() if not gates}
+    decided: dict[str, list[bool]] = {}
+    for suite, case in baseline.cases():
+        if case.id in paired:
+            match = Match.of(now.get(case.id), then.get(case.id))
+            for name in sorted(_deciding(suite, case) - ignored):
+                decided.setdefault(name, []).append(match.allows(name))
+    withdrawn = [
+        f"{name} in {of_cases(kept.count(False), len(kept))}"
+        for name, kept in decided.items()
+        if kept.count(False) > MAX_UNPAIRED * len(kept)
+    ]
+    if withdrawn:
+        text = f"metrics that decided about cases of the baseline were changed or removed: {some(withdrawn)}"
+        yield Unproven(what="metric", text=text, mended_by="change")
+
+
+def _deciding(suite: SuiteResult, case: CaseResult) -> set[str]:
+    """Return the ids of the metrics that decided about a case; of a suite that aggregates scores, the aggregate."""
+    found = {score.id for score in case.scores if score.passed is not None and score.gating}
+    if suite.threshold is not None and case.score is not None:
+        found.add(OVERALL)
+    return found
+
+
+def ungraded(sides: Sides, cases: Iterable[ComparedCase]) -> list[Unproven]:
+    """Return that some failing cases were compared with nothing; empty without such cases.
+
+    The base branch may have added or changed a metric since its last run. Then no earlier score tells whether the
+    case is worse now, so it raises no suspicion and does not run again.
+    """
+    found: dict[str, Collection[str]] = {}
+    for compared in cases:
+        if compared.status_before == "passed" and compared.status_after == "failed":
+            suite, case = sides.cases[compared.id]
+            names = _failing(suite, case) - sides.scored_before(case.id)
+            if names and status_by(case, names, suite.threshold) == "failed":
+                found[case.name] = names
+    if not found:
+        return []
+    metrics = some([f"'{name}'" for name in sorted(set[str]().union(*found.values()))])
+    amount = "1 case that passed in the baseline fails" if len(found) == 1 else f"{len(found):,} cases fail"
+    text = f"{amount} by {metrics}, which no earlier run has scored in the same way: {some(list(found))}"
+    return [Unproven(what="metric", text=text, mended_by="change")]
+
+
+def _failing(suite: SuiteResult, case: CaseResult) -> set[str]:
+    """Return the ids of the metrics that fail a case; of a suite that aggregates scores, the aggregate."""
+    if suite.threshold is not None:
+        return {OVERALL}
+    return {score.id for score in case.scores if score.passed is False and score.gating}

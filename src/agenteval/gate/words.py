@@ -1,0 +1,295 @@
+"""The words of a comparison: one sentence for each state, and numbers and enumerations in sentences.
+
+Scores and their differences are shown as 0.00 to 1.00. Every number belongs to the test that decided.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agenteval.core import escape
+from agenteval.gate.proof import Outcome, Suspicion, Test
+from agenteval.gate.values import ANSWERED
+
+# Maximum number of cases or metrics in a sentence.
+_NAMED = 3
+_SMALLEST_P = 0.0001
+_LONGEST_NAME = 80
+_COMMIT = 7
+# In smaller suites only broken cases are found.
+_FEW_CASES = 10
+_CODE = re.compile("`([^`]*)`")
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What sentences need to know besides a decision.
+
+    Attributes:
+        commit: the commit that ran beside the change, if one did.
+        allowed: resource → the share by which it may rise.
+        lower: metric → how much lower the mean of the first run is than that of the pool.
+        drop: drop that is found in about 8 of 10 pull requests; ``None`` if it is unknown.
+    """
+
+    names: Mapping[str, str]
+    base: str = "the base"
+    commit: str | None = None
+    allowed: Mapping[str, float] = field(default_factory=dict)
+    lower: Mapping[str, float] = field(default_factory=dict)
+    cases: int = 0
+    drop: float | None = None
+    command: str = "agenteval prove results.json"
+
+    @property
+    def beside(self) -> str:
+        """The base with the commit that ran."""
+        return f"{self.base} ({self.commit[:_COMMIT]})" if self.commit else self.base
+
+
+def headline(out: Outcome, told: Telling) -> str:
+    """Return the state as one phrase."""
+    if out.word == "proven":
+        return _proven(out, told)
+    if out.word in {"unproven", "suspicious"}:
+        return f"{_suspected(out, told)} may be worse"
+    return "no regression"
+
+
+def _proven(out: Outcome, told: Telling) -> str:
+    cases = list(dict.fromkeys(proof.case for proof in out.proofs if proof.case is not None))
+    parts = [fell(proof, told) for proof in out.proofs if proof.case is None]
+    if cases:
+        total = max(told.cases, len(cases))
+        parts.append(
+            f"{len(cases):,} of {count(total, 'case')} broke ({some([_name(case, told) for case in cases], 'case')})"
+        )
+    return ", and ".join(parts)
+
+
+def fell(proof: Test, told: Telling, *, better: bool = False) -> str:
+    """Return what happened to the mean of a metric: ``accuracy fell from 0.82 to 0.71``."""
+    here, there = _means(proof)
+    if proof.metric == ANSWERED:
+        return f"{_percent(1 - here)} of the answers are lost ({_percent(1 - there)} on {told.base})"
+    allowed = told.allowed.get(proof.metric)
+    if allowed is not None:
+        return f"{proof.metric} rose by {_percent(math.expm1(-proof.difference))} ({_percent(allowed)} allowed)"
+    moved = "rose" if better else "fell"
+    first, second = distinct(1 - there, 1 - here) if better else distinct(there, here)
+    return f"{proof.metric} {moved} from {first} to {second}"
+
+
+def _means(proof: Test) -> tuple[float, float]:
+    here, there = (sum(row) / len(row) if row else 0.0 for row in (proof.here, proof.there))
+    return here, there
+
+
+def _suspected(out: Outcome, told: Telling) -> str:
+    latest = _latest(out)
+    cases = [_name(item.case, told) for item in latest if item.case is not None]
+    means = list(dict.fromkeys(item.metric for item in latest if item.case is None))
+    parts = means[:_NAMED]
+    if cases:
+        parts = [count(len(set(cases)), "case"), *parts]
+    return " and ".join(parts) or "the change"
+
+
+def _latest(out: Outcome) -> list[Suspicion]:
+    """Return the suspicions that are left: those of the last stage."""
+    later = [item for item in out.suspicions if item.stage != "first"]
+    return later or list(out.suspicions)
+
+
+def sentences(out: Outcome, told: Telling) -> list[str]:
+    """Return how certain a state is, one sentence each."""
+    match out.word:
+        case "proven":
+            return list(_proofs(out, told))
+        case "unproven":
+            return [f"We could not tell: {without_markup(out.why)}.", *_weak(out, told)]
+        case "suspicious":
+            return [*_weak(out, told), f"Prove it: {told.command}"]
+        case "cleared":
+            return list(_cleared(out, told))
+    return list(_clear(told))
+
+
+def _proofs(out: Outcome, told: Telling) -> Iterator[str]:
+    cases = [proof for proof in out.proofs if proof.case is not None]
+    if cases:
+        weakest = max(cases, key=lambda proof: proof.p)
+        who = "It" if len(cases) == 1 else f"The least certain, {_name(weakest.case, told)},"
+        here, there = (f"{failed} of {len(row)}" for failed, row in _counts(weakest))
+        yield f"{who} fails {here} passes here and {there} on {told.beside} beside it. {_chance(weakest)}"
+    for proof in [proof for proof in out.proofs if proof.case is None][:_NAMED]:
+        yield f"{_by(proof, told)} {_chance(proof)}"
+    if out.stage == "memory":
+        yield "An earlier attempt proved it, and at least half of it is left."
+
+
+def better(out: Outcome, told: Telling) -> str:
+    """Return what is proven to be better, as a sentence; empty if nothing is."""
+    means = [fell(proof, told, better=True) for proof in out.proofs if proof.case is None]
+    cases = [f"{_name(proof.case, told)} is repaired" for proof in out.proofs if proof.case is not None]
+    found = first([*means, *cases], "finding")
+    return f"Improvement proven side by side with {told.beside}: {', '.join(found)}." if found else ""
+
+
+def _counts(proof: Test) -> tuple[tuple[int, Sequence[float]], tuple[int, Sequence[float]]]:
+    return (proof.failed or 0, proof.here), (proof.base_failed or 0, proof.there)
+
+
+def _by(proof: Test, told: Telling) -> str:
+    passes = f"{len(proof.here)} passes each"
+    if proof.metric == ANSWERED:
+        return f"{fell(proof, told)[:1].upper()}{fell(proof, told)[1:]}, side by side ({passes})."
+    allowed = told.allowed.get(proof.metric)
+    if allowed is not None:
+        ends = _range(proof, lambda value: _percent(math.expm1(-value)))
+        by = _percent(math.expm1(-proof.difference))
+        more = f"{passes}{ends}; {_percent(allowed)} allowed"
+        return f"{proof.metric} rose by {by} side by side with {told.beside} ({more})."
+    ends = _range(proof, lambda value: f"{abs(value):.2f}")
+    return f"{proof.metric} fell by {abs(proof.difference):.2f} side by side with {told.beside} ({passes}{ends})."
+
+
+def _range(proof: Test, shown: Callable[[float], str]) -> str:
+    if proof.low is None or proof.high is None or proof.low == proof.high:
+        return ""
+    return f"; between {shown(proof.high)} and {shown(proof.low)}"
+
+
+def _chance(proof: Test) -> str:
+    return (
+        f"Chance alone would do this in {share(proof.p, proof.limit)} of comparisons (limit {percent(proof.limit)})."
+    )
+
+
+def _weak(out: Outcome, told: Telling) -> Iterator[str]:
+    for name, drop in _looked_lower(out, told):
+        yield f"{name} is {drop} than on earlier days."
+    cases = [_name(item.case, told) for item in _latest(out) if item.case is not None]
+    if cases:
+        names = list(dict.fromkeys(cases))
+        yield f"{some(names, 'case')} {'fails' if len(names) == 1 else 'fail'} more often than on earlier days."
+
+
+def _looked_lower(out: Outcome, told: Telling) -> Iterator[tuple[str, str]]:
+    for item in out.suspicions:
+        if item.case is None and item.metric != ANSWERED and (drop := told.lower.get(item.metric)) is not None:
+            if item.metric in told.allowed:
+                yield item.metric, f"{_percent(math.expm1(-drop))} higher"
+            else:
+                yield item.metric, f"{abs(drop):.2f} lower"
+
+
+def _cleared(out: Outcome, told: Telling) -> Iterator[str]:
+    tests = {test.metric: test for test in out.tests if test.case is None}
+    for name, drop in list(_looked_lower(out, told))[:_NAMED]:
+        start = f"The first run looked worse ({name} {drop})"
+        test = tests.get(name)
+        if test is not None:
+            by = f"{signed(test.difference)}, {len(test.here)} passes each"
+            yield f"{start}; side by side with {told.beside} it was not ({by})."
+        else:
+            yield f"{start}; {'a second run was not' if out.stage != 'alone' else 'that is within what days differ'}."
+    cases = list(dict.fromkeys(item.case for item in out.suspicions if item.case is not None))
+    if cases:
+        names = some([_name(case, told) for case in cases], "case")
+        tested = [test for test in out.tests if test.case is not None]
+        if tested:
+            weakest = min(tested, key=lambda test: test.p)
+            here, there = (f"{failed} of {len(row)}" for failed, row in _counts(weakest))
+            beside = f"side by side with {told.beside} it was not ({here} failed here, {there} there)"
+            yield f"The first run looked worse ({names}); {beside}."
+        else:
+            end = (
+                "asked again, it was not" if out.stage != "alone" else "without the base beside it that is too little"
+            )
+            yield f"The first run looked worse ({names}); {end}."
+
+
+def _clear(told: Telling) -> Iterator[str]:
+    if not told.cases:
+        return
+    if told.cases < _FEW_CASES:
+        yield "Broken cases are found, smaller drops hardly: the suite has few cases."
+    elif told.drop:
+        yield f"Drops of about {told.drop:.2f} are found in 8 of 10 pull requests."
+
+
+def _name(case: str | None, told: Telling) -> str:
+    return quoted(told.names.get(case or "", case or ""))
+
+
+def distinct(before: float, after: float) -> tuple[str, str]:
+    """Return two scores with as many digits as tell them apart, at least two."""
+    for digits in range(2, 5):
+        texts = f"{before:.{digits}f}", f"{after:.{digits}f}"
+        if texts[0] != texts[1]:
+            return texts
+    return texts
+
+
+def signed(difference: float) -> str:
+    """Format a difference of scores with its sign."""
+    return f"{difference:+.2f}".replace("-", "−")
+
+
+def share(p: float, limit: float) -> str:
+    """Return a probability with as many digits as the comparison with its limit needs."""
+    if p < _SMALLEST_P <= limit:
+        return f"less than {percent(_SMALLEST_P)}"
+    digits = next((number for number in range(2, 17) if (float(f"{p:.{number}g}") <= limit) is (p <= limit)), 17)
+    return percent(float(f"{p:.{digits}g}"))
+
+
+def percent(value: float) -> str:
+    """Return a share in per cent with the digits that it has: ``0.6 %``."""
+    return f"{100 * value:.6g} %"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+def p_text(p: float, limit: float) -> str:
+    """Return ``p = 0.0041, needed ≤ 0.009``, with as many digits as the comparison needs."""
+    if p < _SMALLEST_P <= limit:
+        return f"p < {_SMALLEST_P}, needed ≤ {limit:g}"
+    digits = next((number for number in range(2, 17) if (float(f"{p:.{number}g}") <= limit) is (p <= limit)), 17)
+    return f"p = {p:.{digits}g}, needed ≤ {limit:g}"
+
+
+def quoted(name: str) -> str:
+    """Return a name for a sentence: one line of at most 80 characters between quotation marks."""
+    return f"'{escape.one_line(name, _LONGEST_NAME)}'"
+
+
+def without_markup(message: str) -> str:
+    """Return a message with quotation marks instead of backticks: outputs show sentences as they are."""
+    return _CODE.sub(r"'\1'", message)
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 run`` or ``2 runs``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def some(names: Sequence[str], noun: str) -> str:
+    """Return the first names as an enumeration, and how many there are besides."""
+    more = f" and {_more(names, noun)}" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def first(texts: Sequence[str], noun: str) -> list[str]:
+    """Return the first texts, and how many there are besides."""
+    return [*texts[:_NAMED], *([_more(texts, noun)] if len(texts) > _NAMED else [])]
+
+
+def _more(items: Sequence[str], noun: str) -> str:
+    return count(len(items) - _NAMED, f"more {noun}")

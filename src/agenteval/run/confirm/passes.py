@@ -1,0 +1,346 @@
+"""Makes the passes that the gate asks for, one after the other: each in a new session, without caches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError
+from agenteval.core.runtime import held_signal
+from agenteval.core.secrets import shortened
+from agenteval.gate.evidence import Sides
+from agenteval.gate.proof import Ask, CannotRunError, Side
+from agenteval.gate.run_scores import pool_case
+from agenteval.gate.values import Pass
+from agenteval.results.case import CaseResult
+from agenteval.results.model import RunUsage
+from agenteval.run.confirm.control import Control, PreparedControl, opened_control
+from agenteval.run.execute import execute
+from agenteval.run.git import ControlError
+from agenteval.run.journal import confirmation_file
+from agenteval.run.plan import Plan, PlannedCase, RunExecution, with_session
+from agenteval.run.progress import CONFIRMING
+from agenteval.run.rescore import rescorable
+from agenteval.run.resolve.agents import interpreters_of
+from agenteval.run.resolve.spec import RunSpec, make_plan
+from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
+
+_INTERRUPTED = "the passes side by side were interrupted"
+# Errors before any case ran: the agent of the base commit cannot start.
+_CANNOT_START = (ControlError, ConfigError, UserCodeError)
+_LONGEST_ERROR = 300
+
+
+@contextmanager
+def passes_of(
+    spec: RunSpec, first: RunExecution, prepared: PreparedControl | AgentEvalError | None
+) -> Iterator[Passes]:
+    """Yield what makes passes; the base commit's agent exists until the end of the block.
+
+    Args:
+        first: its execution, whose usage and time count.
+        prepared: the base commit, from ``prepared_control``.
+    """
+    with ExitStack() as entered:
+        yield Passes(spec, first, entered, prepared)
+
+
+@dataclass
+class Passes:
+    """Makes passes within the limits that the first run has left.
+
+    Each pass has a journal. A resumed run reads the passes that were made from there, and makes only what is missing.
+
+    Attributes:
+        entered: what is open: the base commit's checkout.
+        prepared: the base commit, or why it cannot be used.
+        calls: iterations of cases so far.
+    """
+
+    spec: RunSpec
+    first: RunExecution
+    entered: ExitStack = field(repr=False)
+    prepared: PreparedControl | AgentEvalError | None = field(repr=False)
+    usage: RunUsage = field(default_factory=RunUsage)
+    calls: int = 0
+    signal: int | None = None
+    warnings: list[str] = field(default_factory=list)
+    _control: Control | AgentEvalError | None = field(default=None, repr=False)
+    _left: RunSpec | None = field(default=None, repr=False)
+    _asked: int = 0
+    _number: int = 0
+    _told: set[Side] = field(default_factory=set)
+
+    @property
+    def commit(self) -> str | None:
+        """The commit whose agent ran beside the change; ``None`` if none did."""
+        return self._control.commit if isinstance(self._control, Control) else None
+
+    def again(self, ask: Ask, sides: Sides) -> Pass:
+        """Make a pass, and return its values.
+
+        Raises:
+            CannotRunError: the base cannot run, a limit is reached, or a signal ended it.
+        """
+        suites = {suite.path: suite for suite in sides.current.suites}
+        return sides.one_pass((suites[path], case) for path, case in self.made(ask.side, ask.cases))
+
+    def made(self, side: Side, cases: Sequence[str], iterations: int = 1) -> list[tuple[str, CaseResult]]:
+        """Return the finished cases of a pass, each with the path of its suite.
+
+        Raises:
+            CannotRunError: see ``again``.
+        """
+        if self._is_interrupted():
+            raise CannotRunError(_INTERRUPTED)
+        self._number += 1
+        try:
+            found = self._made(side, cases, iterations)
+        except AgentEvalError as error:
+            if self._is_interrupted():
+                # Ctrl-C ends git, too.
+                raise CannotRunError(_INTERRUPTED) from None
+            why = self.spec.redact(str(error))
+            if side != "base" or not isinstance(error, _CANNOT_START):
+                self.warnings.append(f"no further pass was made: {error}")
+                raise CannotRunError(why) from None
+            # No further pass tries it again.
+            self._control = error
+            warning = f"the agent of the base commit cannot run beside the change: {error}"
+            if warning not in self.warnings:
+                self.warnings.append(warning)
+            raise CannotRunError(why, "outside", "base") from None
+        return found
+
+    def _tell(self, side: Side, number: int) -> None:
+        """Say once that the change runs again, and once that it runs side by side with the base."""
+        text = "running side by side with the base" if side == "base" else "running again what may be worse"
+        if side not in self._told and not self.spec.quiet:
+            self._told.add(side)
+            sys.stderr.write(f"{text}: {number:,} {'case' if number == 1 else 'cases'}\n")
+
+    def shared(self) -> Mapping[str, frozenset[str] | None]:
+        """Return the metrics that each case shares with the base, by case id; ``None`` for all.
+
+        The base must be open.
+        """
+        cases = self._opened_control().cases
+        ours = {item.case.id: item.case for item in self.spec.cases if item.case.id in cases}
+        same = {case_id: shared_metrics(cases[case_id].case, case) for case_id, case in ours.items()}
+        return {
+            case_id: metrics if ours[case_id].fingerprints.metrics else None
+            for case_id, metrics in same.items()
+            if metrics is not None
+        }
+
+    def close(self) -> None:
+        """Add warnings about what happened to the base's files; call it after the last pass."""
+        if isinstance(self._control, Control):
+            self.warnings += [text for text in self._control.warnings() if text not in self.warnings]
+
+    def _made(self, side: Side, asked: Sequence[str], iterations: int) -> list[tuple[str, CaseResult]]:
+        left = self._left or self.spec.after(self.first.asked, self.first.duration_s - self.first.earlier_s)
+        if left.llm.limits.are_exhausted and self._asked + self.first.asked.llm_calls > 0:
+            raise CannotRunError("the LLM budget is exhausted")
+        if left.limits.time_limit_reached:
+            raise CannotRunError("the time limit was reached")
+        control = self._opened_control() if side == "base" else Control()
+        cases = self._planned(side, asked, control, iterations)
+        self._tell(side, len(cases))
+        if not cases:
+            raise CannotRunError("no requested case is in the base commit with the same question and metrics")
+        plan, execution = self._executed(self._spec_of(left, side, cases, control))
+        self._count(cases, execution, left)
+        if why := _why_incomplete(plan, execution):
+            raise CannotRunError(why)
+        found = [(path, case) for path, done in execution.cases.items() for case in done]
+        # Without a baseline, the run of the base is one, and is refused as every other one is.
+        if side == "base" and self.spec.baseline is not None and (broken := why_broken(found)):
+            raise ControlError(broken)
+        return found
+
+    def _planned(self, side: Side, asked: Sequence[str], control: Control, iterations: int) -> list[PlannedCase]:
+        """Return the cases of a pass; cases that share an agent still share it, for each agent is started once."""
+        wanted = set(asked)
+        # It looks like that of any other run.
+        session = uuid.uuid4().hex[:12]
+        agents: dict[int, AgentSpec] = {}
+
+        def agent_of(agent: AgentSpec) -> AgentSpec:
+            return agents.setdefault(id(agent), with_session(agent, session))
+
+        cases = []
+        for item in self.spec.cases:
+            if item.case.id not in wanted:
+                continue
+            again = replace(item, iterations=iterations)
+            if side == "pr":
+                cases.append(replace(again, agent=agent_of(item.agent)))
+                continue
+            there = control.cases.get(item.case.id)
+            case = comparable(there.case, item.case) if there is not None else None
+            if there is not None and case is not None:
+                # The change may have moved the suite; its settings are known by its path there.
+                suite = replace(there.suite, path=item.suite.path)
+                cases.append(replace(again, suite=suite, case=case, agent=agent_of(there.agent)))
+        return cases
+
+    def _is_interrupted(self) -> bool:
+        """Return whether a signal arrived, during a run of cases or after it."""
+        if self.signal is None:
+            self.signal = held_signal()
+        return self.signal is not None
+
+    def _opened_control(self) -> Control:
+        """Return the base commit's agent.
+
+        Raises:
+            AgentEvalError: it cannot run; no further pass tries it again.
+        """
+        if self._control is None:
+            try:
+                self._control = self.entered.enter_context(_opened(self.prepared, self.spec))
+            except AgentEvalError as error:
+                self._control = error
+        if isinstance(self._control, AgentEvalError):
+            raise self._control
+        return self._control
+
+    def _spec_of(self, left: RunSpec, side: Side, cases: list[PlannedCase], control: Control) -> RunSpec:
+        interpreters = interpreters_of([case.agent for case in control.cases.values()])
+        changed = {
+            id(settings): replace(settings, interpreters={**settings.interpreters, **interpreters})
+            for settings in left.settings.values()
+        }
+        return replace(
+            left,
+            cases=tuple(cases),
+            settings={path: changed[id(settings)] for path, settings in left.settings.items()},
+            # A cached answer is no second sample.
+            llm=replace(left.llm, cache=None),
+            journal=left.journal.with_name(confirmation_file(self._number)),
+            activity=CONFIRMING,
+            # A line for each of many short passes tells nothing.
+            quiet=True,
+            conditions={
+                "the first run": self.first.run_id,
+                "the pass": _digest([side, [item.case.id for item in cases]]),
+                "the base": control.commit
+                or _digest(sorted(str(case.agent.target) for case in control.cases.values())),
+            },
+        )
+
+    def _executed(self, spec: RunSpec) -> tuple[Plan, RunExecution]:
+        """Run a plan; the cases in the journal of an interrupted run do not run again."""
+        if spec.resume:
+            try:
+                plan = make_plan(spec)
+            except ConfigError:
+                # There is no journal, or that of another pass.
+                plan = make_plan(replace(spec, resume=False))
+        else:
+            plan = make_plan(spec)
+        return plan, execute(replace(plan, compared=True))
+
+    def _count(self, cases: Sequence[PlannedCase], execution: RunExecution, left: RunSpec) -> None:
+        self.usage = self.usage.plus(execution.summary.usage)
+        self.calls += sum(item.iterations for item in cases)
+        self.signal = execution.signal
+        self.warnings += [text for text in execution.warnings if text not in self.warnings]
+        self._asked += execution.asked.llm_calls
+        self._left = left.after(execution.asked, execution.duration_s - execution.earlier_s)
+
+
+def _opened(prepared: PreparedControl | AgentEvalError | None, spec: RunSpec) -> AbstractContextManager[Control]:
+    if isinstance(prepared, AgentEvalError):
+        raise prepared
+    if prepared is None:
+        raise ControlError("this run has no base commit")
+    return opened_control(prepared, spec)
+
+
+def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
+    """Return why a pass is incomplete, the main reason first; empty if it is complete."""
+    if execution.signal is not None:
+        return _INTERRUPTED
+    if plan.resources.gateway.budget.refused:
+        return "the LLM budget was exhausted by the passes side by side"
+    if execution.unfinished:
+        return "the time limit was reached before the passes side by side had ended"
+    return ""
+
+
+def why_broken(cases: Iterable[tuple[str, CaseResult]]) -> str:
+    """Return why the passes of the base say nothing about it; empty if they do.
+
+    An agent that fails has the score 0. A base that lacks what earlier steps installed always fails, and a change
+    that is as bad would look harmless beside it. The baseline shows that the base commit can answer.
+    """
+    iterations = [iteration for _, case in cases for iteration in case.iterations]
+    errors = [
+        turn.error for iteration in iterations for turn in iteration.turns[-1:] if turn.error and not turn.unavailable
+    ]
+    if len(errors) * 2 <= len(iterations):
+        return ""
+    lacks = "what earlier steps install in the workspace is not in its checkout: install it with setup, or elsewhere"
+    first = shortened(errors[0], _LONGEST_ERROR)
+    return f"its agent failed in {len(errors)} of {len(iterations)} iterations ({lacks}): {first}"
+
+
+def shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
+    """Return the metrics that can score both the answers of the base and those of the agent under test.
+
+    These are the metrics with the same configuration, and those that need nothing but an answer.
+
+    Returns:
+        ``None`` if the two ask different questions, or share no metric.
+    """
+    before, now = theirs.fingerprints, ours.fingerprints
+    shared = _alike(before, now) | rescorable(ours, pool_case(before, {}))
+    return None if before.question != now.question or (now.metrics and not shared) else shared
+
+
+def comparable(theirs: Case, ours: Case) -> Case | None:
+    """Return a case of the base with the metrics that it shares with the case under test.
+
+    A metric with another configuration or expected answer is that of the case under test, so both are scored by the
+    same rules.
+
+    Returns:
+        ``None`` if the two ask different questions, or share no metric.
+    """
+    shared = shared_metrics(theirs, ours)
+    if shared is None:
+        return None
+    same = _alike(theirs.fingerprints, ours.fingerprints)
+
+    def chosen(before: Iterable[MetricConfig], now: Iterable[MetricConfig]) -> tuple[MetricConfig, ...]:
+        kept = (metric for metric in before if metric.id in same)
+        return (*kept, *(metric for metric in now if metric.id in shared - same))
+
+    turns = tuple(
+        # A metric that both share expects the same of the turn.
+        replace(
+            turn,
+            ground_truth=own.ground_truth,
+            retrieval_context=own.retrieval_context,
+            config=own.config,
+            metrics=chosen(turn.metrics, own.metrics),
+        )
+        for turn, own in zip(theirs.turns, ours.turns, strict=True)
+    )
+    aggregate = ours.aggregate if OVERALL in shared else None
+    return replace(theirs, turns=turns, metrics=chosen(theirs.metrics, ours.metrics), aggregate=aggregate)
+
+
+def _alike(before: Fingerprints, now: Fingerprints) -> frozenset[str]:
+    return frozenset(metric for metric, content in now.metrics.items() if before.metrics.get(metric) == content)
+
+
+def _digest(value: object) -> str:
+    return f"#{hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]}"

@@ -1,0 +1,123 @@
+"""How the cases and metrics of the change differ from those of the base commit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agenteval.core.llm.models import ModelSpec
+from agenteval.gate.integrity.differences import Change, case_differences, metric_changes, shown
+from agenteval.gate.integrity.pairs import pair
+from agenteval.suite.evaluation import Aggregate
+from agenteval.suite.model import Case, MetricConfig, Turn
+
+BASE: dict[str, Any] = {"id": "m", "type": "equality", "kind": "standard", "threshold": 0.8}
+JUDGE = ModelSpec("openai", "gpt-4o", api_key="sk-geheim-12345678")
+
+
+def metric(**changes: Any) -> MetricConfig:
+    return MetricConfig(**{**BASE, **changes})
+
+
+def case(name: str = "a", text: str = "question", metrics: tuple[MetricConfig, ...] = (), **more: Any) -> Case:
+    turn = Turn(input=text, ground_truth="answer", metrics=metrics or (metric(),))
+    return Case(id=name, name=name, turns=(turn,), **more)
+
+
+@pytest.mark.parametrize(
+    ("after", "change"),
+    [
+        (metric(threshold=0.5), Change("threshold", "0.8", "0.5", True)),
+        (metric(threshold=0.9), Change("threshold", "0.8", "0.9")),
+        (metric(threshold=None), Change("threshold", "0.8", None, True)),
+        (metric(gating=False), Change("gating", "true", "false", True)),
+        (metric(type="bleu"), Change("type", "equality", "bleu")),
+        (metric(options={"prompt": "new\nline"}), Change("prompt", None, "new line")),
+        (metric(options={"model": JUDGE}), Change("model", None, "openai/gpt-4o")),
+        (None, Change("", "there", None, True)),
+    ],
+)
+def test_a_change_of_a_metric(after: MetricConfig | None, change: Change) -> None:
+    assert metric_changes(metric(), after) == [change]
+
+
+def test_an_unchanged_metric_and_a_new_one() -> None:
+    assert metric_changes(metric(), metric(where=case().turns[0].metrics[0].where)) == []
+    assert metric_changes(None, metric()) == [Change("", None, "there")]
+
+
+def differences(ours: list[Case], theirs: list[Case], passing: set[str] | None = None) -> list[Any]:
+    pairs = pair(ours, theirs)
+    return list(
+        case_differences({item.id: item for item in ours}, pairs, passing or set(), lambda item: item.iterations or 1)
+    )
+
+
+def test_equal_changes_of_several_cases_are_one_difference() -> None:
+    looser = (metric(threshold=0.1),)
+    ours = [case("a", metrics=looser), case("b", metrics=looser), case("c", metrics=(metric(threshold=0.2),))]
+    found = differences(ours, [case("a"), case("b"), case("c")])
+    assert [(item.metric, item.case, item.cases, item.after, item.loosens) for item in found] == [
+        ("m", None, 2, "0.1", True),
+        ("m", "c", 0, "0.2", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        (case(text="other"), case(), ("edited", "input", "question", "other", "base")),
+        (case(strict=False), case(strict=True), ("case", "strict", "true", "false", "base")),
+        (case(iterations=1), case(iterations=5), ("case", "iterations", "5", "1", "base")),
+        (case("b"), case("a"), ("renamed", None, "a", "b", "paired")),
+    ],
+)
+def test_a_change_of_a_case(ours: Case, theirs: Case, expected: tuple[Any, ...]) -> None:
+    (found,) = differences([ours], [theirs])
+    assert (found.kind, found.setting, found.before, found.after, found.effect) == expected
+
+
+def test_changed_weights_are_shown() -> None:
+    ours, theirs = (case(aggregate=Aggregate(threshold=0.5, weights={"m": weight})) for weight in (1.0, 2.0))
+    (found,) = differences([ours], [theirs])
+    assert (found.metric, found.setting) == ("score", "aggregation")
+    assert '"m": 2.0' in (found.before or "")
+
+
+def test_only_a_removed_case_that_passed_is_unproven() -> None:
+    found = differences([], [case("a"), case("b", "other")], {"a"})
+    assert [(item.kind, item.case, item.effect) for item in found] == [
+        ("removed", "a", "unproven"),
+        ("removed", "b", "listed"),
+    ]
+    assert all(item.fingerprint for item in found)
+
+
+@pytest.mark.parametrize(("amount", "listed"), [(20, 20), (21, 1)])
+def test_many_new_cases_are_counted(amount: int, listed: int) -> None:
+    found = differences([case(str(number), str(number)) for number in range(amount)], [])
+    assert len(found) == listed
+    assert {item.kind for item in found} == {"new"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, None),
+        (True, "true"),
+        (0.5, "0.5"),
+        (3, "3"),
+        ("a\nb", "a b"),
+        (["x", 1], '["x", 1]'),
+        ("x" * 300, None),
+    ],
+)
+def test_values_are_short_texts(value: Any, text: str | None) -> None:
+    found = shown(value)
+    assert found == text or (isinstance(value, str) and found is not None and len(found) == 201)
+
+
+def test_a_value_of_the_program_shows_no_secret() -> None:
+    assert "geheim" not in str(shown({"model": JUDGE}))
+    assert shown({"model": JUDGE}) != shown({"model": None})
