@@ -98,7 +98,6 @@ class TestQuickstart:
         folder, *_ = runs
         compared = command("compare", folder / "after", folder / "before", "-vv")
         assert compared.status == 1
-        assert "points less than in 1 earlier run (p = " in compared.out
         assert command("compare", folder / "after", folder / "before", "--fail-on", "regressions").status == 1
         assert command("compare", folder / "after", folder / "before", "--fail-on", "none").status == 0
         assert command("compare", folder / "before", folder / "after").status == 0
@@ -142,7 +141,9 @@ def reply(request):
     if text == "crash":
         raise RuntimeError("no model")
     if text == "flaky":
-        return "right" if request["session"].endswith("#0") else "wrong"
+        with open(__file__ + ".asked", "a") as file:
+            file.write("x")
+            return "right" if file.tell() == 1 else "wrong"
     return os.environ.get("ANSWER", text)
 """
 
@@ -194,9 +195,9 @@ class TestExitStatus:
         [
             ("strict: true", "failures", 1),
             ("must_pass: ['*']", "failures", 1),
-            ("strict: true", "regressions", 0),
             ("strict: true", "none", 0),
-            ("strict: true", "errors,inconclusive", 0),
+            ("strict: true", "errors", 0),
+            ("first: whole", "regressions", 0),
         ],
     )
     def test_when_a_case_gets_worse(
@@ -330,13 +331,14 @@ class TestWhichSuiteAndAgent:
         results = results_in(tmp_path)
         assert list(statuses(results)) == ["Refund a", "refund b"]
         assert results.comparison is not None
-        assert [item.change for item in results.comparison.cases] == ["unchanged", "unchanged"]
+        assert [item.change for item in results.comparison.cases] == ["same", "same"]
 
 
 class TestRunning:
     def test_iterations(self, tmp_path: Path, command: Command) -> None:
         obedient(tmp_path, [case("flaky", "flaky", "right"), PASS])
         assert command("run").status == 0
+        (tmp_path / "agent.py.asked").unlink()
         assert command("run", "--iterations", "3").status == 1
         flaky, steady = (found for _, found in results_in(tmp_path).cases())
         assert [iteration.status for iteration in flaky.iterations] == ["passed", "failed", "failed"]
@@ -354,9 +356,11 @@ class TestRunning:
         command("run")
         ((_, found),) = results_in(tmp_path).cases()
         first, second = (json.loads(turn.response or "") for turn in found.iterations[0].turns)
-        assert first == ["agent.yaml::chat#0", []]
+        session = first[0]
+        assert len(session) == 32
+        assert first == [session, []]
         assert second == [
-            "agent.yaml::chat#0",
+            session,
             [
                 {"role": "user", "content": "one"},
                 {"role": "assistant", "content": found.iterations[0].turns[0].response},
@@ -451,7 +455,7 @@ def reply(request):
         results = read_results(tmp_path / "before")
         assert [found.id for _, found in results.cases()] == [shown, "agent.yaml::other"]
         assert results.comparison is not None
-        assert [item.change for item in results.comparison.cases] == ["unchanged", "unchanged"]
+        assert [item.change for item in results.comparison.cases] == ["same", "same"]
 
     def test_a_very_long_secret_in_the_environment_breaks_nothing(self, tmp_path: Path) -> None:
         write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))

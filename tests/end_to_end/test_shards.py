@@ -112,7 +112,7 @@ def test_durations_of_the_baseline_divide_the_cases(command: Command, tmp_path: 
 def test_a_merged_run_is_compared_by_its_files_alone(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suite_of(tmp_path, *(f"case-{number}" for number in range(30)), gate={})
+    suite_of(tmp_path, *(f"case-{number}" for number in range(30)))
     command("run", "--out", "base", "--quiet")
     monkeypatch.setenv("ANSWER", "wrong")
     whole = command("run", "--out", "whole", "--baseline", "base", "--fail-on", "regressions")
@@ -151,16 +151,6 @@ def test_a_baseline_may_lie_elsewhere(command: Command, tmp_path: Path) -> None:
     assert comparison is not None
     assert (comparison.baseline.run_id, comparison.baseline.distance) == (remote.results.run.id, 2)
     assert "one run was left out" in outcome.view.warnings
-
-
-def test_confirmation_is_not_waited_for(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    suite_of(tmp_path, *(f"case-{number}" for number in range(30)))
-    command("run", "--out", "base", "--quiet")
-    monkeypatch.setenv("ANSWER", "wrong")
-    parts = shards(command, 2, "--baseline", "base")
-    done = command("merge", *parts, "-o", "merged", "--baseline", "base", "--fail-on", "regressions")
-    assert done.status == 1, done.text
-    assert "would confirm" not in done.text
 
 
 def test_cases_that_a_filter_leaves_out_are_not_removed(command: Command, tmp_path: Path) -> None:

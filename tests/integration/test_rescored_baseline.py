@@ -59,10 +59,8 @@ def test_a_changed_metric_has_a_baseline_and_a_worse_answer_raises_a_suspicion(t
     assert [(item.id, item.cases) for item in found.rescored] == [("equality", IDS)]
     assert all([(item.before, item.after) for item in case.metrics] == [(1.0, 1.0)] for case in found.cases)
     run_id = read_results(tmp_path / "second").run.id
-    assert found.notes[1:3] == [
-        f"equality was scored again for the answers of run {run_id}, since it changed in 8 cases",
-        "the rules of 8 cases changed since earlier runs (equality): not compared",
-    ]
+    said = f"equality was scored again for the answers of run {run_id}, since it changed in 8 cases"
+    assert said in found.notes
     worse = comparison(ran(tmp_path, "worse", LENIENT, wrong, "second"))
     assert (worse.metric("equality").earlier, worse.word) == (1.0, "unproven")
     # Later runs read the new scores from the pool, and score nothing again.

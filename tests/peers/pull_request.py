@@ -48,7 +48,7 @@ hangs = {log!r} + ".hangs"
 if request["case"] == "c11" and os.path.exists(hangs):
     with open(hangs) as file:
         stage = file.read()
-    if stage == ("first" if request["session"].startswith("agent.yaml") else "confirmation"):
+    if stage == ("confirmation" if "agenteval-control-" in os.getcwd() else "first"):
         with open({log!r} + ".hung", "w"):
             time.sleep(1000)
 down = os.path.exists({log!r} + ".down")
