@@ -40,7 +40,7 @@ ANSWERS = """
 import random, time
 def reply(request):
     time.sleep(random.random() / 50)
-    return "wrong" if request["session"].split("::")[1] in ("3#0", "7#1", "7#2") else request["input"]
+    return "wrong" if request["case"] in ("3", "7") else request["input"]
 """
 
 

@@ -53,7 +53,6 @@ _COMMANDS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "probe: wrong suite": (("probe", "broken.yaml"), 2),
     "compare": (("compare", "good/report", "good/report"), 0),
     "compare: fails": (("compare", "bad/report", "good/report"), 1),
-    "explain-gate": (("explain-gate", "good/report"), 0),
     "accept": (("accept", "--reason", "why", "--from", "good/report"), 2),
     "report": (("report", "good/report", "--out", "again"), 0),
     "merge": (("merge", "good/report", "--output", "merged"), 0),
@@ -127,11 +126,7 @@ def test_the_exit_status_is_the_gates(name: str, state: Callable[..., object], w
         [argument.format(place) for argument in arguments], runs, _variables(name, runs), state, _WHICH[which]
     )
     # What could not be printed is all that these would give.
-    lost = (
-        state is _full
-        and 1 in _WHICH[which]
-        and name in {"list", "explain-gate", "report", "schema", "plugins", "explain"}
-    )
+    lost = state is _full and 1 in _WHICH[which] and name in {"list", "report", "schema", "plugins", "explain"}
     assert ended == (3 if lost else status), texts
     for text in texts:
         assert "Traceback" not in text
