@@ -241,7 +241,7 @@ def test_an_added_metric_keeps_the_baseline_of_the_others(tmp_path: Path, suite:
     assert before["metrics"] == after["metrics"]
     assert after["metrics"]
     assert (before["word"], before["headline"]) == (after["word"], after["headline"])
-    assert [case["change"] for case in after["cases"]] == ["unchanged"] * len(after["cases"])
+    assert [case["change"] for case in after["cases"]] == ["same"] * len(after["cases"])
 
 
 def test_recorded_traces_get_added_metrics(tmp_path: Path) -> None:

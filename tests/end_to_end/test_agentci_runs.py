@@ -1135,7 +1135,7 @@ def test_an_unchanged_run_has_no_regressions(repository: Repository) -> None:
     results = repository.run("--baseline", "before", status=0)
 
     assert results.comparison is not None
-    assert [case.change for case in results.comparison.cases] == ["unchanged"]
+    assert [case.change for case in results.comparison.cases] == ["same"]
 
 
 def test_in_a_process_of_its_own(repository: Repository) -> None:

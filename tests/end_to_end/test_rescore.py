@@ -89,7 +89,7 @@ def test_scoring_again_with_the_same_metrics_changes_nothing(command: Command, t
     assert statuses(after) == statuses(before)
     assert after.summary.score == before.summary.score
     assert after.comparison is not None
-    assert {found.change for found in after.comparison.cases} == {"unchanged"}
+    assert {found.change for found in after.comparison.cases} == {"same"}
 
 
 @pytest.mark.parametrize(("asked", "run"), [((), 3), (("--iterations", "2"), 2)])
