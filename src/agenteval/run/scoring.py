@@ -268,7 +268,8 @@ def _as_trace(case: Case, request: Request, reply: Reply, latency_ms: float | No
         duration_ms=latency_ms,
         persona=case.persona,
         iteration=request.iteration,
-        trace_id=request.session,
+        # Not the session, which no other run has: samples and cached judgements are found by it.
+        trace_id=f"{request.case_id}#{request.iteration}",
         metadata=reply.metadata,
         expected=case.turns[request.turn].config,
         usage=reply.usage,
