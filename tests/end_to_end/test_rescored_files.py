@@ -65,7 +65,7 @@ def test_files_are_compared_by_the_new_rules(
     assert "equality was scored again for the answers of run" in ended.text
     # The change has chosen the rules, so nothing is green.
     assert ended.status == 1, ended.text
-    assert ("equality fell by 50 points" in ended.text) == (broken == 10)
+    assert ("equality is 0.50 lower than on earlier days" in ended.text) == (broken == 10)
 
 
 def test_suites_that_changed_since_the_run_score_nothing(tmp_path: Path, command: Command, run: Run) -> None:
@@ -76,4 +76,4 @@ def test_suites_that_changed_since_the_run_score_nothing(tmp_path: Path, command
     write(tmp_path, {**LENIENT, "strip_whitespace": True})
     ended = compared(command)
     assert "scored again" not in ended.text
-    assert "the rules of 20 cases changed since the baseline runs (equality): not compared" in ended.text
+    assert "the rules of 20 cases changed since earlier runs (equality): not compared" in ended.text
