@@ -240,15 +240,28 @@ def test_a_pull_request_is_known_by_its_head(runner: Runner) -> None:
 
 
 def test_against_a_baseline(runner: Runner) -> None:
-    agent = python_agent(runner.workspace, "import os\ndef reply(request):\n    return os.environ['ANSWER']\n")
-    write_suite(runner.workspace, [case("a"), case("b", ground_truth="x")], agent=agent)
-    (runner.workspace / "agenteval.yaml").write_text("gate: {strict: true}\n", encoding="utf-8")
-    assert runner.step(report_dir="before", variables={"ANSWER": "hello"}, fail_on="none").ended.status == 0
-    step = runner.step(baseline="before/results.json", variables={"ANSWER": "x"}, fail_on="regressions")
-    assert step.ended.status == 1
+    code = """
+import os
+def reply(request):
+    return os.environ["ANSWER_" + request["case"]]
+def earlier(request):
+    return "hello"
+"""
+    agent = python_agent(runner.workspace, code)
+    write_suite(runner.workspace, [case("a"), case("b", ground_truth="x")])
+    agents = {"default": {**agent, "control": "earlier"}, "earlier": {**agent, "python": "agent:earlier"}}
+    (runner.workspace / "agenteval.yaml").write_text(yaml.safe_dump({"agents": agents}), encoding="utf-8")
+    before = {"ANSWER_a": "hello", "ANSWER_b": "hello"}
+    assert runner.step(report_dir="before", variables=before, fail_on="none").ended.status == 0
+    baseline = {"baseline": "before/results.json", "fail_on": "regressions"}
     wanted = ("verdict", "regressions", "improvements", "baseline-sha")
-    assert [step.outputs[name] for name in wanted] == ["failed", "1", "1", "c" * 40]
-    assert "1 of 2 cases broke" in step.summary
+    worse = runner.step(variables={**before, "ANSWER_a": "x"}, **baseline)
+    assert worse.ended.status == 1, worse.ended.text
+    assert [worse.outputs[name] for name in wanted] == ["failed", "1", "0", "c" * 40]
+    assert "1 of 2 cases broke" in worse.summary
+    better = runner.step(variables={**before, "ANSWER_b": "x"}, **baseline)
+    assert better.ended.status == 0, better.ended.text
+    assert [better.outputs[name] for name in wanted] == ["passed", "0", "1", "c" * 40]
 
 
 @pytest.mark.long

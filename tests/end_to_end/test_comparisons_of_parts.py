@@ -35,20 +35,29 @@ def last_line(ended: Ended) -> str:
 def test_lost_scores_are_named_in_every_outlet(tmp_path: Path, command: Command) -> None:
     names = [f"c{number}" for number in range(10)]
     project(tmp_path, *names)
-    assert command("run", "--out", "before").status == 0
-    project(tmp_path, *names, crashing=("c3",))
+    # It does not apply to answers for which a tool was called.
+    metric = "def direct(answer):\n    return None if answer.tool_calls else 1.0\n"
+    (tmp_path / "metric.py").write_text(metric, encoding="utf-8")
     config = tmp_path / "agenteval.yaml"
-    config.write_text(f"{config.read_text(encoding='utf-8')}gate: {{strict: true}}\n", encoding="utf-8")
+    added = yaml.safe_dump({"metrics": [{"python": "metric.py:direct", "threshold": 0.5}]})
+    config.write_text(config.read_text(encoding="utf-8") + added, encoding="utf-8")
+    assert command("run", "--out", "before").status == 0
+    calling = """
+def reply(request):
+    calls = [{"name": "search", "args": {}, "result": "found"}] if request["case"] < "c6" else []
+    return {"response": request["input"], "tool_calls": calls}
+"""
+    python_agent(tmp_path, calling)
     ended = command("run", "--baseline", "before", "--fail-on", "failures,regressions,unproven")
-    lost = "1 of 10 cases has no score of 'equality' any more (the agent failed): c3"
-    assert (ended.status, lost in ended.out) == (1, True), ended.text
+    lost = "6 of 10 cases have no score of 'direct': c0, c1, c2, c3, c4, …"
+    assert (ended.status, lost in ended.out) == (3, True), ended.text
     gate = results_in(tmp_path).gate
     assert gate is not None
     assert gate.verdict == "unproven"
     assert lost in gate.reasons
     for report in ("comment.md", "summary.md", "report.html"):
         text = (tmp_path / "agenteval-report" / report).read_text(encoding="utf-8")
-        assert "1 of 10 cases has no score of" in text, report
+        assert "6 of 10 cases have no score of" in text, report
 
 
 def skip_every_case(file: Path) -> None:
