@@ -482,9 +482,9 @@ def _thoroughly_compared() -> Sample:
     metrics = [
         comparison.metrics[0].model_copy(
             update={
-                "id": name, "gating": name != "fluency", "verdict": "unchanged",
-                "reason": "it may be chance " * 40, "advice": "20 more cases would halve it",
-                "difference": -0.2934, "interval": (-0.4123, -0.1711), "p": 0.0004, "detectable_drop": 0.045,
+                "id": name, "gating": name != "fluency", "word": "proven", "n": 123_456,
+                "difference": -0.2934, "low": -0.4123, "high": -0.1711, "p": 0.0004, "limit": 0.017,
+                "passes": 16, "runs": 10, "iterations": 3, "detectable_drop": 0.045,
             }
         )
         for name in ("contextual_precision", "fluency", "a_metric_with_a_very_long_name_of_its_own")
