@@ -177,7 +177,7 @@ def test_with_scripts_list_and_case_take_the_place_of_the_table(page: Page, tmp_
     [
         ({"kind": "all"}, 7),
         ({"kind": "broke"}, ["Refund total", "Return label"]),
-        ({"kind": "improved"}, ["Opening hours"]),
+        ({"kind": "repaired"}, ["Opening hours"]),
         ({"kind": "removed"}, ["Fax number"]),
         ({"kind": "no-such-kind"}, []),
         ({"kind": "all", "metric": "f1_score", "outcome": "worse"}, ["Refund total", "Return label"]),
