@@ -177,7 +177,7 @@ def test_with_scripts_list_and_case_take_the_place_of_the_table(page: Page, tmp_
     [
         ({"kind": "all"}, 7),
         ({"kind": "broke"}, ["Refund total", "Return label"]),
-        ({"kind": "improved"}, ["Opening hours"]),
+        ({"kind": "repaired"}, ["Opening hours"]),
         ({"kind": "removed"}, ["Fax number"]),
         ({"kind": "no-such-kind"}, []),
         ({"kind": "all", "metric": "f1_score", "outcome": "worse"}, ["Refund total", "Return label"]),
@@ -482,9 +482,9 @@ def _thoroughly_compared() -> Sample:
     metrics = [
         comparison.metrics[0].model_copy(
             update={
-                "id": name, "gating": name != "fluency", "verdict": "unchanged",
-                "reason": "it may be chance " * 40, "advice": "20 more cases would halve it",
-                "difference": -0.2934, "interval": (-0.4123, -0.1711), "p": 0.0004, "detectable_drop": 0.045,
+                "id": name, "gating": name != "fluency", "word": "proven", "n": 123_456,
+                "difference": -0.2934, "low": -0.4123, "high": -0.1711, "p": 0.0004, "limit": 0.017,
+                "passes": 16, "runs": 10, "iterations": 3, "detectable_drop": 0.045,
             }
         )
         for name in ("contextual_precision", "fluency", "a_metric_with_a_very_long_name_of_its_own")

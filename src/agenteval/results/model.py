@@ -144,7 +144,7 @@ class Proven(ResultsModel):
 
     metric: Text = Field(max_length=_LONGEST_NAME)
     case: Text | None = Field(default=None, max_length=_LONGEST_NAME)
-    fall: float = Field(gt=0)
+    fall: float = Field(gt=0, allow_inf_nan=False)
 
 
 class Memory(ResultsModel):

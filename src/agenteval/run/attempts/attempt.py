@@ -79,9 +79,9 @@ def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
         # The workflow can choose them without a change of a file.
         "config": spec.of_run.name,
         "setup": spec.setup.commands,
-        "asked_by": spec.compare.asked_by,
     }
-    attempt = _after(_identified(spec, spec.control_host, conditions), source)
+    identity = _identified(spec, spec.control_host, conditions)
+    attempt = _after(identity, source, is_asked=bool(spec.compare.asked_by))
     # The merge of the shards decides, so each shard runs.
     return replace(attempt, shown=None, restore=None) if spec.shard is not None else attempt
 
@@ -112,7 +112,7 @@ class _Identity:
     warnings: tuple[str, ...] = ()
 
 
-def _after(identity: _Identity, source: AttemptSource) -> Attempt:
+def _after(identity: _Identity, source: AttemptSource, *, is_asked: bool = False) -> Attempt:
     found = source.recall()
     warnings = [*identity.warnings, *found.warnings]
     if found.forgotten_by is not None:
@@ -122,16 +122,17 @@ def _after(identity: _Identity, source: AttemptSource) -> Attempt:
     first = identity.first.model_copy(update={"forgotten_by": found.forgotten_by})
     if found.newest is None:
         return Attempt(first, warnings=tuple(warnings))
-    return replace(_following(found.newest, first), warnings=tuple(warnings))
+    return replace(_following(found.newest, first, is_asked=is_asked), warnings=tuple(warnings))
 
 
-def _following(earlier: EarlierAttempt, first: Memory) -> Attempt:
+def _following(earlier: EarlierAttempt, first: Memory, *, is_asked: bool) -> Attempt:
+    """Return what follows; a green attempt goes on if the proof of an improvement is asked for and it has none."""
     known = earlier.memory
     if known.key != first.key:
         return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
     # Only the run that was forgotten for tells by whom.
     same = known.model_copy(update={"forgotten_by": None, "repeats": False})
-    if _is_decided(earlier.results):
+    if _is_decided(earlier.results) and not (is_asked and _lacks_proof(earlier.results)):
         return Attempt(same, shown=earlier.results)
     return Attempt(same, restore=earlier.restore)
 
@@ -142,6 +143,12 @@ def _is_decided(results: Results) -> bool:
     if gate is None or not results.run.complete or gate.exit_status > _SIGNALS:
         return False
     return gate.verdict in {"passed", "failed"} and (comparison is None or comparison.word != "unproven")
+
+
+def _lacks_proof(results: Results) -> bool:
+    """Return whether a green attempt has not looked for an improvement."""
+    gate, comparison = results.gate, results.comparison
+    return gate is not None and gate.passed and comparison is not None and not comparison.improvement
 
 
 def _identified(spec: GateSpec, host: ControlHost, conditions: Mapping[str, object]) -> _Identity:
