@@ -14,6 +14,8 @@ CEILINGS = ROOT / "requirements" / "ceilings.toml"
 SRC = ROOT / "src" / "agenteval"
 # Further below its ceiling, a size could grow again unseen.
 _LEAST = 0.97
+_TOO_MUCH = "take something away, or raise it in requirements/ceilings.toml with a `why`"
+_TOO_LITTLE = "lower it with `python -m scripts.budget --lower`"
 _ONE_CASE = """
 import pathlib, sys, tempfile
 from agenteval.cli.main import main
@@ -53,10 +55,14 @@ def _records(text: str) -> int:
 
 def lowered(text: str, found: dict[str, int]) -> str:
     """Return the ceilings file with each ceiling that is above its size lowered to it."""
+    packages = {name.partition(".")[0] for name in found}
     table, lines = "", []
     for line in text.splitlines():
         if header := re.fullmatch(r"\[(\w+)\]", line):
             table = header[1]
+        if table and table not in packages:
+            # The package is gone.
+            continue
         name, _, ceiling = line.partition(" = ")
         size = found.get(f"{table}.{name}")
         lines.append(line if size is None or size >= int(ceiling) else f"{name} = {size}")
@@ -72,7 +78,7 @@ def misses(text: str, found: dict[str, int]) -> list[str]:
         if name != "why"
     }
     return [
-        f"{name} is {size}, its ceiling {ceiling}: {'take something away' if size > ceiling else 'lower the ceiling'}"
+        f"{name} is {size}, its ceiling {ceiling}: {_TOO_MUCH if size > ceiling else _TOO_LITTLE}"
         for name in sorted(ceilings.keys() | found.keys())
         for size, ceiling in [(found.get(name, 0), ceilings.get(name, 0))]
         if size > ceiling or size < int(ceiling * _LEAST)
@@ -80,6 +86,8 @@ def misses(text: str, found: dict[str, int]) -> list[str]:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] not in ([], ["--lower"]):
+        sys.exit("usage: python -m scripts.budget [--lower]")
     measured = sizes()
     if sys.argv[1:] == ["--lower"]:
         CEILINGS.write_text(lowered(CEILINGS.read_text("utf-8"), measured), "utf-8")

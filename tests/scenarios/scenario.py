@@ -38,6 +38,7 @@ _OUTLETS = {
 }
 #: And what the agent and the judge were asked.
 _REQUESTS = {"requests": "agent", "prompts": "judge"}
+_KNOWN_OUTLETS = frozenset({"terminal", "errors", "outputs", *_OUTLETS, *_REQUESTS})
 #: Where a report tells the number of all cases.
 _TOTALS = {"comment": r"^<sub>([\d,]+) cases?\b", "summary": r"^\| Cases .*\n.*\n\| ([\d,]+) "}
 #: What sentences say about the cases that count, as "1 of 9 cases could not be run".
@@ -62,8 +63,18 @@ class Scenario:
 
 
 def load_scenarios(folder: Path = FOLDER) -> list[Scenario]:
-    """Return all scenarios below a folder, those of one file in its order."""
-    return [scenario for file in sorted(folder.rglob("*.yaml")) for scenario in _of_file(file)]
+    """Return all scenarios below a folder, those of one file in its order.
+
+    Raises:
+        ValueError: a file has another form; the error names the file and the row.
+    """
+    found: list[Scenario] = []
+    for file in sorted(folder.rglob("*.yaml")):
+        try:
+            found += _of_file(file)
+        except (ValueError, yaml.YAMLError, AttributeError, TypeError) as error:
+            raise ValueError(f"{file}: {error}") from error
+    return found
 
 
 def _of_file(file: Path) -> Iterator[Scenario]:
@@ -75,13 +86,28 @@ def _of_file(file: Path) -> Iterator[Scenario]:
         first, *later = told.pop("steps", [{}])
         step = {key: value for key, value in told.items() if key not in _OF_FILE}
         steps = [_merged(step, first), *later]
-        unknown = {key for step in steps for key in step} - _OF_STEP
-        unknown |= {key for step in steps for key in step.get("expect", {})} - _EXPECTED
-        if unknown or not told.get("why"):
-            raise ValueError(f"{file}: unknown keys {sorted(unknown)}, or no `why`")
+        if wrong := list(_mistakes(told, steps)):
+            raise ValueError(f"row {row!r}: {'; '.join(wrong)}")
         yield Scenario(
             f"{name}[{row}]" if row != "" else name, steps, bool(told.get("slow")), told.get("expected_to_fail", "")
         )
+
+
+def _mistakes(told: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not told.get("why"):
+        yield "no `why`"
+    if not steps[-1].get("expect"):
+        yield "the last step expects nothing"
+    for number, step in enumerate(steps, 1):
+        expected = step.get("expect", {})
+        outlets = {**(expected.get("says") or {}), **(expected.get("silent") or {})}
+        unknown = {
+            "key": step.keys() - _OF_STEP,
+            "key of expect": expected.keys() - _EXPECTED,
+            # Other outlets are paths of files, which have an extension or a directory.
+            "outlet": {outlet for outlet in outlets if not re.search(r"[./]", outlet)} - _KNOWN_OUTLETS,
+        }
+        yield from (f"step {number}: unknown {what} {sorted(names)}" for what, names in unknown.items() if names)
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

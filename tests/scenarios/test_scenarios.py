@@ -25,5 +25,9 @@ def _parameter(scenario: Scenario) -> Any:
 
 @pytest.mark.parametrize("scenario", [_parameter(scenario) for scenario in load_scenarios()])
 def test_scenario(scenario: Scenario, stage: Stage) -> None:
-    for step, seen in play(scenario, stage):
-        check(step.get("expect", {}), seen)
+    for number, (step, seen) in enumerate(play(scenario, stage), 1):
+        try:
+            check(step.get("expect", {}), seen)
+        except AssertionError as error:
+            error.add_note(f"step {number} of {len(scenario.steps)}: agenteval {step.get('run', 'run')}")
+            raise
