@@ -117,7 +117,7 @@ def main(directory: Path) -> None:
     assert head.results.failed()[0].reason
 
     comparison: Comparison = compare(read_results(directory / "head"), base.results, gate=GatePolicy())
-    assert comparison.metric("equality").difference == -1.0
+    assert comparison.metric("equality of mine").difference == -1.0
 
     assert problems(directory / "missing.yaml") == ["no such suite file"]
     assert API_VERSION == 1
