@@ -1,4 +1,4 @@
-"""The gate in one generator: a first run suspects, a second one drops most suspicions, passes side by side prove."""
+"""The gate in one generator: a first run suspects, a second one clears, passes side by side prove."""
 
 from __future__ import annotations
 

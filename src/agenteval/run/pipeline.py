@@ -1,4 +1,4 @@
-"""Several runs of the same suites, one after the other, whose scores end up in one pool."""
+"""One run from its settings to its reports: resolve, judge by the base, run, compare, prove, decide, report."""
 
 from __future__ import annotations
 

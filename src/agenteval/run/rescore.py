@@ -1,4 +1,4 @@
-"""Shows what the change's own rules would say about the answers of its run, before they are merged."""
+"""Scores the answers of a baseline again by changed metrics, and those of the run by rules that are not merged."""
 
 from __future__ import annotations
 

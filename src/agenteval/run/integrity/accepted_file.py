@@ -1,4 +1,4 @@
-"""The file of accepted changes, and runs without a base commit that could decide."""
+"""The file of accepted changes: ``.agenteval/accepted.yaml``."""
 
 from __future__ import annotations
 

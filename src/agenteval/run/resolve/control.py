@@ -1,4 +1,4 @@
-"""The suites and settings of another commit, with the defaults of a configuration."""
+"""Suites and settings of another commit, and the metrics that ``agenteval.yaml`` adds to suites."""
 
 from __future__ import annotations
 
