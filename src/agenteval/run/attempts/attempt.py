@@ -126,7 +126,7 @@ def _after(identity: _Identity, source: AttemptSource, *, is_asked: bool = False
 
 
 def _following(earlier: EarlierAttempt, first: Memory, *, is_asked: bool) -> Attempt:
-    """Return what follows; a green attempt goes on if the proof of an improvement is asked for and it has none."""
+    """Return what follows; a green attempt is resumed for a proof that it lacks."""
     known = earlier.memory
     if known.key != first.key:
         return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
