@@ -74,7 +74,6 @@ def github(github_behind_proxy: GithubService) -> Iterator[GithubService]:
     service.proxy.forget()
     service.actions.clear()
     service.labels.clear()
-    service.reviews.clear()
     yield service
     assert service.violations(_DESCRIPTION) == []
     service.proxy.forget()

@@ -39,39 +39,9 @@ class Labels:
         return _page(request, found, self._events)
 
 
-@dataclass
-class Reviews:
-    """Reviews and commits of pull requests that the emulator does not have.
-
-    Attributes:
-        reviews: the number of the pull request, and the review.
-        commits: the number of the pull request, and the commit.
-    """
-
-    reviews: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    commits: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-
-    def review(self, number: int, by: str, commit: str, body: str, state: str = "COMMENTED") -> None:
-        """Adds a review."""
-        about = {"user": {"login": by}, "body": body, "state": state, "commit_id": commit}
-        self.reviews.append((number, {"id": len(self.reviews) + 1, **about}))
-
-    def commit(self, number: int, sha: str, message: str) -> None:
-        """Adds a commit."""
-        self.commits.append((number, {"sha": sha, "commit": {"message": message, "author": {"name": "the owner"}}}))
-
-    def clear(self) -> None:
-        """Forgets all reviews and commits."""
-        self.reviews.clear()
-        self.commits.clear()
-
-
-def served_by(proxy: GithubProxy, labels: Labels, reviews: Reviews) -> None:
+def served_by(proxy: GithubProxy, labels: Labels) -> None:
     """Adds ``viewerDidAuthor`` of GraphQL, and what belongs to a commit and to the number of a pull request."""
     gaps = _Gaps(proxy)
-    pull = rf"{_REPO}/pulls/(?P<number>\d+)"
-    proxy.serve("GET", f"{pull}/reviews", lambda request, found: _page(request, found, reviews.reviews))
-    proxy.serve("GET", f"{pull}/commits", lambda request, found: _page(request, found, reviews.commits))
     proxy.serve("GET", rf"{_REPO}/issues/(?P<number>\d+)/events", labels.of)
     proxy.serve("POST", "/graphql", gaps.viewer_did_author)
     proxy.serve("GET", rf"{_REPO}/commits/(?P<sha>[0-9a-f]{{40}})/pulls", gaps.pulls_of_commit)

@@ -13,7 +13,7 @@ from github.Repository import Repository
 from tests.peers import github_emulator, github_gaps
 from tests.peers.github_actions import BLOB_HOST, Actions
 from tests.peers.github_emulator import OWNER_TOKEN, GithubEmulator
-from tests.peers.github_gaps import Labels, Reviews
+from tests.peers.github_gaps import Labels
 from tests.peers.github_proxy import GithubProxy
 from tests.peers.node_program import free_port
 from tests.peers.openapi import Description
@@ -32,14 +32,12 @@ class GithubService:
         proxy: records and breaks what agenteval asks.
         actions: workflow runs and artifacts.
         labels: events of labels.
-        reviews: reviews and commits of pull requests.
     """
 
     emulator: GithubEmulator
     proxy: GithubProxy
     actions: Actions
     labels: Labels
-    reviews: Reviews
     _numbers: Iterator[int] = field(default_factory=count, repr=False)
 
     @property
@@ -110,6 +108,6 @@ def running(folder: Path) -> Iterator[GithubService]:
     with proxy.running(port), github_emulator.running(folder, port, proxy.url) as emulator:
         actions = Actions(proxy.url)
         actions.served_by(proxy)
-        labels, reviews = Labels(), Reviews()
-        github_gaps.served_by(proxy, labels, reviews)
-        yield GithubService(emulator, proxy, actions, labels, reviews)
+        labels = Labels()
+        github_gaps.served_by(proxy, labels)
+        yield GithubService(emulator, proxy, actions, labels)

@@ -23,10 +23,8 @@ PUSHED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BEFORE, AFTER = PUSHED - timedelta(minutes=1), PUSHED + timedelta(minutes=1)
 LABEL = "agenteval: accept c0"
 APP = "helper[bot]"
-LINE = "Agenteval-Accept: c0 the tariff changed"
 Make = Callable[[GithubService], None]
-ACCEPTED = GivenAcceptance("c0 the tariff changed", OWNER)
-LABELLED = GivenAcceptance("c0", OWNER, "by a label of the pull request")
+LABELLED = GivenAcceptance("c0", OWNER)
 
 
 def given(github: GithubService, **changes: Any) -> Given:
@@ -45,27 +43,10 @@ def labelled(*events: tuple[str, str, datetime], name: str = LABEL) -> Make:
     return make
 
 
-def reviewed(by: str, commit: str = HEAD, body: str = LINE, state: str = "COMMENTED") -> Make:
-    return lambda github: github.reviews.review(NUMBER, by, commit, body, state)
-
-
-def committed(*reviews: tuple[str, str, str], sha: str = HEAD) -> Make:
-    """A commit whose message has the line, and reviews: by whom, of which commit, and the state."""
-
-    def make(github: GithubService) -> None:
-        github.reviews.commit(NUMBER, EARLIER, "Begin")
-        github.reviews.commit(NUMBER, sha, f"Change the tariff\n\n{LINE}\nSigned-off-by: the owner\n")
-        for by, commit, state in reviews:
-            github.reviews.review(NUMBER, by, commit, "", state)
-
-    return make
-
-
 @pytest.mark.parametrize(
     ("make", "accepted", "said"),
     [
         (lambda _: None, [], ""),
-        # Labels.
         (labelled(("labeled", OWNER, AFTER)), [LABELLED], ""),
         (
             labelled(("labeled", STRANGER, AFTER)),
@@ -84,30 +65,6 @@ def committed(*reviews: tuple[str, str, str], sha: str = HEAD) -> Make:
         # Capitals do not tell labels apart.
         (labelled(("labeled", OWNER, AFTER), name="Agenteval: Accept c0"), [LABELLED], ""),
         (labelled(("labeled", APP, AFTER)), [], f"which {APP} set, does not count: this needs write access"),
-        # Reviews.
-        (reviewed(OWNER), [ACCEPTED], ""),
-        (reviewed(OWNER, state="APPROVED", body=f"Fine.\r\n\r\n  {LINE.lower()}\r\n"), [ACCEPTED], ""),
-        (reviewed(STRANGER), [], f"in a review by {STRANGER} does not count: this needs write access"),
-        (reviewed(OWNER, EARLIER), [], "is of an earlier commit and does not count; write it again"),
-        (reviewed(OWNER, state="DISMISSED"), [], ""),
-        (reviewed(OWNER, state="PENDING"), [], ""),
-        (reviewed(OWNER, body=f"I would not write > {LINE}"), [], ""),
-        (reviewed(OWNER, body=f"> {LINE}"), [], ""),
-        (reviewed(OWNER, body=f"So?\n```\n{LINE}\n```"), [], "does not count: it is in code, a comment or a quote"),
-        (reviewed(OWNER, body=f"<!--\n{LINE}\n-->"), [], "does not count: it is in code, a comment or a quote"),
-        (reviewed(OWNER, state="CHANGES_REQUESTED"), [], "does not count: the review asks for changes"),
-        (reviewed(APP), [], f"in a review by {APP} does not count: this needs write access"),
-        # Commits.
-        (committed((OWNER, HEAD, "APPROVED")), [ACCEPTED], ""),
-        (committed((OWNER, HEAD, "APPROVED"), (OWNER, HEAD, "COMMENTED")), [ACCEPTED], ""),
-        (committed(), [], "nobody with write access approved this head; approve it, set the label"),
-        (committed((OWNER, HEAD, "COMMENTED")), [], "nobody with write access approved this head"),
-        (committed((STRANGER, HEAD, "APPROVED")), [], "nobody with write access approved this head"),
-        (committed((OWNER, EARLIER, "APPROVED")), [], "nobody with write access approved this head"),
-        (committed((OWNER, HEAD, "APPROVED"), (OWNER, HEAD, "CHANGES_REQUESTED")), [], "nobody with write access"),
-        (committed((OWNER, HEAD, "DISMISSED")), [], "nobody with write access approved this head"),
-        # The head has moved since this run began.
-        (committed((OWNER, HEAD, "APPROVED"), sha="c" * 40), [], ""),
     ],
 )
 def test_who_may_accept(github: GithubService, make: Make, accepted: list[GivenAcceptance], said: str) -> None:
@@ -155,7 +112,6 @@ def test_a_commit_that_was_the_head_before_needs_a_new_label(github: GithubServi
 
 def test_what_is_too_long_to_read_accepts_nothing(github: GithubService) -> None:
     """The newest items are the last ones, and withdraw what the first ones say."""
-    reviewed(OWNER)(github)
     labelled(("labeled", OWNER, AFTER))(github)
     for number in range(3_000):
         github.labels.event(NUMBER, "labeled", f"label {number}", STRANGER, AFTER)
@@ -165,18 +121,11 @@ def test_what_is_too_long_to_read_accepts_nothing(github: GithubService) -> None
     assert "lists more than 3,000 items" in found.warnings[0]
 
 
-def test_a_commit_after_the_last_one_that_is_listed_says_so(github: GithubService) -> None:
-    for number in range(250):
-        github.reviews.commit(NUMBER, f"{number:040x}", LINE)
-    reviewed(OWNER, body="", state="APPROVED")(github)
-    found = given(github)
-    assert found.entries == ()
-    assert "has more than 250 commits, so their messages accept nothing" in found.warnings[0]
-
-
 def test_strangers_cannot_fill_the_report(github: GithubService) -> None:
     for number in range(30):
-        github.reviews.review(NUMBER, f"stranger-{number}", HEAD, f"Agenteval-Accept: {'x' * 10_000} {number}")
+        github.labels.event(
+            NUMBER, "labeled", f"agenteval: accept {'x' * 10_000} {number}", f"stranger-{number}", AFTER
+        )
     found = given(github)
     assert (found.entries, len(found.warnings)) == ((), 5)
     assert max(map(len, found.warnings)) <= 500
@@ -188,12 +137,12 @@ def test_strangers_cannot_fill_the_report(github: GithubService) -> None:
     [
         ({"status": 403}, "pull-requests: read"),
         ({"body": {"not": "a list"}, "status": 200}, "GitHub's response is invalid"),
-        ({"body": [{"state": 3}], "status": 200}, "GitHub's response is invalid"),
+        ({"body": [{"event": 3}], "status": 200}, "GitHub's response is invalid"),
     ],
 )
 def test_what_cannot_be_read_is_not_accepted(github: GithubService, fault: dict[str, Any], said: str) -> None:
-    reviewed(OWNER)(github)
-    github.proxy.fail("GET", "/reviews", **fault)
+    labelled(("labeled", OWNER, AFTER))(github)
+    github.proxy.fail("GET", "/events", **fault)
     found = given(github)
     assert found.entries == ()
     assert "it is unknown whether somebody accepted changes" in found.warnings[0]
@@ -241,48 +190,36 @@ def test_a_label_turns_a_red_run_green_until_it_is_removed(pull: PullRequest) ->
     assert removed.status == 1, removed.log
 
 
-def test_a_review_of_a_fork_counts_for_its_commit_only(pull: PullRequest) -> None:
+def test_a_label_of_a_fork_counts_for_its_commit_only(pull: PullRequest) -> None:
     def edit(cases: list[dict[str, Any]]) -> None:
         cases[0].update(input="bye", ground_truth="bye")
 
     change_suite(pull, edit)
     pull.push_agent(right=True)
-    line = "Agenteval-Accept: c00: greetings changed"
-    pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], line)
+    pull.attempt()
+    pull.github.labels.event(NUMBER, "labeled", "agenteval: accept c00", OWNER, later(pull))
     accepted = pull.run(head_repository="mallory/widgets")
     assert accepted.status == 0, accepted.log
     (found,) = [item for item in results_in(pull.workspace).run.integrity if item.kind == "edited"]
     assert found.accepted_by is not None
-    assert (found.accepted_by.author, found.accepted_by.reason) == (OWNER, "greetings changed")
+    assert found.accepted_by.author == OWNER
     # The new version decides alone.
     assert [case.name for _, case in results_in(pull.workspace).cases()].count("c00 (edited)") == 0
-    pull.push(README_md="Another text.\n")
-    stale = pull.run(head_repository="mallory/widgets")
-    assert "is of an earlier commit and does not count" in stale.summary.replace("\u200b", "")
-    assert [item.accepted_by for item in results_in(pull.workspace).run.integrity if item.kind == "edited"] == [None]
 
 
-def test_what_names_nothing_is_said(pull: PullRequest) -> None:
-    change_suite(pull, lambda cases: cases.pop(0))
-    for words in ("c9*  all of them", "c00", "nonsense for a reason"):
-        pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], f"Agenteval-Accept: {words}")
-    step = pull.run()
-    assert step.status == 1, step.log
-    assert step.log.count("does not count: it begins with no id or name of a case") == 2
-    assert "does not count: it gives no reason" in step.log
-
-
-def test_a_proven_regression_is_accepted_by_a_review(pull: PullRequest) -> None:
+def test_a_proven_regression_is_accepted_by_labels(pull: PullRequest) -> None:
     agent = (pull.workspace / "agent.py").read_text(encoding="utf-8")
     pull.push(agent_py=agent.replace("if True and", 'if request["case"] != "c00" and'))
     assert pull.attempt().status == 1
-    lines = "Agenteval-Accept: c00 greetings changed\nAgenteval-Accept: equality {}: so did the mean"
-    pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], lines.format("0.99"))
-    assert f"the mean of equality is 0.92, and only 0.99 was accepted by {OWNER}" in pull.run().log
-    pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], lines.format("0.92"))
+    for name in ("c00", "equality 0.99", "c9*"):
+        pull.github.labels.event(NUMBER, "labeled", f"agenteval: accept {name}", OWNER, later(pull))
+    refused = pull.run().log
+    assert f"the mean of equality is 0.92, and only 0.99 was accepted by {OWNER}" in refused
+    assert refused.count("does not count: it is no id or name of a case") == 1
+    pull.github.labels.event(NUMBER, "labeled", "agenteval: accept equality 0.92", OWNER, later(pull))
 
     accepted = pull.attempt()
 
     assert accepted.status == 0, accepted.log
-    assert f"c00 (regressed) was accepted by {OWNER}: greetings changed" in accepted.log
-    assert f"the mean of equality (1.00 → 0.92) was accepted by {OWNER}: so did the mean" in accepted.log
+    assert f"c00 (regressed) was accepted by {OWNER}: by a label" in accepted.log
+    assert f"the mean of equality (1.00 → 0.92) was accepted by {OWNER}: by a label" in accepted.log

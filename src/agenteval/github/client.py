@@ -210,31 +210,6 @@ class LabelEvent(BaseModel):
         return self.event == "labeled"
 
 
-class Review(BaseModel):
-    """One review; GitHub records the commit that was the head at that time."""
-
-    user: _User | None = None
-    body: str | None = None
-    state: str
-    commit_id: str | None = None
-
-    @property
-    def by(self) -> str:
-        """Login of the person; empty for a deleted account."""
-        return self.user.login if self.user else ""
-
-
-class _Message(BaseModel):
-    message: str
-
-
-class Commit(BaseModel):
-    """One commit; its author and its date are texts that anybody can choose."""
-
-    sha: str
-    commit: _Message
-
-
 def newest_label_events(api: Github, repository: str, number: int) -> dict[str, LabelEvent]:
     """Return for each label of a pull request the last time that it was set or removed, by the label's key.
 
@@ -257,18 +232,6 @@ def newest_label_events(api: Github, repository: str, number: int) -> dict[str, 
 def label_key(name: str) -> str:
     """Return what tells a label from others: on GitHub, capitals do not."""
     return name.casefold()
-
-
-def reviews_of(api: Github, repository: str, number: int) -> list[Review]:
-    """Return the reviews of a pull request, the oldest first; see `newest_label_events`."""
-    pages = _pages(api, f"/repos/{repository}/pulls/{number}/reviews")
-    return [review for page in pages for review in TypeAdapter(list[Review]).validate_python(page)]
-
-
-def commits_of(api: Github, repository: str, number: int) -> list[Commit]:
-    """Return the commits of a pull request, the oldest first, at most 250; see `newest_label_events`."""
-    pages = _pages(api, f"/repos/{repository}/pulls/{number}/commits")
-    return [commit for page in pages for commit in TypeAdapter(list[Commit]).validate_python(page)]
 
 
 def _pages(api: Github, path: str) -> Iterator[list[Any]]:

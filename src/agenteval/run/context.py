@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 
 _CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "regressed")
-# What may be between the name and the reason.
-_SEPARATORS = (" ", ":", ",")
-_BETWEEN = "".join(_SEPARATORS)
+_BY_LABEL = "by a label of the pull request"
 # The lowest mean that somebody accepts, and the reason.
-_LOWEST = re.compile(r"(0(?:\.[0-9]{1,9})?|1(?:\.0{1,9})?|\.[0-9]{1,9})(?:[ :,]+(.*))?", re.DOTALL)
+_LOWEST = re.compile(r"0(?:\.[0-9]{1,9})?|1(?:\.0{1,9})?|\.[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -35,12 +33,11 @@ class GivenAcceptance:
     """What one person accepted; the host has checked that this person may write to the repository.
 
     Attributes:
-        words: id or name of a case, or id of a metric and the lowest mean; then the reason, if ``reason`` is empty.
+        words: id or name of a case, or id of a metric and the lowest mean.
     """
 
     words: str
     author: str
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,50 +105,23 @@ class _Subjects:
         """Return the entries for one acceptance.
 
         Raises:
-            ValueError: it names nothing, several cases, or a metric without a limit, or gives no reason.
+            ValueError: it names nothing, several cases, or a metric without a limit.
         """
-        name = self._name(item)
-        rest = item.words.removeprefix(name).strip(_BETWEEN)
-        ids = self.cases.get(name, frozenset())
+        author = redact(item.author)
+        given = Accepted(change="regressed", reason=_BY_LABEL, until=date.max, author=author, for_commit=True)
+        ids = self.cases.get(item.words, frozenset())
         if len(ids) > 1:
             raise ValueError(f"{len(ids)} cases have this name; give the id of one")
-        lowest, rest = ("", rest) if ids else _limit(name, rest)
-        reason = item.reason or rest
-        if not reason:
-            raise ValueError("it gives no reason")
-        fall = Accepted(
-            change="regressed", reason=redact(reason), until=date.max, author=redact(item.author), for_commit=True
-        )
-        if not ids:
-            return [replace(fall, metric=name, after=lowest)]
-        return [replace(fall, change=change, case=next(iter(ids))) for change in _CHANGES]
-
-    def _name(self, item: GivenAcceptance) -> str:
-        """Return the longest name with which the words begin; cases come before metrics."""
-        known = [name for name in self.cases if _begins(item, name)]
-        # A limit follows the id of a metric, also where the reason is known.
-        known += [name for name in self.metrics if _begins(replace(item, reason=""), name)]
-        if not known:
-            raise ValueError("it begins with no id or name of a case, and with no id of a metric")
-        return max(known, key=len)
-
-
-def _limit(metric: str, text: str) -> tuple[str, str]:
-    """Return the lowest mean that a text begins with, and the rest of the text.
-
-    Raises:
-        ValueError: it begins with no mean. Any drop would be accepted, also one that nobody has seen.
-    """
-    found = _LOWEST.fullmatch(text)
-    if found is None:
-        raise ValueError(f"write the lowest mean that is right after the metric, from 0 to 1: `{metric} 0.85`")
-    return found[1], (found[2] or "").strip(_BETWEEN)
-
-
-def _begins(item: GivenAcceptance, name: str) -> bool:
-    if item.words == name:
-        return True
-    return not item.reason and item.words.startswith(tuple(name + separator for separator in _SEPARATORS))
+        if ids:
+            return [replace(given, change=change, case=next(iter(ids))) for change in _CHANGES]
+        metric, _, lowest = item.words.rpartition(" ")
+        if metric in self.metrics and _LOWEST.fullmatch(lowest):
+            return [replace(given, metric=metric, after=lowest)]
+        # Without a limit any drop would be accepted, also one that nobody has seen.
+        for known in self.metrics:
+            if item.words == known or item.words.startswith(f"{known} "):
+                raise ValueError(f"write the lowest mean that is right after the metric, from 0 to 1: `{known} 0.85`")
+        raise ValueError("it is no id or name of a case, and no id of a metric with its lowest mean")
 
 
 _QUEUE = "refs/heads/gh-readonly-queue/"

@@ -20,51 +20,39 @@ CASES = [
 TWINS = [Case(id=f"{file}.yaml::twin", name="twin", turns=(Turn("hello"),)) for file in ("one", "two")]
 
 
-def accepted(words: str, reason: str = "") -> Named:
-    found = Given((GivenAcceptance(words, "ada", reason),), ("kept",))
-    return named(found, [*CASES, *TWINS], None, Redactor({"hush-hush"}))
+def accepted(words: str) -> Named:
+    return named(Given((GivenAcceptance(words, "ada"),), ("kept",)), [*CASES, *TWINS], None, Redactor(()))
 
 
-@pytest.mark.parametrize(
-    ("words", "case", "reason"),
-    [
-        ("night no trains", "night", "no trains"),
-        ("night train: no trains", "night train", "no trains"),
-        ("night trainspotters left", "night", "trainspotters left"),
-        ("agent.yaml::night because", "night", "because"),
-        ("a: b: because", "a: b", "because"),
-        ("night it said hush-hush", "night", "it said ***"),
-    ],
-)
-def test_the_longest_name_counts(words: str, case: str, reason: str) -> None:
+@pytest.mark.parametrize("words", ["night", "night train", "agent.yaml::night", "a: b"])
+def test_a_name_or_an_id_accepts_its_case(words: str) -> None:
     found = accepted(words)
+    case = f"agent.yaml::{words.removeprefix('agent.yaml::')}"
     assert [(entry.case, entry.change) for entry in found.entries] == [
-        (f"agent.yaml::{case}", change) for change in ("edited", "removed", "regressed")
+        (case, change) for change in ("edited", "removed", "regressed")
     ]
-    assert {(entry.author, entry.reason) for entry in found.entries} == {("ada", reason)}
+    assert {(entry.author, entry.reason) for entry in found.entries} == {("ada", "by a label of the pull request")}
     assert found.warnings == ("kept",)
 
 
 @pytest.mark.parametrize(
-    ("words", "reason", "said"),
+    ("words", "said"),
     [
-        ("morning because", "", "begins with no id or name of a case"),
-        ("* because", "", "begins with no id or name of a case"),
-        ("nightly because", "", "begins with no id or name of a case"),
-        ("night", "", "gives no reason"),
-        ("night :", "", "gives no reason"),
-        ("twin because", "", "2 cases have this name; give the id of one"),
-        ("night train now", "a label", "begins with no id or name of a case"),
+        ("morning", "is no id or name of a case"),
+        ("*", "is no id or name of a case"),
+        ("nightly", "is no id or name of a case"),
+        ("twin", "2 cases have this name; give the id of one"),
+        ("night train now", "is no id or name of a case"),
     ],
 )
-def test_what_is_not_clear_accepts_nothing(words: str, reason: str, said: str) -> None:
-    found = accepted(words, reason)
+def test_what_is_not_clear_accepts_nothing(words: str, said: str) -> None:
+    found = accepted(words)
     assert found.entries == ()
     assert said in found.warnings[1]
 
 
 def test_only_the_change_that_the_case_has_is_accepted() -> None:
-    entries = accepted("night", "a label").entries
+    entries = accepted("night").entries
     case = "agent.yaml::night"
     for kind, change in (("removed", "removed"), ("edited", "edited"), ("renamed", "regressed")):
         difference = Difference(kind=kind, case=case, effect="listed")
@@ -76,27 +64,24 @@ def test_only_the_change_that_the_case_has_is_accepted() -> None:
 
 def test_a_mean_is_accepted_down_to_a_limit() -> None:
     baseline = results(case("c0", scores=[{"equality": 1.0}]))
+    lowest = "write the lowest mean that is right"
     rows = [
-        # What was written, the reason of a label, the limit, the reason, the problem.
-        ("equality 0.85 prices changed", "", "0.85", "prices changed", ""),
-        ("equality: 0.85, prices changed", "", "0.85", "prices changed", ""),
-        ("equality .5: prices changed", "", ".5", "prices changed", ""),
-        ("equality 0 nothing matters", "", "0", "nothing matters", ""),
-        ("equality 0.85", "a label", "0.85", "a label", ""),
-        ("equality 0.85", "", "", "", "gives no reason"),
-        ("equality", "a label", "", "", "write the lowest mean that is right"),
-        ("equality prices changed", "", "", "", "write the lowest mean that is right"),
-        ("equality 85 prices changed", "", "", "", "write the lowest mean that is right"),
-        ("equality -0.1 prices changed", "", "", "", "write the lowest mean that is right"),
-        ("equality nan prices changed", "", "", "", "write the lowest mean that is right"),
-        ("equality 1e-9 prices changed", "", "", "", "write the lowest mean that is right"),
-        ("equality 0.85x prices changed", "", "", "", "write the lowest mean that is right"),
+        ("equality 0.85", "0.85", ""),
+        ("equality .5", ".5", ""),
+        ("equality 0", "0", ""),
+        ("equality", "", lowest),
+        ("equality prices", "", lowest),
+        ("equality 85", "", lowest),
+        ("equality -0.1", "", lowest),
+        ("equality nan", "", lowest),
+        ("equality 1e-9", "", lowest),
+        ("equality 0.85x", "", lowest),
     ]
     wrong = []
-    for words, label, limit, reason, said in rows:
-        found = named(Given((GivenAcceptance(words, "ada", label),)), [], baseline, Redactor(()))
-        entries = [(entry.metric, entry.after, entry.reason) for entry in found.entries]
-        expected = [] if said else [("equality", limit, reason)]
+    for words, limit, said in rows:
+        found = named(Given((GivenAcceptance(words, "ada"),)), [], baseline, Redactor(()))
+        entries = [(entry.metric, entry.after) for entry in found.entries]
+        expected = [] if said else [("equality", limit)]
         if entries != expected or said not in "".join(found.warnings) or (not said and found.warnings):
             wrong.append((words, entries, found.warnings))
     assert not wrong
