@@ -115,12 +115,12 @@ ADDED = {"type": "rag", "metric_type": "faithfulness"}
         (
             {"evaluations": [EQUAL, FAITHFUL]},
             1,
-            "failed: metric unchecked: faithfulness (unmeasured in every reply)",
+            "unproven: metric unchecked: faithfulness (unmeasured in every reply)",
         ),
         (
             {"evaluations": [EQUAL], "added": ADDED},
             1,
-            "failed: metric unchecked: rag (unmeasured in every reply)",
+            "unproven: metric unchecked: rag (unmeasured in every reply)",
         ),
         ({"evaluations": [EQUAL], "added": {**ADDED, "gating": False}}, 0, "passed: 2 of 2 cases passed"),
         ({"evaluations": [EQUAL, BLEU]}, 0, "passed: 2 of 2 cases passed"),

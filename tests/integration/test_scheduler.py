@@ -156,8 +156,9 @@ def test_each_iteration_is_a_session_of_its_own() -> None:
     agent = Scripted(echo)
     results = run(agent, [conversation("chat", "one", "two")], iterations=3)
     assert agent.sessions == 3
-    asked = {(request.session, request.turn, request.iteration) for request in agent.requests}
-    assert asked == {(f"suite::chat#{index}", turn, index) for index in range(3) for turn in range(2)}
+    asked = {(request.turn, request.iteration) for request in agent.requests}
+    assert asked == {(turn, index) for index in range(3) for turn in range(2)}
+    assert len({request.session for request in agent.requests}) == 3
     assert [iteration.index for iteration in results["chat"].iterations] == [0, 1, 2]
 
 

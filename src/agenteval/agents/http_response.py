@@ -119,8 +119,8 @@ def _credentials(url: URL) -> str:
 
 # Limit of a decompressed body in bytes, so that an endless response cannot fill the memory.
 MAX_BYTES = 50 * 2**20
-# Too many requests, and the replies of proxies while the service is unavailable.
-TRANSIENT_STATUSES = frozenset({429, 502, 503, 504})
+# Too many requests, and all that servers say of themselves: neither tells anything about an answer.
+TRANSIENT_STATUSES = frozenset({429, *range(500, 600)})
 # Text types of pages and documents for programs.
 _MARKUP = frozenset({"text/html", "text/xml"})
 # Encodings of domain names, which are excluded: decoding a long text takes quadratic time.

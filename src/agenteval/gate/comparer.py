@@ -13,13 +13,13 @@ from agenteval.gate.decide import decide, decide_improvement, long_look
 from agenteval.gate.evidence import Sides
 from agenteval.gate.integrity.accepted import Accepted
 from agenteval.gate.integrity.integrity import Integrity, unproven_changes, with_acceptances
-from agenteval.gate.pairing import Pairing, Rescored, pair_cases
+from agenteval.gate.pairing import Pairing, Rescored, continues_branch, pair_cases
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.pool import is_look_due
 from agenteval.gate.proof import Ask, CannotRunError, Outcome, Test, no_worse, pairs_needed, still_there
 from agenteval.gate.run_scores import declared_change
 from agenteval.gate.suspicion import detectable_drop, may_stop
-from agenteval.gate.unpaired import continues_branch, ungraded, unpaired
+from agenteval.gate.unpaired import ungraded, unpaired
 from agenteval.gate.values import ANSWERED, Metric, Pass, case_means, cases_of, joined, length
 from agenteval.gate.words import Telling, better, headline, sentences, some
 from agenteval.results.comparison import (
@@ -165,7 +165,8 @@ class Comparer:
         proofs = [
             Test(item.metric, item.case, -item.fall, 0.0, 0.0, (), ())
             for item in self.proven
-            if item.metric in metrics and (item.case is None or item.case in asked[item.metric])
+            if item.metric in metrics
+            and (item.case in asked[item.metric] if item.case is not None else not metrics[item.metric].is_accepted)
         ]
         if not proofs:
             return None
@@ -185,7 +186,7 @@ class Comparer:
         return {name: cases_of(first, [name]) for name in self.sides.metrics} | {ANSWERED: cases_of(first)}
 
     def _no_worse(self, again: Callable[[Ask], Pass], margin: float) -> Outcome:
-        metrics = {name: metric for name, metric in self.sides.metrics.items() if not metric.slack}
+        metrics = _means(self.sides)
         pairs = planned_pairs(self.sides, margin)
         cases = cases_of(self.sides.evidence.first, metrics)
         asking = no_worse(metrics, margin, pairs, cases, self.policy.rules, seed=self.current.run.id)
@@ -198,8 +199,7 @@ class Comparer:
     def _long_look(self) -> Generator[Ask, Pass, Outcome]:
         evidence = self.sides.evidence
         newest = [*evidence.pool[-2:], evidence.first]
-        metrics = {name: metric for name, metric in self.sides.metrics.items() if not metric.slack}
-        return long_look(newest, self.sides.anchor(), metrics, self.policy.rules, self.current.run.id)
+        return long_look(newest, self.sides.anchor(), _means(self.sides), self.policy.rules, self.current.run.id)
 
     def concluded(self, decision: Decision) -> Comparison:
         """Return the comparison with a decision."""
@@ -484,9 +484,13 @@ def answered(asking: Generator[Ask, Pass, Found], again: Callable[[Ask], Pass]) 
 def planned_pairs(sides: Sides, margin: float) -> int:
     """Return the pairs that prove ``no worse than``, in 8 of 10 runs of an agent that is as good."""
     pool = sides.evidence.pool
-    metrics: Mapping[str, Metric] = {name: metric for name, metric in sides.metrics.items() if not metric.slack}
-    needed = [pairs_needed([run[name] for run in pool], margin) for name in metrics]
+    needed = [pairs_needed([run[name] for run in pool], margin) for name in _means(sides)]
     return max((number for number in needed if number is not None), default=_FEWEST_PAIRS)
+
+
+def _means(sides: Sides) -> dict[str, Metric]:
+    """Return the scores whose mean counts."""
+    return {name: metric for name, metric in sides.metrics.items() if not metric.slack and not metric.is_accepted}
 
 
 def _never(ask: Ask) -> Pass:

@@ -149,18 +149,20 @@ class Sides:
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
-        """The family: label → how its values are judged. A mean that was accepted is not among them."""
+        """The family: label → how its values are judged."""
         found: dict[str, dict[str, float]] = {}
         slack: dict[str, float] = {}
+        accepted: set[str] = set()
         for name in self.gating:
             for case_id, metrics in self.compared.items():
-                if name in metrics and name not in self.policy.accepted_means:
+                if name in metrics:
                     label = self.label(name, case_id)
                     found.setdefault(label, {})
+                    accepted |= {label} if name in self.policy.accepted_means else set()
                     slack[label] = math.log1p(self._allowed(name)) if name.startswith(RESOURCE) else 0.0
                     if (case_id, name) in self.thresholds:
                         found[label][case_id] = self.thresholds[case_id, name]
-        return {label: Metric(None, slack[label], by_case) for label, by_case in found.items()}
+        return {label: Metric(None, slack[label], by_case, label in accepted) for label, by_case in found.items()}
 
     def _allowed(self, name: str) -> float:
         return next((share for key, share in self.policy.resources.items() if RESOURCE + key == name), TOLERANCE)

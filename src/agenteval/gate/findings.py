@@ -128,7 +128,7 @@ class Finding:
     ``conditions`` are what the gate does not meet, without the words of the rule that they all have in common.
     """
 
-    kind: Literal["failures", "regressions", "suspicious", "warning"]
+    kind: Literal["failures", "regressions", "suspicious"]
     text: str
     details: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
@@ -203,30 +203,29 @@ def _fell(name: str, metric: ComparedMetric | None) -> str:
     return f"the mean of {name} fell from {metric.baseline:.2f} to {metric.current:.2f}"
 
 
-def unchecked(results: Results, *, fails: bool) -> Iterator[Finding]:
-    """Yield the criteria that could not be checked, and the metrics that measured nothing.
-
-    Args:
-        results: the run. A metric may be for cases that were not selected, or for other suites: then it is a warning.
-        fails: whether they are failures; otherwise they are a warning.
-    """
+def _unchecked(results: Results, mended_by: MendedBy) -> Iterator[Unproven]:
+    """Yield the criteria that could not be checked, and the metrics that measured nothing in the whole run."""
     unknown = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is None]
     if unknown:
-        text = f"criterion unchecked: {', '.join(unknown)}"
-        conditions = (Condition(found=text, about="criteria"),)
-        yield Finding("failures" if fails else "warning", text, conditions=conditions)
-    if not (results.summary.passed or results.summary.failed):
-        # Nothing was checked at all, which is a separate point.
-        return
-    covered = results.run.coverage
-    is_selection = covered is not None and bool(covered.selection_note)
-    everywhere, in_suites = _unmeasured_metrics(results)
-    if everywhere:
+        yield Unproven(what="criterion", text=f"criterion unchecked: {', '.join(unknown)}", mended_by=mended_by)
+    everywhere, _ = _unmeasured_metrics(results)
+    # That nothing was checked at all is another point.
+    if everywhere and not _is_selection(results) and (results.summary.passed or results.summary.failed):
         text = f"metric unchecked: {', '.join(everywhere)} (unmeasured in every reply)"
-        conditions = (Condition(found=text, about="metrics"),)
-        yield Finding("failures" if fails and not is_selection else "warning", text, conditions=conditions)
+        yield Unproven(what="metric", text=text, mended_by=mended_by)
+
+
+def unmeasured_notes(results: Results) -> Iterator[str]:
+    """Yield the metrics that measured nothing, and may be for other suites or for cases that were not selected."""
+    everywhere, in_suites = _unmeasured_metrics(results)
+    if everywhere and _is_selection(results):
+        yield f"metric unchecked: {', '.join(everywhere)} (unmeasured in every reply)"
     if in_suites:
-        yield Finding("warning", f"metric unchecked: {', '.join(in_suites)} (unmeasured in every reply of the suite)")
+        yield f"metric unchecked: {', '.join(in_suites)} (unmeasured in every reply of the suite)"
+
+
+def _is_selection(results: Results) -> bool:
+    return results.run.coverage is not None and bool(results.run.coverage.selection_note)
 
 
 def _unmeasured_metrics(results: Results) -> tuple[list[str], list[str]]:
@@ -258,7 +257,9 @@ def unproven_points(
     is_outside = bool(counts.errors or limits) or any(item.mended_by == "outside" for item in missing)
     nothing = _nothing_checked(results, counts, "outside" if is_outside else "change")
     nothing = nothing or _nothing_decided(results, counts, out)
-    return (*limits, *nothing, *missing, *compared)
+    # Without judgements, criteria have no data.
+    is_cut_off = limits or any(item.what in {"metric", "budget"} and item.mended_by == "outside" for item in missing)
+    return (*limits, *nothing, *missing, *_unchecked(results, "outside" if is_cut_off else "change"), *compared)
 
 
 def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
@@ -344,10 +345,12 @@ class Unmet:
             yield Condition(found=found, rule=_ALWAYS.get(point.what, usual), about=_about(point))
 
 
-def _about(point: Unproven) -> Literal["cases", "metrics", "run"]:
+def _about(point: Unproven) -> Literal["cases", "metrics", "criteria", "run"]:
     match point.what:
         case "cases" | "errors" | "proof":
             return "cases"
         case "metric" | "scores":
             return "metrics"
+        case "criterion":
+            return "criteria"
     return "run"

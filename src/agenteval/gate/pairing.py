@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, Shortened, ToolCall, TurnResult
 from agenteval.results.comparison import (
@@ -18,7 +19,7 @@ from agenteval.results.comparison import (
     ScoreChange,
 )
 from agenteval.results.masking import whole_answer
-from agenteval.results.model import Results
+from agenteval.results.model import Results, Run
 from agenteval.results.rollup import (
     aggregated_status,
     case_status,
@@ -302,3 +303,42 @@ class Rescored:
 
     stored: Results
     metrics: tuple[RescoredMetric, ...]
+
+
+class Ran(Protocol):
+    """Where a run was made."""
+
+    @property
+    def commit(self) -> str | None:
+        """The evaluated commit."""
+        ...
+
+    @property
+    def ref(self) -> str | None:
+        """Its branch."""
+        ...
+
+    @property
+    def uncommitted(self) -> bool:
+        """Whether files differ from the commit."""
+        ...
+
+    @property
+    def workflow_run_id(self) -> str | None:
+        """The run of the workflow; ``None`` on a laptop."""
+        ...
+
+
+def is_merged(current: Ran, baseline: Run) -> bool:
+    """Return whether a workflow ran on the branch of its baseline."""
+    return current.workflow_run_id is not None and current.ref is not None and current.ref == baseline.ref
+
+
+def continues_branch(current: Ran, baseline: Run) -> bool:
+    """Return whether a run is of the branch of its baseline: a merged one, or on a laptop another commit.
+
+    A run of the same commit on a laptop, or of files that are not committed, is of a change.
+    """
+    is_same = current.ref is not None and current.ref == baseline.ref
+    is_other = current.commit not in {None, baseline.commit} and not current.uncommitted
+    return is_merged(current, baseline) or (is_same and is_other and current.workflow_run_id is None)

@@ -24,6 +24,8 @@ def mean_suspicion(run: Values, pool: Sequence[Values], metric: Metric, *, by_pa
     Args:
         by_pass: whether few cases are compared by pass too.
     """
+    if metric.is_accepted:
+        return 1.0
     earlier = joined(pool)
     middle = case_means(earlier)
     differences = [value - middle[case] for case, value in case_means(run).items() if case in middle]

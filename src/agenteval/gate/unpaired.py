@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import Protocol
 
 from agenteval.gate.evidence import Sides
 from agenteval.gate.failures import of_cases, some
 from agenteval.gate.integrity.integrity import withdrawn_cases
-from agenteval.gate.pairing import Match, Pairing, own_cases, status_by
+from agenteval.gate.pairing import Match, Pairing, is_merged, own_cases, status_by
 from agenteval.gate.values import known
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import ComparedCase
-from agenteval.results.model import OWN_NAME, Results, Run
+from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.verdict import Unproven
 from agenteval.suite.model import OVERALL
 
@@ -43,45 +42,6 @@ def _lost(sides: Sides) -> Iterator[Unproven]:
             names = some([sides.cases[case][1].name for case in lost])
             text = f"{of_cases(len(lost), len(values))} have no score of '{label}': {names}"
             yield Unproven(what="scores", text=text, mended_by="outside")
-
-
-class Ran(Protocol):
-    """Where a run was made."""
-
-    @property
-    def commit(self) -> str | None:
-        """The evaluated commit."""
-        ...
-
-    @property
-    def ref(self) -> str | None:
-        """Its branch."""
-        ...
-
-    @property
-    def uncommitted(self) -> bool:
-        """Whether files differ from the commit."""
-        ...
-
-    @property
-    def workflow_run_id(self) -> str | None:
-        """The run of the workflow; ``None`` on a laptop."""
-        ...
-
-
-def is_merged(current: Ran, baseline: Run) -> bool:
-    """Return whether a workflow ran on the branch of its baseline."""
-    return current.workflow_run_id is not None and current.ref is not None and current.ref == baseline.ref
-
-
-def continues_branch(current: Ran, baseline: Run) -> bool:
-    """Return whether a run is of the branch of its baseline: a merged one, or on a laptop another commit.
-
-    A run of the same commit on a laptop, or of files that are not committed, is of a change.
-    """
-    is_same = current.ref is not None and current.ref == baseline.ref
-    is_other = current.commit not in {None, baseline.commit} and not current.uncommitted
-    return is_merged(current, baseline) or (is_same and is_other and current.workflow_run_id is None)
 
 
 def _cases(cases: Collection[ComparedCase]) -> Iterator[Unproven]:

@@ -74,11 +74,13 @@ class Metric:
         threshold: a case fails in a pass below it; ``None``: only the mean counts.
         slack: how much worse is allowed: 0 for scores, the logarithm of a ratio for amounts.
         by_case: thresholds of single cases, which differ from the usual one.
+        is_accepted: whether a lower mean was accepted; its cases count all the same.
     """
 
     threshold: float | None = None
     slack: float = 0.0
     by_case: Mapping[str, float] = field(default_factory=dict)
+    is_accepted: bool = False
 
     def fails(self, case: str, value: float | None) -> bool:
         """Return whether a value is below the threshold of its case; a lost one is not."""

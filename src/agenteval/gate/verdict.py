@@ -19,7 +19,7 @@ from agenteval.gate.findings import (
     failures_and_regressions,
     listed,
     passed_headline,
-    unchecked,
+    unmeasured_notes,
     unproven_points,
     with_coverage,
 )
@@ -99,19 +99,13 @@ def _decided(
         points = (*points, UNCOMPARED)
     # A limit of the run ends cases with an error, but nothing broke.
     is_limited = any(point.what in {"time", "budget"} for point in points)
-    # Without judgements, criteria have no data.
-    is_cut_off = is_limited or any(point.what == "metric" and point.mended_by == "outside" for point in points)
-    findings = [
-        *failures_and_regressions(results, counts, failing),
-        *unchecked(results, fails=not is_cut_off),
-    ]
+    findings = failures_and_regressions(results, counts, failing)
     failing_findings = [found for found in findings if found.kind in policy.fail_on]
     failures = [text for found in failing_findings for text in (found.text, *found.details)]
-    warnings = [finding.text for finding in findings if finding.kind == "warning"]
     aside = listed(results, counts, failing)
     errors = broken(counts)
     missing = [text for point in points for text in (point.text, *point.details)]
-    further = [*missing, *(warnings if is_cut_off else ()), *aside]
+    further = [*missing, *aside]
     too_many = bool(errors) and counts.errors / (counts.cases - counts.skipped) > policy.max_error_rate
     errors_count = bool(errors) and "errors" in policy.fail_on
     unmet = Unmet(failing_findings, errors, points, policy.max_error_rate, policy.fail_on)
@@ -134,10 +128,10 @@ def _decided(
         fails |= bool(policy.fail_on) and any(point.what in {"nothing", "baseline"} for point in points)
         conditions = [*unmet.points(), *(unmet.errors(counts=True) if errors_count else ())]
         return _gate("unproven", _status(points) if fails else PASSED, [*further, *errors, counts.score], conditions)
-    tolerated = [finding.text for finding in findings if finding.kind not in {"warning", "suspicious"}]
-    warnings += [finding.text for finding in findings if finding.kind == "suspicious"]
+    tolerated = [finding.text for finding in findings if finding.kind != "suspicious"]
+    notes = [finding.text for finding in findings if finding.kind == "suspicious"]
     words = [word for word in FAIL_ON if word in policy.fail_on]
-    headline = passed_headline(counts, failing, tolerated, [*aside, *warnings], words)
+    headline = passed_headline(counts, failing, tolerated, [*aside, *notes, *unmeasured_notes(results)], words)
     return Gate(verdict="passed", exit_status=PASSED, headline=headline)
 
 

@@ -245,12 +245,12 @@ def share(p: float, limit: float) -> str:
     if p < _SMALLEST_P <= limit:
         return f"less than {percent(_SMALLEST_P)}"
     digits = next((number for number in range(2, 17) if (float(f"{p:.{number}g}") <= limit) is (p <= limit)), 17)
-    return percent(float(f"{p:.{digits}g}"))
+    return percent(p, digits)
 
 
-def percent(value: float) -> str:
-    """Return a share in per cent with the digits that it has: ``0.6 %``."""
-    return f"{100 * value:.6g} %"
+def percent(value: float, digits: int = 3) -> str:
+    """Return a share in per cent, without zeros at its end: ``0.6 %``."""
+    return f"{100 * value:.{digits}g} %"
 
 
 def _percent(value: float) -> str:
@@ -260,9 +260,9 @@ def _percent(value: float) -> str:
 def p_text(p: float, limit: float) -> str:
     """Return ``p = 0.0041, needed ≤ 0.009``, with as many digits as the comparison needs."""
     if p < _SMALLEST_P <= limit:
-        return f"p < {_SMALLEST_P}, needed ≤ {limit:g}"
+        return f"p < {_SMALLEST_P}, needed ≤ {limit:.3g}"
     digits = next((number for number in range(2, 17) if (float(f"{p:.{number}g}") <= limit) is (p <= limit)), 17)
-    return f"p = {p:.{digits}g}, needed ≤ {limit:g}"
+    return f"p = {p:.{digits}g}, needed ≤ {limit:.3g}"
 
 
 def quoted(name: str) -> str:

@@ -15,7 +15,18 @@ Verdict = Literal["passed", "failed", "unproven", "error"]
 #: Who can mend something: the author of the change, or the operator of judge, budget and base.
 MendedBy = Literal["change", "outside"]
 PointKind = Literal[
-    "cases", "metric", "scores", "errors", "proof", "budget", "time", "nothing", "part", "rules", "baseline"
+    "cases",
+    "metric",
+    "criterion",
+    "scores",
+    "errors",
+    "proof",
+    "budget",
+    "time",
+    "nothing",
+    "part",
+    "rules",
+    "baseline",
 ]
 
 

@@ -129,7 +129,7 @@ def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError
 
 def _anchor(spec: RunSpec) -> str | None:
     """Return the commit that a long look of this run may need; ``None`` if none can be due."""
-    from agenteval.gate.unpaired import continues_branch
+    from agenteval.gate.pairing import continues_branch
 
     baseline = spec.baseline.results if spec.baseline is not None else None
     if baseline is None or spec.shard is not None or not continues_branch(spec.provenance, baseline.run):

@@ -205,7 +205,8 @@ class Retrying:
         if failure.retry_after_s is not None:
             return min(failure.retry_after_s, _LONGEST_WAIT_S)
         # A separate generator per retry, so that the jitter does not depend on the order of failures.
-        own = None if self._seed is None else f"{self._seed}:{request.case_id}#{request.iteration}:{request.turn}:{retries}"
+        place = f"{request.case_id}#{request.iteration}:{request.turn}:{retries}"
+        own = None if self._seed is None else f"{self._seed}:{place}"
         spread = 1 + random.Random(own).random() / 2  # noqa: S311 - no secret depends on it
         wait_s: float = _FIRST_WAIT_S * 2**retries * spread
         return min(wait_s, _LONGEST_WAIT_S)

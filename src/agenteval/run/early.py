@@ -24,7 +24,7 @@ def stopping(spec: RunSpec) -> MayStop | None:
     that state how often a case runs, metrics over all iterations, and cases that must pass.
     """
     # Imported here: most runs have no baseline.
-    from agenteval.gate.unpaired import continues_branch
+    from agenteval.gate.pairing import continues_branch
 
     baseline = spec.baseline
     if baseline is None or spec.compare.first != "early" or continues_branch(spec.provenance, baseline.results.run):

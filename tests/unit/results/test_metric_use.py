@@ -127,7 +127,7 @@ def selected(now: Results) -> Results:
 @pytest.mark.parametrize(
     ("now", "policy", "verdict", "status", "headline"),
     [
-        (run(of("a", score("x"), skipped())), GatePolicy(), "failed", 1, UNCHECKED),
+        (run(of("a", score("x"), skipped())), GatePolicy(), "unproven", 1, UNCHECKED),
         (
             selected(run(of("a", score("x"), skipped()))),
             GatePolicy(),
