@@ -51,8 +51,7 @@ if request["case"] == "c11" and os.path.exists(hangs):
     if stage == ("confirmation" if "agenteval-control-" in os.getcwd() else "first"):
         with open({log!r} + ".hung", "w"):
             time.sleep(1000)
-down = os.path.exists({log!r} + ".down")
-print(request["input"] if {right!r} and not down else "wrong")
+print(request["input"] if {right!r} else "wrong")
 """
 
 
@@ -121,30 +120,6 @@ class PullRequest:
         variables, event = self._job(head_repository)
         given = {f"INPUT_{name.upper()}": value for name, value in inputs.items()}
         return as_process(self.workspace, variables | given, event)
-
-    def run_shards(self, *, head_repository: str = REPOSITORY) -> list[Step]:
-        """Run two shards; the last step is that of the job that decides by their results. Count the calls of all."""
-        steps, calls = [], ""
-        for shard in ("1/2", "2/2"):
-            shutil.rmtree(self.workspace / SHARDS, ignore_errors=True)
-            steps.append(self.run(head_repository=head_repository, shard=shard))
-            calls += self.log.read_text(encoding="utf-8")
-            (self.workspace / "agenteval-report").rename(self.home / f"shard-{shard[0]}")
-        for name in ("1", "2"):
-            shutil.move(self.home / f"shard-{name}", self.workspace / SHARDS / name)
-        steps.append(self.run(head_repository=head_repository, mode="gate"))
-        self.log.write_text(calls + self.log.read_text(encoding="utf-8"), encoding="utf-8")
-        return steps
-
-    def attempt_shards(self) -> list[Step]:
-        """Run the shards, and upload the decided run."""
-        steps = self.run_shards()
-        self.upload()
-        return steps
-
-    def break_provider(self) -> None:
-        """Let the agents of all commits answer wrong from now on."""
-        self.log.with_name("asked.down").touch()
 
     def cancel(self, stage: str) -> Step:
         """Run the action, whose agent hangs in a stage, and cancel the job there."""

@@ -26,7 +26,6 @@ from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import OWN_NAME, Results, RunUsage
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE, InMemory
-from agenteval.run.attempts.attempt import begin_merged_attempt
 from agenteval.run.baseline import FoundBaseline, masked
 from agenteval.run.compare import compare_first
 from agenteval.run.context import RunContext, is_judged_by_base_alone
@@ -91,13 +90,8 @@ def merge_files(
     if merged.fingerprints:
         results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
     spec = _rescored(merged_by_base(spec, settings, context, results))
-    attempt = begin_merged_attempt(results, parts, spec, context)
-    if attempt is not None:
-        spec = attempt.spec(spec)
     first = compare_first(with_integrity(results, spec.integrity), spec, execution)
     outcome = decide(first.compared, spec, execution, evaluations.warnings)
-    if attempt is not None:
-        outcome = attempt.recorded(outcome)
     with finished_first(), report_directory(target.parent):
         # First, so that a killed merge leaves no results of an earlier one.
         remove_regular_file(target.parent, target.name)

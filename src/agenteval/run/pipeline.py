@@ -64,8 +64,8 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
 
 
 def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:
-    """Begin an attempt of a pull request; ``None`` if the run is for none."""
-    if context is None or context.attempts is None:
+    """Begin an attempt of a pull request; ``None`` if the run is for none, or a shard, which decides nothing."""
+    if context is None or context.attempts is None or spec.shard is not None:
         return None
     # Imported here: most runs are for no pull request.
     from agenteval.run.attempts.attempt import begin_attempt
@@ -78,6 +78,9 @@ def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
     from agenteval.run.attempts.attempt import shown_again
 
     outcome = shown_again(shown, attempt.memory, spec)
+    if attempt.restore is not None and outcome.gate.passed:
+        # A later run may continue a green attempt, to prove an improvement.
+        attempt.restore(spec.journal.parent)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
 
 

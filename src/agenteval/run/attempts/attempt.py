@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.text import working_directory
 from agenteval.core.version import __version__
 from agenteval.gate.verdict import quarantined
 from agenteval.report.view.view import GateView
-from agenteval.results.merge import RunToMerge
 from agenteval.results.model import COMMIT, Memory, Proven, Results
 from agenteval.results.store import InMemory
 from agenteval.results.verdict import Gate
 from agenteval.run.attempts.key import attempt_key
 from agenteval.run.attempts.source import AttemptSource, EarlierAttempt
 from agenteval.run.confirm.clone import Clone
-from agenteval.run.context import RunContext
 from agenteval.run.git import ControlHost
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.resolve.spec import GateSpec, RunSpec
-
-SpecT = TypeVar("SpecT", bound=GateSpec)
 
 # Exit statuses above this number are signals; such a run decided nothing.
 _SIGNALS = 128
@@ -39,7 +34,7 @@ class Attempt:
 
     Attributes:
         shown: decided results of the same key, which are shown again instead of a run.
-        restore: writes the journals of an unfinished attempt of the same key; see ``EarlierAttempt``.
+        restore: writes the journals of an attempt of the same key; see ``EarlierAttempt``.
     """
 
     memory: Memory
@@ -47,7 +42,7 @@ class Attempt:
     restore: Callable[[Path], bool] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
 
-    def spec(self, spec: SpecT) -> SpecT:
+    def spec(self, spec: RunSpec) -> RunSpec:
         """Return the specification of the run with what earlier attempts have proven."""
         return replace(spec, proven=tuple(self.memory.proven), warnings=(*spec.warnings, *self.warnings))
 
@@ -75,33 +70,15 @@ def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
     """Find the newest earlier attempt, and what follows from it; call it before user code runs."""
     conditions: Mapping[str, object] = {
         "cases": [[item.case.id, item.iterations] for item in spec.cases],
-        "shards": spec.shard.count if spec.shard is not None else 0,
         # The workflow can choose them without a change of a file.
         "config": spec.of_run.name,
         "setup": spec.setup.commands,
     }
     identity = _identified(spec, spec.control_host, conditions)
-    attempt = _after(identity, source, is_asked=bool(spec.compare.asked_by))
-    # The merge of the shards decides, so each shard runs.
-    return replace(attempt, shown=None, restore=None) if spec.shard is not None else attempt
-
-
-def begin_merged_attempt(
-    results: Results, parts: Sequence[RunToMerge], spec: GateSpec, context: RunContext
-) -> Attempt | None:
-    """Find the earlier attempts of a pull request whose results exist already; ``None`` if the run is for none."""
-    if context.attempts is None:
-        return None
-    keys = {part.results.memory.key if part.results.memory is not None else "" for part in parts}
-    if len(keys) == 1 and "" not in keys:
-        known = parts[0].results.memory
-        first = Memory(attempt=1, key=keys.pop(), control=known.control if known is not None else None)
-        identity = _Identity(first)
-    else:
-        cases = [[case.id, case.planned] for _, case in results.cases()]
-        identity = _identified(spec, context.control, {"cases": cases})
-    # Nothing can be resumed here, and what ran is decided by the newest rules.
-    return replace(_after(identity, context.attempts), shown=None, restore=None)
+    attempt = _after(identity, source)
+    # A green attempt goes on if the proof of an improvement is asked for and it has none.
+    is_open = attempt.shown is not None and spec.compare.asked_by and _lacks_proof(attempt.shown)
+    return replace(attempt, shown=None) if is_open else attempt
 
 
 @dataclass(frozen=True)
@@ -112,7 +89,7 @@ class _Identity:
     warnings: tuple[str, ...] = ()
 
 
-def _after(identity: _Identity, source: AttemptSource, *, is_asked: bool = False) -> Attempt:
+def _after(identity: _Identity, source: AttemptSource) -> Attempt:
     found = source.recall()
     warnings = [*identity.warnings, *found.warnings]
     if found.forgotten_by is not None:
@@ -122,19 +99,16 @@ def _after(identity: _Identity, source: AttemptSource, *, is_asked: bool = False
     first = identity.first.model_copy(update={"forgotten_by": found.forgotten_by})
     if found.newest is None:
         return Attempt(first, warnings=tuple(warnings))
-    return replace(_following(found.newest, first, is_asked=is_asked), warnings=tuple(warnings))
+    return replace(_following(found.newest, first), warnings=tuple(warnings))
 
 
-def _following(earlier: EarlierAttempt, first: Memory, *, is_asked: bool) -> Attempt:
-    """Return what follows; a green attempt is resumed for a proof that it lacks."""
+def _following(earlier: EarlierAttempt, first: Memory) -> Attempt:
     known = earlier.memory
     if known.key != first.key:
         return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
     # Only the run that was forgotten for tells by whom.
     same = known.model_copy(update={"forgotten_by": None, "repeats": False})
-    if _is_decided(earlier.results) and not (is_asked and _lacks_proof(earlier.results)):
-        return Attempt(same, shown=earlier.results)
-    return Attempt(same, restore=earlier.restore)
+    return Attempt(same, earlier.results if _is_decided(earlier.results) else None, earlier.restore)
 
 
 def _is_decided(results: Results) -> bool:
