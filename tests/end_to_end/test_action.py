@@ -253,13 +253,13 @@ def earlier(request):
     (runner.workspace / "agenteval.yaml").write_text(yaml.safe_dump({"agents": agents}), encoding="utf-8")
     before = {"ANSWER_a": "hello", "ANSWER_b": "hello"}
     assert runner.step(report_dir="before", variables=before, fail_on="none").ended.status == 0
-    baseline = {"baseline": "before/results.json", "fail_on": "regressions"}
+    baseline = {"baseline": "before/results.json", "fail-on": "regressions"}
     wanted = ("verdict", "regressions", "improvements", "baseline-sha")
-    worse = runner.step(variables={**before, "ANSWER_a": "x"}, **baseline)
+    worse = runner.step(variables={**before, "ANSWER_a": "x"}, inputs=baseline)
     assert worse.ended.status == 1, worse.ended.text
     assert [worse.outputs[name] for name in wanted] == ["failed", "1", "0", "c" * 40]
     assert "1 of 2 cases broke" in worse.summary
-    better = runner.step(variables={**before, "ANSWER_b": "x"}, **baseline)
+    better = runner.step(variables={**before, "ANSWER_b": "x"}, inputs=baseline)
     assert better.ended.status == 0, better.ended.text
     assert [better.outputs[name] for name in wanted] == ["passed", "0", "1", "c" * 40]
 

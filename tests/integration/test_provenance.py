@@ -11,7 +11,7 @@ from tests.git_server import commit, git
 from tests.unit.runs import case, results
 
 import agenteval
-from agenteval.gate.unpaired import continues_branch
+from agenteval.gate.pairing import continues_branch
 from agenteval.run.git import Provenance, provenance
 
 

@@ -76,7 +76,7 @@ def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
     }
     identity = _identified(spec, spec.control_host, conditions)
     attempt = _after(identity, source)
-    # A green attempt goes on if the proof of an improvement is asked for and it has none.
+    # A green attempt is resumed if the proof of an improvement is asked for and it has none.
     is_open = attempt.shown is not None and spec.compare.asked_by and _lacks_proof(attempt.shown)
     return replace(attempt, shown=None) if is_open else attempt
 
