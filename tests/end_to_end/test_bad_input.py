@@ -267,7 +267,7 @@ def test_loops_of_links(folder: Path, command: Command) -> None:
     for words in (
         ["merge", "loop", "-o", "merged"],
         ["compare", "loop", "loop"],
-        ["explain-gate", "loop"],
+        ["prove", "loop"],
         ["report", "loop"],
         ["open", "loop"],
         ["accept", "--from", "loop", "--reason", "x"],

@@ -108,8 +108,6 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
     comment = (tmp_path / "agenteval-report" / "comment.md").read_text(encoding="utf-8")
     assert "side by side with" in comment
     assert "I do not know. Please call the shop." in comment
-    # FluxLoop scores have no threshold, so only their mean is proven to have fallen.
-    assert ("fell over 12 cases together" in comment) is (suite_format == "fluxloop")
 
 
 @each_format
@@ -155,7 +153,7 @@ def test_the_configuration_follows_the_published_schema(kind: str, tmp_path: Pat
     properties = schema("config")["$defs"]["GateEntry"]["properties"]
     gate = configuration["gate"]
     assert sorted(gate.pop("fail_on")) == sorted(properties["fail_on"]["default"])
-    assert gate == {name: properties[name]["default"] for name in ("first", "pairs", "max_error_rate")}
+    assert gate == {"max_error_rate": properties["max_error_rate"]["default"]}
 
 
 def steps_of(workflow: dict[str, Any]) -> list[dict[str, Any]]:

@@ -144,7 +144,7 @@ def test_runs_are_compared_merged_and_resumed(tmp_path: Path) -> None:
         assert [turn.shortened for turn in turns(merged)] == [turn.shortened for turn in turns(same)]
     # An answer that differs only after its kept beginning is a changed answer.
     (tmp_path / "metrics.py").write_text(METRICS.replace("1.0 if", "0.0 if"), encoding="utf-8")
-    with project(tmp_path, "python", length=LENGTH + 1):
+    with project(tmp_path, "python", length=LENGTH + 1, gate={"strict": True}):
         (tmp_path / "metrics.py").write_text(METRICS.replace("1.0 if", "0.0 if"), encoding="utf-8")
         run(tmp_path, "--baseline", "first", status=1)
     report = tmp_path / "agenteval-report"

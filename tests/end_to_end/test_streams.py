@@ -55,11 +55,12 @@ _COMMANDS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "compare: fails": (("compare", "bad/report", "good/report"), 1),
     "accept": (("accept", "--reason", "why", "--from", "good/report"), 2),
     "report": (("report", "good/report", "--out", "again"), 0),
+    "prove": (("prove", "good/report"), 2),
     "merge": (("merge", "good/report", "--output", "merged"), 0),
     "init": (("init", "started-{}"), 0),
     "schema": (("schema", "results"), 0),
     "plugins": (("plugins", "--json"), 0),
-    "explain": (("explain", "regressed"), 0),
+    "explain": (("explain", "proven"), 0),
     "open": (("open", "good/report"), 0),
     "demo": (("demo",), 0),
     "publish": (

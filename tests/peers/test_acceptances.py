@@ -274,7 +274,7 @@ def test_what_names_nothing_is_said(pull: PullRequest) -> None:
 
 def test_a_proven_regression_is_accepted_by_a_review(pull: PullRequest) -> None:
     agent = (pull.workspace / "agent.py").read_text(encoding="utf-8")
-    pull.push(agent_py=agent.replace("if True and", 'if request["case"] != "c00" and'))
+    pull.push(agent_py=agent.replace("if True", 'if request["case"] != "c00"'))
     assert pull.attempt().status == 1
     lines = "Agenteval-Accept: c00 greetings changed\nAgenteval-Accept: equality {}: so did the mean"
     pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], lines.format("0.99"))

@@ -119,7 +119,7 @@ def _credentials(url: URL) -> str:
 
 # Limit of a decompressed body in bytes, so that an endless response cannot fill the memory.
 MAX_BYTES = 50 * 2**20
-# Too many requests, and all that servers say of themselves: neither tells anything about an answer.
+# Too many requests, and failures of the server: neither is an answer of the agent.
 TRANSIENT_STATUSES = frozenset({429, *range(500, 600)})
 # Text types of pages and documents for programs.
 _MARKUP = frozenset({"text/html", "text/xml"})

@@ -1,4 +1,4 @@
-"""All shapes of requests and replies by name; ``suite/http_keys.py`` lists the same names for configurations."""
+"""The shapes of requests and replies by name; ``suite/agent_keys.py`` lists the same names for configurations."""
 
 from __future__ import annotations
 

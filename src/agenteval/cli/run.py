@@ -103,7 +103,7 @@ def _add_run(commands: Any) -> None:
     option(
         "--dry-run",
         action="store_true",
-        help="check everything, and show what the run and a suspected regression would cost; call nothing",
+        help="check everything, and show what the run and a suspicion would cost; call nothing",
     )
     add_github_options(parser)
 

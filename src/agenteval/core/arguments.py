@@ -213,7 +213,7 @@ def _problems(errors: Iterable[ErrorDetails], name: str) -> list[Problem]:
     by_path: dict[str, list[ErrorDetails]] = {}
     for detail in errors:
         by_path.setdefault(_path(name, detail["loc"][1:]), []).append(detail)
-    wrong = [path for path in by_path if not any(_is_inside(other, path) for other in by_path)]
+    wrong = [path for path in by_path if not any(other.startswith((f"{path}.", f"{path}[")) for other in by_path)]
     return [Problem(_message(by_path[path]), path=path, kind=Kind.OPTION) for path in wrong]
 
 
@@ -228,10 +228,6 @@ def _path(name: str, steps: Iterable[int | str]) -> str:
 
 
 _ALTERNATIVES = frozenset({"str", "int", "float", "bool", "none", "callable", "dict", "list", "tuple", "set"})
-
-
-def _is_inside(path: str, outer: str) -> bool:
-    return path.startswith((f"{outer}.", f"{outer}["))
 
 
 def _message(details: list[ErrorDetails]) -> str:

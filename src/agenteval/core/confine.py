@@ -1,4 +1,4 @@
-"""What the user of user code may enter and execute."""
+"""Starts programs of users: with which variables, as which user, within which limits, and what they may enter."""
 
 from __future__ import annotations
 

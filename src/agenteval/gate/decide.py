@@ -1,4 +1,4 @@
-"""The gate in one generator: a first run suspects, a second one drops most suspicions, passes side by side prove."""
+"""The gate in one generator: a first run suspects, a second one clears, passes side by side prove."""
 
 from __future__ import annotations
 
@@ -181,7 +181,11 @@ def _once_more(
         if rows:
             yield from one_pass(out, out.second, Ask("pr", tuple(rows), "second"))
     second = {name: _first_passes(values, passes) for name, values in out.second.items()}
-    if ANSWERED not in state.metrics and means and _any_lost(second[ANSWERED]):
+    if (
+        ANSWERED not in state.metrics
+        and means
+        and any(value == 0 for row in second[ANSWERED].values() for value in row)
+    ):
         # Losses that begin after the first run are looked at too.
         state.count_answers()
         means = [*means, Suspicion(ANSWERED, None, 1.0)]
@@ -202,10 +206,6 @@ def _whole(state: _Case, means: Sequence[Suspicion]) -> list[str]:
 
 def _first_passes(values: Values, number: int) -> Values:
     return {case: row[:number] for case, row in values.items()}
-
-
-def _any_lost(values: Values) -> bool:
-    return any(value == 0 for row in values.values() for value in row)
 
 
 def _passes_again(state: _Case, item: Suspicion) -> bool:

@@ -87,6 +87,8 @@ def scores_of(
     iterations = [_Iteration.of(iteration, threshold) for iteration in case.iterations]
     scored = dict.fromkeys(name for iteration in iterations for name in iteration.scores)
     names = scored or dict.fromkeys(asked)
+    # A metric that always applied may now apply to no iteration.
+    names |= dict.fromkeys(name for name in turns if any(name in iteration.skipped for iteration in iterations))
     found: dict[str, list[float | None]] = {}
     for name in names:
         least = turns.get(name, 0)

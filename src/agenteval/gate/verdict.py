@@ -177,7 +177,10 @@ def rules_of(policy: GatePolicy, out: Collection[str]) -> Rules:
         out: ids of the quarantined cases.
     """
     fail_on = tuple(word for word in FAIL_ON if word in policy.fail_on)
-    return Rules(fail_on=fail_on, max_error_rate=policy.max_error_rate, quarantine=tuple(sorted(out)))
+    required = ("*",) if policy.required.strict else policy.required.patterns
+    return Rules(
+        fail_on=fail_on, max_error_rate=policy.max_error_rate, quarantine=tuple(sorted(out)), required=required
+    )
 
 
 def is_quarantined_by_name(policy: GatePolicy, case: CaseResult) -> bool:

@@ -164,9 +164,8 @@ def _range(proof: Test, shown: Callable[[float], str]) -> str:
 
 
 def _chance(proof: Test) -> str:
-    return (
-        f"Chance alone would do this in {share(proof.p, proof.limit)} of comparisons (limit {percent(proof.limit)})."
-    )
+    limit = percent(float(f"{proof.limit:.2g}"))
+    return f"Chance alone would do this in {share(proof.p, proof.limit)} of comparisons (limit {limit})."
 
 
 def _weak(out: Outcome, told: Telling) -> Iterator[str]:

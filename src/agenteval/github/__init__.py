@@ -1,1 +1,1 @@
-"""github"""
+"""GitHub: the step of a workflow, the API, and what is published."""

@@ -238,7 +238,7 @@ class Section:
     @property
     def heading(self) -> str:
         """Return the first line of the head, if it is a heading that a hidden line can hold; else an empty text."""
-        line = _first_line_of(self.head)
+        line = self.head.partition("\n")[0]
         return line if line.startswith("### ") and "-->" not in line and len(line) <= _MAX_HEADING else ""
 
     @property
@@ -403,10 +403,6 @@ def _shorter_and_shorter(sections: Sequence[Section], own: str) -> Iterator[list
 
 def _left_out(label: str) -> str:
     return f"_Detail left out to stay within GitHub's limit; see the job summary of_ `{label}`."
-
-
-def _first_line_of(text: str) -> str:
-    return text.partition("\n")[0]
 
 
 def _first_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The issue about a slow decline, one for each epoch."""
+"""The issue about a slow decline of the base branch."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _testcases(findings: Iterable[tuple[CaseResult, float] | Passed], path: str)
         if case.status == "passed":
             yield _passed(case.name, classname, _time(seconds), _metric_lines(case))
         else:
-            yield f"{_STEP * 2}{_explained(case, path, _time(seconds))}\n"
+            yield f"{_STEP * 2}{_element(_not_passed(case, path), _time(seconds))}\n"
 
 
 def _passed(name: str, classname: str, time: str, metrics: str) -> str:
@@ -154,11 +154,6 @@ def _content(text: str) -> str:
 def _attribute(line: str) -> str:
     """Return one line as the value of an attribute, in the form that ElementTree writes."""
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-
-
-def _explained(case: CaseResult, path: str, time: str) -> str:
-    """Return a case that did not pass as XML, with the reasons."""
-    return _element(_not_passed(case, path), time)
 
 
 def _unfinished(amount: int, path: str) -> str:

@@ -264,7 +264,7 @@ class ReportSource:
             size=notes.size(results),
             runs=notes.runs(results),
             shows_judging=comparison is not None
-            and (not gate.passed or bool(serious) or _was_suspicious(comparison)),
+            and (not gate.passed or bool(serious) or bool(comparison.suspicions)),
             verdict=gate.verdict,
             headline=view.headline(results, gate),
             reasons=Excerpt.of(gate.further_reasons, reasons),
@@ -344,10 +344,6 @@ class ReportSource:
             )
 
         return _first_groups(self.known, most, row)
-
-
-def _was_suspicious(comparison: Comparison) -> bool:
-    return bool(comparison.suspicions)
 
 
 def _first_groups(

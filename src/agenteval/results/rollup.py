@@ -1,4 +1,4 @@
-"""Finds contradictions in a results file: changed by hand or by a program, it can say that a failed case passed."""
+"""From scores to the status of turns, iterations, cases and runs; and whether a results file contradicts that."""
 
 from __future__ import annotations
 

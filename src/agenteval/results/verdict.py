@@ -54,11 +54,14 @@ class Rules(ResultsModel):
         fail_on: the kinds of problems that failed the gate.
         max_error_rate: share of cases that could end in an error.
         quarantine: ids of the cases that did not count.
+        required: names or ids, with ``*``, of the cases that had to pass whatever the baseline says.
     """
 
     fail_on: tuple[str, ...]
     max_error_rate: float
     quarantine: tuple[Text, ...] = ()
+    # Omitted if empty.
+    required: tuple[Text, ...] = Field(default=(), exclude_if=not_)
 
 
 class Condition(ResultsModel):

@@ -1,4 +1,4 @@
-"""Failures of agents in words: of one turn, and notes about all that fail alike."""
+"""Failures of agents in words: of one turn, and notes about many turns that fail alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares two finished runs; no case runs."""
+"""The baseline of a run: searched, read, checked and masked; and the comparison of two finished runs."""
 
 from __future__ import annotations
 

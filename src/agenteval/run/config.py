@@ -1,4 +1,4 @@
-"""What agenteval.yaml says, as values; and its keys about ignored files and variables."""
+"""What ``agenteval.yaml`` says, as values, with its keys about ignored files and variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``models:``, ``metrics:`` and ``gate:`` of ``agenteval.yaml``."""
+"""The keys ``models:``, ``metrics:`` and ``gate:`` of ``agenteval.yaml``."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
     results = compared.results
     gate = _ended(decide_gate(results, spec.gate), execution, compared.signal)
     if execution.nothing_to_check and results.run.shard is None and gate.exit_status < _SIGNALS:
-        gate = _uncheckable(gate)
+        gate = gate.model_copy(update={"verdict": "error", "exit_status": ConfigError.exit_status})
     out = quarantined(results, spec.gate)
     gate = gate.model_copy(update={"rules": rules_of(spec.gate, out)})
     results = results.model_copy(update={"gate": gate})
@@ -277,11 +277,6 @@ def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
         headline="interrupted during the passes side by side",
         reasons=gate.reasons,
     )
-
-
-def _uncheckable(gate: Gate) -> Gate:
-    """Return the decision on merged runs in which no metric applies to any case."""
-    return gate.model_copy(update={"verdict": "error", "exit_status": ConfigError.exit_status})
 
 
 def refuse_files(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Several runs of the same suites, one after the other, whose scores end up in one pool."""
+"""One run from its settings to its reports: resolve, judge by the base, run, compare, prove, decide, report."""
 
 from __future__ import annotations
 
@@ -55,16 +55,12 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
         prepared_control(judged) as control,
         report_directory(judged.journal.parent),
     ):
-        spec = _whole(judged) if settings.is_whole else judged
+        spec = replace(judged, compare=replace(judged.compare, first="whole")) if settings.is_whole else judged
         attempt = _attempt(spec, context)
         if attempt is not None and attempt.shown is not None:
             return _shown_again(attempt.shown, attempt, attempt.spec(spec))
         with users_code(spec.setup, spec.redact):
             return _run(spec if attempt is None else attempt.spec(spec), control, attempt)
-
-
-def _whole(spec: RunSpec) -> RunSpec:
-    return replace(spec, compare=replace(spec.compare, first="whole"))
 
 
 def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,9 +11,7 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.comparer import Comparer, Decision, answered
 from agenteval.gate.decide import prove
-from agenteval.gate.evidence import Sides
-from agenteval.gate.proof import Ask, Suspicion
-from agenteval.gate.values import Pass
+from agenteval.gate.proof import Suspicion
 from agenteval.report.report import Report, print_result, write_reports
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.model import Results, RunUsage
@@ -86,7 +83,7 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
         )
         asked = [Suspicion(item.metric, item.case, item.p) for item in suspicions]
         evidence = comparer.sides.evidence
-        out = answered(prove(evidence, asked, spec.compare.rules), _answering(passes, comparer.sides))
+        out = answered(prove(evidence, asked, spec.compare.rules), (lambda ask: passes.again(ask, comparer.sides)))
         decision = Decision(out, commit=passes.commit)
         found = results.model_copy(update={"comparison": comparer.replaced(comparison, decision)})
         passes.close()
@@ -95,10 +92,6 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
     notes = found.comparison.notes if found.comparison is not None else ()
     compared = ComparedRun(found, warnings=(*passes.warnings, *notes), signal=passes.signal)
     return decide(compared, spec, execution, ())
-
-
-def _answering(passes: Passes, sides: Sides) -> Callable[[Ask], Pass]:
-    return lambda ask: passes.again(ask, sides)
 
 
 def _execution(results: Results) -> RunExecution:

@@ -1,4 +1,4 @@
-"""Shows what the change's own rules would say about the answers of its run, before they are merged."""
+"""Scores the answers of a baseline again by changed metrics, and those of the run by rules that are not merged."""
 
 from __future__ import annotations
 
@@ -160,7 +160,10 @@ class _Rescoring:
         if not self.scored:
             return replace(baseline, notes=notes)
         stored = baseline.results
-        suites = [_with_cases(suite, self.scored) for suite in stored.suites]
+        suites = [
+            suite.model_copy(update={"cases": [self.scored.get(case.id, case) for case in suite.cases]})
+            for suite in stored.suites
+        ]
         own = [self._entry(entry, suites) if entry.run_id == stored.run.id else entry for entry in stored.pool]
         metrics = summarise(case for suite in suites for case in suite.cases).metrics
         summary = stored.summary.model_copy(update={"metrics": metrics})
@@ -210,10 +213,6 @@ class _Rescoring:
                 yield f"{name} was not scored again for the answers of run {run_id} in {cases}: {why}"
 
 
-def _with_cases(suite: SuiteResult, scored: Mapping[str, CaseResult]) -> SuiteResult:
-    return suite.model_copy(update={"cases": [scored.get(case.id, case) for case in suite.cases]})
-
-
 async def scored_again(
     whole: Case, names: frozenset[str], stored: CaseResult, catalog: MetricCatalog
 ) -> tuple[CaseResult, frozenset[str]] | None:
@@ -221,7 +220,9 @@ async def scored_again(
     case = _with_metrics(whole, names)
     try:
         iterations = [
-            await rate_iteration(case, iteration.index, _exchanges(case, iteration), catalog)
+            await rate_iteration(
+                case, iteration.index, [_exchange(case, iteration.index, turn) for turn in iteration.turns], catalog
+            )
             for iteration in stored.iterations
         ]
         found = await rate_case(case, iterations, catalog)
@@ -255,10 +256,6 @@ def _with_metrics(case: Case, names: Collection[str]) -> Case:
         replace(turn, metrics=tuple(metric for metric in turn.metrics if metric.id in names)) for turn in case.turns
     )
     return replace(case, turns=turns, metrics=tuple(metric for metric in case.metrics if metric.id in names))
-
-
-def _exchanges(case: Case, iteration: IterationResult) -> list[TurnRecord]:
-    return [_exchange(case, iteration.index, turn) for turn in iteration.turns]
 
 
 def _exchange(case: Case, iteration: int, stored: TurnResult) -> TurnRecord:

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,7 +163,7 @@ class RunKey:
         for path, key in self._suites.items():
             found[f"the selection of cases of {path}"] = key.selection
             found[f"the suite {path}"] = key.suite
-            found[f"the number of iterations of {path}"] = _numbers(key.iterations)
+            found[f"the number of iterations of {path}"] = ", ".join(map(str, sorted(set(key.iterations))))
             found[f"the agent of {path}"] = key.agent
             suite = plan.suites[path]
             judge, embedder = suite.catalog.resources.judge, suite.catalog.resources.embedder
@@ -254,10 +254,6 @@ def _label(model: Any) -> str:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _numbers(values: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(set(values))))
 
 
 def _digest(value: Any, redact: Redactor) -> str:

@@ -1,4 +1,4 @@
-"""Tools of a model agent; see :mod:`~agenteval.suite.agent_definitions`."""
+"""The tools of a model agent; see :mod:`~agenteval.suite.agent_definitions`."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeVar
 
+from agenteval.gate.failures import Required
 from agenteval.report.view import view
 from agenteval.report.view.view import count
 from agenteval.results.case import CaseResult, IterationResult, Score
@@ -67,10 +68,12 @@ class Kinds:
     Attributes:
         quarantined: ids of quarantined cases; ids that the comparison names may be missing.
         fallen: id of a case that moved as the mean of a metric fell → that metric.
+        required: the cases that had to pass whatever the baseline says.
     """
 
     quarantined: Collection[str] = frozenset()
     fallen: Mapping[str, str] = field(default_factory=dict)
+    required: Required = field(default_factory=Required)
 
     @classmethod
     def of(cls, results: Results) -> Self:
@@ -80,7 +83,9 @@ class Kinds:
         for metric in fallen_metrics(results.comparison):
             for move in metric.moved:
                 fallen.setdefault(move.id, metric.id)
-        return cls(frozenset(rules.quarantine if rules else ()), fallen)
+        if rules is None:
+            return cls(fallen=fallen)
+        return cls(frozenset(rules.quarantine), fallen, Required(patterns=rules.required))
 
     def kind(self, case: CaseResult, compared: ComparedCase | None) -> Kind | None:
         """Return the kind of a case; ``None`` if it passed as before."""
@@ -96,7 +101,7 @@ class Kinds:
         if "suspicious" in notes:
             return "suspicious"
         if case.status == "failed":
-            return _failed(compared)
+            return "failed" if self.required.names(case) else _failed(compared)
         return "skipped" if case.status == "skipped" else _passed(compared)
 
     def _excused(self, case: CaseResult, notes: Collection[CaseNote]) -> Kind | None:

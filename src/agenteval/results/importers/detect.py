@@ -224,7 +224,9 @@ def _document(file: Path) -> _ImportedFile:
     except UnicodeDecodeError:
         raise ConfigError(Problem("not UTF-8 text", file=str(file), kind=Kind.RESULTS)) from None
     if file.suffix.lower() in _SUITES:
-        raise ConfigError(_suite_instead(file))
+        raise ConfigError(
+            Problem(f"this is a suite, not results; run it: agenteval run {file}", file=str(file), kind=Kind.RESULTS)
+        )
     try:
         value = loads(text)
     except (ValueError, RecursionError) as error:
@@ -236,10 +238,6 @@ def _document(file: Path) -> _ImportedFile:
 
 # Suites and configurations; results are JSON.
 _SUITES = frozenset({".yaml", ".yml", ".toml"})
-
-
-def _suite_instead(file: Path) -> Problem:
-    return Problem(f"this is a suite, not results; run it: agenteval run {file}", file=str(file), kind=Kind.RESULTS)
 
 
 def _lines(file: Path, content: bytes, text: str, error: Exception) -> _ImportedFile:

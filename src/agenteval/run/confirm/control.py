@@ -117,7 +117,11 @@ def prepared_control(
             clone = Clone.find(spec.sources.here, spec.control_host)
             with confined(apart=place.apart):
                 tree = _whole(ControlTree.prepare(clone, clone.control(baseline), place.worktree))
-                prepared = PreparedControl(tree, place, _unrelated(clone, tree.commit, earlier))
+                prepared = PreparedControl(
+                    tree,
+                    place,
+                    frozenset(commit for commit in earlier if clone.is_ancestor(commit, tree.commit) is False),
+                )
         except AgentEvalError as error:
             # Most runs need no confirmation.
             yield error
@@ -194,11 +198,6 @@ def _whole(tree: ControlTree) -> ControlTree:
     for why in tree.gaps.values():
         raise ControlError(why)
     return tree
-
-
-def _unrelated(clone: Clone, control: str, earlier: Collection[str]) -> frozenset[str]:
-    """Return the commits of earlier runs that are certainly not in the history of the control."""
-    return frozenset(commit for commit in earlier if clone.is_ancestor(commit, control) is False)
 
 
 @contextmanager

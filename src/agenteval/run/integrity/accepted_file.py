@@ -1,4 +1,4 @@
-"""The file of accepted changes, and runs without a base commit that could decide."""
+"""The file of accepted changes: ``.agenteval/accepted.yaml``."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def read_accepted(here: Path, redact: Redactor | None = None) -> tuple[Accepted,
     authors = _authors(path) if file.accepted else {}
     return tuple(
         replace(_accepted(entry, line), author=masked(authors.get(line or 0, "")), reason=masked(entry.reason))
-        for line, entry in _with_lines(file, document)
+        for line, entry in [(document.line(("accepted", place)), entry) for place, entry in enumerate(file.accepted)]
     )
 
 
@@ -138,10 +138,6 @@ def _endless(file: AcceptedFile, document: Document) -> Iterator[Problem]:
         if entry.until > latest:
             text = f"{entry.until} is more than a year ahead; write {latest} or earlier"
             yield document.problem(("accepted", place, "until"), text)
-
-
-def _with_lines(file: AcceptedFile, document: Document) -> Iterable[tuple[int | None, AcceptedEntry]]:
-    return [(document.line(("accepted", place)), entry) for place, entry in enumerate(file.accepted)]
 
 
 def _accepted(entry: AcceptedEntry, line: int | None) -> Accepted:

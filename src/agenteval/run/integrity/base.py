@@ -19,7 +19,6 @@ from agenteval.gate.integrity.integrity import Integrity, with_ids_of
 from agenteval.gate.pairing import own_cases
 from agenteval.gate.policy import BaseNames
 from agenteval.report.report import Presentation
-from agenteval.results.case import CaseResult
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, Results
 from agenteval.run.config import Config
@@ -265,10 +264,6 @@ def with_integrity(results: Results, integrity: Integrity) -> Results:
     return results.model_copy(update={"run": results.run.model_copy(update=recorded)})
 
 
-def _cases(results: Results) -> list[CaseResult]:
-    return [case for _, case in results.cases()]
-
-
 def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, results: Results) -> GateSpec:
     """Return the specification of a merge with the rules of the base commit, as the shards had them.
 
@@ -282,7 +277,9 @@ def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, resu
     baseline = spec.baseline
     found = baseline.results if baseline else None
     source = context.acceptances
-    given = Named() if source is None else named(source.read(), _cases(results), found, spec.redact)
+    given = (
+        Named() if source is None else named(source.read(), [case for _, case in results.cases()], found, spec.redact)
+    )
     integrity = integrity_of(results, found, here, spec.redact, given.entries)
     spec = replace(spec, warnings=(*spec.warnings, *given.warnings))
     if baseline is not None:

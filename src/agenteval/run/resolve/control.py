@@ -1,4 +1,4 @@
-"""The suites and settings of another commit, with the defaults of a configuration."""
+"""Suites and settings of another commit, and the metrics that ``agenteval.yaml`` adds to suites."""
 
 from __future__ import annotations
 
@@ -183,7 +183,9 @@ def _read(sources: Sources) -> tuple[ControlFiles, Sequence[tuple[Suite, Config 
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     config_of = {suite.path: configs.by_file[loaded.config_of[suite.path]] for suite in loaded.suites}
-    suites = [_complete(suite, config_of[suite.path], sources) for suite in loaded.suites]
+    suites = [
+        with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded.suites
+    ]
     files = ControlFiles(suites=suites, agents={}, config_of=config_of, of_run=configs.of_run)
     return files, [(suite, config_of[suite.path]) for suite in suites]
 
@@ -210,10 +212,6 @@ def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
     return {
         case.id: ControlCase(suite, case, files.agents[case.id]) for suite in files.suites for case in suite.cases
     }
-
-
-def _complete(suite: Suite, config: Config, sources: Sources) -> Suite:
-    return with_metrics(with_config_defaults(suite, config), sources.metrics)
 
 
 def named_controls(

@@ -331,7 +331,7 @@ def make_plan(spec: RunSpec) -> Plan:
     by_config = {id(settings): _suite_plan(spec, settings, gateway) for settings in spec.settings.values()}
     suites = {path: by_config[id(settings)] for path, settings in spec.settings.items()}
     plan = Plan(
-        run_id=_run_id(),
+        run_id=uuid.uuid4().hex[:12],
         cases=cases,
         limits=spec.limits,
         suites=suites,
@@ -379,10 +379,6 @@ def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:
         keep_going=traces.keep_going,
         may_be_streams=traces.may_be_streams,
     )
-
-
-def _run_id() -> str:
-    return uuid.uuid4().hex[:12]
 
 
 def _progress(spec: RunSpec) -> Progress:

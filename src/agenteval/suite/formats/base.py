@@ -1,4 +1,4 @@
-"""The folders of AgentCI's files."""
+"""What a suite format is, and what the formats share: sources of files, schemas, folders of AgentCI."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ class _FluxLoopLoader:
         asked = read_cases(document, metrics, aggregate, env, self.problems)
         evaluation = None
         if entry is not None:
-            names = _written_names(entry.evaluators)
+            names = [str(value["name"]) for value in entry.evaluators if isinstance(value, dict) and "name" in value]
             enabled: dict[str, list[str]] = {}
             for evaluator in running:
                 enabled.setdefault(evaluator.name, []).append(evaluator.metric.id)
@@ -283,11 +283,6 @@ class _FluxLoopLoader:
         spec, problems = read_agent(value, self.document, ("agent",))
         self.problems += problems
         return spec
-
-
-def _written_names(evaluators: list[Any]) -> list[str]:
-    """Return the names of all evaluators, including invalid ones."""
-    return [str(value["name"]) for value in evaluators if isinstance(value, dict) and "name" in value]
 
 
 def _unscored(evaluators: list[Evaluator], running: list[Evaluator]) -> str:
