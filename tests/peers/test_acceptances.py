@@ -209,7 +209,7 @@ def test_a_label_of_a_fork_counts_for_its_commit_only(pull: PullRequest) -> None
 
 def test_a_proven_regression_is_accepted_by_labels(pull: PullRequest) -> None:
     agent = (pull.workspace / "agent.py").read_text(encoding="utf-8")
-    pull.push(agent_py=agent.replace("if True and", 'if request["case"] != "c00" and'))
+    pull.push(agent_py=agent.replace("if True", 'if request["case"] != "c00"'))
     assert pull.attempt().status == 1
     for name in ("c00", "equality 0.99", "c9*"):
         pull.github.labels.event(NUMBER, "labeled", f"agenteval: accept {name}", OWNER, later(pull))
