@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -38,12 +39,22 @@ def sizes() -> dict[str, int]:
     tests = [file for file in (ROOT / "tests").rglob("*.py") if not {"scenarios", "node_modules"} & set(file.parts)]
     inputs = (ROOT / "action.yml").read_text("utf-8").partition("\ninputs:\n")[2].partition("\noutputs:\n")[0]
     one_case = subprocess.run([sys.executable, "-c", _ONE_CASE], capture_output=True, text=True, check=True).stdout
+    modules = [file.read_text("utf-8") for file in SRC.rglob("*.py") if file.stem not in {"__init__", "__main__"}]
+    types = Counter(name for text in modules for name in _public_types(text))
     return found | {
+        # A module has 80 to 450 lines, and a type has a name of its own.
+        "project.modules_of_odd_size": sum(not 80 <= text.count("\n") <= 450 for text in modules),
+        "project.type_names_twice": sum(number > 1 for number in types.values()),
         "project.modules_of_one_case": int(one_case.split()[-1]),
         "project.words_of_documentation": sum(len(page.read_text("utf-8").split()) for page in pages),
         "project.action_inputs": len(re.findall(r"(?m)^  [\w-]+:", inputs)),
         "project.lines_of_tests": sum(file.read_text("utf-8").count("\n") for file in tests),
     }
+
+
+def _public_types(text: str) -> set[str]:
+    """Return the names of a module's classes that others may import."""
+    return {node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name[0] != "_"}
 
 
 def _records(text: str) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.gate import reference
 
 from agenteval.gate.decide import Evidence, decide
-from agenteval.gate.proof import Ask, Outcome
-from agenteval.gate.values import Metric, Pass, Rules, Values
+from agenteval.gate.proof import Ask, GateOutcome
+from agenteval.gate.values import Constants, GateMetric, Pass, Values
 
 Arrays = dict[str, np.ndarray]
 Again = Callable[[str, np.ndarray], Arrays]
@@ -30,9 +30,9 @@ def run_of(arrays: Arrays) -> dict[str, Values]:
     return {name: values_of(array) for name, array in arrays.items()}
 
 
-def metrics_of(metrics: Mapping[str, reference.Metric]) -> dict[str, Metric]:
+def metrics_of(metrics: Mapping[str, reference.Metric]) -> dict[str, GateMetric]:
     """Return the metrics of the reference as those of the program."""
-    return {name: Metric(metric.threshold, metric.slack) for name, metric in metrics.items()}
+    return {name: GateMetric(metric.threshold, metric.slack) for name, metric in metrics.items()}
 
 
 def answered(asking: Generator[Ask, Pass, Found], again: Again) -> Found:
@@ -58,11 +58,11 @@ def gate(
     pool: Sequence[Arrays],
     metrics: Mapping[str, reference.Metric],
     again: Again | None,
-    rules: Rules | None = None,
+    rules: Constants | None = None,
     *,
     has_base: bool = True,
     seed: int | None = None,
-) -> Outcome:
+) -> GateOutcome:
     """Decide with the arguments of the reference."""
     evidence = Evidence(
         first=run_of(first),

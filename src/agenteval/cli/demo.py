@@ -57,7 +57,7 @@ def comment_view(markdown: str) -> list[str]:
     """Return the lines of a comment; of a folded part only its title."""
     from rich.markdown import Markdown
 
-    class Comment(Markdown):
+    class DemoComment(Markdown):
         elements: ClassVar = {**Markdown.elements, "table_open": TableOfWholeWords}
 
     text = _HIDDEN.sub("", markdown)
@@ -66,7 +66,7 @@ def comment_view(markdown: str) -> list[str]:
     text = _TAG.sub("", _BREAK.sub(" · ", text))
     console = Console(file=io.StringIO(), width=_WIDTH, color_system=None, force_terminal=False)
     with console.capture() as captured:
-        console.print(Comment(text))
+        console.print(DemoComment(text))
     return _GAPS.sub("\n\n", _ENDS.sub("", captured.get())).strip("\n").splitlines()
 
 

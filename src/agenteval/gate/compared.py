@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.gate.evidence import Sides
-from agenteval.gate.proof import Outcome, Test
+from agenteval.gate.proof import GateOutcome, Test
 from agenteval.gate.run_scores import RESOURCE
 from agenteval.gate.suspicion import detectable_drop
 from agenteval.gate.values import Values, case_means, joined, known, length
@@ -34,7 +34,7 @@ _ROUNDING = 1e-9
 _MOST_MOVED = 50
 
 
-def proofs_of(out: Outcome, *, better: bool = False) -> list[Proof]:
+def proofs_of(out: GateOutcome, *, better: bool = False) -> list[Proof]:
     """Return the tests side by side; scores of an improvement are turned back."""
     return [_proof(test, better=better) for test in sorted(out.tests, key=lambda test: (not test.proven, test.p))]
 
@@ -65,7 +65,7 @@ def _minus(value: float | None) -> float | None:
 
 
 def compared_metrics(
-    sides: Sides, out: Outcome, rise: Outcome | None, look: Outcome | None = None
+    sides: Sides, out: GateOutcome, rise: GateOutcome | None, look: GateOutcome | None = None
 ) -> list[ComparedMetric]:
     """Return what was found about the mean of each metric: the family first, then those that are only reported."""
     rises = {proof.metric: proof for proof in rise.proofs if proof.case is None} if rise is not None else {}
@@ -83,7 +83,7 @@ def compared_metrics(
 
 
 def _metric(
-    sides: Sides, name: str, test: Test | None, out: Outcome | None, *, better: bool = False
+    sides: Sides, name: str, test: Test | None, out: GateOutcome | None, *, better: bool = False
 ) -> ComparedMetric | None:
     evidence = sides.evidence
     now, pool = evidence.first[name], [run[name] for run in evidence.pool]
@@ -131,7 +131,7 @@ def _amounts(*values: float) -> tuple[float, ...]:
     return tuple(math.exp(-value) for value in values)
 
 
-def _word(name: str, test: Test | None, out: Outcome, *, better: bool) -> Word:
+def _word(name: str, test: Test | None, out: GateOutcome, *, better: bool) -> Word:
     if test is not None and test.proven:
         return "proven"
     if better or not any(item.metric == name and item.case is None for item in out.suspicions):
@@ -142,7 +142,7 @@ def _word(name: str, test: Test | None, out: Outcome, *, better: bool) -> Word:
     return "suspicious" if out.word == "proven" and test is None else "cleared"
 
 
-def _moved(sides: Sides, name: str, out: Outcome, *, better: bool) -> list[CaseMove]:
+def _moved(sides: Sides, name: str, out: GateOutcome, *, better: bool) -> list[CaseMove]:
     """Return the cases that moved as the mean did; none of them is proven to have changed."""
     pr, base = out.pr.get(name, {}), out.base.get(name, {})
     now, then = case_means(pr), case_means(base)
@@ -209,7 +209,9 @@ def _mean(values: Iterable[float]) -> float:
     return math.fsum(found) / len(found)
 
 
-def annotated(sides: Sides, cases: Iterable[ComparedCase], out: Outcome, rise: Outcome | None) -> list[ComparedCase]:
+def annotated(
+    sides: Sides, cases: Iterable[ComparedCase], out: GateOutcome, rise: GateOutcome | None
+) -> list[ComparedCase]:
     """Return the cases with their change and notes. Only a proof marks a case; a proven mean marks none."""
     broke = {proof.case for proof in out.proofs if proof.case is not None}
     marks = _Marks(

@@ -16,11 +16,11 @@ from agenteval.gate.integrity.integrity import Integrity, unproven_changes, with
 from agenteval.gate.pairing import Pairing, Rescored, continues_branch, pair_cases
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.pool import is_look_due
-from agenteval.gate.proof import Ask, CannotRunError, Outcome, Test, no_worse, pairs_needed, still_there
+from agenteval.gate.proof import Ask, CannotRunError, GateOutcome, Test, no_worse, pairs_needed, still_there
 from agenteval.gate.run_scores import declared_change
 from agenteval.gate.suspicion import detectable_drop, may_stop
 from agenteval.gate.unpaired import ungraded, unpaired
-from agenteval.gate.values import ANSWERED, Metric, Pass, case_means, cases_of, joined, length
+from agenteval.gate.values import ANSWERED, GateMetric, Pass, case_means, cases_of, joined, length
 from agenteval.gate.words import Telling, better, headline, sentences, some
 from agenteval.results.comparison import (
     AnchorCause,
@@ -54,9 +54,9 @@ class Decision:
         commit: the commit that ran beside the change.
     """
 
-    outcome: Outcome
-    rise: Outcome | None = None
-    look: Outcome | None = None
+    outcome: GateOutcome
+    rise: GateOutcome | None = None
+    look: GateOutcome | None = None
     commit: str | None = None
 
     @property
@@ -159,7 +159,7 @@ class Comparer:
             decision = replace(decision, look=answered(self._long_look(), look_back))
         return decision
 
-    def _still_there(self, again: Callable[[Ask], Pass]) -> Outcome | None:
+    def _still_there(self, again: Callable[[Ask], Pass]) -> GateOutcome | None:
         metrics = self.sides.metrics
         asked = self._asked
         proofs = [
@@ -173,7 +173,7 @@ class Comparer:
         try:
             return answered(still_there(proofs, metrics, asked, self.policy.rules), again)
         except CannotRunError as error:
-            return Outcome(
+            return GateOutcome(
                 "unproven",
                 f"an earlier attempt was proven worse, and that could not be looked at again: {error.why}",
                 error.mended_by,
@@ -185,7 +185,7 @@ class Comparer:
         first = self.sides.evidence.first
         return {name: cases_of(first, [name]) for name in self.sides.metrics} | {ANSWERED: cases_of(first)}
 
-    def _no_worse(self, again: Callable[[Ask], Pass], margin: float) -> Outcome:
+    def _no_worse(self, again: Callable[[Ask], Pass], margin: float) -> GateOutcome:
         metrics = _means(self.sides)
         pairs = planned_pairs(self.sides, margin)
         cases = cases_of(self.sides.evidence.first, metrics)
@@ -194,9 +194,9 @@ class Comparer:
             return answered(asking, again)
         except CannotRunError as error:
             why = f"a drop of {margin:.2f} is not excluded: {error.why}"
-            return Outcome("unproven", why, error.mended_by, metrics=self.sides.metrics)
+            return GateOutcome("unproven", why, error.mended_by, metrics=self.sides.metrics)
 
-    def _long_look(self) -> Generator[Ask, Pass, Outcome]:
+    def _long_look(self) -> Generator[Ask, Pass, GateOutcome]:
         evidence = self.sides.evidence
         newest = [*evidence.pool[-2:], evidence.first]
         return long_look(newest, self.sides.anchor(), _means(self.sides), self.policy.rules, self.current.run.id)
@@ -333,7 +333,7 @@ class Comparer:
             drop=max(filter(None, drops), default=None),
         )
 
-    def _points(self, out: Outcome, told: Telling) -> Iterator[Unproven]:
+    def _points(self, out: GateOutcome, told: Telling) -> Iterator[Unproven]:
         """Yield everything that counts and could not be compared or proven."""
         yield from unproven_changes(self.integrity.differences)
         yield from self._withdrawn
@@ -488,7 +488,7 @@ def planned_pairs(sides: Sides, margin: float) -> int:
     return max((number for number in needed if number is not None), default=_FEWEST_PAIRS)
 
 
-def _means(sides: Sides) -> dict[str, Metric]:
+def _means(sides: Sides) -> dict[str, GateMetric]:
     """Return the scores whose mean counts."""
     return {name: metric for name, metric in sides.metrics.items() if not metric.slack and not metric.is_accepted}
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from agenteval.gate.proof import (
     Ask,
     CannotRunError,
-    Outcome,
-    Suspicion,
+    GateOutcome,
+    GateSuspicion,
     base_is_out,
     one_pass,
     side_by_side,
@@ -19,9 +19,9 @@ from agenteval.gate.statistics import fisher
 from agenteval.gate.suspicion import are_copies, case_suspicions, is_unproven_alone, mean_suspicion
 from agenteval.gate.values import (
     ANSWERED,
-    Metric,
+    Constants,
+    GateMetric,
     Pass,
-    Rules,
     Run,
     Values,
     cases_of,
@@ -33,7 +33,7 @@ from agenteval.gate.values import (
     with_answered,
 )
 
-Deciding = Generator[Ask, Pass, Outcome]
+Deciding = Generator[Ask, Pass, GateOutcome]
 COPIES = "answers are copies of each other (a cache outlives the session); switch it off in CI"
 THIN = "too little was answered side by side"
 NO_BASE = "the base cannot run, and days cannot be told from changes"
@@ -52,7 +52,7 @@ class Evidence:
 
     first: Run
     pool: Sequence[Run]
-    metrics: Mapping[str, Metric]
+    metrics: Mapping[str, GateMetric]
     no_base: str = ""
     can_run: bool = True
 
@@ -62,11 +62,11 @@ class _Case:
     """What is known in the course of a decision."""
 
     evidence: Evidence
-    rules: Rules
+    rules: Constants
     first: Run
     pool: list[Run]
-    metrics: dict[str, Metric]
-    out: Outcome = field(default_factory=Outcome)
+    metrics: dict[str, GateMetric]
+    out: GateOutcome = field(default_factory=GateOutcome)
 
     def earlier(self, name: str) -> list[Values]:
         return [run[name] for run in self.pool if name in run]
@@ -74,20 +74,20 @@ class _Case:
     def count_answers(self) -> None:
         """Let losses be a separate metric."""
         self.first, self.pool = with_answered(self.first), [with_answered(run) for run in self.pool]
-        self.metrics[ANSWERED] = Metric(0.5, self.rules.losses)
+        self.metrics[ANSWERED] = GateMetric(0.5, self.rules.losses)
 
     def asked(self, name: str) -> list[str]:
         """Return the cases that a mean needs."""
         return cases_of(self.first, None if name == ANSWERED else [name])
 
 
-def decide(evidence: Evidence, rules: Rules | None = None, seed: int | str | None = None) -> Deciding:
+def decide(evidence: Evidence, rules: Constants | None = None, seed: int | str | None = None) -> Deciding:
     """Decide whether a run is worse than the base branch, asking for the passes that this needs.
 
     Args:
         seed: of the order of the sides; a run that is resumed needs the same one.
     """
-    rules = rules or Rules()
+    rules = rules or Constants()
     state = _Case(evidence, rules, evidence.first, list(evidence.pool)[-rules.window :], dict(evidence.metrics))
     if has_losses(state.first):
         state.count_answers()
@@ -124,14 +124,17 @@ def decide(evidence: Evidence, rules: Rules | None = None, seed: int | str | Non
 
 
 def prove(
-    evidence: Evidence, suspicions: Sequence[Suspicion], rules: Rules | None = None, seed: int | str | None = None
+    evidence: Evidence,
+    suspicions: Sequence[GateSuspicion],
+    rules: Constants | None = None,
+    seed: int | str | None = None,
 ) -> Deciding:
     """Prove or clear suspicions that an earlier decision left, without the pool that raised them.
 
     Args:
         seed: of the order of the sides; a run that is resumed needs the same one.
     """
-    rules = rules or Rules()
+    rules = rules or Constants()
     state = _Case(evidence, rules, evidence.first, [], dict(evidence.metrics))
     if any(item.metric == ANSWERED for item in suspicions):
         state.count_answers()
@@ -152,22 +155,22 @@ def prove(
     return _concluded(state)
 
 
-def _first_look(state: _Case) -> tuple[list[Suspicion], list[Suspicion]]:
+def _first_look(state: _Case) -> tuple[list[GateSuspicion], list[GateSuspicion]]:
     share = math.sqrt(len(state.evidence.metrics) or 1)
-    means: list[Suspicion] = []
-    cases: list[Suspicion] = []
+    means: list[GateSuspicion] = []
+    cases: list[GateSuspicion] = []
     for name, metric in state.metrics.items():
         p = mean_suspicion(state.first.get(name, {}), state.earlier(name), metric)
         if p <= state.rules.suspect / share:
-            means.append(Suspicion(name, None, p))
+            means.append(GateSuspicion(name, None, p))
         found = case_suspicions(state.first.get(name, {}), state.earlier(name), metric, state.rules)
-        cases.extend(Suspicion(name, case, p) for p, case in found)
+        cases.extend(GateSuspicion(name, case, p) for p, case in found)
     return means, sorted(cases, key=lambda item: (item.p, item.metric, item.case or ""))[: state.rules.many]
 
 
 def _once_more(
-    state: _Case, means: list[Suspicion], cases: list[Suspicion]
-) -> Generator[Ask, Pass, tuple[list[Suspicion], list[Suspicion]]]:
+    state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion]
+) -> Generator[Ask, Pass, tuple[list[GateSuspicion], list[GateSuspicion]]]:
     """Run what is suspicious once more; return what stays suspicious. Nothing is proven here."""
     out, rules = state.out, state.rules
     passes = max(map(length, state.evidence.first.values()), default=0)
@@ -188,7 +191,7 @@ def _once_more(
     ):
         # Losses that begin after the first run are looked at too.
         state.count_answers()
-        means = [*means, Suspicion(ANSWERED, None, 1.0)]
+        means = [*means, GateSuspicion(ANSWERED, None, 1.0)]
     left = []
     share = math.sqrt(len(state.evidence.metrics) or 1)
     for item in means:
@@ -200,7 +203,7 @@ def _once_more(
     return left, [replace(item, stage="second") for item in kept]
 
 
-def _whole(state: _Case, means: Sequence[Suspicion]) -> list[str]:
+def _whole(state: _Case, means: Sequence[GateSuspicion]) -> list[str]:
     return list(dict.fromkeys(case for item in means for case in state.asked(item.metric)))
 
 
@@ -208,20 +211,20 @@ def _first_passes(values: Values, number: int) -> Values:
     return {case: row[:number] for case, row in values.items()}
 
 
-def _passes_again(state: _Case, item: Suspicion) -> bool:
+def _passes_again(state: _Case, item: GateSuspicion) -> bool:
     """Return whether a case passed all of its further passes; one that was lost shows nothing."""
     case = item.case or ""
     row = state.out.second.get(item.metric, {}).get(case, ())[: state.rules.again]
     return None not in row and not state.metrics[item.metric].failures(case, row)
 
 
-def _later(first: Sequence[Suspicion], left: Sequence[Suspicion]) -> list[Suspicion]:
+def _later(first: Sequence[GateSuspicion], left: Sequence[GateSuspicion]) -> list[GateSuspicion]:
     found = {(item.metric, item.case): item for item in [*first, *left]}
     return list(found.values())
 
 
 def _prove(
-    state: _Case, means: list[Suspicion], cases: list[Suspicion], seed: int | str | None
+    state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion], seed: int | str | None
 ) -> Generator[Ask, Pass, None]:
     """Put the rest side by side: single cases first, for they cost less."""
     out = state.out
@@ -233,7 +236,7 @@ def _prove(
         yield from side_by_side(out, means, asked, state.rules, seed)
 
 
-def _concluded(state: _Case) -> Outcome:
+def _concluded(state: _Case) -> GateOutcome:
     out = state.out
     out.thin |= base_is_out(out, state.rules)
     if out.proofs:
@@ -249,7 +252,7 @@ def _concluded(state: _Case) -> Outcome:
     return out
 
 
-def _alone(state: _Case, means: list[Suspicion], cases: list[Suspicion], why: str) -> Deciding:
+def _alone(state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion], why: str) -> Deciding:
     """Decide without the base beside it: never proven, for days cannot be told from changes."""
     out = state.out
     out.stage = "alone"
@@ -267,15 +270,15 @@ def _alone(state: _Case, means: list[Suspicion], cases: list[Suspicion], why: st
     return out
 
 
-def _never_passes(state: _Case, cases: list[Suspicion]) -> Generator[Ask, Pass, bool]:
+def _never_passes(state: _Case, cases: list[GateSuspicion]) -> Generator[Ask, Pass, bool]:
     """Ask suspicious cases again until they pass; return whether one never did, which is not noise."""
     out, rules = state.out, state.rules
 
-    def results(item: Suspicion) -> list[float]:
+    def results(item: GateSuspicion) -> list[float]:
         runs = (state.first, out.second)
         return [value for run in runs for value in known(run.get(item.metric, {}).get(item.case or "", ()))]
 
-    def fails_always(item: Suspicion) -> bool:
+    def fails_always(item: GateSuspicion) -> bool:
         found = results(item)
         return state.metrics[item.metric].failures(item.case or "", found) == len(found)
 
@@ -294,7 +297,7 @@ def _never_passes(state: _Case, cases: list[Suspicion]) -> Generator[Ask, Pass, 
     return False
 
 
-def decide_improvement(evidence: Evidence, rules: Rules | None = None, seed: int | str | None = None) -> Deciding:
+def decide_improvement(evidence: Evidence, rules: Constants | None = None, seed: int | str | None = None) -> Deciding:
     """Decide whether a run is better than the base branch: the same gate with scores and thresholds turned over.
 
     Amounts have no improvement that is worth a proof.
@@ -321,19 +324,19 @@ def decide_improvement(evidence: Evidence, rules: Rules | None = None, seed: int
                     {name: {case: row[0] for case, row in column.items()} for name, column in back.items()}
                 )
     except StopIteration as end:
-        found: Outcome = end.value
+        found: GateOutcome = end.value
         return found
 
 
-def _turned(run: Run, metrics: Mapping[str, Metric]) -> dict[str, Values]:
+def _turned(run: Run, metrics: Mapping[str, GateMetric]) -> dict[str, Values]:
     return {name: turned(run[name]) for name in metrics if name in run}
 
 
 def long_look(
     newest: Sequence[Run],
     anchor: Sequence[Run],
-    metrics: Mapping[str, Metric],
-    rules: Rules | None = None,
+    metrics: Mapping[str, GateMetric],
+    rules: Constants | None = None,
     seed: int | str | None = None,
 ) -> Deciding:
     """Compare the newest base runs with the first ones since the anchor, and prove a decline side by side.
@@ -341,13 +344,13 @@ def long_look(
     Args:
         anchor: the first three since the last proven or accepted change.
     """
-    rules = rules or Rules()
-    out = Outcome(metrics=dict(metrics))
+    rules = rules or Constants()
+    out = GateOutcome(metrics=dict(metrics))
     for name, metric in metrics.items():
         now = joined([run[name] for run in newest if name in run])
         p = mean_suspicion(now, [run[name] for run in anchor if name in run], metric)
         if p <= rules.suspect:
-            out.suspicions.append(Suspicion(name, None, p))
+            out.suspicions.append(GateSuspicion(name, None, p))
     if not out.suspicions:
         return out
     out.family = len(out.suspicions)

@@ -11,9 +11,9 @@ from functools import cached_property
 from agenteval.gate.decide import Evidence
 from agenteval.gate.pairing import Match, own_cases
 from agenteval.gate.policy import TOLERANCE, ComparePolicy
-from agenteval.gate.pool import EarlierRuns, Pool, Scores, anchor_runs, baseline_pool, comparable_runs, valid
+from agenteval.gate.pool import Pool, PoolValues, Scores, anchor_runs, baseline_pool, comparable_runs, valid
 from agenteval.gate.run_scores import RESOURCE, ScoredTurns, case_amounts, case_scores, is_whole, scored_turns
-from agenteval.gate.values import Metric, Pass, Values
+from agenteval.gate.values import GateMetric, Pass, Values
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.model import Results
@@ -70,7 +70,7 @@ class Sides:
         return baseline_pool(self.baseline, self.current.run.id, self.unrelated)
 
     @cached_property
-    def earlier(self) -> EarlierRuns:
+    def earlier(self) -> PoolValues:
         """The values of the pool."""
         return comparable_runs(self.current, self.pool)
 
@@ -148,7 +148,7 @@ class Sides:
         return {case_id: metrics for case_id, metrics in found.items() if metrics}
 
     @cached_property
-    def metrics(self) -> Mapping[str, Metric]:
+    def metrics(self) -> Mapping[str, GateMetric]:
         """The family: label → how its values are judged."""
         found: dict[str, dict[str, float]] = {}
         slack: dict[str, float] = {}
@@ -162,7 +162,7 @@ class Sides:
                     slack[label] = math.log1p(self._allowed(name)) if name.startswith(RESOURCE) else 0.0
                     if (case_id, name) in self.thresholds:
                         found[label][case_id] = self.thresholds[case_id, name]
-        return {label: Metric(None, slack[label], by_case, label in accepted) for label, by_case in found.items()}
+        return {label: GateMetric(None, slack[label], by_case, label in accepted) for label, by_case in found.items()}
 
     def _allowed(self, name: str) -> float:
         return next((share for key, share in self.policy.resources.items() if RESOURCE + key == name), TOLERANCE)

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from agenteval.core.text import did_you_mean
-from agenteval.gate.values import Rules
+from agenteval.gate.values import Constants
 
 #: A resource that the gate compares as a metric: seconds, US dollars or tokens of a case.
 Resource = Literal["latency", "cost", "tokens"]
@@ -64,7 +64,7 @@ class ComparePolicy:
     gating: Mapping[str, bool] = field(default_factory=dict)
     resources: Mapping[Resource, float] = field(default_factory=dict)
     no_worse_than: float | None = None
-    pairs: int = Rules().looks[-1]
+    pairs: int = Constants().looks[-1]
     first: First = "early"
     can_run: bool = True
     recorded: frozenset[str] = frozenset()
@@ -79,9 +79,9 @@ class ComparePolicy:
         return any(entry.holds(*known, today) for entry in self.quarantine)
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> Constants:
         """The constants of the gate, with the looks that the number of pairs allows."""
-        rules = Rules()
+        rules = Constants()
         number = sum(look <= self.pairs for look in rules.looks)
         return replace(rules, looks=rules.looks[:number], limits=rules.limits[:number])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agenteval.gate.pairing import Match, own_cases
 from agenteval.gate.run_scores import RESOURCE, pool_entry
-from agenteval.gate.values import Rules
+from agenteval.gate.values import Constants
 from agenteval.results.comparison import Comparison, PoolCase, PoolEntry
 from agenteval.results.model import Results
 
@@ -17,7 +17,7 @@ Scores = Mapping[str, Mapping[str, tuple[float | None, ...]]]
 ANCHOR_RUNS = 3
 #: A long look is made at most after so many merges.
 _MERGES = 3
-_WINDOW = Rules().window
+_WINDOW = Constants().window
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,14 @@ def without_cases(entry: PoolEntry, case_ids: Collection[str]) -> PoolEntry:
 
 
 @dataclass(frozen=True)
-class EarlierRuns:
+class PoolValues:
     """The comparable scores of runs of a pool, oldest first, and messages about omitted ones."""
 
     scores: tuple[Scores, ...]
     notes: tuple[str, ...] = ()
 
 
-def comparable_runs(current: Results, pool: Pool) -> EarlierRuns:
+def comparable_runs(current: Results, pool: Pool) -> PoolValues:
     """Return the runs of a pool, limited to cases and metrics that match the current run."""
     now = own_cases(current)
     changes = _Changes()
@@ -163,7 +163,7 @@ def comparable_runs(current: Results, pool: Pool) -> EarlierRuns:
     notes = [*pool.notes, *changes.notes()]
     if broken:
         notes.append(f"{_count(broken, 'score')} of earlier runs outside 0..1, left out")
-    return EarlierRuns(tuple(runs), tuple(notes))
+    return PoolValues(tuple(runs), tuple(notes))
 
 
 @dataclass

@@ -16,9 +16,9 @@ from agenteval.gate.statistics import fisher, interval, mean, p_by_pass, t_quant
 from agenteval.gate.suspicion import spread_of_pass
 from agenteval.gate.values import (
     ANSWERED,
-    Metric,
+    Constants,
+    GateMetric,
     Pass,
-    Rules,
     Values,
     case_means,
     joined,
@@ -65,7 +65,7 @@ class CannotRunError(Exception):
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class GateSuspicion:
     """A metric, or a case in one metric, that may be worse.
 
     Attributes:
@@ -106,7 +106,7 @@ class Test:
 
 
 @dataclass
-class Outcome:
+class GateOutcome:
     """The gate's word on a run, with everything it rests on.
 
     Attributes:
@@ -124,14 +124,14 @@ class Outcome:
     word: Word = "clear"
     why: str = ""
     mended_by: MendedBy = "outside"
-    suspicions: list[Suspicion] = field(default_factory=list)
+    suspicions: list[GateSuspicion] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     pairs: int = 0
     family: int = 0
     stage: Stage = "first"
     calls: int = 0
     thin: bool = False
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    metrics: Mapping[str, GateMetric] = field(default_factory=dict)
     second: dict[str, Values] = field(default_factory=dict)
     pr: dict[str, Values] = field(default_factory=dict)
     base: dict[str, Values] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Outcome:
 Asking = Generator[Ask, Pass, None]
 
 
-def one_pass(out: Outcome, seen: dict[str, Values], ask: Ask) -> Asking:
+def one_pass(out: GateOutcome, seen: dict[str, Values], ask: Ask) -> Asking:
     """Ask for a pass, and add it to those of its side; cases that it leaves out have no value."""
     out.calls += len(ask.cases)
     new = yield ask
@@ -155,10 +155,10 @@ def one_pass(out: Outcome, seen: dict[str, Values], ask: Ask) -> Asking:
 
 
 def side_by_side(
-    out: Outcome,
-    suspicions: Sequence[Suspicion],
+    out: GateOutcome,
+    suspicions: Sequence[GateSuspicion],
     asked: Mapping[str, Sequence[str]],
-    rules: Rules,
+    rules: Constants,
     seed: int | str | None = None,
 ) -> Asking:
     """Test suspicions by pairs of passes, one of each side; stop at the first proof.
@@ -197,27 +197,27 @@ def side_by_side(
         left = unclear
 
 
-def _pair(out: Outcome, cases: tuple[str, ...], *, base_first: bool, stage: Stage = "beside") -> Asking:
+def _pair(out: GateOutcome, cases: tuple[str, ...], *, base_first: bool, stage: Stage = "beside") -> Asking:
     sides: tuple[Side, Side] = ("base", "pr") if base_first else ("pr", "base")
     for side in sides:
         yield from one_pass(out, out.pr if side == "pr" else out.base, Ask(side, cases, stage))
 
 
-def _cases(suspicions: Sequence[Suspicion], asked: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def _cases(suspicions: Sequence[GateSuspicion], asked: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for item in suspicions:
         found.update(dict.fromkeys(asked[item.metric] if item.case is None else [item.case]))
     return tuple(found)
 
 
-def _tested(out: Outcome, item: Suspicion, limit: float, rules: Rules) -> Test:
+def _tested(out: GateOutcome, item: GateSuspicion, limit: float, rules: Constants) -> Test:
     metric = out.metrics[item.metric]
     if item.case is not None:
         return case_test(out, item.metric, item.case, metric, limit)
     return mean_test(out, item.metric, metric, limit, rules)
 
 
-def mean_test(out: Outcome, name: str, metric: Metric, limit: float, rules: Rules) -> Test:
+def mean_test(out: GateOutcome, name: str, metric: GateMetric, limit: float, rules: Constants) -> Test:
     """Return the t test of the passes of both sides: one number a pass."""
     here, there = passes_of(out, name)
     p = p_by_pass(here, there, metric.slack)
@@ -231,7 +231,7 @@ def mean_test(out: Outcome, name: str, metric: Metric, limit: float, rules: Rule
     return Test(name, None, difference, p, limit, tuple(here), tuple(there), low, high, proven=is_proven)
 
 
-def passes_of(out: Outcome, name: str) -> tuple[list[float], list[float]]:
+def passes_of(out: GateOutcome, name: str) -> tuple[list[float], list[float]]:
     """Return the mean of each pass of both sides, free of which cases it lost, on the level of all values."""
     pr, base = out.pr.get(name, {}), out.base.get(name, {})
     middle = case_means(joined([pr, base]))
@@ -240,7 +240,7 @@ def passes_of(out: Outcome, name: str) -> tuple[list[float], list[float]]:
     return here, there
 
 
-def case_test(out: Outcome, name: str, case: str, metric: Metric, limit: float) -> Test:
+def case_test(out: GateOutcome, name: str, case: str, metric: GateMetric, limit: float) -> Test:
     """Return Fisher's test of the failures of one case on both sides."""
     here, there = (known(side.get(name, {}).get(case, ())) for side in (out.pr, out.base))
     failed, base_failed = (metric.failures(case, row) for row in (here, there))
@@ -260,7 +260,7 @@ def case_test(out: Outcome, name: str, case: str, metric: Metric, limit: float) 
     )
 
 
-def _is_thin(out: Outcome, item: Suspicion) -> bool:
+def _is_thin(out: GateOutcome, item: GateSuspicion) -> bool:
     """Return whether too little was answered to test a suspicion."""
     if item.case is None:
         return min(map(len, passes_of(out, item.metric))) < 2
@@ -270,7 +270,7 @@ def _is_thin(out: Outcome, item: Suspicion) -> bool:
     return is_broken_here or (not here and not metric.failures(item.case, there))
 
 
-def base_is_out(out: Outcome, rules: Rules) -> bool:
+def base_is_out(out: GateOutcome, rules: Constants) -> bool:
     """Return whether most of the base's iterations are lost: at least ten of them, or all."""
     names = [name for name in out.base if name != ANSWERED]
     lost = asked = 0
@@ -284,8 +284,8 @@ def base_is_out(out: Outcome, rules: Rules) -> bool:
 
 
 def still_there(
-    proofs: Sequence[Test], metrics: Mapping[str, Metric], asked: Mapping[str, Sequence[str]], rules: Rules
-) -> Generator[Ask, Pass, Outcome]:
+    proofs: Sequence[Test], metrics: Mapping[str, GateMetric], asked: Mapping[str, Sequence[str]], rules: Constants
+) -> Generator[Ask, Pass, GateOutcome]:
     """Ask for all pairs at once after a red: it stays red unless less than half of what was proven is left.
 
     Args:
@@ -295,8 +295,8 @@ def still_there(
     Returns:
         An outcome with the word ``proven`` if any of it is still there, else ``clear``: the usual gate decides.
     """
-    out = Outcome(metrics=metrics, stage="memory", family=1)
-    suspicions = [Suspicion(proof.metric, proof.case, proof.p, "memory") for proof in proofs]
+    out = GateOutcome(metrics=metrics, stage="memory", family=1)
+    suspicions = [GateSuspicion(proof.metric, proof.case, proof.p, "memory") for proof in proofs]
     cases = _cases(suspicions, asked)
     for _ in range(rules.looks[-1]):
         yield from _pair(out, cases, base_first=False, stage="memory")
@@ -312,14 +312,14 @@ def still_there(
 
 
 def no_worse(
-    metrics: Mapping[str, Metric],
+    metrics: Mapping[str, GateMetric],
     margin: float,
     pairs: int,
     cases: Sequence[str],
-    rules: Rules,
+    rules: Constants,
     *,
     seed: int | str | None = None,
-) -> Generator[Ask, Pass, Outcome]:
+) -> Generator[Ask, Pass, GateOutcome]:
     """Ask for planned pairs, and look once: whether a drop of ``margin`` or more is excluded with 95 %.
 
     Args:
@@ -328,7 +328,7 @@ def no_worse(
     Returns:
         An outcome with the word ``cleared`` if it is excluded for every metric; the tests have intervals of 95 %.
     """
-    out = Outcome(metrics=metrics, family=len(metrics), stage="beside")
+    out = GateOutcome(metrics=metrics, family=len(metrics), stage="beside")
     order: list[bool] = []
     coin = random.Random(seed)  # noqa: S311
     for number in range(pairs):
@@ -347,7 +347,7 @@ def no_worse(
         return out
     open_ = [test for test in out.tests if test.low is None or test.low <= -margin]
     out.word = "unproven" if open_ else "cleared"
-    out.suspicions = [Suspicion(test.metric, None, test.p, "beside") for test in open_]
+    out.suspicions = [GateSuspicion(test.metric, None, test.p, "beside") for test in open_]
     if open_:
         largest = max((-test.low for test in open_ if test.low is not None), default=None)
         found = "too little was answered" if largest is None else f"drops of up to {largest:.2f} are possible"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from agenteval.gate.statistics import fisher, mean, p_by_case, p_by_pass, p_of_next
-from agenteval.gate.values import Metric, Rules, Run, Values, case_means, joined, known, pass_means
+from agenteval.gate.values import Constants, GateMetric, Run, Values, case_means, joined, known, pass_means
 
 # Fewer cases than this cannot raise a suspicion by themselves: four equal drops have p = 1/16.
 _FEW_CASES = 5
@@ -18,7 +18,7 @@ _RUNS = 3
 _NONE = 1e-12
 
 
-def mean_suspicion(run: Values, pool: Sequence[Values], metric: Metric, *, by_pass: bool = True) -> float:
+def mean_suspicion(run: Values, pool: Sequence[Values], metric: GateMetric, *, by_pass: bool = True) -> float:
     """Return the p that the cases of a run are lower than in the pool.
 
     Args:
@@ -36,7 +36,9 @@ def mean_suspicion(run: Values, pool: Sequence[Values], metric: Metric, *, by_pa
     return p
 
 
-def case_suspicions(run: Values, pool: Sequence[Values], metric: Metric, rules: Rules) -> list[tuple[float, str]]:
+def case_suspicions(
+    run: Values, pool: Sequence[Values], metric: GateMetric, rules: Constants
+) -> list[tuple[float, str]]:
     """Return p and id of each case that fails more often than in the pool.
 
     Suspicious is also a case that failed in all passes now and in none of its newest iterations: for young pools, for
@@ -60,7 +62,7 @@ def case_suspicions(run: Values, pool: Sequence[Values], metric: Metric, rules: 
     return found
 
 
-def may_stop(run: Run, pool: Sequence[Run], metrics: Mapping[str, Metric], rules: Rules) -> bool:
+def may_stop(run: Run, pool: Sequence[Run], metrics: Mapping[str, GateMetric], rules: Constants) -> bool:
     """Return whether a first run may end early: no mean looks low, and no case is suspicious."""
     for name, metric in metrics.items():
         if name not in run:
@@ -94,7 +96,7 @@ def are_copies(pool: Sequence[Values]) -> bool:
     return False
 
 
-def is_unproven_alone(run: Run, pool: Sequence[Run], metrics: Mapping[str, Metric], rules: Rules) -> bool:
+def is_unproven_alone(run: Run, pool: Sequence[Run], metrics: Mapping[str, GateMetric], rules: Constants) -> bool:
     """Return whether a suspicion is too strong to be cleared without runs side by side.
 
     A mean must be lower by case and, with three earlier runs or more, by run too: days differ from each other.
@@ -114,7 +116,7 @@ def is_unproven_alone(run: Run, pool: Sequence[Run], metrics: Mapping[str, Metri
     return False
 
 
-def detectable_drop(pool: Sequence[Values], passes: int, rules: Rules) -> float | None:
+def detectable_drop(pool: Sequence[Values], passes: int, rules: Constants) -> float | None:
     """Return the drop of a mean that is found in about 8 of 10 pull requests; ``None`` if its spread is unknown.
 
     The larger one of what the first run needs against the pool, and what the passes side by side need.

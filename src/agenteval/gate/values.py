@@ -24,7 +24,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Rules:
+class Constants:
     """The constants of the gate; ``benchmarks/gate`` simulates them, and users cannot change them.
 
     Attributes:
@@ -67,7 +67,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Metric:
+class GateMetric:
     """How the values of a metric are judged.
 
     Attributes:
@@ -92,10 +92,10 @@ class Metric:
         return sum(self.fails(case, value) for value in row)
 
     @property
-    def turned(self) -> Metric:
+    def turned(self) -> GateMetric:
         """The metric of turned values: what passed before fails now."""
         threshold = None if self.threshold is None else _turned(self.threshold)
-        return Metric(threshold, self.slack, {case: _turned(value) for case, value in self.by_case.items()})
+        return GateMetric(threshold, self.slack, {case: _turned(value) for case, value in self.by_case.items()})
 
 
 def _turned(threshold: float) -> float:

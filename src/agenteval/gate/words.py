@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.core import escape
-from agenteval.gate.proof import Outcome, Suspicion, Test
+from agenteval.gate.proof import GateOutcome, GateSuspicion, Test
 from agenteval.gate.values import ANSWERED
 
 # Maximum number of cases or metrics in a sentence.
@@ -50,7 +50,7 @@ class Telling:
         return f"{self.base} ({self.commit[:_COMMIT]})" if self.commit else self.base
 
 
-def headline(out: Outcome, told: Telling) -> str:
+def headline(out: GateOutcome, told: Telling) -> str:
     """Return the state as one phrase."""
     if out.word == "proven":
         return _proven(out, told)
@@ -59,7 +59,7 @@ def headline(out: Outcome, told: Telling) -> str:
     return "no regression"
 
 
-def _proven(out: Outcome, told: Telling) -> str:
+def _proven(out: GateOutcome, told: Telling) -> str:
     cases = list(dict.fromkeys(proof.case for proof in out.proofs if proof.case is not None))
     parts = [fell(proof, told) for proof in out.proofs if proof.case is None]
     if cases:
@@ -88,7 +88,7 @@ def _means(proof: Test) -> tuple[float, float]:
     return here, there
 
 
-def _suspected(out: Outcome, told: Telling) -> str:
+def _suspected(out: GateOutcome, told: Telling) -> str:
     latest = _latest(out)
     cases = [_name(item.case, told) for item in latest if item.case is not None]
     means = list(dict.fromkeys(item.metric for item in latest if item.case is None))
@@ -98,13 +98,13 @@ def _suspected(out: Outcome, told: Telling) -> str:
     return " and ".join(parts) or "the change"
 
 
-def _latest(out: Outcome) -> list[Suspicion]:
+def _latest(out: GateOutcome) -> list[GateSuspicion]:
     """Return the suspicions that are left: those of the last stage."""
     later = [item for item in out.suspicions if item.stage != "first"]
     return later or list(out.suspicions)
 
 
-def sentences(out: Outcome, told: Telling) -> list[str]:
+def sentences(out: GateOutcome, told: Telling) -> list[str]:
     """Return how certain a state is, one sentence each."""
     match out.word:
         case "proven":
@@ -118,7 +118,7 @@ def sentences(out: Outcome, told: Telling) -> list[str]:
     return list(_clear(told))
 
 
-def _proofs(out: Outcome, told: Telling) -> Iterator[str]:
+def _proofs(out: GateOutcome, told: Telling) -> Iterator[str]:
     cases = [proof for proof in out.proofs if proof.case is not None]
     if cases:
         weakest = max(cases, key=lambda proof: proof.p)
@@ -131,7 +131,7 @@ def _proofs(out: Outcome, told: Telling) -> Iterator[str]:
         yield "An earlier attempt proved it, and at least half of it is left."
 
 
-def better(out: Outcome, told: Telling) -> str:
+def better(out: GateOutcome, told: Telling) -> str:
     """Return what is proven to be better, as a sentence; empty if nothing is."""
     means = [fell(proof, told, better=True) for proof in out.proofs if proof.case is None]
     cases = [f"{_name(proof.case, told)} is repaired" for proof in out.proofs if proof.case is not None]
@@ -168,7 +168,7 @@ def _chance(proof: Test) -> str:
     return f"Chance alone would do this in {share(proof.p, proof.limit)} of comparisons (limit {limit})."
 
 
-def _weak(out: Outcome, told: Telling) -> Iterator[str]:
+def _weak(out: GateOutcome, told: Telling) -> Iterator[str]:
     for name, drop in _looked_lower(out, told):
         yield f"{name} is {drop} than on earlier days."
     cases = [_name(item.case, told) for item in _latest(out) if item.case is not None]
@@ -177,7 +177,7 @@ def _weak(out: Outcome, told: Telling) -> Iterator[str]:
         yield f"{some(names, 'case')} {'fails' if len(names) == 1 else 'fail'} more often than on earlier days."
 
 
-def _looked_lower(out: Outcome, told: Telling) -> Iterator[tuple[str, str]]:
+def _looked_lower(out: GateOutcome, told: Telling) -> Iterator[tuple[str, str]]:
     for item in out.suspicions:
         if item.case is None and item.metric != ANSWERED and (drop := told.lower.get(item.metric)) is not None:
             if item.metric in told.allowed:
@@ -186,7 +186,7 @@ def _looked_lower(out: Outcome, told: Telling) -> Iterator[tuple[str, str]]:
                 yield item.metric, f"{abs(drop):.2f} lower"
 
 
-def _cleared(out: Outcome, told: Telling) -> Iterator[str]:
+def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
     tests = {test.metric: test for test in out.tests if test.case is None}
     for name, drop in list(_looked_lower(out, told))[:_NAMED]:
         start = f"The first run looked worse ({name} {drop})"

@@ -27,7 +27,7 @@ from agenteval.core.text import choices
 from agenteval.core.validation import Duration, value_message
 from agenteval.gate.failures import Required
 from agenteval.gate.policy import TOLERANCE, ComparePolicy, First, Quarantine, Resource
-from agenteval.gate.values import Rules
+from agenteval.gate.values import Constants
 from agenteval.gate.verdict import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy
 from agenteval.gate.verdict import parse_fail_on as _parse
 from agenteval.metrics.registry import REGISTRY, MetricType
@@ -211,7 +211,7 @@ def _checked(
         item.problems += error.problems
 
 
-_LOOKS = Rules().looks
+_LOOKS = Constants().looks
 _NO_WORSE = re.compile(r"no-worse-than\s+(0?\.\d+|\d+(?:\.\d+)?)")
 _FIXED = (
     "the limits of the gate belong together and cannot be chosen; `pairs: 4` or `pairs: 8` proves less and costs less"

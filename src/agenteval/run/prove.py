@@ -11,7 +11,7 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.comparer import Comparer, Decision, answered
 from agenteval.gate.decide import prove
-from agenteval.gate.proof import Suspicion
+from agenteval.gate.proof import GateSuspicion
 from agenteval.report.report import Report, print_result, write_reports
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.model import Results, RunUsage
@@ -81,7 +81,7 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
         comparer = Comparer(
             alone, alone.model_copy(update={"run": run}), {case.id for _, case in results.cases()}, spec.compare
         )
-        asked = [Suspicion(item.metric, item.case, item.p) for item in suspicions]
+        asked = [GateSuspicion(item.metric, item.case, item.p) for item in suspicions]
         evidence = comparer.sides.evidence
         out = answered(prove(evidence, asked, spec.compare.rules), (lambda ask: passes.again(ask, comparer.sides)))
         decision = Decision(out, commit=passes.commit)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Generator, Sequence
 import pytest
 
 from agenteval.gate.decide import COPIES, THIN, Evidence, decide, decide_improvement, long_look
-from agenteval.gate.proof import Ask, CannotRunError, Outcome
+from agenteval.gate.proof import Ask, CannotRunError, GateOutcome
 from agenteval.gate.suspicion import detectable_drop, may_stop
-from agenteval.gate.values import Metric, Pass, Rules, Run
+from agenteval.gate.values import Constants, GateMetric, Pass, Run
 
-_METRICS = {"m": Metric(0.5)}
+_METRICS = {"m": GateMetric(0.5)}
 _CASES = [f"c{number}" for number in range(10)]
 
 
@@ -19,7 +19,7 @@ def _run(failing: Collection[str] = (), passes: int = 3, value: float = 1.0) -> 
     return {"m": {case: [0.0 if case in failing else value] * passes for case in _CASES}}
 
 
-def _play(asking: Generator[Ask, Pass, Outcome], answer: Callable[[Ask], Pass]) -> tuple[Outcome, list[Ask]]:
+def _play(asking: Generator[Ask, Pass, GateOutcome], answer: Callable[[Ask], Pass]) -> tuple[GateOutcome, list[Ask]]:
     """Answer a generator; return its outcome and what it asked."""
     asks: list[Ask] = []
     try:
@@ -72,7 +72,7 @@ def test_a_bad_day_of_both_sides_is_cleared_side_by_side() -> None:
 
 
 def test_a_mean_without_threshold_is_proven() -> None:
-    evidence = Evidence(_run(value=0.7), [_run(value=0.9)] * 3, {"m": Metric()})
+    evidence = Evidence(_run(value=0.7), [_run(value=0.9)] * 3, {"m": GateMetric()})
     found, _ = _play(decide(evidence), lambda ask: {"m": dict.fromkeys(ask.cases, 0.7 if ask.side == "pr" else 0.9)})
     assert found.word == "proven"
     test = found.proofs[0]
@@ -152,7 +152,7 @@ def test_more_failures_never_clear_a_case(more: int) -> None:
 
 
 def test_an_improvement_is_proven_by_turned_scores() -> None:
-    metrics = {"m": Metric(1.0)}
+    metrics = {"m": GateMetric(1.0)}
     evidence = Evidence(_run(), [_run({"c3"})] * 3, metrics)
     found, _ = _play(decide_improvement(evidence), _agents(base_failing={"c3"}))
     assert found.word == "proven"
@@ -165,19 +165,19 @@ def test_a_slow_decline_is_proven_by_the_long_look() -> None:
         return {"m": dict.fromkeys(ask.cases, 0.8 if ask.side == "pr" else 0.9)}
 
     runs = [_run(value=0.9)] * 3, [_run(value=0.8)] * 3
-    found, _ = _play(long_look(runs[1], runs[0], {"m": Metric()}), answer)
+    found, _ = _play(long_look(runs[1], runs[0], {"m": GateMetric()}), answer)
     assert found.word == "proven"
-    assert _play(long_look(runs[0], runs[0], {"m": Metric()}), answer)[0].word == "clear"
+    assert _play(long_look(runs[0], runs[0], {"m": GateMetric()}), answer)[0].word == "clear"
 
 
 def test_a_first_run_stops_where_nothing_looks_low() -> None:
-    assert may_stop(_run(passes=1), [_run()], _METRICS, Rules())
-    assert not may_stop(_run({"c3"}, passes=1), [_run()], _METRICS, Rules())
+    assert may_stop(_run(passes=1), [_run()], _METRICS, Constants())
+    assert not may_stop(_run({"c3"}, passes=1), [_run()], _METRICS, Constants())
 
 
 def test_the_detectable_drop_grows_with_the_spread() -> None:
     steady = [{case: [0.5, 0.5, 0.5] for case in _CASES}]
     shaky = [{case: [0.0, 1.0, 0.5] for case in _CASES}]
-    assert detectable_drop(steady, 3, Rules()) == 0
-    assert (detectable_drop(shaky, 3, Rules()) or 0) > 0.1
-    assert detectable_drop([{case: [1.0] for case in _CASES}], 1, Rules()) is None
+    assert detectable_drop(steady, 3, Constants()) == 0
+    assert (detectable_drop(shaky, 3, Constants()) or 0) > 0.1
+    assert detectable_drop([{case: [1.0] for case in _CASES}], 1, Constants()) is None

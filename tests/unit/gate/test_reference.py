@@ -13,7 +13,7 @@ from benchmarks.gate.worlds import World, attempt, job, metrics
 
 from agenteval.gate import suspicion
 from agenteval.gate.proof import no_worse, pairs_needed, still_there
-from agenteval.gate.values import Metric, Rules
+from agenteval.gate.values import Constants, GateMetric
 
 # One input is a world with a change, and its own random numbers.
 _WORLDS = [
@@ -110,14 +110,14 @@ def test_suspects_as_the_reference() -> None:
             if min(expected, found) < 0.45:
                 assert found == pytest.approx(expected, abs=1e-10), index
             cases = {f"{row:03}": p for p, row in reference.case_suspicions(first[name], arrays, metric, rules)}
-            assert {case: p for p, case in suspicion.case_suspicions(now, values, ours, Rules())} == pytest.approx(
-                cases
-            )
+            assert {
+                case: p for p, case in suspicion.case_suspicions(now, values, ours, Constants())
+            } == pytest.approx(cases)
         names = list(metrics(world))
         own = [program.run_of(run) for run in pool]
         assert suspicion.are_copies([run[names[0]] for run in own]) == reference.copies(pool)
         ours_alone = suspicion.is_unproven_alone(
-            program.run_of(first), own, program.metrics_of(metrics(world)), Rules()
+            program.run_of(first), own, program.metrics_of(metrics(world)), Constants()
         )
         assert ours_alone == reference.unaided(first, pool, metrics(world), rules)
 
@@ -134,7 +134,7 @@ def test_answers_other_questions_as_the_reference() -> None:
             continue
         lower = reference.no_worse(_again(again, np.random.default_rng(index)), "m0", 0.1, 8, world.N)
         outcome = program.answered(
-            no_worse({"m0": Metric()}, 0.1, 8, asked, Rules()), _again(again, np.random.default_rng(index))
+            no_worse({"m0": GateMetric()}, 0.1, 8, asked, Constants()), _again(again, np.random.default_rng(index))
         )
         # Halving ends between the floating-point numbers around the quantile.
         assert outcome.tests[0].low == pytest.approx(lower[1], abs=1e-9)
@@ -149,7 +149,7 @@ def test_answers_other_questions_as_the_reference() -> None:
             still = reference.still_there(red, metrics(world), _again(again, np.random.default_rng(fresh)), world.N)
             found = program.answered(
                 still_there(
-                    ours.proofs, program.metrics_of(metrics(world)), {"m0": asked, "answered": asked}, Rules()
+                    ours.proofs, program.metrics_of(metrics(world)), {"m0": asked, "answered": asked}, Constants()
                 ),
                 _again(again, np.random.default_rng(fresh)),
             )

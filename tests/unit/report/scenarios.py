@@ -10,7 +10,7 @@ from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
 from agenteval.gate.compared import proofs_of
-from agenteval.gate.proof import Outcome, Suspicion, Test
+from agenteval.gate.proof import GateOutcome, GateSuspicion, Test
 from agenteval.gate.verdict import GatePolicy, decide_gate, rules_of
 from agenteval.gate.words import Telling, headline, sentences
 from agenteval.report.report import Site
@@ -300,7 +300,7 @@ def compared_run(
     return gated(run.model_copy(update={"comparison": comparison}))
 
 
-def _outcome(run: Results, word: Word, changes: Mapping[str, Mapping[str, Any]], *, means: bool) -> Outcome:
+def _outcome(run: Results, word: Word, changes: Mapping[str, Mapping[str, Any]], *, means: bool) -> GateOutcome:
     """An outcome with this word: a regression by the means, and by the changed cases."""
     marked = [key for key, change in changes.items() if "suspicious" in change.get("notes", ())]
     broke = [key for key, change in changes.items() if change.get("change") == "broke"]
@@ -310,19 +310,19 @@ def _outcome(run: Results, word: Word, changes: Mapping[str, Mapping[str, Any]],
     tests += [
         Test("numeric", key, -1.0, 0.0001, 0.006, (0.0,) * 8, (1.0,) * 8, failed=8, base_failed=0) for key in broke
     ]
-    return Outcome(
+    return GateOutcome(
         word,
         "the LLM budget is exhausted" if word == "unproven" else "",
         suspicions=[
-            *(Suspicion(name, None, 0.01) for name in names),
-            *(Suspicion("numeric", key, 0.01) for key in [*marked, *broke]),
+            *(GateSuspicion(name, None, 0.01) for name in names),
+            *(GateSuspicion("numeric", key, 0.01) for key in [*marked, *broke]),
         ],
         tests=[replace(test, proven=word == "proven") for test in tests],
         stage="beside" if word in {"proven", "cleared"} else "first",
     )
 
 
-def _metric(name: str, n: int, word: Word, out: Outcome) -> ComparedMetric:
+def _metric(name: str, n: int, word: Word, out: GateOutcome) -> ComparedMetric:
     test = next((test for test in out.tests if test.metric == name and test.case is None), None)
     shown: dict[str, Any] = {"id": name, "n": n, "runs": _RUNS, "iterations": 3, "detectable_drop": 0.06}
     if test is None:

@@ -8,19 +8,21 @@ from collections.abc import Iterator
 from tests.support import ROOT
 
 
-def mapped_paths() -> Iterator[str]:
-    """Yield the paths of the map; a line is a directory or file, indented below its parent."""
+def map_of_files() -> str:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     block = re.search(r"(?ms)^## Where things are\n+```\n(.*?)^```", text)
     assert block is not None
+    return block[1]
+
+
+def mapped_paths() -> Iterator[str]:
+    """Yield the path at the start of each line, which is indented below its parent."""
     parents: dict[int, str] = {}
-    for line in block[1].splitlines():
+    for line in map_of_files().splitlines():
         depth = len(line) - len(line.lstrip())
-        parent = "".join(parents[level] for level in sorted(parents) if level < depth)
-        names = re.findall(r"(?:^|(?<=  ))[\w./-]+(?:/|\.py)(?=\s|$)", line)
-        assert names, line
-        parents = {level: name for level, name in parents.items() if level < depth} | {depth: names[0]}
-        yield from (parent + name for name in names)
+        parents = {level: name for level, name in parents.items() if level < depth}
+        yield "".join(parents.values()) + line.split()[0]
+        parents[depth] = line.split()[0]
 
 
 def test_every_path_of_the_map_exists() -> None:
@@ -29,7 +31,14 @@ def test_every_path_of_the_map_exists() -> None:
 
 def test_every_package_is_in_the_map() -> None:
     source = ROOT / "src" / "agenteval"
-    packages = {file.parent for depth in ("*", "*/*") for file in source.glob(f"{depth}/__init__.py")}
-    mapped = {ROOT / path for path in mapped_paths()}
+    packages = {file.parent.name for depth in ("*", "*/*") for file in source.glob(f"{depth}/__init__.py")}
     assert len(packages) > 15
-    assert sorted(package.relative_to(ROOT).as_posix() for package in packages - mapped) == []
+    assert sorted(name for name in packages if f"{name}/" not in map_of_files()) == []
+
+
+def test_every_file_on_the_way_of_a_run_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    way = text.partition("**Follow one run")[2].partition("**The import rule")[0]
+    files = re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", way)
+    assert len(files) >= 8
+    assert [file for file in files if not (ROOT / "src" / "agenteval" / file).exists()] == []

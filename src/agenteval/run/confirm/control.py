@@ -69,13 +69,13 @@ class PreparedControl:
     """
 
     tree: ControlTree | None = None
-    place: Place | None = None
+    place: ControlPlace | None = None
     unrelated: frozenset[str] = frozenset()
     anchor: PreparedControl | AgentEvalError | None = None
 
 
 @dataclass(frozen=True)
-class Place:
+class ControlPlace:
     """A directory for the worktree of the control.
 
     Attributes:
@@ -201,7 +201,7 @@ def _whole(tree: ControlTree) -> ControlTree:
 
 
 @contextmanager
-def new_place() -> Iterator[Place]:
+def new_place() -> Iterator[ControlPlace]:
     """Yield a new place for the control, with a separate user if user code runs as another user."""
     folder = Path(tempfile.mkdtemp(prefix="agenteval-control-")).resolve()
     try:
@@ -209,7 +209,7 @@ def new_place() -> Iterator[Place]:
         worktree.mkdir()
         owner = confinement().owner
         if owner is None:
-            yield Place(folder)
+            yield ControlPlace(folder)
             return
         folder.chmod(0o755)
         shared = (
@@ -221,7 +221,7 @@ def new_place() -> Iterator[Place]:
         uid = next(number for number in _CONTROL_USERS if number != owner.uid)
         for directory in (home, worktree):
             change_owner_of(directory, FileOwner(uid, uid))
-        yield Place(folder, Apart(folder, Owner(uid, uid), variables))
+        yield ControlPlace(folder, Apart(folder, Owner(uid, uid), variables))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
