@@ -17,9 +17,9 @@ from tests.support import QUICKSTART, ROOT, agenteval, case, python_agent, said,
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.run.baseline import FoundBaseline, Search
+from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.merge import merge_files
-from agenteval.run.settings import Settings
 
 SCHEMA = json.loads((ROOT / "schemas" / "results.schema.json").read_text(encoding="utf-8"))
 

@@ -12,10 +12,10 @@ from tests.integration.host import Host
 from tests.support import case, python_agent, write_suite
 
 from agenteval.results.model import Results
+from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.git import ControlRule, Provenance
 from agenteval.run.pipeline import run
-from agenteval.run.settings import Settings
 
 WORDS = [f"word{number}" for number in range(20)]
 # Answers that only a metric without upper and lower case accepts; chance is a hash of the session and the question.

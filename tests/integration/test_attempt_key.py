@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.git_server import commit, git
 
-from agenteval.run.attempts.key import attempt_key
+from agenteval.run.attempt import attempt_key
 from agenteval.run.git import ControlError
 
 

@@ -18,14 +18,13 @@ from agenteval.gate.integrity.integrity import Integrity
 from agenteval.gate.policy import Quarantine
 from agenteval.results.model import Memory, Proven, Results
 from agenteval.results.verdict import Gate, Verdict
-from agenteval.run.attempts.attempt import Attempt, begin_attempt
-from agenteval.run.attempts.source import EarlierAttempt, Recollection
-from agenteval.run.context import RunContext
+from agenteval.run.attempt import Attempt, begin_attempt
+from agenteval.run.config import Settings
+from agenteval.run.context import EarlierAttempt, Recollection, RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.settings import Settings
 
 PROVEN = [Proven(metric="equality", case=None, fall=0.4), Proven(metric="equality", case="agent.yaml::c1", fall=0.75)]
 

@@ -36,13 +36,12 @@ from tests.support import (
 from agenteval.core.confine import Owner, confined, run_confined
 from agenteval.core.errors import AgentEvalError
 from agenteval.results.comparison import Comparison
-from agenteval.run.config import DEFAULT_CONCURRENCY
+from agenteval.run.config import DEFAULT_CONCURRENCY, Settings
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control, prepared_control
 from agenteval.run.context import RunContext
 from agenteval.run.git import ControlError, ControlHost, LocalHost
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.settings import Settings
 from agenteval.suite.model import AgentSpec
 
 SUITE = Path("agent.yaml")

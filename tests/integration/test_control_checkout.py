@@ -18,11 +18,11 @@ from tests.support import case, write_suite
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.files import with_base_commit
+from agenteval.run.config import Settings
 from agenteval.run.confirm.control import Control, opened_control, prepared_control
 from agenteval.run.context import RunContext
 from agenteval.run.git import ControlError, ControlHost, ControlRule, Remote
 from agenteval.run.resolve.run import resolve_run
-from agenteval.run.settings import Settings
 
 TOKEN = "ghs_0123456789abcdef"
 AUTHORIZATION = f"Basic {b64encode(f'x-access-token:{TOKEN}'.encode()).decode()}"

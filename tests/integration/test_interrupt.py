@@ -30,9 +30,9 @@ from tests.support import (
 )
 
 from agenteval.results.model import Results
+from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.pipeline import run
-from agenteval.run.settings import Settings
 
 REPORTS = ("results.json", "junit.xml", "summary.md", "comment.md", "journal.jsonl")
 SIGNALS = pytest.mark.parametrize(

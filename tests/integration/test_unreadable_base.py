@@ -15,12 +15,12 @@ from tests.integration.host import Host
 from tests.support import case, python_agent, write_suite
 
 from agenteval.core.errors import ConfigError
+from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.git import ControlRule, Provenance
 from agenteval.run.merge import merge_files
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
-from agenteval.run.settings import Settings
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{number:064d}\nsize 7\n"
 AGENT = "def reply(request):\n    return {answer}\n"

@@ -17,7 +17,7 @@ from tests.peers.github_service import GithubService
 
 from agenteval.github.attempts import RemoteAttempts
 from agenteval.results.model import Memory, Results
-from agenteval.run.attempts.source import EarlierAttempt, Recollection
+from agenteval.run.context import EarlierAttempt, Recollection
 
 pytestmark = pytest.mark.peer
 

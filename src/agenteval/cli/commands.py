@@ -246,8 +246,8 @@ def add_results(commands: Any) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
+    from agenteval.run.config import Settings
     from agenteval.run.saved_results import compare_files
-    from agenteval.run.settings import Settings
 
     settings = Settings(
         config=path(arguments.config), fail_on=fail_on(arguments.fail_on), verbosity=arguments.verbosity
@@ -256,8 +256,8 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _prove(arguments: argparse.Namespace) -> int:
+    from agenteval.run.config import Settings
     from agenteval.run.prove import prove_file
-    from agenteval.run.settings import Settings
 
     settings = Settings(
         config=path(arguments.config),
@@ -269,8 +269,8 @@ def _prove(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    from agenteval.run.config import Settings
     from agenteval.run.saved_results import render_again, render_one
-    from agenteval.run.settings import Settings
 
     settings = Settings(
         config=path(arguments.config),
@@ -287,7 +287,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _open(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.open_report import report_page, show
+    from agenteval.cli.output import report_page, show
     from agenteval.core.escape import terminal
 
     page = report_page(Path(arguments.path))
@@ -297,8 +297,8 @@ def _open(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
+    from agenteval.run.config import Settings
     from agenteval.run.merge import merge_files
-    from agenteval.run.settings import Settings
 
     settings = Settings(
         config=path(arguments.config),

@@ -26,7 +26,7 @@ from agenteval.cli.options import (
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
-    from agenteval.run.settings import Settings
+    from agenteval.run.config import Settings
     from agenteval.run.shard import Shard
 
 
@@ -217,7 +217,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if on_github is not None and on_github.baseline is not None:
         settings = replace(settings, baseline=None)
     if arguments.dry_run:
-        from agenteval.run.dry_run import dry_run
+        from agenteval.run.validate import dry_run
 
         for line in dry_run(settings, arguments.runs):
             print(line)
@@ -279,8 +279,8 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _probe(arguments: argparse.Namespace) -> int:
+    from agenteval.run.config import Settings
     from agenteval.run.probe import probe
-    from agenteval.run.settings import Settings
 
     settings = Settings(
         suites=tuple(Path(suite) for suite in arguments.suites),
@@ -292,7 +292,7 @@ def _probe(arguments: argparse.Namespace) -> int:
 
 
 def _inputs(arguments: argparse.Namespace) -> Settings:
-    from agenteval.run.settings import Settings
+    from agenteval.run.config import Settings
 
     return Settings(
         suites=tuple(Path(suite) for suite in arguments.suites),

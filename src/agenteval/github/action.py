@@ -34,9 +34,9 @@ from agenteval.report.markdown import render_summary
 from agenteval.report.report import print_result
 from agenteval.report.terminal_lines import TerminalDetail
 from agenteval.results.store import RESULTS_FILE
+from agenteval.run.config import Settings
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run_repeatedly
-from agenteval.run.settings import Settings
 
 #: Default directory of the results to decide on.
 SHARDS = "agenteval-shards"

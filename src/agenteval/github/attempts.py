@@ -26,7 +26,7 @@ from agenteval.github.client import (
 )
 from agenteval.github.workflow_runs import Artifact, Workflow, artifacts_named
 from agenteval.results.store import parse_results
-from agenteval.run.attempts.source import EarlierAttempt, Recollection
+from agenteval.run.context import EarlierAttempt, Recollection
 from agenteval.run.journal import JOURNAL_FILE, confirmation_file
 
 FORGET = "agenteval: forget"

@@ -25,11 +25,10 @@ from agenteval.github.inputs import Inputs, read_inputs
 from agenteval.github.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
 from agenteval.github.runner import say, warn
 from agenteval.results.model import DEFAULT_ARTIFACT
-from agenteval.run.attempts.source import AttemptSource
 from agenteval.run.baseline import BaselineSource
-from agenteval.run.context import AcceptanceSource, RunContext
+from agenteval.run.config import Settings
+from agenteval.run.context import AcceptanceSource, AttemptSource, RunContext
 from agenteval.run.git import Provenance
-from agenteval.run.settings import Settings
 
 
 @dataclass

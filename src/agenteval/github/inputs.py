@@ -22,7 +22,7 @@ from agenteval.gate.verdict import FailOn, parse_fail_on
 from agenteval.github.baseline_search import OnMissing
 from agenteval.github.publisher import CommentMode
 from agenteval.github.runner import say
-from agenteval.run.settings import Settings
+from agenteval.run.config import Settings
 from agenteval.run.shard import Shard
 from agenteval.suite.model import MOST
 

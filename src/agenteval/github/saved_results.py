@@ -36,9 +36,9 @@ from agenteval.report.view.view import view_of
 from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import parse_results, read_results
+from agenteval.run.config import Settings
 from agenteval.run.git import ControlError, git
 from agenteval.run.resolve.saved import resolve_saved
-from agenteval.run.settings import Settings
 
 #: Name of the artifact with the report directory, if nothing else is said.
 ARTIFACT = "agenteval"

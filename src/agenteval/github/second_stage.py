@@ -26,9 +26,8 @@ from agenteval.report.markdown import render_summary
 from agenteval.report.view.view import view_of
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate, Rules, Verdict
-from agenteval.run.config import CONFIG_FILE
+from agenteval.run.config import CONFIG_FILE, Settings
 from agenteval.run.resolve.saved import resolve_saved
-from agenteval.run.settings import Settings
 
 # Compares the gate of the first stage with that of the second one. Pure.
 #

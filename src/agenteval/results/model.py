@@ -152,7 +152,7 @@ class Memory(ResultsModel):
 
     Attributes:
         attempt: its number, from 1. Runs that repeat or resume an attempt have its number.
-        key: hash of the files that count, the control and the conditions; see ``run.attempts``.
+        key: hash of the files that count, the control and the conditions; see ``run.attempt``.
         control: commit that it was compared with; ``None`` if unknown.
         proven: what this attempt or an earlier one has proven, and none has refuted.
         repeats: whether this run repeats the verdict of the attempt and called nothing.

@@ -202,7 +202,7 @@ def _beside_anchor(
 
 
 def _first_comparer(results: Results, spec: RunSpec, passes: Passes) -> Comparer:
-    from agenteval.run.confirm.first_baseline import first_baseline
+    from agenteval.run.confirm.passes import first_baseline
 
     return comparer_of(results, spec, first_baseline(results, passes))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -12,14 +12,48 @@ from typing import TYPE_CHECKING, Protocol
 from agenteval.core.redact import Redactor
 from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
 from agenteval.results.case import CaseResult
-from agenteval.results.model import OWN_NAME, Results
+from agenteval.results.model import OWN_NAME, Memory, Results
 from agenteval.run.git import ControlHost, ControlRule, Kind, LocalHost
 from agenteval.suite.model import Case
 
 if TYPE_CHECKING:
-    from agenteval.run.attempts.source import AttemptSource
     from agenteval.run.baseline import BaselineSource
     from agenteval.run.git import Provenance
+
+
+@dataclass(frozen=True)
+class EarlierAttempt:
+    """The newest attempt before this run.
+
+    Attributes:
+        results: its results; untrusted, but validated.
+        restore: writes its journals into an empty report directory; returns false if it left none.
+    """
+
+    results: Results
+    memory: Memory
+    restore: Callable[[Path], bool] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """What is known of the earlier attempts.
+
+    Attributes:
+        newest: the newest one; ``None`` for the first one, and if they were forgotten.
+    """
+
+    newest: EarlierAttempt | None = None
+    forgotten_by: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class AttemptSource(Protocol):
+    """A place that keeps the results of earlier attempts, such as the artifacts of a CI host."""
+
+    def recall(self) -> Recollection:
+        """Return what is known of the earlier attempts; a failure is a warning."""
+        ...
 
 
 _CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "regressed")

@@ -26,10 +26,10 @@ from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
 from agenteval.results.store import InMemory, in_full
 from agenteval.run.baseline import Search, baseline_of, check_baseline, check_not_shard
+from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
-from agenteval.run.settings import Settings
 from agenteval.suite.model import AgentSpec, Count, Suite
 
 

@@ -28,6 +28,7 @@ from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE, InMemory
 from agenteval.run.baseline import FoundBaseline, masked
 from agenteval.run.compare import compare_first
+from agenteval.run.config import Settings
 from agenteval.run.context import RunContext, is_judged_by_base_alone
 from agenteval.run.git import ControlError, Provenance, git
 from agenteval.run.integrity.base import merged_by_base, with_integrity
@@ -37,7 +38,6 @@ from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.saved import resolve_merge
 from agenteval.run.resolve.spec import GateSpec
 from agenteval.run.resolve.written import check_inputs_stay, files_of_run, problem_of_another_run, replaced_inputs
-from agenteval.run.settings import Settings
 from agenteval.suite.model import Suite
 
 # Characters.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,29 +11,81 @@ from typing import TYPE_CHECKING
 from agenteval.core.confine import under_rules, withheld_hint
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.runtime import signals_taken
+from agenteval.gate.run_scores import pool_entry
 from agenteval.report.report import Report, write_reports
 from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline
-from agenteval.results.model import Results
-from agenteval.results.store import RESULTS_FILE
-from agenteval.run.compare import compare_first, prepared_control, prove_and_compare
-from agenteval.run.config import CONFIG_FILE
+from agenteval.results.model import Results, RunUsage
+from agenteval.results.rollup import summarise
+from agenteval.results.store import RESULTS_FILE, InMemory
+from agenteval.run.compare import compare_first, comparer_of, prepared_control, prove_and_compare
+from agenteval.run.config import CONFIG_FILE, Settings
 from agenteval.run.context import RunContext
-from agenteval.run.early import stopping
 from agenteval.run.execute import execute
 from agenteval.run.integrity.judged import apply_base_rules
 from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, make_results, report_directory, unscored_metrics
-from agenteval.run.plan import RunExecution
+from agenteval.run.plan import MayStop, PlannedCase, RunExecution, needs_whole_answers
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, make_plan
-from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
+from agenteval.suite.agents import REPLAY
 
 if TYPE_CHECKING:
-    from agenteval.run.attempts.attempt import Attempt
+    from agenteval.run.attempt import Attempt
     from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.plan import Plan
+
+
+def stopping(spec: RunSpec) -> MayStop | None:
+    """Return what decides after each pass whether a first run may end; ``None`` if it makes all iterations.
+
+    Runs of the base branch make all of them. So do runs of which something besides the comparison needs them: suites
+    that state how often a case runs, metrics over all iterations, and cases that must pass.
+    """
+    # Imported here: most runs have no baseline.
+    from agenteval.gate.pairing import continues_branch
+
+    baseline = spec.baseline
+    if baseline is None or spec.compare.first != "early" or continues_branch(spec.provenance, baseline.results.run):
+        return None
+    if not spec.cases or not all(map(_may_have_fewer, spec.cases)):
+        return None
+    if any(spec.gate.required.names(item.case) for item in spec.cases):
+        return None
+    fingerprints = {item.case.id: item.case.fingerprints for item in spec.cases}
+
+    def may_stop(cases: Sequence[tuple[str, CaseResult]]) -> bool:
+        results = _so_far(spec, cases)
+        results = results.model_copy(update={"pool": [pool_entry(results, fingerprints)]})
+        return comparer_of(results, spec, baseline).may_stop()
+
+    return may_stop
+
+
+def _may_have_fewer(item: PlannedCase) -> bool:
+    """Return whether only the comparison needs all iterations of a case."""
+    suite, case = item.suite, item.case
+    is_stated = suite.iterations is not None or case.iterations is not None or case.strict or item.follow_recording
+    return not is_stated and item.agent.kind != REPLAY and not needs_whole_answers(suite, case)
+
+
+def _so_far(spec: RunSpec, cases: Sequence[tuple[str, CaseResult]]) -> Results:
+    by_suite: dict[str, list[CaseResult]] = {}
+    for path, case in cases:
+        by_suite.setdefault(path, []).append(case)
+    execution = RunExecution(
+        run_id="",
+        started=time.time(),
+        duration_s=0.0,
+        cases=by_suite,
+        summary=summarise([case for _, case in cases]),
+        asked=RunUsage(),
+        total=len(cases),
+        answers={},
+        archive=InMemory(),
+    )
+    return make_results(spec, execution)
 
 
 # Other agents run elsewhere, with the judges' keys, or are recordings.
@@ -68,14 +121,14 @@ def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:
     if context is None or context.attempts is None or spec.shard is not None:
         return None
     # Imported here: most runs are for no pull request.
-    from agenteval.run.attempts.attempt import begin_attempt
+    from agenteval.run.attempt import begin_attempt
 
     return begin_attempt(spec, context.attempts)
 
 
 def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
     """Report the verdict of an earlier attempt."""
-    from agenteval.run.attempts.attempt import shown_again
+    from agenteval.run.attempt import shown_again
 
     outcome = shown_again(shown, attempt.memory, spec)
     if attempt.restore is not None and outcome.gate.passed:

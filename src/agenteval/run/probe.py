@@ -15,11 +15,11 @@ from agenteval.core.confine import under_rules
 from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
 from agenteval.core.escape import display_url, terminal
 from agenteval.run.attachments import Attachments
+from agenteval.run.config import Settings
 from agenteval.run.conversation import Conversing, Retrying, TurnRecord
 from agenteval.run.plan import AgentSlot, Job, PlannedCase
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec, make_plan
-from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
 from agenteval.suite.model import Case, Suite, Turn
 

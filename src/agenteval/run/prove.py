@@ -18,13 +18,13 @@ from agenteval.results.model import Results, RunUsage
 from agenteval.results.store import RESULTS_FILE, InMemory, read_results
 from agenteval.run.baseline import FoundBaseline
 from agenteval.run.compare import ComparedRun, prepared_control
+from agenteval.run.config import Settings
 from agenteval.run.confirm.passes import Passes, passes_of
 from agenteval.run.integrity.judged import apply_base_rules
 from agenteval.run.outcome import RunOutcome, decide, report_directory
 from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
 
 

@@ -24,12 +24,12 @@ from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE, InMemory, read_results, results_json
 from agenteval.run.baseline import FoundBaseline, baseline_of, check_baseline, check_not_shard, compare_finished
+from agenteval.run.config import Settings
 from agenteval.run.integrity.base import integrity_of
 from agenteval.run.outcome import refuse_files, report_directory
 from agenteval.run.resolve.saved import configurations_of, resolve_saved
 from agenteval.run.resolve.spec import GateSpec
 from agenteval.run.resolve.written import Input, check_inputs_stay, problem_of_another_run, rendered_files
-from agenteval.run.settings import Settings
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
 _REPORTS: Mapping[str, tuple[str, str]] = {

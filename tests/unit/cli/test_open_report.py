@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support import agenteval, environment
 
-from agenteval.cli.open_report import report_page, show
+from agenteval.cli.output import report_page, show
 from agenteval.core.errors import ConfigError
 
 

@@ -8,7 +8,7 @@ from agenteval.cli.main import main
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.start import RENAMED
 from agenteval.run import pipeline
-from agenteval.run.settings import Settings
+from agenteval.run.config import Settings
 
 OPTIONS = RENAMED["run"]
 VALUES = {"--control": "http://before.test", "--time-limit": "2.5"}

@@ -33,7 +33,7 @@ OTHERS = {
     "github/baseline.py": "a commit",
     "github/issue.py": "a commit",
     "core/mistakes.py": "masks the line first",
-    "run/confirm/first_baseline.py": "a commit",
+    "run/confirm/passes.py": "a commit",
     "github/publisher.py": "a masked result",
     "run/downloads.py": "a name of a file, of letters",
     "run/retention.py": "a masked result",

@@ -11,9 +11,8 @@ from agenteval.core.files import bounded
 from agenteval.report.markdown_filters import MARKDOWN
 from agenteval.report.size_limits import template_directory
 from agenteval.report.templating import USER_TEMPLATE, make_environment
-from agenteval.run.config import Config
+from agenteval.run.config import Config, Settings
 from agenteval.run.resolve.written import presentation
-from agenteval.run.settings import Settings
 
 
 def test_templates_are_read_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,10 +24,10 @@ from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
 from agenteval.gate.integrity.integrity import Integrity
 from agenteval.gate.verdict import DEFAULT_FAIL_ON
 from agenteval.results.model import Difference
+from agenteval.run.config import Settings
 from agenteval.run.context import is_judged_by_base_alone
 from agenteval.run.git import ControlError, ControlRule, git
 from agenteval.run.resolve.spec import GateSpec
-from agenteval.run.settings import Settings
 
 FOLDER, FILE = ".agenteval", "accepted.yaml"
 _MOST_DAYS = 366

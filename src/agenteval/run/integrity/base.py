@@ -21,7 +21,7 @@ from agenteval.gate.policy import BaseNames
 from agenteval.report.report import Presentation
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, Results
-from agenteval.run.config import Config
+from agenteval.run.config import Config, Settings
 from agenteval.run.confirm.clone import Clone
 from agenteval.run.confirm.control import Paths, new_place
 from agenteval.run.confirm.control_tree import ControlTree
@@ -34,7 +34,6 @@ from agenteval.run.resolve.run import gate_policy
 from agenteval.run.resolve.saved import files_of
 from agenteval.run.resolve.spec import GateSpec
 from agenteval.run.resolve.written import shortened, template_texts
-from agenteval.run.settings import Settings
 from agenteval.suite.formats.registry import discover, suite_files
 from agenteval.suite.model import Case, Suite
 

@@ -17,6 +17,7 @@ from agenteval.gate.pairing import Match, is_merged, own_cases
 from agenteval.gate.run_scores import pool_case
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, Results
+from agenteval.run.config import Settings
 from agenteval.run.context import AcceptanceSource, Named, is_judged_by_base, named
 from agenteval.run.integrity.accepted_file import (
     NO_RULES,
@@ -27,7 +28,6 @@ from agenteval.run.integrity.accepted_file import (
 )
 from agenteval.run.resolve.control import read_control_files, read_control_suites
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.settings import Settings
 from agenteval.suite.model import Case, Fingerprints, Suite
 
 if TYPE_CHECKING:

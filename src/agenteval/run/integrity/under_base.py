@@ -17,7 +17,7 @@ from agenteval.gate.integrity.pairs import Pairs, digest_of, pair
 from agenteval.gate.policy import BaseNames, ComparePolicy
 from agenteval.gate.verdict import GatePolicy, quarantined
 from agenteval.results.model import Difference, RunShard
-from agenteval.run.config import Config
+from agenteval.run.config import Config, Settings
 from agenteval.run.confirm.control import Paths
 from agenteval.run.integrity.base import presented_by_base, template_differences
 from agenteval.run.integrity.base_rules import (
@@ -32,7 +32,6 @@ from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import named_controls
 from agenteval.run.resolve.run import gate_policy, llm_settings
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec
-from agenteval.run.settings import Settings
 from agenteval.suite.model import AgentSpec, Case, Suite
 
 if TYPE_CHECKING:

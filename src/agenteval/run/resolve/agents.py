@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.text import choices, working_directory
-from agenteval.run.config import CONFIG_FILE, DEFAULT_AGENT, Config
-from agenteval.run.settings import Settings
+from agenteval.run.config import CONFIG_FILE, DEFAULT_AGENT, Config, Settings
 from agenteval.suite.agents import REPLAY, agent_from_text, is_inline_agent
 from agenteval.suite.model import AgentSpec, Case, Suite, Target
 

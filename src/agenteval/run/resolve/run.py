@@ -22,7 +22,7 @@ from agenteval.results.history import read_history
 from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.baseline import Search, known_suites, masked, read_baseline, search_baseline
-from agenteval.run.config import DEFAULT_CONCURRENCY, Config
+from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
 from agenteval.run.context import RunContext, is_merge_group
 from agenteval.run.git import Provenance, of_baseline, provenance
 from agenteval.run.journal import JOURNAL_FILE
@@ -60,7 +60,6 @@ from agenteval.run.resolve.written import (
     templates_of,
     traces_of,
 )
-from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.cases import masked_suite

@@ -16,7 +16,7 @@ from agenteval.results.history import read_history
 from agenteval.results.merge import Merged
 from agenteval.results.model import Results
 from agenteval.run.baseline import Search, masked, read_baseline, search_baseline
-from agenteval.run.config import Config
+from agenteval.run.config import Config, Settings
 from agenteval.run.context import RunContext
 from agenteval.run.resolve.agents import bind
 from agenteval.run.resolve.configurations import Configurations, Sources, find_configurations, read_configurations
@@ -25,7 +25,6 @@ from agenteval.run.resolve.run import gate_policy
 from agenteval.run.resolve.spec import GateSpec
 from agenteval.run.resolve.suites import load_suites
 from agenteval.run.resolve.written import definitions_of, presentation, templates_of
-from agenteval.run.settings import Settings
 from agenteval.suite.cases import masked_suite
 from agenteval.suite.model import Suite
 

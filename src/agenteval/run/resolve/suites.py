@@ -21,11 +21,10 @@ from agenteval.core.secrets import naming_secrets
 from agenteval.core.text import did_you_mean, place_of, working_directory
 from agenteval.gate.failures import Required
 from agenteval.gate.policy import ComparePolicy, quarantine_warnings
-from agenteval.run.config import CONFIG_FILE, Config
+from agenteval.run.config import CONFIG_FILE, Config, Settings
 from agenteval.run.context import RunContext
 from agenteval.run.resolve.agents import bind, discover_targets
 from agenteval.run.resolve.configurations import Places, Sources, allowed_by, find_configurations
-from agenteval.run.settings import Settings
 from agenteval.suite.formats.registry import conventional_places, discover, suite_files
 from agenteval.suite.formats.registry import load_suites as load_files
 from agenteval.suite.model import OVERALL, AgentSpec, Suite

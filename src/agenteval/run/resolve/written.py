@@ -13,10 +13,9 @@ from agenteval.core.files import boundary, outside_reading, read_regular
 from agenteval.core.text import display_path, real_path, working_directory
 from agenteval.report.report import ANALYSES, FILES, Presentation, Site
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.config import Config
+from agenteval.run.config import Config, Settings
 from agenteval.run.journal import CONFIRMATION_FILE, JOURNAL_FILE
 from agenteval.run.run_key import files_of_agent, files_of_metric, files_of_recording
-from agenteval.run.settings import Settings
 from agenteval.suite.cases import exists, is_file
 
 if TYPE_CHECKING:

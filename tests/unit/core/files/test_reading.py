@@ -26,7 +26,7 @@ ALLOWED = {
     "github/isolation.py": "configurations of git, without following links",
     "cli/init.py": "starters of the package",
     "cli/demo.py": "the example of the package, copied to a new directory",
-    "cli/open_report.py": "opens a browser",
+    "cli/output.py": "opens a browser",
     "agents/frameworks/scan.py": "data of the package",
     "suite/formats/fluxloop/metrics.py": "data of the package",
     "suite/formats/agentci/metrics.py": "data of the package",

@@ -26,8 +26,8 @@ from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.history import MOST_RUNS, EarlierRun, EarlierRuns, read_history
 from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
 from agenteval.results.store import InMemory, results_json
+from agenteval.run.config import Settings
 from agenteval.run.saved_results import render_again
-from agenteval.run.settings import Settings
 
 GOOD = GateView("passed", "passed", (), ())
 

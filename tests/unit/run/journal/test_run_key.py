@@ -13,12 +13,12 @@ import yaml
 from tests.support import case, write_suite
 
 from agenteval.core.llm.models import ModelSpec
+from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.plan import Plan, PlannedCase
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import make_plan
 from agenteval.run.run_key import changes, conditions
-from agenteval.run.settings import Settings
 from agenteval.suite.agent_definitions import ModelAgentSpec
 from agenteval.suite.model import AgentSpec
 from agenteval.suite.model_tools import FunctionTool, McpServer

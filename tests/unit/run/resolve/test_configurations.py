@@ -16,12 +16,12 @@ from agenteval.core.errors import ConfigError
 from agenteval.core.secrets import masking, redactor
 from agenteval.gate.policy import ComparePolicy
 from agenteval.results.case import SuiteResult
+from agenteval.run.config import Settings
 from agenteval.run.evaluate import load_suites
 from agenteval.run.resolve.configurations import Sources, find_configurations
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.settings import Settings
 
 CONFIG = "agenteval.yaml"
 

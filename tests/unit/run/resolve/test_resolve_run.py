@@ -18,6 +18,7 @@ from agenteval.core.llm.budget import Limits
 from agenteval.gate.verdict import DEFAULT_FAIL_ON
 from agenteval.results.model import Results, RunShard
 from agenteval.run.baseline import FoundBaseline, Search
+from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.git import Provenance
 from agenteval.run.resolve.configurations import Sources
@@ -25,7 +26,6 @@ from agenteval.run.resolve.control import read_control_cases
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.resolve.spec import RunSpec, Selection, TraceFiles
-from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
 from agenteval.run.shard import Shard
 

@@ -15,10 +15,10 @@ from agenteval.core.errors import ConfigError
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
 from agenteval.results.store import InMemory, results_json
+from agenteval.run.config import Settings
 from agenteval.run.evaluate import compare
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import FailedCases, failed_cases
-from agenteval.run.settings import Settings
 
 NAMES = ("refund", "refund late", "greeting", "goodbye")
 KNOWN = "known: refund, refund late, greeting, goodbye"
