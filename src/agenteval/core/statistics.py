@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate
 from statistics import NormalDist
 
 _NORMAL = NormalDist()
@@ -51,14 +50,6 @@ def student_t_quantile(p: float, df: float) -> float:
     return t
 
 
-def f_survival(x: float, df_between: float, df_within: float) -> float:
-    """Return P(F >= x) of the F distribution (Abramowitz and Stegun 26.6.2)."""
-    if x <= 0:
-        return 1.0
-    total = df_within + df_between * x
-    return _incomplete_beta(df_within / 2, df_between / 2, df_within / total, df_between * x / total)
-
-
 def fisher_p(failures_before: int, n_before: int, failures_after: int, n_after: int) -> float:
     """Return the one-sided p of Fisher's exact test that failures became more frequent (Fisher 1934)."""
     failures = failures_before + failures_after
@@ -71,26 +62,6 @@ def fisher_p(failures_before: int, n_before: int, failures_after: int, n_after: 
         ways = ways * (n_after - x) * (failures - x) // ((x + 1) * (n_before - failures + x + 1))
         x += 1
     return extreme / math.comb(n_before + n_after, failures)
-
-
-def beta_binomial(n: int, mean: float, correlation: float) -> list[float]:
-    """Return P(0), ..., P(n) successes in ``n`` draws of one run (Skellam 1948); binomial for correlation 0.
-
-    Args:
-        mean: success probability of one draw, inside (0, 1).
-        correlation: correlation between two draws of the run, 0 <= correlation < 1.
-    """
-    spread = correlation / (1 - correlation)
-    rising = _log_rising(mean, spread, n)
-    falling = _log_rising(1 - mean, spread, n)
-    # The products themselves are too large or too small for a float from some hundred draws on.
-    ways = _log_rising(1.0, 1.0, n)
-    scale = ways[n] - _log_rising(1.0, spread, n)[n]
-    return [math.exp(scale - ways[x] - ways[n - x] + rising[x] + falling[n - x]) for x in range(n + 1)]
-
-
-def _log_rising(start: float, step: float, n: int) -> list[float]:
-    return [0.0, *accumulate(math.log(start + i * step) for i in range(n))]
 
 
 def _student_t_density(t: float, df: float) -> float:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from agenteval.core.statistics import fisher_p
 from agenteval.gate.proof import (
     Ask,
     CannotRunError,
@@ -15,7 +16,6 @@ from agenteval.gate.proof import (
     one_pass,
     side_by_side,
 )
-from agenteval.gate.statistics import fisher
 from agenteval.gate.suspicion import are_copies, case_suspicions, is_unproven_alone, mean_suspicion
 from agenteval.gate.values import (
     ANSWERED,
@@ -36,7 +36,6 @@ from agenteval.gate.values import (
 Deciding = Generator[Ask, Pass, GateOutcome]
 COPIES = "answers are copies of each other (a cache outlives the session); switch it off in CI"
 THIN = "too little was answered side by side"
-NO_BASE = "the base cannot run, and days cannot be told from changes"
 FILES = "nothing ran side by side, and days cannot be told from changes"
 
 
@@ -291,7 +290,7 @@ def _never_passes(state: _Case, cases: list[GateSuspicion]) -> Generator[Ask, Pa
         now = results(item)
         before = known(joined(state.earlier(item.metric)).get(item.case or "", ()))
         failed = state.metrics[item.metric].failures(item.case or "", before)
-        is_not_noise = bool(now) and fisher(len(now), len(now), failed, len(before)) <= rules.alone_always
+        is_not_noise = bool(now) and fisher_p(failed, len(before), len(now), len(now)) <= rules.alone_always
         if is_not_noise and fails_always(item):
             return True
     return False

@@ -23,7 +23,6 @@ from agenteval.suite.model import OVERALL
 _OWN_VERDICT = 0.5
 # No amount is smaller, so that its logarithm exists.
 _SMALLEST = 1e-9
-_RECORDED = "recorded answers cannot be asked again, and days cannot be told from changes"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agenteval.gate.statistics import fisher, interval, mean, p_by_pass, t_quantile
+from agenteval.core.statistics import fisher_p, student_t_quantile
+from agenteval.gate.statistics import interval, mean, p_by_pass
 from agenteval.gate.suspicion import spread_of_pass
 from agenteval.gate.values import (
     ANSWERED,
@@ -244,7 +245,7 @@ def case_test(out: GateOutcome, name: str, case: str, metric: GateMetric, limit:
     """Return Fisher's test of the failures of one case on both sides."""
     here, there = (known(side.get(name, {}).get(case, ())) for side in (out.pr, out.base))
     failed, base_failed = (metric.failures(case, row) for row in (here, there))
-    p = fisher(failed, len(here), base_failed, len(there))
+    p = fisher_p(base_failed, len(there), failed, len(here))
     shares = failed / len(here) - base_failed / len(there) if here and there else 0.0
     return Test(
         name,
@@ -371,7 +372,7 @@ def pairs_needed(pool: Sequence[Values], margin: float, chance: float = 0.8) -> 
     pairs = 4
     while pairs < _MOST_PAIRS:
         freedom = 2 * pairs - 2
-        reach = -t_quantile(0.05, freedom) - t_quantile(1 - chance, freedom)
+        reach = -student_t_quantile(0.05, freedom) - student_t_quantile(1 - chance, freedom)
         if reach <= margin / math.sqrt(max(spread * spread, _NO_SPREAD) * 2 / pairs):
             break
         pairs += 1

@@ -1,4 +1,4 @@
-"""The four tests of the gate: Student's t over cases and over passes, its interval, and Fisher's exact test.
+"""The tests of the gate on means: Student's t over cases, over passes and over runs, and its interval.
 
 Values are scores of 0..1, or the negative logarithm of an amount; a p is a one-sided probability of 0..1 that a
 difference as large would be seen without any change. Only the standard library is used, for numpy is slow to import.
@@ -9,57 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from agenteval.core.statistics import student_t_cdf, student_t_quantile
+
 # Spreads below this one are rounding: all values are equal.
 _NO_SPREAD = 1e-12
-# Steps of the continued fraction, and of the search for a quantile.
-_STEPS = 300
-_HALVINGS = 80
-# Terms of the continued fraction that change the value by less than this do not count.
-_PRECISE = 1e-10
-
-
-def t_tail(t: float, freedom: float) -> float:
-    """Return the probability that Student's t is below a value.
-
-    Half of the regularised incomplete beta function, by its continued fraction with Lentz's method (Press et al.,
-    Numerical Recipes, 3rd edition, sections 5.2 and 6.4).
-    """
-    if t > 0:
-        return 1 - t_tail(-t, freedom)
-    x, a, b = freedom / (freedom + t * t), freedom / 2, 0.5
-    if x >= 1:
-        return 0.5
-    # The fraction converges quickly on one side of the mean; the other side is its complement.
-    if is_mirrored := x > (a + 1) / (a + b + 2):
-        x, a, b = 1 - x, b, a
-    tail = _incomplete_beta(x, a, b)
-    return 0.5 * (1 - tail if is_mirrored else tail)
-
-
-def _incomplete_beta(x: float, a: float, b: float) -> float:
-    if x <= 0:
-        return 0.0
-    logarithm = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    fraction = d
-    for step in range(1, _STEPS):
-        even = step * (b - step) * x / ((a + 2 * step - 1) * (a + 2 * step))
-        odd = -(a + step) * (a + b + step) * x / ((a + 2 * step) * (a + 2 * step + 1))
-        for term in (even, odd):
-            d, c = 1 / (1 + term * d), 1 + term / c
-            fraction *= c * d
-        if abs(c * d - 1) < _PRECISE:
-            break
-    return math.exp(logarithm) / a * fraction
-
-
-def t_quantile(p: float, freedom: float) -> float:
-    """Return the value below which Student's t lies with a probability of ``p``."""
-    low, high = -1e4, 1e4
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if t_tail(middle, freedom) < p else (low, middle)
-    return (low + high) / 2
 
 
 def p_by_case(differences: Sequence[float], slack: float = 0.0) -> float:
@@ -79,7 +32,7 @@ def p_by_case(differences: Sequence[float], slack: float = 0.0) -> float:
         return 0.5 if spread < _NO_SPREAD else 1.0
     if spread < _NO_SPREAD:
         return 0.5**number
-    return t_tail(centre / (spread / math.sqrt(number)), number - 1)
+    return student_t_cdf(centre / (spread / math.sqrt(number)), number - 1)
 
 
 def p_by_pass(here: Sequence[float], there: Sequence[float], slack: float = 0.0, fewest: int = 2) -> float:
@@ -96,7 +49,7 @@ def p_by_pass(here: Sequence[float], there: Sequence[float], slack: float = 0.0,
     difference, error, freedom = two_groups(here, there)
     if error < _NO_SPREAD:
         return 1 / math.comb(freedom + 2, len(here)) if difference + slack < -_NO_SPREAD else 1.0
-    return t_tail((difference + slack) / error, freedom)
+    return student_t_cdf((difference + slack) / error, freedom)
 
 
 def two_groups(here: Sequence[float], there: Sequence[float]) -> tuple[float, float, int]:
@@ -112,15 +65,8 @@ def interval(here: Sequence[float], there: Sequence[float], limit: float) -> tup
     Its upper end is below ``-slack`` exactly where ``p_by_pass`` is below the limit.
     """
     difference, error, freedom = two_groups(here, there)
-    reach = t_quantile(limit, freedom) * error
+    reach = student_t_quantile(limit, freedom) * error
     return difference + reach, difference - reach
-
-
-def fisher(failed: int, of: int, base_failed: int, base_of: int) -> float:
-    """Return the p that the share of failures is higher here than on the base: Fisher's exact test."""
-    total = failed + base_failed
-    ways = sum(math.comb(of, x) * math.comb(base_of, total - x) for x in range(failed, min(of, total) + 1))
-    return ways / math.comb(of + base_of, total)
 
 
 def p_of_next(value: float, earlier: Sequence[float], slack: float = 0.0) -> float:
@@ -131,7 +77,7 @@ def p_of_next(value: float, earlier: Sequence[float], slack: float = 0.0) -> flo
     """
     number = len(earlier)
     spread = math.sqrt(_squares(earlier) / (number - 1)) * math.sqrt(1 + 1 / number)
-    return t_tail((value - mean(earlier) + slack) / max(spread, 1e-9), number - 1)
+    return student_t_cdf((value - mean(earlier) + slack) / max(spread, 1e-9), number - 1)
 
 
 def mean(values: Sequence[float]) -> float:

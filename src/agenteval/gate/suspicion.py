@@ -6,7 +6,8 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from agenteval.gate.statistics import fisher, mean, p_by_case, p_by_pass, p_of_next
+from agenteval.core.statistics import fisher_p
+from agenteval.gate.statistics import mean, p_by_case, p_by_pass, p_of_next
 from agenteval.gate.values import Constants, GateMetric, Run, Values, case_means, joined, known, pass_means
 
 # Fewer cases than this cannot raise a suspicion by themselves: four equal drops have p = 1/16.
@@ -54,7 +55,7 @@ def case_suspicions(
         base, base_failed = len(known(before)), metric.failures(case, before)
         if not failed or not base:
             continue
-        p = fisher(failed, number, base_failed, base)
+        p = fisher_p(base_failed, base, failed, number)
         rises = failed / number - base_failed / base >= rules.fall - 1e-9 and p <= rules.suspect
         breaks = failed == number and not metric.failures(case, before[-_NEWEST:])
         if rises or breaks:

@@ -57,11 +57,6 @@ class WorkflowRun(BaseModel):
         return self.run_started_at or self.created_at
 
     @property
-    def is_by_app(self) -> bool:
-        """Return whether a token of a job or another app started it; GitHub gives such names to apps only."""
-        return self.actor is not None and self.actor.login.endswith("[bot]")
-
-    @property
     def is_going_on(self) -> bool:
         """Return whether the run can still produce artifacts."""
         return self.status not in {None, "completed"}
@@ -150,26 +145,6 @@ class Workflow:
             if run.event == "pull_request" and run.head_branch == self.branch and self._is_of_workflow(run)
         ]
         return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
-
-    def all_proposed_runs(self) -> list[WorkflowRun]:
-        """Return the newest runs for pull requests of all branches of this repository, newest first.
-
-        Raises:
-            GithubException: the workflow does not exist, or GitHub refuses.
-            ValidationError: the response does not match GitHub's documentation.
-        """
-        listed = self._page(1, event="pull_request").workflow_runs
-        runs = [run for run in listed if run.event == "pull_request" and self._is_of_workflow(run)]
-        return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
-
-    def dispatch(self) -> None:
-        """Start a run of the workflow for the branch, with the default inputs.
-
-        Raises:
-            GithubException: GitHub refuses; with status 422 the workflow has no trigger for it.
-        """
-        path = f"{self._path}/dispatches"
-        self.api.requester.requestJsonAndCheck("POST", path, input={"ref": self.branch})
 
     def runs_proposing(self, commit: str) -> list[WorkflowRun]:
         """Return the runs for pull requests whose head is a commit, also in forks.

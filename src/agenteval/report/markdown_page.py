@@ -154,11 +154,6 @@ class Page:
         return any(row.partial for row in self.metrics.items)
 
     @property
-    def metrics_regressed(self) -> bool:
-        """Whether the comparison finds a whole metric worse."""
-        return any(row.regressed for row in self.metrics.items)
-
-    @property
     def suite_changes(self) -> str:
         """``2 new cases, 1 missing case``."""
         counted = ((self.new, "new case"), (self.removed, "missing case"), (self.changed, "changed case"))

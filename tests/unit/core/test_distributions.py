@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.statistics import beta_binomial, f_survival, fisher_p, student_t_cdf, student_t_quantile
+from agenteval.core.statistics import fisher_p, student_t_cdf, student_t_quantile
 
 ACCURACY = 1e-9
 
@@ -79,16 +79,6 @@ def test_t_at_infinity() -> None:
     assert (student_t_cdf(-math.inf, 3), student_t_cdf(math.inf, 3)) == (0.0, 1.0)
 
 
-@given(x=st.floats(0, 50), df=st.floats(0.5, 1e4))
-def test_f_with_two_degrees_is_a_power(x: float, df: float) -> None:
-    assert f_survival(x, 2, df) == pytest.approx((1 + 2 * x / df) ** (-df / 2), abs=ACCURACY)
-
-
-@given(t=st.floats(0, 30), df=st.integers(1, 300))
-def test_f_with_one_degree_is_a_squared_t(t: float, df: int) -> None:
-    assert f_survival(t * t, 1, df) == pytest.approx(2 * (1 - t_by_angles(t, df)), abs=ACCURACY)
-
-
 @given(data=st.data(), before=st.integers(1, 7), after=st.integers(1, 6))
 def test_fisher_counts_the_ways_to_place_the_failures(data: st.DataObject, before: int, after: int) -> None:
     failed_before, failed_after = data.draw(st.integers(0, before)), data.draw(st.integers(0, after))
@@ -102,35 +92,3 @@ def test_fisher_on_large_counts() -> None:
     total = math.comb(33_000, 240)
     tail = Fraction(sum(math.comb(3000, x) * math.comb(30_000, 240 - x) for x in range(40, 241)), total)
     assert fisher_p(200, 30_000, 40, 3000) == pytest.approx(float(tail), rel=1e-12)
-
-
-def urn(n: int, mean: Fraction, correlation: Fraction) -> list[Fraction]:
-    """Successes in n draws from Polya's urn: every drawn ball is returned with more balls of its colour."""
-    spread = correlation / (1 - correlation)
-    chances = [Fraction(1)]
-    for drawn in range(n):
-        following = [Fraction(0)] * (drawn + 2)
-        for successes, chance in enumerate(chances):
-            success = (mean + successes * spread) / (1 + drawn * spread)
-            following[successes + 1] += chance * success
-            following[successes] += chance * (1 - success)
-        chances = following
-    return chances
-
-
-@given(
-    n=st.integers(0, 12),
-    mean=st.fractions(Fraction(1, 1000), Fraction(999, 1000), max_denominator=1000),
-    correlation=st.sampled_from([Fraction(0), Fraction(1, 20), Fraction(3, 10), Fraction(9, 10)]),
-)
-def test_beta_binomial_is_polyas_urn(n: int, mean: Fraction, correlation: Fraction) -> None:
-    expected = [float(chance) for chance in urn(n, mean, correlation)]
-    assert beta_binomial(n, float(mean), float(correlation)) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("correlation", [0.0, 0.1, 0.9])
-@pytest.mark.parametrize("mean", [1e-4, 0.3, 0.985])
-def test_beta_binomial_of_many_draws_is_a_distribution(mean: float, correlation: float) -> None:
-    chances = beta_binomial(3000, mean, correlation)
-    assert sum(chances) == pytest.approx(1, abs=1e-9)
-    assert sum(count * chance for count, chance in enumerate(chances)) == pytest.approx(3000 * mean, rel=1e-8)

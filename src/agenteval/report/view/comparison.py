@@ -89,13 +89,6 @@ def resource_changes(comparison: Comparison) -> str:
     return ", ".join(part.rstrip() for part in changed)
 
 
-def resource_change(resource: ComparedResource) -> str:
-    """Return ``latency 120 ms → 180 ms (+50%)``."""
-    before, after = _amount(resource, resource.baseline), _amount(resource, resource.current)
-    change = _share(resource.change)
-    return f"{_RESOURCES[resource.name]} {before} → {after}" + (f" ({change})" if change else "")
-
-
 def history_note(case: ComparedCase) -> str:
     """Return the result of a case in the baseline runs; empty if unknown."""
     history = case.history
