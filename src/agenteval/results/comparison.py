@@ -85,8 +85,7 @@ class BaselineInfo(ResultsModel):
 
     Attributes:
         distance: number of commits from its commit to the base commit, with which the change is compared.
-        between: the newest of these commits: the comparison includes their changes. They are omitted if they are
-            unknown.
+        between: the newest of these commits, whose changes are compared too; empty if unknown.
     """
 
     commit: str | None = None
@@ -111,7 +110,6 @@ class CaseMove(ResultsModel):
         baseline: its mean on the base.
         current: its mean in the passes of the change.
         baseline_failures: ``None`` if the metric has no pass or fail in this case.
-        current_failures: the same for the change.
     """
 
     id: str

@@ -90,7 +90,6 @@ class Gate(ResultsModel):
         headline: the decision in one phrase.
         reasons: every reason, the most important first, also of what does not fail it; empty for a passed gate.
         conditions: the conditions that are not met, and so only what fails the gate.
-        rules: the rules that it followed.
     """
 
     verdict: Verdict
@@ -131,16 +130,11 @@ WORDS = (
     Word(
         "error",
         "verdict",
-        "cases could not be run (more than `max_error_rate`, or any with `errors` in `fail_on`), or the run "
-        "was interrupted",
+        "cases could not be run, and `fail_on` or `max_error_rate` counts it, or it was interrupted",
     ),
     Word("clear", "comparison", "the first run is not lower than the pool explains"),
     Word("suspicious", "comparison", "it may be worse, and nothing ran side by side to tell: `agenteval prove` does"),
-    Word(
-        "cleared",
-        "comparison",
-        "the first run looked worse, and a second run, or the base beside it, was not",
-    ),
+    Word("cleared", "comparison", "the first run looked worse, and a second run, or the base beside it, was not"),
     Word("proven", "comparison", "it is worse than the base beside it"),
     Word("unproven", "comparison", "it may be worse, and what the proof needs is missing"),
     Word("passed", "status", "every metric with a threshold or a verdict passed"),
