@@ -383,7 +383,6 @@ class Comparison(ResultsModel):
     unproven: list[Unproven] = Field(default=[], exclude_if=not_)
     metrics: list[ComparedMetric]
     cases: list[ComparedCase]
-    # Omitted if empty.
     base_sha: str | None = Field(default=None, exclude_if=lambda value: value is None)
     anchor_sha: str | None = Field(default=None, exclude_if=lambda value: value is None)
     cause: AnchorCause | None = Field(default=None, exclude_if=lambda value: value is None)

@@ -42,7 +42,6 @@ class Unproven(ResultsModel):
 
     what: PointKind
     text: Text
-    # Omitted if empty.
     details: tuple[Text, ...] = Field(default=(), exclude_if=not_)
     mended_by: MendedBy
 
@@ -60,7 +59,6 @@ class Rules(ResultsModel):
     fail_on: tuple[str, ...]
     max_error_rate: float
     quarantine: tuple[Text, ...] = ()
-    # Omitted if empty.
     required: tuple[Text, ...] = Field(default=(), exclude_if=not_)
 
 
@@ -96,7 +94,6 @@ class Gate(ResultsModel):
     exit_status: int
     headline: Text
     reasons: tuple[Text, ...] = ()
-    # Omitted if empty.
     conditions: tuple[Condition, ...] = Field(default=(), exclude_if=not_)
     rules: Rules | None = Field(default=None, exclude_if=lambda value: value is None)
 
