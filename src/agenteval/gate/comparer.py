@@ -133,8 +133,29 @@ class Comparer:
         return may_stop(self.sides.evidence.first, self.sides.evidence.pool, self.sides.metrics, self.policy.rules)
 
     def decide(self) -> Comparison:
-        """Decide without running anything."""
-        return self.concluded(self.by_files)
+        """Decide without running anything: what the run's own results have proven beside the same baseline holds."""
+        found, stored = self.concluded(self.by_files), self.current.comparison
+        if stored is None or stored.baseline.run_id != self.baseline.run.id or not self._holds(stored):
+            return found
+        points = [point for point in stored.unproven if point.what == "proof"]
+        points += [point for point in found.unproven if point.what != "proof"]
+        return stored.model_copy(
+            update={
+                "word": "unproven" if points and stored.word != "proven" else stored.word,
+                "unproven": points,
+                "cases": with_acceptances(stored.cases, self._accepted_cases),
+                "notes": found.notes,
+            }
+        )
+
+    def _holds(self, stored: Comparison) -> bool:
+        """Return whether a stored decision rests on further passes, and not only on what was accepted since."""
+        if stored.stage == "first" or stored.word == "suspicious":
+            return False
+        proofs = [(proof.metric, proof.case) for proof in stored.proofs if proof.proven and not proof.better]
+        worse = proofs if stored.word == "proven" else [(item.metric, item.case) for item in stored.suspicions]
+        out = {*self._quarantined, *self._accepted_metrics}
+        return stored.word == "cleared" or not worse or any((case or metric) not in out for metric, case in worse)
 
     def prove(self, again: Callable[[Ask], Pass], look_back: Callable[[Ask], Pass] | None = None) -> Decision:
         """Decide with the passes that the gate asks for.

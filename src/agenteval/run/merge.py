@@ -90,6 +90,9 @@ def merge_files(
     if merged.fingerprints:
         results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
     spec = _rescored(merged_by_base(spec, settings, context, results))
+    if len(parts) == 1 and spec.baseline is not None:
+        # A whole run brings what it has proven.
+        results = results.model_copy(update={"comparison": parts[0].results.comparison})
     first = compare_first(with_integrity(results, spec.integrity), spec, execution)
     outcome = decide(first.compared, spec, execution, evaluations.warnings)
     with finished_first(), report_directory(target.parent):

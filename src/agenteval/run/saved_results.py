@@ -62,12 +62,9 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     check_not_shard(now, current)
     check_consistent(now, current)
     check_baseline(then, baseline)
-    comparison = now.comparison
-    # A proof belongs to the runs that it was made of.
-    if comparison is None or comparison.baseline.run_id != then.run.id:
-        integrity = integrity_of(now, then, working_directory(), spec.redact)
-        found = _rescored(now, baseline_of(with_ids_of(now, then), notes), settings)
-        comparison = compare_finished(now, found, spec.compare, integrity)
+    integrity = integrity_of(now, then, working_directory(), spec.redact)
+    found = _rescored(now, baseline_of(with_ids_of(now, then), notes), settings)
+    comparison = compare_finished(now, found, spec.compare, integrity)
     results = now.model_copy(update={"comparison": comparison})
     gate = decide_gate(results, spec.gate)
     print_result(results, view_of(gate, results), sys.stdout, TerminalDetail(settings.verbosity))
