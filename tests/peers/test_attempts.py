@@ -181,7 +181,7 @@ def test_a_whole_run_that_repeats_a_verdict_is_decided_by_its_own_files(pull: Pu
     (folder / "results.json").write_text(text, encoding="utf-8")
     pull.github.actions.clear()
     step = pull.run(mode="gate")
-    assert (step.status, step.outputs["verdict"]) == (3, "unproven"), step.log
+    assert (step.status, step.outputs["verdict"]) == (1, "failed"), step.log
 
 
 def test_another_configuration_or_setup_is_another_attempt(pull: PullRequest) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from agenteval.gate.failures import Counts, Failures, compared, of_cases, some
-from agenteval.gate.words import percent, share
+from agenteval.gate.words import enumeration, percent, share
 from agenteval.results.analysis.formatting import coverage_notes, criterion_texts, unmeasured
 from agenteval.results.case import Criterion
 from agenteval.results.comparison import ComparedMetric, Comparison
@@ -78,14 +78,8 @@ def passed_headline(
     if allowed and found is None and "regressions" in fail_on:
         parts.append("no baseline, so nothing was compared")
     if allowed:
-        parts.append(f"only {_enumeration(fail_on)} fail this gate" if fail_on else "nothing fails this gate")
+        parts.append(f"only {enumeration(fail_on)} fail this gate" if fail_on else "nothing fails this gate")
     return "; ".join(parts)
-
-
-def _enumeration(words: Sequence[str]) -> str:
-    """Return ``a``, ``a and b`` or ``a, b and c``."""
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _fail(amount: int, counts: Counts) -> str:

@@ -95,7 +95,7 @@ def _suspected(out: GateOutcome, told: Telling) -> str:
     parts = means[:_NAMED]
     if cases:
         parts = [count(len(set(cases)), "case"), *parts]
-    return " and ".join(parts) or "the change"
+    return enumeration(parts) or "the change"
 
 
 def _latest(out: GateOutcome) -> list[GateSuspicion]:
@@ -272,6 +272,11 @@ def quoted(name: str) -> str:
 def without_markup(message: str) -> str:
     """Return a message with quotation marks instead of backticks: outputs show sentences as they are."""
     return _CODE.sub(r"'\1'", message)
+
+
+def enumeration(texts: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``; empty without texts."""
+    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
 
 
 def count(number: int, noun: str) -> str:
