@@ -62,7 +62,7 @@ class CannotRunError(Exception):
         self, why: str, mended_by: Literal["change", "outside"] = "outside", side: Side | None = None
     ) -> None:
         super().__init__(why)
-        self.why, self.mended_by, self.side = why, mended_by, side
+        self.why, self.mended_by, self.side = why.rstrip("."), mended_by, side
 
 
 @dataclass(frozen=True)
