@@ -36,6 +36,21 @@ from agenteval.results.verdict import Unproven
 _MOST_BETWEEN = 20
 _BRANCH = "refs/heads/"
 _FEWEST_PAIRS = 4
+# What a proof decides about a metric, and about a comparison.
+_OF_A_PROOF = ["word", "baseline", "current", "difference", "low", "high", "p", "limit", "passes", "moved"]
+_OF_A_DECISION = [
+    "word",
+    "stage",
+    "why",
+    "headline",
+    "sentences",
+    "suspicions",
+    "pairs",
+    "family",
+    "proofs",
+    "cost",
+    "base_sha",
+]
 
 Found = TypeVar("Found")
 
@@ -276,23 +291,7 @@ class Comparer:
         found = self.concluded(decision)
         told = {metric.id: metric for metric in found.metrics}
         metrics = [
-            metric.model_copy(
-                update={
-                    name: getattr(told[metric.id], name)
-                    for name in (
-                        "word",
-                        "baseline",
-                        "current",
-                        "difference",
-                        "low",
-                        "high",
-                        "p",
-                        "limit",
-                        "passes",
-                        "moved",
-                    )
-                }
-            )
+            metric.model_copy(update={name: getattr(told[metric.id], name) for name in _OF_A_PROOF})
             if metric.id in told and told[metric.id].p is not None
             else metric.model_copy(
                 update={"word": "cleared" if metric.word in {"suspicious", "unproven"} else metric.word}
@@ -306,20 +305,7 @@ class Comparer:
             else case
             for case in comparison.cases
         ]
-        names = (
-            "word",
-            "stage",
-            "why",
-            "headline",
-            "sentences",
-            "suspicions",
-            "pairs",
-            "family",
-            "proofs",
-            "cost",
-            "base_sha",
-        )
-        update = {name: getattr(found, name) for name in names}
+        update = {name: getattr(found, name) for name in _OF_A_DECISION}
         points = [*(point for point in comparison.unproven if point.what != "proof"), *found.unproven]
         return comparison.model_copy(update={**update, "unproven": points, "metrics": metrics, "cases": cases})
 
