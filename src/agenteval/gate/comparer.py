@@ -38,19 +38,7 @@ _BRANCH = "refs/heads/"
 _FEWEST_PAIRS = 4
 # What a proof decides about a metric, and about a comparison.
 _OF_A_PROOF = ["word", "baseline", "current", "difference", "low", "high", "p", "limit", "passes", "moved"]
-_OF_A_DECISION = [
-    "word",
-    "stage",
-    "why",
-    "headline",
-    "sentences",
-    "suspicions",
-    "pairs",
-    "family",
-    "proofs",
-    "cost",
-    "base_sha",
-]
+_OF_A_DECISION = ["word", "stage", "why", "headline", "sentences", "suspicions", "pairs", "family", "proofs", "cost"]
 
 Found = TypeVar("Found")
 
@@ -305,7 +293,7 @@ class Comparer:
             else case
             for case in comparison.cases
         ]
-        update = {name: getattr(found, name) for name in _OF_A_DECISION}
+        update = {name: getattr(found, name) for name in [*_OF_A_DECISION, "base_sha"]}
         points = [*(point for point in comparison.unproven if point.what != "proof"), *found.unproven]
         return comparison.model_copy(update={**update, "unproven": points, "metrics": metrics, "cases": cases})
 
