@@ -155,10 +155,9 @@ class Comparer:
         """Return whether a stored decision rests on further passes, and not only on what was accepted since."""
         if stored.stage == "first" or stored.word == "suspicious":
             return False
-        proofs = [(proof.metric, proof.case) for proof in stored.proofs if proof.proven and not proof.better]
-        worse = proofs if stored.word == "proven" else [(item.metric, item.case) for item in stored.suspicions]
+        found = stored.worse if stored.word == "proven" else stored.suspicions
         out = {*self._quarantined, *self._accepted_metrics}
-        return stored.word == "cleared" or not worse or any((case or metric) not in out for metric, case in worse)
+        return stored.word == "cleared" or not found or any((item.case or item.metric) not in out for item in found)
 
     def prove(self, again: Callable[[Ask], Pass], look_back: Callable[[Ask], Pass] | None = None) -> Decision:
         """Decide with the passes that the gate asks for.

@@ -175,17 +175,16 @@ def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Itera
 
 def _worse(comparison: Comparison) -> Iterator[Condition]:
     """Yield what is proven to be worse, each with the limit that decided."""
-    proofs = [proof for proof in comparison.proofs if proof.proven and not proof.better]
-    broke = {proof.case for proof in proofs if proof.case is not None}
+    broke = {proof.case for proof in comparison.worse if proof.case is not None}
     if broke:
         yield Condition(found=f"{of_cases(len(broke), max(compared(comparison), len(broke)))} broke", about="cases")
-    for proof in proofs:
+    for proof in comparison.worse:
         if proof.case is None:
             chance, limit = share(proof.p, proof.limit), percent(proof.limit)
             rule = f"probability without a change: {chance}, proven from {limit} down"
             metric = next((metric for metric in comparison.metrics if metric.id == proof.metric), None)
             yield Condition(found=_fell(proof.metric, metric), rule=rule, about="metrics")
-    if not proofs:
+    if not comparison.worse:
         yield Condition(found=comparison.headline, about="cases")
 
 

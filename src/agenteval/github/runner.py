@@ -217,7 +217,7 @@ def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
         "skipped": str(summary.skipped),
         "total": str(summary.cases),
         "suite-total": _count(results.run.coverage.cases if results.run.coverage is not None else None),
-        "regressions": str(comparison.regressions if comparison else 0),
+        "regressions": str(len(comparison.worse) if comparison else 0),
         "improvements": str(comparison.improvements if comparison else 0),
         "baseline-sha": (comparison.baseline.commit or "") if comparison else "",
         "cost-usd": f"{summary.usage.cost_usd:.6f}",

@@ -400,9 +400,9 @@ class Comparison(ResultsModel):
     notes: list[Text] = Field(default=[], exclude_if=not_)
 
     @property
-    def regressions(self) -> int:
-        """Number of means and cases that are proven to be worse."""
-        return sum(proof.proven and not proof.better for proof in self.proofs)
+    def worse(self) -> list[Proof]:
+        """The means and cases that are proven to be worse."""
+        return [proof for proof in self.proofs if proof.proven and not proof.better]
 
     @property
     def improvements(self) -> int:

@@ -154,8 +154,8 @@ class Attempt:
             return []
         found = [
             Proven(metric=proof.metric, case=proof.case, fall=-proof.difference)
-            for proof in comparison.proofs
-            if proof.proven and not proof.better and proof.difference < 0
+            for proof in comparison.worse
+            if proof.difference < 0
         ]
         return found or list(self.memory.proven)
 
