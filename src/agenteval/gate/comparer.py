@@ -21,7 +21,7 @@ from agenteval.gate.run_scores import declared_change
 from agenteval.gate.suspicion import detectable_drop, may_stop
 from agenteval.gate.unpaired import ungraded, unpaired
 from agenteval.gate.values import ANSWERED, GateMetric, Pass, case_means, cases_of, joined, length
-from agenteval.gate.words import Telling, better, headline, sentences, some
+from agenteval.gate.words import NO_REGRESSION, Telling, better, headline, sentences, some
 from agenteval.results.comparison import (
     AnchorCause,
     BaselineInfo,
@@ -142,14 +142,12 @@ class Comparer:
             return found
         points = [point for point in stored.unproven if point.what == "proof"]
         points += [point for point in found.unproven if point.what != "proof"]
-        return stored.model_copy(
-            update={
-                "word": "unproven" if points and stored.word != "proven" else stored.word,
-                "unproven": points,
-                "cases": with_acceptances(stored.cases, self._accepted_cases),
-                "notes": found.notes,
-            }
-        )
+        # What else made it unproven may have been accepted since.
+        word = "proven" if stored.word == "proven" else "unproven" if points else "cleared"
+        told = points[0].text if points else NO_REGRESSION if word == "cleared" else stored.headline
+        cases = with_acceptances(stored.cases, self._accepted_cases)
+        update = {"word": word, "headline": told, "unproven": points, "cases": cases, "notes": found.notes}
+        return stored.model_copy(update=update)
 
     def _holds(self, stored: Comparison) -> bool:
         """Return whether a stored decision rests on further passes, and not only on what was accepted since."""
@@ -157,7 +155,7 @@ class Comparer:
             return False
         found = stored.worse if stored.word == "proven" else stored.suspicions
         out = {*self._quarantined, *self._accepted_metrics}
-        return stored.word == "cleared" or not found or any((item.case or item.metric) not in out for item in found)
+        return not found or any((item.case or item.metric) not in out for item in found)
 
     def prove(self, again: Callable[[Ask], Pass], look_back: Callable[[Ask], Pass] | None = None) -> Decision:
         """Decide with the passes that the gate asks for.

@@ -19,6 +19,7 @@ _NAMED = 3
 _SMALLEST_P = 0.0001
 _LONGEST_NAME = 80
 _COMMIT = 7
+NO_REGRESSION = "no regression"
 # In smaller suites only broken cases are found.
 _FEW_CASES = 10
 _CODE = re.compile("`([^`]*)`")
@@ -56,7 +57,7 @@ def headline(out: GateOutcome, told: Telling) -> str:
         return _proven(out, told)
     if out.word in {"unproven", "suspicious"}:
         return f"{_suspected(out, told)} may be worse"
-    return "no regression"
+    return NO_REGRESSION
 
 
 def _proven(out: GateOutcome, told: Telling) -> str:
