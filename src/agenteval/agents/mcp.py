@@ -120,10 +120,6 @@ class McpConnection:
                 timeout=server.connect_timeout_s,
                 sse_read_timeout=server.read_timeout_s,
             )
-        elif server.transport == "websocket":
-            from agenteval.agents.mcp_websocket import websocket_client
-
-            yield websocket_client(server)
         else:
             timeout = httpx2.Timeout(server.connect_timeout_s, read=server.read_timeout_s)
             async with httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout) as http:

@@ -96,7 +96,7 @@ class ServerProgram:
                 if line is None:
                     return
                 try:
-                    await arriving.send(parse_message(line))
+                    await arriving.send(_parse_message(line))
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     return
 
@@ -107,7 +107,7 @@ class ServerProgram:
                 child.write(f"{text}\n".encode(self._server.encoding, "replace"))
 
 
-def parse_message(line: bytes) -> SessionMessage | Exception:
+def _parse_message(line: bytes) -> SessionMessage | Exception:
     """Return a message, or the error of the line, which the client handles."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))

@@ -34,13 +34,13 @@ class McpServer:
     Attributes:
         command: program and arguments, for ``stdio``.
         env: further environment variables of the program.
-        url: address, for ``http`` (streamable), ``sse`` and ``websocket``.
+        url: address, for ``http`` (streamable) and ``sse``.
         allowed_tools: tools that the model gets; ``None`` means all.
         where: ``file:line`` of the definition, for messages.
     """
 
     name: str
-    transport: Literal["stdio", "http", "sse", "websocket"]
+    transport: Literal["stdio", "http", "sse"]
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     encoding: str = "utf-8"

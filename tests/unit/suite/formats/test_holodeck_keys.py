@@ -285,7 +285,7 @@ SECTIONS = {
             "name": "u",
             "description": "e",
             "type": only(**FUNCTION),
-            "transport": lambda _base: (REMOTE, {**REMOTE, "transport": "websocket"}),
+            "transport": lambda _base: (REMOTE, {**REMOTE, "transport": "sse"}),
             "command": "uvx",
             "args": ["a"],
             "env": {"A": "b"},

@@ -318,6 +318,10 @@ class TestTools:
                 "1: tools[0]: `url` is required for the transport http",
             ),
             (
+                "name: a, description: d, type: mcp, transport: websocket, url: 'wss://x/mcp'",
+                "1: tools[0].transport: 'websocket' is not allowed; allowed: stdio, sse, http",
+            ),
+            (
                 "name: a, description: d, type: mcp, transport: http, url: 'http://x/mcp'",
                 "1: tools[0].url: 'http://x/mcp' must begin with https:// (http:// only for localhost)",
             ),

@@ -62,7 +62,7 @@ class McpEntry(_Tool):
     """``type: mcp``: a server that offers tools."""
 
     type: Literal["mcp"]
-    transport: Literal["stdio", "sse", "websocket", "http"] = "stdio"
+    transport: Literal["stdio", "sse", "http"] = "stdio"
     command: str | None = None
     args: list[str] | None = None
     env: dict[str, str] | None = Field(None, repr=False)
@@ -83,7 +83,7 @@ class McpEntry(_Tool):
     @field_validator("url")
     @classmethod
     def _scheme(cls, value: str | None) -> str | None:
-        if value is None or value.startswith(("https://", "wss://", "ws://")) or _LOCAL_URL.match(value):
+        if value is None or value.startswith("https://") or _LOCAL_URL.match(value):
             return value
         raise ValueError(f"{display_url(value)!r} must begin with https:// (http:// only for localhost)")
 
