@@ -187,7 +187,6 @@ CHUNK = {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "H
         (events({"error": {"message": "no model"}}), {"shape": "openai-chat"}, "reported an error: no model"),
         (events({"type": "error", "error": {"message": "busy"}}), {"shape": "anthropic-messages"}, "error: busy"),
         (events({"type": "RUN_ERROR", "message": "busy"}), {"shape": "ag-ui"}, "reported an error: busy"),
-        (events('{"message": "busy"}', names=["error"]), {"shape": "langserve"}, "reported an error: busy"),
         (
             events({"type": "response.failed", "response": {"status": "failed", "error": {"message": "busy"}}}),
             {"shape": "openai-responses"},
@@ -208,81 +207,15 @@ def test_says_what_is_wrong_with_a_stream(tmp_path: Path, sent: Answer, options:
         ("openai-chat", CHUNK),
         ("openai-responses", {"type": "response.output_text.delta", "delta": "Hel"}),
         ("anthropic-messages", {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}}),
-        ("langserve", "x"),
         ("ag-ui", {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "Hel"}),
     ],
 )
 def test_a_stream_that_breaks_off_is_no_answer(tmp_path: Path, shape: str, data: Any) -> None:
     with pytest.raises(TransientAgentError, match="the agent's stream ended without"):
-        replied(events(data if isinstance(data, dict) else json.dumps(data), names=["data"]), tmp_path, shape=shape)
+        replied(events(data), tmp_path, shape=shape)
 
 
 def test_a_stream_of_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_response, "MAX_EVENTS", 1000)
     with pytest.raises(AgentError, match="has more than 1,000 events"):
         replied(Answer("data: x\n\n" * 1001, content_type=SERVER_SENT), tmp_path)
-
-
-# LangServe, as its handlers for /invoke and /stream send it
-
-AI = {
-    "type": "ai",
-    "content": "",
-    "tool_calls": [{"name": "price_of", "args": ARGS, "id": "1"}],
-    "usage_metadata": {"input_tokens": 4, "output_tokens": 1},
-}
-TOOL = {"type": "tool", "name": "price_of", "tool_call_id": "1", "content": "5 USD"}
-LAST = {"type": "ai", "content": "5 USD", "usage_metadata": {"input_tokens": 3, "output_tokens": 2}}
-HUMAN = {"type": "human", "content": "What does a bolt cost?"}
-PIECES = [
-    {
-        "type": "AIMessageChunk",
-        "content": "5 ",
-        "tool_call_chunks": [{"index": 0, "id": "1", "name": "price_of", "args": '{"item"'}],
-    },
-    {"type": "AIMessageChunk", "content": "USD", "tool_call_chunks": [{"index": 0, "args": ': "bolt"}'}]},
-]
-
-
-@pytest.mark.parametrize(
-    ("output", "calls"),
-    [
-        ("5 USD", []),
-        (LAST, []),
-        ({"output": "5 USD", "intermediate_steps": [[{"tool": "price_of", "tool_input": ARGS}, "5 USD"]]}, ["5 USD"]),
-        ({"messages": [HUMAN, {**AI, "id": "0"}, HUMAN, AI, TOOL, LAST]}, ["5 USD"]),
-    ],
-    ids=["text", "message", "executor", "graph"],
-)
-def test_langserve_invoke(tmp_path: Path, output: Any, calls: list[Any]) -> None:
-    body = {"output": output, "metadata": {"run_id": "r", "feedback_tokens": []}}
-    with serving(lambda _: Answer(body)) as service:
-        reply = answer(agent_spec("http", service.url, tmp_path, options={"shape": "langserve"}))
-        assert service.requests == [{"input": "hello"}]
-    assert reply.response == "5 USD"
-    assert [(call.name, call.args, call.result) for call in reply.tool_calls] == [
-        ("price_of", ARGS, end) for end in calls
-    ]
-
-
-@pytest.mark.parametrize(
-    ("chunks", "calls"),
-    [
-        (["5 ", "USD"], []),
-        (PIECES, [None]),
-        ([{"answer": "5 "}, {"answer": "USD"}], []),
-        (
-            [{"agent": {"messages": [AI]}}, {"tools": {"messages": [TOOL]}}, {"agent": {"messages": [LAST]}}],
-            ["5 USD"],
-        ),
-    ],
-    ids=["texts", "message", "mapping", "graph"],
-)
-def test_langserve_stream(tmp_path: Path, chunks: list[Any], calls: list[Any]) -> None:
-    names = ["metadata", *("data" for _ in chunks), "end"]
-    sent = events({"run_id": "r"}, *map(json.dumps, chunks), "", names=names)
-    reply = replied(sent, tmp_path, shape="langserve")
-    assert reply.response == "5 USD"
-    assert [(call.name, call.args, call.result) for call in reply.tool_calls] == [
-        ("price_of", ARGS, end) for end in calls
-    ]

@@ -281,7 +281,12 @@ def reply_problem(keys: Any) -> str | None:
 
 Method = Literal["POST", "PUT", "PATCH", "GET"]
 #: Published formats of requests and replies; ``agents/http_shapes.py`` has all of them.
-ShapeName = Literal["openai-chat", "openai-responses", "anthropic-messages", "langserve", "ag-ui"]
+ShapeName = Literal["openai-chat", "openai-responses", "anthropic-messages", "ag-ui"]
+
+_OF_LANGSERVE = (
+    'write `body: {input: "{input}"}` and `response: {answer: output.content, tool_calls: output.tool_calls}`, '
+    "with the paths of your chain"
+)
 
 #: Keys for requests and replies of other forms than the agent protocol.
 FOREIGN_KEYS = ("method", "shape", "body", *REPLY_KEYS)
@@ -313,6 +318,13 @@ class HttpKeys(_Keys):
         if any(True for _ in placeholders(value)) and not _ADDRESS.match(value):
             raise ValueError("placeholders may follow the host only, as in https://host/chat?q={input}")
         check_template(value)
+        return value
+
+    @field_validator("shape", mode="before")
+    @classmethod
+    def _shape(cls, value: Any) -> Any:
+        if value == "langserve":
+            raise ValueError(f"'langserve' is no shape; {_OF_LANGSERVE}")
         return value
 
     @field_validator("body")
