@@ -1,109 +1,30 @@
-"""Detects by its content which tool wrote a file, and reads the file."""
+"""Detects by its content which tool wrote a file, and converts its run to results."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
-from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files import read_regular
-from agenteval.results.importers.base import ImportedRun, KnownSuite, loads, results_of
-from agenteval.results.importers.fluxloop import belong_together, is_summary, is_trace, read_fluxloop
-from agenteval.results.importers.holodeck import is_holodeck, read_holodeck
-from agenteval.results.importers.promptfoo import is_promptfoo, read_promptfoo
-from agenteval.results.model import Results
-from agenteval.results.store import LARGEST_OF_OTHERS, RESULTS_FILE, no_results, read_baseline
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.results.case import IterationResult, SuiteResult
+from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.importers import files, fluxloop
+from agenteval.results.importers.base import ImportedRun, Importer, KnownSuite
+from agenteval.results.importers.files import FILES_IN_FOLDER, ImportedFile, wrong
+from agenteval.results.model import Results, Run, Tool
+from agenteval.results.rollup import summarise, turn_means
+from agenteval.results.store import RESULTS_FILE, read_baseline
+from agenteval.suite.model import OVERALL
 
-# Number of mistakes that a message lists.
-_NAMED = 20
-_TRACES, _SUMMARY = "per_trace.jsonl", "summary.json"
-#: The files that are looked for in a folder without results.json. FluxLoop writes an evaluation into a folder of the
-#: experiment. The experiment has another summary.json.
-FILES_IN_FOLDER = (_TRACES, f"evaluation/{_TRACES}", f"evaluation/{_SUMMARY}", _SUMMARY)
+__all__ = ["FILES_IN_FOLDER", "import_run", "read_run"]
 
-
-@dataclass(frozen=True)
-class _ImportedFile:
-    """A file.
-
-    Attributes:
-        value: its JSON; for JSON Lines a list of all lines.
-    """
-
-    file: Path
-    content: bytes = field(repr=False)
-    value: Any = field(repr=False)
-    lines: tuple[int, ...] = ()
-
-    @property
-    def is_traces(self) -> bool:
-        return bool(self.lines)
-
-
-@dataclass(frozen=True)
-class _Importer:
-    """A tool whose results can be read.
-
-    Attributes:
-        tool: its name in ``results.tool.name``.
-        content: returns the input of ``read`` from files that belong together; ``None`` for another tool's files.
-        read: converts this input to a recording.
-    """
-
-    tool: str
-    title: str
-    files: str
-    content: Callable[[Sequence[_ImportedFile]], Mapping[str, Any] | None]
-    read: Callable[[Mapping[str, Any], Sequence[KnownSuite]], ImportedRun]
-
-
-def _one_file(is_of_tool: Callable[[Any], bool]) -> Callable[[Sequence[_ImportedFile]], Mapping[str, Any] | None]:
-    def content(documents: Sequence[_ImportedFile]) -> Mapping[str, Any] | None:
-        first = documents[0]
-        found: Mapping[str, Any] | None = first.value if not first.is_traces and is_of_tool(first.value) else None
-        return found
-
-    return content
-
-
-def _fluxloop(documents: Sequence[_ImportedFile]) -> Mapping[str, Any] | None:
-    value = documents[0].value
-    if documents[0].is_traces:
-        return {"traces": value, "summary": documents[1].value if len(documents) > 1 else None}
-    return {"summary": value} if is_summary(value) else None
-
-
-IMPORTERS = (
-    _Importer(
-        "fluxloop",
-        "FluxLoop",
-        f"an evaluation of FluxLoop ({_SUMMARY}, {_TRACES} or their folder)",
-        _fluxloop,
-        read_fluxloop,
-    ),
-    _Importer(
-        "holodeck",
-        "HoloDeck",
-        "a test report of HoloDeck (holodeck test --output report.json)",
-        _one_file(is_holodeck),
-        read_holodeck,
-    ),
-    _Importer(
-        "promptfoo",
-        "promptfoo",
-        "results of promptfoo (promptfoo eval --output results.json)",
-        _one_file(is_promptfoo),
-        read_promptfoo,
-    ),
-)
-_UNDERSTOOD = ", ".join(("results.json of agenteval", *(importer.files for importer in IMPORTERS)))
+_DIGITS = 16
+_NO_OBJECT = "Input should be a valid dictionary"
 
 
 def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tuple[str, ...]]:
@@ -125,19 +46,15 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
     except ConfigError as error:
         if not path.exists():
             raise
-        try:
-            results = import_run(path, suites)
-        except _UnknownError as unknown:
-            # A file with a schema_version of agenteval is broken, not unknown.
-            raise error if unknown.claims_to_be_ours else unknown from None
-    return results, tuple(_lacking(results))
-
-
-def _lacking(results: Results) -> Iterator[str]:
-    title = next(importer.title for importer in IMPORTERS if importer.tool == results.tool.name)
-    yield f"{title} does not record how it judged: cases with the same question are compared"
+        found = files.read_files(path)
+        importer = _importer(found)
+        if importer is None:
+            raise error if found[0].is_ours else files.unknown(found[0].file) from None
+    results = _imported(path, found, importer, suites)
+    notes = [f"{importer.title} does not record how it judged: cases with the same question are compared"]
     if not results.cases():
-        yield "the baseline has totals but no cases, so there is nothing to compare case by case"
+        notes.append("the baseline has totals but no cases, so there is nothing to compare case by case")
+    return results, tuple(notes)
 
 
 def import_run(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
@@ -154,149 +71,124 @@ def import_run(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
     Raises:
         ConfigError: the file does not exist, is broken or too large, or belongs to another tool.
     """
-    documents = _documents(path)
-    content, importer = _understood(documents)
+    found = files.read_files(path)
+    importer = _importer(found)
+    if importer is None:
+        raise files.unknown(found[0].file)
+    return _imported(path, found, importer, suites)
+
+
+def _importer(found: Sequence[ImportedFile]) -> Importer | None:
+    if found[0].lines:
+        return fluxloop.IMPORTER
+    return next((importer for importer in files.IMPORTERS if importer.recognises(found[0].value)), None)
+
+
+def _imported(path: Path, found: Sequence[ImportedFile], importer: Importer, suites: Sequence[KnownSuite]) -> Results:
+    first = found[0]
+    content = first.value
+    if first.lines:
+        content = {"traces": content, "summary": found[1].value if len(found) > 1 else None}
     try:
         recording = importer.read(content, suites)
     except ValidationError as error:
-        raise ConfigError(_mistakes(error, documents)) from None
+        raise ConfigError(list(_mistakes(error, found))) from None
     except RecursionError:
-        raise ConfigError(Problem("nested too deeply", file=str(documents[0].file), kind=Kind.RESULTS)) from None
+        raise ConfigError(wrong("nested too deeply", first.file)) from None
     except ConfigError as error:
         raise ConfigError([replace(problem, file=str(path)) for problem in error.problems]) from None
-    digest = hashlib.sha256(b"\n".join(document.content for document in documents)).hexdigest()
-    modified = datetime.fromtimestamp(documents[0].file.stat().st_mtime, UTC)
-    return results_of(recording, digest, modified)
+    digest = hashlib.sha256(b"\n".join(each.content for each in found)).hexdigest()
+    return _results(importer.tool, recording, digest, datetime.fromtimestamp(first.file.stat().st_mtime, UTC))
 
 
-class _UnknownError(ConfigError):
-    """JSON of an unknown tool."""
-
-    def __init__(self, file: Path, *, claims_to_be_ours: bool = False) -> None:
-        super().__init__(
-            Problem(f"not the results of a run; understood are: {_UNDERSTOOD}", file=str(file), kind=Kind.RESULTS)
-        )
-        self.claims_to_be_ours = claims_to_be_ours
-
-
-def _documents(path: Path) -> list[_ImportedFile]:
-    """Return the file; for FluxLoop both files, the traces first."""
-    if not path.is_dir():
-        first = _document(path)
-    else:
-        found = next((path / name for name in FILES_IN_FOLDER if (path / name).is_file()), None)
-        if found is None:
-            looked_for = ", ".join((RESULTS_FILE, *FILES_IN_FOLDER))
-            raise ConfigError(
-                Problem(f"no run in this folder (looked for {looked_for})", file=str(path), kind=Kind.RESULTS)
-            )
-        first = _document(found)
-    if not first.is_traces and not is_summary(first.value):
-        return [first]
-    beside = first.file.with_name(_SUMMARY if first.is_traces else _TRACES)
-    if not beside.is_file():
-        return [first]
-    second = _document(beside)
-    traces, summary = (first, second) if first.is_traces else (second, first)
-    if traces.is_traces and is_summary(summary.value) and belong_together(summary.value, traces.value):
-        return [traces, summary]
-    return [first]
+def _mistakes(error: ValidationError, found: Sequence[ImportedFile]) -> Iterator[Problem]:
+    first, last = found[0], found[-1]
+    mistakes = error.errors(include_url=False, include_input=False, include_context=False)
+    for mistake in mistakes[: files.MOST_NAMED]:
+        place, message = mistake["loc"], _NO_OBJECT if mistake["type"] == "model_type" else mistake["msg"]
+        if first.lines and place[0] == "traces":
+            yield wrong(message, first.file, first.lines[int(place[1])], ".".join(map(str, place[2:])))
+        else:
+            # What both files of FluxLoop are called.
+            inside = place[1:] if fluxloop.is_summary(last.value) else place
+            yield wrong(message, last.file, path=".".join(map(str, inside)))
+    if len(mistakes) > files.MOST_NAMED:
+        yield wrong(f"{len(mistakes) - files.MOST_NAMED} more mistakes", first.file)
 
 
-def _understood(documents: Sequence[_ImportedFile]) -> tuple[Mapping[str, Any], _Importer]:
-    for importer in IMPORTERS:
-        content = importer.content(documents)
-        if content is not None:
-            return content, importer
-    value = documents[0].value
-    ours = isinstance(value, dict) and "schema_version" in value
-    raise _UnknownError(documents[0].file, claims_to_be_ours=ours)
-
-
-def _document(file: Path) -> _ImportedFile:
-    try:
-        content = read_regular(file, limit=LARGEST_OF_OTHERS)
-        text = content.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError(no_results(file)) from None
-    except OSError as error:
-        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file), kind=Kind.RESULTS)) from None
-    except UnicodeDecodeError:
-        raise ConfigError(Problem("not UTF-8 text", file=str(file), kind=Kind.RESULTS)) from None
-    if file.suffix.lower() in _SUITES:
-        raise ConfigError(
-            Problem(f"this is a suite, not results; run it: agenteval run {file}", file=str(file), kind=Kind.RESULTS)
-        )
-    try:
-        value = loads(text)
-    except (ValueError, RecursionError) as error:
-        return _lines(file, content, text, error)
-    if is_trace(value):
-        return _ImportedFile(file, content, [value], (1,))
-    return _ImportedFile(file, content, value)
-
-
-# Suites and configurations; results are JSON.
-_SUITES = frozenset({".yaml", ".yml", ".toml"})
-
-
-def _lines(file: Path, content: bytes, text: str, error: Exception) -> _ImportedFile:
-    """Return the document as JSON Lines if its first line is one of FluxLoop's.
+def _results(tool: str, recording: ImportedRun, digest: str, modified: datetime) -> Results:
+    """Return a run as results.
 
     Args:
-        error: why the file is not one JSON document.
+        digest: hash of the files' content; it becomes the run's id, so that one file is one run.
+        modified: time when the file was written; used if the file contains no time.
     """
-    found: list[Any] = []
-    lines: list[int] = []
-    problems: list[Problem] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            value = loads(line)
-            wrong = "" if is_trace(value) else "not a scored trace: it needs `scores`, `final_score` and `pass`"
-        except (ValueError, RecursionError) as broken:
-            value, wrong = None, f"not valid JSON: {broken}"
-        if wrong and not found:
-            # Lines of another tool, or not JSON Lines.
-            raise _UnknownError(file) if isinstance(value, dict) else ConfigError(_broken(file, error))
-        if wrong:
-            problems.append(Problem(wrong, file=str(file), line=number, kind=Kind.RESULTS))
-        found.append(value)
-        lines.append(number)
-    if not found:
-        raise ConfigError(_broken(file, error))
-    if problems:
-        more = [Problem(f"{len(problems) - _NAMED} more lines are wrong", file=str(file), kind=Kind.RESULTS)]
-        raise ConfigError(problems[:_NAMED] + (more if len(problems) > _NAMED else []))
-    return _ImportedFile(file, content, found, tuple(lines))
-
-
-def _broken(file: Path, error: Exception) -> Problem:
-    why, line = (error.msg, error.lineno) if isinstance(error, json.JSONDecodeError) else (str(error), None)
-    return Problem(
-        f"not valid JSON: {why}; understood are: {_UNDERSTOOD}", file=str(file), line=line, kind=Kind.RESULTS
+    started, finished = _period(recording, modified)
+    run = Run(
+        id=f"{tool}-{digest[:_DIGITS]}",
+        started_at=_timestamp(started),
+        finished_at=_timestamp(finished),
+        duration_s=round((finished - started).total_seconds(), 3),
+        complete=True,
+        commit=recording.commit,
+    )
+    cases = {
+        case.id: PoolCase(
+            fingerprint=_fingerprint(recording.questions.get(case.id)),
+            scores=_pooled(_scores(suite, iteration) for iteration in case.iterations),
+        )
+        for suite in recording.suites
+        for case in suite.cases
+    }
+    return Results(
+        tool=Tool(name=tool, version=recording.version),
+        run=run,
+        summary=recording.summary or summarise(case for suite in recording.suites for case in suite.cases),
+        suites=list(recording.suites),
+        pool=[PoolEntry(commit=run.commit, run_id=run.id, created_at=run.started_at, cases=cases)],
     )
 
 
-def _mistakes(error: ValidationError, documents: Sequence[_ImportedFile]) -> list[Problem]:
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    problems = [_mistake(mistake["loc"], mistake["msg"], documents) for mistake in found[:_NAMED]]
-    if len(found) > _NAMED:
-        problems.append(
-            Problem(f"{len(found) - _NAMED} more mistakes", file=str(documents[0].file), kind=Kind.RESULTS)
-        )
-    return problems
+def _fingerprint(question: str | None) -> str:
+    """Return the fingerprint of a case. Only one with another question has one: the metrics are unknown."""
+    if question is None:
+        return ""
+    # The question differs, so this value differs from the fingerprints of all known cases.
+    return f"asked:{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
 
 
-def _mistake(place: Sequence[int | str], message: str, documents: Sequence[_ImportedFile]) -> Problem:
-    first = documents[0]
-    if first.is_traces and place[0] == "traces":
-        return Problem(message, str(first.file), first.lines[int(place[1])], _dotted(place[2:]), kind=Kind.RESULTS)
-    if is_summary(documents[-1].value):
-        return Problem(message, str(documents[-1].file), path=_dotted(place[1:]), kind=Kind.RESULTS)
-    return Problem(message, str(first.file), path=_dotted(place), kind=Kind.RESULTS)
+def _scores(suite: SuiteResult, iteration: IterationResult) -> Mapping[str, float]:
+    overall = {OVERALL: iteration.score} if suite.threshold is not None and iteration.score is not None else {}
+    return turn_means(iteration.turns) | overall
 
 
-def _dotted(place: Sequence[int | str]) -> str:
-    return ".".join(map(str, place))
+def _pooled(iterations: Iterator[Mapping[str, float]]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for name, score in ((name, score) for scores in iterations for name, score in scores.items()):
+        found.setdefault(name, []).append(score)
+    return found
+
+
+def _period(recording: ImportedRun, modified: datetime) -> tuple[datetime, datetime]:
+    started, finished = _time(recording.started_at), _time(recording.finished_at)
+    try:
+        duration = timedelta(seconds=recording.duration_s)
+        if started is not None:
+            return started, started + duration
+        finished = finished or modified
+        return finished - duration, finished
+    except OverflowError:
+        # The duration exceeds the range of dates. The file is wrong, but its scores may be right.
+        return modified, modified
+
+
+def _time(written: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(written or "")
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _timestamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
