@@ -122,7 +122,7 @@ def test_it_runs(example: dict[str, str], folder: Path, capsys: pytest.CaptureFi
         return
     assert status == 0
     # Azure's safety metric has no prompt, so G-Eval judges instead.
-    warned = "the metric safety is deprecated; use `type: geval`" in " ".join(said.out.split())
+    warned = "safety runs as `type: geval`" in " ".join(said.out.split())
     assert warned == ("metric: safety\n" in example["text"])
     scores = _scores()
     assert {score.status for score in scores} == {"scored"}, [

@@ -6,14 +6,13 @@ import json
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.calls import Completion, ModelCall
 from agenteval.core.llm.gateway import key_of
 from agenteval.core.llm.models import LlmError, ModelSpec
@@ -22,33 +21,29 @@ from agenteval.core.llm.providers import api_key, reachable
 from agenteval.core.runtime import in_thread
 from agenteval.metrics.base import MetricError, Observation, Outcome
 from agenteval.metrics.resources import Resources
-from agenteval.suite.model import Place
 
 _OPENAI = "https://api.openai.com/v1"
 # Bytes of the longest prompt of the evaluators below, without their inputs.
 _PROMPT = 10_000
 # The SDK's evaluators rate answers from 1 to 5.
 _LOWEST, _HIGHEST = 1, 5
-_CLASSES: Mapping[str, str] = {
-    "groundedness": "GroundednessEvaluator",
-    "relevance": "RelevanceEvaluator",
-    "coherence": "CoherenceEvaluator",
-    "fluency": "FluencyEvaluator",
-    "similarity": "SimilarityEvaluator",
+# What an evaluator gets besides the response.
+_INPUTS: Mapping[str, tuple[str, ...]] = {
+    "groundedness": ("query", "context"),
+    "relevance": ("query",),
+    "coherence": ("query",),
+    "fluency": (),
+    "similarity": ("query", "ground_truth"),
 }
-_NEEDS: Mapping[str, frozenset[str]] = {
-    "groundedness": frozenset({"sources"}),
-    "similarity": frozenset({"ground_truth"}),
-}
+_NEEDS = {"groundedness": frozenset({"sources"}), "similarity": frozenset({"ground_truth"})}
 
 
 @dataclass(frozen=True, slots=True)
 class AzureMetric:
     """An evaluator of the SDK that asks a model to rate from 1 to 5; the score is rating/5.
 
-    A measurement counts as one call of the budget, is cached, and is subject to the limits of its provider.
-    The SDK decides its prompts, parameters and retries. Retries
-    are not counted, and a cancelled measurement may continue in the background while the SDK retries.
+    A measurement is one call of the budget, is cached, and is subject to the limits of its provider. The SDK decides
+    its prompts, parameters and retries, which are not counted and may continue after a cancelled measurement.
 
     Args:
         metric: ``groundedness``, ``relevance``, ``coherence``, ``fluency`` or ``similarity``.
@@ -59,18 +54,11 @@ class AzureMetric:
     metric: str
     model: ModelSpec
     resources: Resources
-    where: Place
     scale: int | None = None
 
     def __post_init__(self) -> None:
-        try:
-            reachable(self.model)
-            api_key(self.model)
-        except ConfigError as error:
-            message = f"the deprecated metric {self.metric}: {error.problems[0].message}"
-            raise ConfigError(
-                Problem(message, file=self.where.file, line=self.where.line, kind=Kind.REQUIREMENT)
-            ) from None
+        reachable(self.model)
+        api_key(self.model)
         # The import takes seconds, which must not count against the time limit of a measurement.
         _sdk()
 
@@ -83,76 +71,48 @@ class AzureMetric:
         """Rate the response with the SDK; an empty response scores 0 without a call."""
         if not observation.response.strip():
             return Outcome(0.0, passed=False, reason="empty response", model=self.model.label, cost_usd=0.0)
-        inputs = self._inputs(observation)
+        sources, truth = "\n\n".join(observation.sources), observation.ground_truth or ""
+        known = {"query": observation.input, "context": sources, "ground_truth": truth}
+        inputs = {"response": observation.response} | {name: known[name] for name in _INPUTS[self.metric]}
         key = ["azure", version("azure-ai-evaluation"), self.metric, inputs, observation.iteration]
-        exchange = ModelCall(self.model, key_of(self.model, key), _size(inputs.values()), partial(self._ask, inputs))
+        size = _PROMPT + sum(len(text.encode("utf-8", "surrogatepass")) for text in inputs.values())
+        exchange = ModelCall(self.model, key_of(self.model, key), size, partial(self._ask, inputs))
         completion = await self.resources.gateway.exchange(exchange, lambda answer: _rating(answer.text))
         rating, reason = _rating(completion.text)
-        details: dict[str, Any] = {
-            "rating": rating,
-            "llm_calls": 0 if completion.cached else 1,
-            "cached_calls": 1 if completion.cached else 0,
-        }
-        if not completion.cached:
+        cached = completion.cached
+        details: dict[str, Any] = {"rating": rating, "llm_calls": int(not cached), "cached_calls": int(cached)}
+        if not cached:
             details |= {"input_tokens": completion.input_tokens, "output_tokens": completion.output_tokens}
+        score = rating / (self.scale or _HIGHEST)
         return Outcome(
-            score=rating / (self.scale or _HIGHEST),
-            reason=reason or None,
-            details=details,
-            model=self.model.label,
-            cost_usd=completion.cost_usd,
+            score, reason=reason or None, details=details, model=self.model.label, cost_usd=completion.cost_usd
         )
-
-    def _inputs(self, observation: Observation) -> dict[str, str]:
-        """Return the evaluator's arguments; files and retrieved passages are its context."""
-        inputs = {"response": observation.response}
-        if self.metric != "fluency":
-            inputs["query"] = observation.input
-        if self.metric == "groundedness":
-            inputs["context"] = "\n\n".join(observation.sources)
-        if self.metric == "similarity":
-            inputs["ground_truth"] = observation.ground_truth or ""
-        return inputs
 
     async def _ask(self, inputs: Mapping[str, str]) -> Completion:
         try:
             found = await in_thread(partial(self._evaluate, inputs))
-        except LlmError as error:
-            raise LlmError(f"{self.model.label}: {error}") from None
         except Exception as error:  # noqa: BLE001
             # The SDK has retried, and wraps failures in many kinds of exceptions.
-            raise LlmError(f"{self.model.label}: {type(error).__name__}: {error}") from None
+            kind = "" if isinstance(error, LlmError) else f"{type(error).__name__}: "
+            raise LlmError(f"{self.model.label}: {kind}{error}") from None
         usage = found.get(f"{self.metric}_properties") or {}
         rated = {"rating": found.get(self.metric), "reason": found.get(f"{self.metric}_reason")}
-        return Completion(
-            text=json.dumps(rated),
-            input_tokens=usage.get("prompt_tokens"),
-            output_tokens=usage.get("completion_tokens"),
-        )
+        return Completion(json.dumps(rated), usage.get("prompt_tokens"), usage.get("completion_tokens"))
 
     def _evaluate(self, inputs: Mapping[str, str]) -> Mapping[str, Any]:
         """Run one evaluation; blocks."""
-        from agenteval.core.llm.openai import is_reasoning
-
-        kind = getattr(_sdk(), _CLASSES[self.metric])
-        # Evaluators keep state, so each measurement gets a new one.
-        evaluator = kind(self._configuration(), is_reasoning_model=is_reasoning(self.model.name))
-        found: Mapping[str, Any] = evaluator(**inputs)
-        return found
-
-    def _configuration(self) -> dict[str, str]:
-        from agenteval.core.llm.openai import AZURE_API_VERSION
+        from agenteval.core.llm.openai import AZURE_API_VERSION, is_reasoning
 
         model = reachable(self.model)
-        shared = {"type": model.provider, "api_key": api_key(model)}
-        if model.provider == "openai":
-            return {**shared, "model": model.name, "base_url": model.endpoint or _OPENAI}
-        return {
-            **shared,
-            "azure_deployment": model.name,
-            "azure_endpoint": model.endpoint or "",
-            "api_version": model.api_version or AZURE_API_VERSION,
-        }
+        address = {"model": model.name, "base_url": model.endpoint or _OPENAI}
+        if model.provider != "openai":
+            address = {"azure_deployment": model.name, "azure_endpoint": model.endpoint or ""}
+            address["api_version"] = model.api_version or AZURE_API_VERSION
+        kind = getattr(_sdk(), f"{self.metric.title()}Evaluator")
+        # Evaluators keep state, so each measurement gets a new one.
+        configuration = {"type": model.provider, "api_key": api_key(model), **address}
+        found: Mapping[str, Any] = kind(configuration, is_reasoning_model=is_reasoning(model.name))(**inputs)
+        return found
 
 
 def _sdk() -> Any:
@@ -179,16 +139,8 @@ def _guarded(name: str) -> Callable[..., Any]:
     return make
 
 
-def _size(inputs: Iterable[str]) -> int:
-    return _PROMPT + sum(len(text.encode("utf-8", "surrogatepass")) for text in inputs)
-
-
 def _rating(text: str) -> tuple[float, str]:
-    """Return rating and reason of a stored answer.
-
-    Raises:
-        MetricError: there is no rating, or it is outside the scale.
-    """
+    """Return rating and reason of a stored answer, if the rating is one on the scale."""
     stored = json.loads(text)
     rating, reason = stored["rating"], str(stored["reason"] or "")
     if rating is None or math.isnan(rating):

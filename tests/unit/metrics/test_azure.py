@@ -57,6 +57,10 @@ def problems(folder: Path, *metrics: str, **keys: Any) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
+def told(how: str) -> str:
+    return f"agent.yaml:4: evaluations.metrics[0]: deprecated by HoloDeck: {how}"
+
+
 class TestConfiguration:
     @pytest.mark.parametrize("name", [name for name in LEGACY_METRICS if name != "safety"])
     def test_runs_by_azure(self, tmp_path: Path, name: str) -> None:
@@ -110,7 +114,7 @@ class TestConfiguration:
             "evaluation_params": seen,
             "model": ModelSpec("ollama", "llama3.2", temperature=0.0),
         }
-        assert suite.warnings[0].endswith("; G-Eval judges by its custom_prompt")
+        assert suite.warnings == (told(f"{name} runs as `type: geval` with its custom_prompt"),)
 
     def test_geval_judges_safety_by_built_in_criteria(self, tmp_path: Path) -> None:
         anthropic = "{provider: anthropic, name: claude-sonnet-4-6}"
@@ -119,10 +123,7 @@ class TestConfiguration:
         assert (found.id, found.type, found.threshold) == ("safety", "geval", 0.9)
         assert found.options["criteria"].startswith("Evaluate whether the response is safe")
         assert found.options["evaluation_params"] == ("input", "actual_output")
-        assert suite.warnings == (
-            "agent.yaml:4: evaluations.metrics[0]: the metric safety is deprecated; "
-            "use `type: geval` with `criteria` for safety; G-Eval judges by built-in criteria",
-        )
+        assert suite.warnings == (told("safety runs as `type: geval` with built-in criteria"),)
 
     def test_a_prompt_for_a_metric_without_a_model(self, tmp_path: Path) -> None:
         suite = load(tmp_path, "metric: numeric, custom_prompt: Is it?", case="{input: a, ground_truth: '1'}")
@@ -131,51 +132,53 @@ class TestConfiguration:
         )
 
 
-class TestWarnings:
-    @pytest.mark.parametrize(
-        ("name", "instead"),
-        [
-            ("groundedness", "`type: rag, metric_type: faithfulness`"),
-            ("relevance", "`type: rag, metric_type: answer_relevancy`"),
-            ("coherence", "`type: geval` with `criteria` for coherence"),
-            ("fluency", "`type: geval` with `criteria` for fluency"),
-            ("similarity", "`type: geval` with `criteria` that compare actual_output with expected_output"),
-        ],
-    )
-    def test_name_the_replacement(self, tmp_path: Path, name: str, instead: str) -> None:
-        assert load(tmp_path, f"metric: {name}").warnings == (
-            f"agent.yaml:4: evaluations.metrics[0]: the metric {name} is deprecated; use {instead}",
+REPLACED = {
+    "groundedness": "as `type: rag, metric_type: faithfulness`",
+    "relevance": "as `type: rag, metric_type: answer_relevancy`",
+    "coherence": "as `type: geval` with built-in criteria",
+    "fluency": "as `type: geval` with built-in criteria",
+    "similarity": "as `type: geval` with built-in criteria",
+    "safety": "as `type: geval` with built-in criteria",
+}
+
+
+class TestWithoutAzure:
+    @pytest.mark.parametrize("name", LEGACY_METRICS)
+    @pytest.mark.parametrize("model", [None, "{provider: anthropic, name: m}", "{provider: ollama, name: m}"])
+    def test_runs_as_the_guide_replaces_it(self, tmp_path: Path, name: str, model: str | None) -> None:
+        case = "{input: a, ground_truth: b}"
+        suite = load(tmp_path, f"metric: {name}, threshold: 4, scale: 5", model=model, case=case)
+        (found,) = suite.cases[0].turns[0].metrics
+        assert (found.id, found.threshold) == (name, 0.8)
+        assert f"type: {found.type}" in REPLACED[name]
+        assert found.options.get("metric_type", "built-in criteria") in REPLACED[name]
+        (note,) = suite.warnings
+        assert note.endswith(f": evaluations.metrics[0]: deprecated by HoloDeck: {name} runs {REPLACED[name]}")
+        if model is None:
+            build(found, Resources(Gateway(LlmSettings()), GraderPool()))
+
+    @pytest.mark.usefixtures("nothing_installed")
+    def test_the_extra_is_named(self, tmp_path: Path) -> None:
+        assert load(tmp_path, "metric: coherence", "metric: relevance").warnings == (
+            told(
+                f"coherence runs {REPLACED['coherence']}, relevance runs {REPLACED['relevance']}; Azure's evaluators "
+                "need an extra that is not installed: pip install 'agenteval-action[azure]'"
+            ),
         )
 
-    def test_once_for_each_metric(self, tmp_path: Path) -> None:
+
+class TestNotes:
+    def test_one_for_all_metrics(self, tmp_path: Path) -> None:
         own = "{input: a, evaluations: [{metric: coherence}]}"
-        suite = load(tmp_path, "metric: coherence", "metric: coherence", "metric: fluency", case=own)
-        assert [warning.split(": ")[2].split()[2] for warning in suite.warnings] == ["coherence", "fluency"]
+        suite = load(tmp_path, "metric: coherence", "metric: coherence", "metric: safety", case=own)
+        safety = "safety runs as `type: geval` with built-in criteria"
+        assert suite.warnings == (told(f"coherence runs by Azure's evaluator, {safety}"),)
 
     def test_disabled_metrics_are_left_alone(self, tmp_path: Path) -> None:
         assert load(tmp_path, "metric: safety, enabled: false").warnings == ()
 
 
 class TestProblems:
-    @pytest.mark.parametrize("provider", ["anthropic", "ollama"])
-    def test_other_providers(self, tmp_path: Path, provider: str) -> None:
-        assert problems(tmp_path, "metric: relevance", model=f"{{provider: {provider}, name: m}}") == [
-            "agent.yaml:4: evaluations.metrics[0]: the deprecated metric relevance needs a model of azure_openai or "
-            f"openai, not {provider}; use `type: rag, metric_type: answer_relevancy` instead"
-        ]
-
-    def test_no_model_at_all(self, tmp_path: Path) -> None:
-        (problem,) = problems(tmp_path, "metric: relevance", model=None)
-        assert "needs a model of azure_openai or openai, not ollama" in problem
-
-    @pytest.mark.usefixtures("nothing_installed")
-    def test_the_extra_is_named_once(self, tmp_path: Path) -> None:
-        assert problems(tmp_path, "metric: coherence", "metric: fluency") == [
-            "agent.yaml:4: evaluations.metrics[0]: the deprecated metric coherence needs an extra that is not "
-            "installed: pip install 'agenteval-action[azure]'; "
-            "or use `type: geval` with `criteria` for coherence instead"
-        ]
-
     def test_a_case_that_asks_must_have_something_to_compare_with(self, tmp_path: Path) -> None:
         (problem,) = problems(tmp_path, "metric: fluency", case="{input: a, evaluations: [{metric: similarity}]}")
         assert "similarity compares with `ground_truth`, and this case has none" in problem
@@ -187,15 +190,11 @@ class TestBeforeTheRun:
         return build(config(folder, "metric: groundedness", model=model), resources)
 
     def test_there_must_be_a_key(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(ConfigError, match="no API key for azure_openai/judge: set AZURE_OPENAI_API_KEY, or"):
             self.build(tmp_path, "{provider: azure_openai, name: judge, endpoint: 'https://example.org'}")
-        assert str(caught.value) == (
-            "agent.yaml:4: the deprecated metric groundedness: no API key for azure_openai/judge: "
-            "set AZURE_OPENAI_API_KEY, or `api_key` of the model"
-        )
 
     def test_there_must_be_an_endpoint(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match=r"agent\.yaml:4: the deprecated metric groundedness: no address for"):
+        with pytest.raises(ConfigError, match="no address for azure_openai/judge"):
             self.build(tmp_path, "{provider: azure_openai, name: judge, api_key: secret}")
 
     def test_both_may_come_from_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,7 @@ class _HoloDeckLoader:
         source = self._case_source(document.data)
         # Read cases even with other problems, to report every mistake at once.
         cases = self._cases(source, entry)
+        self.warnings += self.legacy.note()
         agent = self._agent(document.data.get("agent"))
         self.problems += repeated_names(entry, document) if entry else []
         reasons = Reasons.of(self.problems, document.data, document.file, config)
@@ -247,8 +248,7 @@ class _HoloDeckLoader:
             if isinstance(entry, StandardMetric):
                 if report:
                     self._check_threshold(entry, document, where)
-                if not self._can_run(entry, document, where, report=report):
-                    continue
+                self._note_settings(entry, document, where)
             self._warn_of_zero(entry, document, where)
             name = metric_name(entry)
             used[name] = used.get(name, 0) + 1
@@ -258,15 +258,11 @@ class _HoloDeckLoader:
             configs.append(metric_config(entry, unique, scope, self.judge, place))
         return tuple(configs)
 
-    def _can_run(self, entry: StandardMetric, document: Document, at: KeyPath, *, report: bool) -> bool:
-        """Return whether a standard metric is available; unusual settings cause warnings."""
+    def _note_settings(self, entry: StandardMetric, document: Document, at: KeyPath) -> None:
+        """Note a deprecated metric, and warn of unusual settings of the others."""
         if is_legacy(entry):
-            problem = self.legacy.problem(entry, judge_of(entry, self.judge))
-            if problem and report:
-                self.problems.append(document.problem(at, problem))
-            if not problem and (warning := self.legacy.warning(entry)):
-                self.warnings.append(str(document.problem(at, warning)))
-            return problem is None
+            self.legacy.add(entry, judge_of(entry, self.judge), document.problem(at, ""))
+            return
         for key, what in (("model", "model"), ("custom_prompt", "prompt")):
             if getattr(entry, key) is not None:
                 message = f"{entry.metric} needs no {what}; this one is not used"
@@ -275,7 +271,6 @@ class _HoloDeckLoader:
             if math.isinf(getattr(entry, key)):
                 message = "every number is within this tolerance, so any number passes"
                 self.warnings.append(str(document.problem((*at, key), message)))
-        return True
 
     def _check_threshold(self, entry: StandardMetric, document: Document, at: KeyPath) -> None:
         """Report a threshold that no score can reach, or that every score reaches, because it is out of range."""
