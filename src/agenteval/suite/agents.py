@@ -305,7 +305,7 @@ class AgentEntry(_AllKeys):
             raise ValueError(f"type is {self.type!r}, but the keys describe an agent of type {kind.name!r}")
         own = kind.keys.model_fields if kind.keys else {}
         for key in _AllKeys.model_fields:
-            owners = _owners(key)
+            owners = [kind.name for kind in KINDS if kind.keys is not None and key in kind.keys.model_fields]
             if owners and key not in own and getattr(self, key) is not None:
                 raise ValueError(f"`{key}` is for agents of type {' or '.join(owners)}, not {kind.name}")
         if problem := reply_problem(self):
@@ -321,10 +321,6 @@ class AgentEntry(_AllKeys):
     def agent_kind(self) -> AgentKind:
         """The kind that the keys describe."""
         return next(self._kinds())
-
-
-def _owners(key: str) -> list[str]:
-    return [kind.name for kind in KINDS if kind.keys is not None and key in kind.keys.model_fields]
 
 
 def read_agent(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec | None, list[Problem]]:

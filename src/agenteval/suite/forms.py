@@ -75,7 +75,8 @@ class JsonPath:
             what = f"{step!r}"
         else:
             what = "list" if step is None else f"item [{step}]"
-            what += f" in {_last_name(self.steps[: missing.at])!r}" if before else ""
+            names = [name for name in self.steps[: missing.at] if isinstance(name, str)]
+            what += f" in {(names[-1] if names else before)!r}" if before else ""
         where = f"{before!r}" if before else "the response"
         return f"the response has no {what} ({key} {str(self)!r}); {where} is {described(missing.value)}"
 
@@ -174,10 +175,6 @@ def _text(steps: Iterable[Step]) -> str:
         else:
             text += f"['{step}']" if '"' in step else f'["{step}"]'
     return text.removeprefix(".")
-
-
-def _last_name(steps: tuple[Step, ...]) -> str:
-    return next((step for step in reversed(steps) if isinstance(step, str)), _text(steps))
 
 
 _SEGMENT = re.compile(r"([A-Za-z_][\w-]*)((?:\[\d+\])*)")

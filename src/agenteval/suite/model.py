@@ -305,7 +305,15 @@ class Case:
         Runs can be resumed or merged only if it is equal; see `fingerprints` for comparisons.
         """
         if self._fingerprint is None:
-            content = [*map(_turn_content, self.turns), *(metric.content for metric in self.metrics)]
+            parts = [
+                (
+                    *_question_content(turn),
+                    *_expected_content(turn),
+                    _array(metric.content for metric in turn.metrics),
+                )
+                for turn in self.turns
+            ]
+            content = [*map(_array, parts), *(metric.content for metric in self.metrics)]
             object.__setattr__(self, "_fingerprint", _digest(content))
         return str(self._fingerprint)
 
@@ -426,12 +434,6 @@ class Suite:
     def fingerprint(self) -> str:
         """Return a hash of the fingerprints of all cases."""
         return _digest(_json([case.id, case.fingerprint]) for case in self.cases)
-
-
-def _turn_content(turn: Turn) -> str:
-    """Return the parts that affect the question and the verdict, as JSON."""
-    metrics = _array(metric.content for metric in turn.metrics)
-    return _array((*_question_content(turn), *_expected_content(turn), metrics))
 
 
 def _question_content(turn: Turn) -> tuple[str, ...]:

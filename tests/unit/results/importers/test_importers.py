@@ -21,7 +21,7 @@ from agenteval.results import store
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import trace_json
 from agenteval.results.case import CaseResult, Score
-from agenteval.results.importers import KnownCase, KnownSuite, files, import_run, read_run, suites_of
+from agenteval.results.importers import KnownCase, KnownSuite, detect, import_run, read_run, suites_of
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.suite import cases as case_names
@@ -1056,7 +1056,7 @@ def test_binary_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (files, store):
+    for module in (detect, store):
         monkeypatch.setattr(module, "LARGEST_OF_OTHERS", 100)
     (problem,) = problems_of(tmp_path, GOOD["holodeck"])
     assert problem.startswith("run.json: cannot be read: it has more than 100 bytes")

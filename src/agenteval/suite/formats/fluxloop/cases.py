@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from agenteval.core.document import Document, KeyPath
@@ -71,7 +70,9 @@ class InputReader:
         if not written:
             return None
         owner = self.project.documents["inputs_file"]
-        path = self._path(written, owner)
+        # FluxLoop reads it relative to the project.
+        folders = (self.project.root, owner.directory)
+        path = next((folder / written for folder in folders if is_file(folder / written)), None)
         if path is None:
             rest = "the base inputs are used" if self.project.entry.base_inputs else "so there are no cases"
             message = f"{written} does not exist (`fluxloop generate inputs` creates it); {rest}"
@@ -92,11 +93,6 @@ class InputReader:
             )
             return []
         return self._inputs(listed, document, at)
-
-    def _path(self, written: str, owner: Document) -> Path | None:
-        """Return a path relative to the project, as in FluxLoop, else to the file that names it."""
-        candidates = (self.project.root / written, owner.directory / written)
-        return next((path for path in candidates if is_file(path)), None)
 
     def _inputs(self, listed: Sequence[Any], document: Document, at: KeyPath) -> list[Input]:
         read = [self._input(item, document, (*at, index)) for index, item in enumerate(listed)]

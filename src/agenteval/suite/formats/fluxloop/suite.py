@@ -233,7 +233,8 @@ class _FluxLoopLoader:
         entry, problems = validate(EvaluationFile, document.data, document)
         self.problems += problems
         # Read evaluators and inputs even with other problems, to report every mistake at once.
-        limits = _limits(entry.limits if entry is not None else JudgeLimitsEntry())
+        most = entry.limits if entry is not None else JudgeLimitsEntry()
+        limits = JudgeLimits(most.sample_rate, most.max_llm_calls, most.timeout_seconds, most.cache or None)
         env = read_env_files(root_of(document))
         self.warnings.extend(env.warnings)
         reader = EvaluatorReader(document, limits, self.problems, self.warnings, env.variables)
@@ -291,10 +292,6 @@ def _unscored(evaluators: list[Evaluator], running: list[Evaluator]) -> str:
     return (
         "the only evaluator is disabled" if len(evaluators) == 1 else f"all {len(evaluators)} evaluators are disabled"
     )
-
-
-def _limits(entry: JudgeLimitsEntry) -> JudgeLimits:
-    return JudgeLimits(entry.sample_rate, entry.max_llm_calls, entry.timeout_seconds, entry.cache or None)
 
 
 def _aggregate(entry: EvaluationFile | None, running: list[Evaluator]) -> Aggregate:

@@ -93,14 +93,12 @@ def _secrets_of_tools(tools: Iterable[Tool]) -> set[str | None]:
     for tool in tools:
         if isinstance(tool, McpServer):
             found.update(value for name, value in tool.env.items() if is_secret_name(name))
-            found.update(value for name, value in tool.headers.items() if _is_credential(name))
+            signed = {"authorization", "cookie"}
+            headers = tool.headers.items()
+            found.update(value for name, value in headers if name.lower() in signed or is_secret_name(name))
         elif isinstance(tool, PromptTool):
             found.add(tool.model.api_key)
     return found
-
-
-def _is_credential(header: str) -> bool:
-    return header.lower() in {"authorization", "cookie"} or is_secret_name(header)
 
 
 @dataclass

@@ -256,7 +256,7 @@ class CaseReader:
 
     def _require_ground_truth(self, turns: Sequence[Turn], at: KeyPath) -> None:
         """Check that a case that lists a comparison metric has a ground truth."""
-        for turn, metric in _asked_metrics(turns):
+        for turn, metric in [(asked, metric) for asked in turns for metric in asked.metrics]:
             if metric.requested_by == "suite" or metric.type not in NEED_GROUND_TRUTH:
                 continue
             asked = turns if metric.requested_by == "case" else (turn,)
@@ -284,10 +284,6 @@ def _hinted(problem: Problem) -> Problem:
 
 def _answer_place(text: str | None, source: Document, at: KeyPath) -> AnswerPlace | None:
     return None if text is None else AnswerPlace(source.file, (*at, "ground_truth"), text)
-
-
-def _asked_metrics(turns: Sequence[Turn]) -> list[tuple[Turn, MetricConfig]]:
-    return [(turn, metric) for turn in turns for metric in turn.metrics]
 
 
 def _written_case(source: Document, at: KeyPath) -> Any:

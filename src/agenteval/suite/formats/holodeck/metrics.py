@@ -84,12 +84,13 @@ class LegacyMetrics:
         self._first = self._first or place
         if model.provider in _PROVIDERS and entry.metric != "safety":
             self._install = missing_extra("azure")
-        rag = _RAG_TYPES.get(entry.metric)
-        how = "by Azure's evaluator" if _is_by_azure(entry, model) else "as `type: geval` with built-in criteria"
+        how = "as `type: geval` with built-in criteria"
         if entry.custom_prompt:
             how = "as `type: geval` with its custom_prompt"
-        elif rag is not None and not _is_by_azure(entry, model):
-            how = f"as `type: rag, metric_type: {rag}`"
+        elif _is_by_azure(entry, model):
+            how = "by Azure's evaluator"
+        elif entry.metric in _RAG_TYPES:
+            how = f"as `type: rag, metric_type: {_RAG_TYPES[entry.metric]}`"
         self._how.setdefault(entry.metric, how)
 
     def note(self) -> Sequence[str]:
@@ -97,21 +98,21 @@ class LegacyMetrics:
         if self._first is None:
             return ()
         told = ", ".join(f"{name} runs {how}" for name, how in self._how.items())
-        install = (
+        missing = (
             f"; Azure's evaluators need an extra that is not installed: {self._install}" if self._install else ""
         )
-        return (str(replace(self._first, message=f"deprecated by HoloDeck: {told}{install}")),)
+        return (str(replace(self._first, message=f"deprecated by HoloDeck: {told}{missing}")),)
 
 
 def legacy_config(config: MetricConfig, entry: StandardMetric, model: ModelSpec) -> MetricConfig:
     """Return the configuration of a deprecated metric: Azure's evaluator, or what replaces it."""
     if _is_by_azure(entry, model):
         return replace(config, options={"metric": entry.metric, "model": model, "scale": entry.scale})
+    options: dict[str, Any]
     if not entry.custom_prompt and entry.metric in _RAG_TYPES:
-        return replace(
-            config, type="rag", kind="rag", options={"metric_type": _RAG_TYPES[entry.metric], "model": model}
-        )
-    options: dict[str, Any] = {
+        options = {"metric_type": _RAG_TYPES[entry.metric], "model": model}
+        return replace(config, type="rag", kind="rag", options=options)
+    options = {
         "name": entry.metric,
         "criteria": entry.custom_prompt or _CRITERIA[entry.metric],
         "evaluation_params": _SEEN.get(entry.metric, ("input", "actual_output")),
