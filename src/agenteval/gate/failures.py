@@ -99,10 +99,12 @@ class Failures:
     """The failing cases that count, by what they mean for the gate; each is a name.
 
     Attributes:
+        required: those of them that count only because they are named by `must_pass` or `strict`.
         judged: these passed in the baseline and failed here; the comparison alone judges them.
     """
 
     counting: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
     broke: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
@@ -126,6 +128,8 @@ def failures_of(results: Results, required: Required, out: Collection[str]) -> F
             other = compared.get(case.id)
             kind = _kind(case, other, required)
             found.setdefault(kind, []).append(case.name)
+            if kind == "required":
+                found.setdefault("counting", []).append(case.name)
             if kind == "counting" and other is not None and other.change == "broke":
                 found.setdefault("broke", []).append(case.name)
     return Failures(**{kind: tuple(names) for kind, names in found.items()})
@@ -137,6 +141,8 @@ def _kind(case: CaseResult, compared: ComparedCase | None, required: Required) -
         return "counting"
     if "accepted" in compared.notes:
         return "accepted"
-    if compared.change == "broke" or compared.status_before not in _DECIDED or required.names(case):
+    if compared.change == "broke" or compared.status_before not in _DECIDED:
         return "counting"
+    if required.names(case):
+        return "required"
     return "known" if compared.status_before == "failed" else "judged"

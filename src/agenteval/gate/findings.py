@@ -137,7 +137,9 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
     comparison = results.comparison
     found = list(_regressions(comparison)) if comparison else []
     if text := failed(counts, failing):
-        found.append(Finding("failures", text, conditions=tuple(_failures(counts, failing, broke=bool(found)))))
+        required = failing.required if failing else ()
+        details = (f"must pass (must_pass or strict): {some(required)}",) if required else ()
+        found.append(Finding("failures", text, details, tuple(_failures(counts, failing, broke=bool(found)))))
     unmet = [_unmet(criterion) for suite in results.suites for criterion in suite.criteria if criterion.met is False]
     if unmet:
         text = f"criterion not met: {', '.join(unmet)}"
@@ -167,7 +169,10 @@ def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Itera
     if failing is None:
         yield Condition(found=failed(counts, None), about="cases")
         return
-    also = len(failing.counting) - (len(failing.broke) if broke else 0)
+    if failing.required:
+        rule = "must_pass or strict"
+        yield Condition(found=f"{of_cases(len(failing.required), counts.cases)} failed", rule=rule, about="cases")
+    also = len(failing.counting) - len(failing.required) - (len(failing.broke) if broke else 0)
     if also:
         more = "more " if broke and failing.broke else ""
         yield Condition(found=f"{also} {more}of {cases(counts.cases)} failed", about="cases")

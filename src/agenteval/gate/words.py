@@ -43,7 +43,6 @@ class Telling:
     lower: Mapping[str, float] = field(default_factory=dict)
     cases: int = 0
     drop: float | None = None
-    command: str = "agenteval prove results.json"
 
     @property
     def beside(self) -> str:
@@ -56,7 +55,7 @@ def headline(out: GateOutcome, told: Telling) -> str:
     if out.word == "proven":
         return _proven(out, told)
     if out.word in {"unproven", "suspicious"}:
-        return f"{_suspected(out, told)} may be worse"
+        return f"{_suspected(out)} may be worse"
     return NO_REGRESSION
 
 
@@ -78,6 +77,8 @@ def fell(proof: Test, told: Telling, *, better: bool = False) -> str:
         return f"{_percent(1 - here)} of the answers are lost ({_percent(1 - there)} on {told.base})"
     allowed = told.allowed.get(proof.metric)
     if allowed is not None:
+        if better:
+            return f"{proof.metric} fell by {_percent(-math.expm1(proof.difference))}"
         return f"{proof.metric} rose by {_percent(math.expm1(-proof.difference))} ({_percent(allowed)} allowed)"
     moved = "rose" if better else "fell"
     first, second = distinct(1 - there, 1 - here) if better else distinct(there, here)
@@ -89,13 +90,11 @@ def _means(proof: Test) -> tuple[float, float]:
     return here, there
 
 
-def _suspected(out: GateOutcome, told: Telling) -> str:
+def _suspected(out: GateOutcome) -> str:
     latest = _latest(out)
-    cases = [_name(item.case, told) for item in latest if item.case is not None]
+    cases = {item.case for item in latest if item.case is not None}
     means = list(dict.fromkeys(item.metric for item in latest if item.case is None))
-    parts = means[:_NAMED]
-    if cases:
-        parts = [count(len(set(cases)), "case"), *parts]
+    parts = [*([count(len(cases), "case")] if cases else []), *means[:_NAMED]]
     return enumeration(parts) or "the change"
 
 
@@ -113,7 +112,7 @@ def sentences(out: GateOutcome, told: Telling) -> list[str]:
         case "unproven":
             return [f"We could not tell: {without_markup(out.why)}.", *_weak(out, told)]
         case "suspicious":
-            return [*_weak(out, told), f"Prove it: {told.command}"]
+            return [*_weak(out, told), f"Nothing ran beside {told.base}; agenteval prove does that."]
         case "cleared":
             return list(_cleared(out, told))
     return list(_clear(told))
@@ -125,7 +124,8 @@ def _proofs(out: GateOutcome, told: Telling) -> Iterator[str]:
         weakest = max(cases, key=lambda proof: proof.p)
         who = "It" if len(cases) == 1 else f"The least certain, {_name(weakest.case, told)},"
         here, there = (f"{failed} of {len(row)}" for failed, row in _counts(weakest))
-        yield f"{who} fails {here} passes here and {there} on {told.beside} beside it. {_chance(weakest)}"
+        verb = "has no answer in" if weakest.metric == ANSWERED else "fails"
+        yield f"{who} {verb} {here} passes here and {there} on {told.beside} beside it. {_chance(weakest)}"
     for proof in [proof for proof in out.proofs if proof.case is None][:_NAMED]:
         yield f"{_by(proof, told)} {_chance(proof)}"
     if out.stage == "memory":
@@ -172,9 +172,8 @@ def _chance(proof: Test) -> str:
 def _weak(out: GateOutcome, told: Telling) -> Iterator[str]:
     for name, drop in _looked_lower(out, told):
         yield f"{name} is {drop} than on earlier days."
-    cases = [_name(item.case, told) for item in _latest(out) if item.case is not None]
-    if cases:
-        names = list(dict.fromkeys(cases))
+    names = list(dict.fromkeys(_name(item.case, told) for item in _latest(out) if item.case is not None))
+    if names:
         yield f"{some(names, 'case')} {'fails' if len(names) == 1 else 'fail'} more often than on earlier days."
 
 
@@ -214,11 +213,9 @@ def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
 
 
 def _clear(told: Telling) -> Iterator[str]:
-    if not told.cases:
-        return
-    if told.cases < _FEW_CASES:
+    if 0 < told.cases < _FEW_CASES:
         yield "Broken cases are found, smaller drops hardly: the suite has few cases."
-    elif told.drop:
+    elif told.cases and told.drop:
         yield f"Drops of about {told.drop:.2f} are found in 8 of 10 pull requests."
 
 
@@ -255,14 +252,6 @@ def percent(value: float, digits: int = 3) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.0f} %"
-
-
-def p_text(p: float, limit: float) -> str:
-    """Return ``p = 0.0041, needed ≤ 0.009``, with as many digits as the comparison needs."""
-    if p < _SMALLEST_P <= limit:
-        return f"p < {_SMALLEST_P}, needed ≤ {limit:.3g}"
-    digits = next((number for number in range(2, 17) if (float(f"{p:.{number}g}") <= limit) is (p <= limit)), 17)
-    return f"p = {p:.{digits}g}, needed ≤ {limit:.3g}"
 
 
 def quoted(name: str) -> str:

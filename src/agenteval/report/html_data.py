@@ -129,7 +129,7 @@ _DECIMALS = 4
 # Rows refer to these words by position; the files of templates/html/script get the lists with the data.
 STATUSES: Final = ("failed", "error", "skipped", "passed", "removed")
 CHANGES: Final = ("broke", "repaired", "same", "changed", "new", "removed")
-NOTES: Final = ("suspect", "flaky", "quarantined", "accepted")
+NOTES: Final = ("suspicious", "flaky", "quarantined", "accepted")
 #: The result of a metric for a case: the worst over all iterations.
 OUTCOMES: Final = ("none", "passed", "failed", "error")
 #: Fields of a row. ``kind``: ``None`` for a case that passed as before. ``was``: passed iterations and all iterations

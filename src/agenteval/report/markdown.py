@@ -150,7 +150,7 @@ def _counts(source: ReportSource, causes: Sequence[Cause]) -> Iterator[tuple[str
         ("failed", "Failed"),
         ("error", "Could not be run"),
         ("suspicious", "May be worse"),
-        ("flaky", "Flaky"),
+        ("cleared", "Not proven worse"),
         ("known", "Known failures"),
         ("quarantined", "In quarantine"),
         ("skipped", "Skipped"),

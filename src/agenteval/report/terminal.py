@@ -23,11 +23,11 @@ from agenteval.report.terminal_lines import (
     write,
 )
 from agenteval.report.view import view
-from agenteval.report.view.cases import Kind, distinct_iterations
+from agenteval.report.view.cases import KINDS, Kind, distinct_iterations
 from agenteval.report.view.causes import Cause, causes_of
 from agenteval.report.view.comparison import ResourceRow, base_name, evidence_rows, moved_cases, resource_rows
 from agenteval.report.view.heading import one_cause_is_likely
-from agenteval.report.view.next_steps import only_passing_fell, open_cases
+from agenteval.report.view.next_steps import is_suspicious, only_means_fell, open_cases
 from agenteval.report.view.notes import certainty, gate_needs, integrity_rows
 from agenteval.report.view.view import GateView
 from agenteval.results.case import CaseResult, CaseStatus, Score, SuiteResult, TurnResult
@@ -239,10 +239,7 @@ def _counted(kind: Kind, causes: Sequence[Cause], base: str) -> Part:
             reasons = [cause.text for cause in causes if cause.example and cause.example.wrong]
             more = f", and {view.count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
             return f"{amount:,} skipped{f' ({shown(reasons[0])}{more})' if reasons else ''}", "yellow"
-        case "quarantined":
-            return f"{amount:,} in quarantine{_named(causes)}", ""
-        case _:
-            return f"{amount:,} {kind}{_named(causes)}", ""
+    return f"{amount:,} {KINDS[kind].words}{_named(causes)}", ""
 
 
 def _named(causes: Sequence[Cause]) -> str:
@@ -325,10 +322,11 @@ def _sure(certain: Sequence[str]) -> Iterator[Line]:
 def _commands(results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands) -> Iterator[Line]:
     wrong = open_cases(results)
     again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {view.count(wrong, 'case')}"
-    if only_passing_fell(results, causes):
-        again, only, wrong = again.removesuffix(" --failed"), "all cases: the mean fell over cases that pass", 1
+    if only_means_fell(results, causes):
+        again, only, wrong = again.removesuffix(" --failed"), "all cases: a mean fell", 1
     offered = [
         ("again", again if wrong and not gate.passed else "", only),
+        ("prove", commands.prove if is_suspicious(results) else "", "side by side with the base"),
         ("look", commands.look, shown(commands.page)),
     ]
     room = max(len(command) for _, command, _ in offered)

@@ -25,9 +25,11 @@ class NextCommands:
 
     Attributes:
         again: the command that runs the cases again that did not pass.
+        prove: the command that runs what may be worse side by side with the base.
     """
 
     again: str = ""
+    prove: str = ""
     look: str = ""
     page: str = ""
 
@@ -39,8 +41,9 @@ def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
         words: the arguments of the command that ran; empty if it ran nothing.
     """
     page = directory / _PAGE
-    here = "" if directory == _DIRECTORY else f" {shlex.quote(mask(str(directory)))}"
-    return NextCommands(_again(words), f"agenteval open{here}", mask(str(page)))
+    folder = shlex.quote(mask(str(directory)))
+    here = "" if directory == _DIRECTORY else f" {folder}"
+    return NextCommands(_again(words), f"agenteval prove {folder}", f"agenteval open{here}", mask(str(page)))
 
 
 def _again(words: Sequence[str]) -> str:

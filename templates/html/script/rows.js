@@ -6,7 +6,7 @@ const BASE = visible(index.base);
 
 // Each kind: its symbol, its words, and whether it needs attention.
 const ICONS = {
-  broke: "✗", failed: "!", error: "⊘", removed: "−", fell: "▼", suspicious: "?", flaky: "≈", changed: "≠", skipped: "»",
+  broke: "✗", failed: "!", error: "⊘", removed: "−", fell: "▼", suspicious: "?", cleared: "≈", changed: "≠", skipped: "»",
   gone: "−", repaired: "▲", new: "+", passed: "✓",
 };
 const KINDS = Object.fromEntries([...index.kinds, ["passed", "passed", false]]

@@ -16,7 +16,7 @@ from agenteval.results.rollup import agent_errors
 
 Kind = Literal[
     "broke", "failed", "error", "removed", "fell", "suspicious",
-    "flaky", "known", "quarantined", "accepted", "changed", "skipped", "gone", "repaired", "new",
+    "cleared", "known", "quarantined", "accepted", "changed", "skipped", "gone", "repaired", "new",
 ]  # fmt: skip
 
 NOT_PASSED: Final = frozenset({"failed", "error"})
@@ -42,8 +42,8 @@ KINDS: Final[Mapping[Kind, KindWords]] = {
     "error": KindWords("🔌", "could not be run", attention=True),
     "removed": KindWords("➖", "removed", attention=True),
     "fell": KindWords("📉", "fell", attention=True),
-    "suspicious": KindWords("⚠️", "may be worse", attention=True),
-    "flaky": KindWords("🎲", "flaky"),
+    "suspicious": KindWords("🎲", "may be worse", attention=True),
+    "cleared": KindWords("⚪", "not proven worse"),
     "known": KindWords("⚪", "known failure"),
     "quarantined": KindWords("⚪", "in quarantine"),
     "accepted": KindWords("⚪", "accepted"),
@@ -121,12 +121,10 @@ def _passed(compared: ComparedCase | None) -> Kind | None:
 def _failed(compared: ComparedCase | None) -> Kind:
     if compared is None or compared.change in {"new", "changed"}:
         return "failed"
-    if "flaky" in compared.notes:
-        return "flaky"
-    if compared.status_before == "failed":
+    if compared.status_before == "failed" and "flaky" not in compared.notes:
         return "known"
     # The comparison looked at it, and it is not worse than before.
-    return "flaky" if compared.status_before == "passed" else "failed"
+    return "cleared" if compared.status_before in {"passed", "failed"} else "failed"
 
 
 def kind_of_removed(compared: ComparedCase) -> Kind:

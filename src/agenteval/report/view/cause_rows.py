@@ -297,7 +297,7 @@ def aside_row(cause: Cause) -> CauseRow:
 
 
 def aside_title(causes: Iterable[Cause]) -> str:
-    """Return ``1 flaky · 2 known failures · 4 new``: what is not held against the change."""
+    """Return ``1 not proven worse · 2 known failures · 4 new``: what is not held against the change."""
     amounts: Counter[str] = Counter()
     for cause in causes:
         if not cause.attention:

@@ -62,7 +62,7 @@ _LONGEST_WORDS = 500
 _LONGEST_ANSWER = 200
 
 _EXPLAINED = frozenset(
-    {"broke", "failed", "error", "fell", "suspicious", "flaky", "known", "quarantined", "accepted", "skipped"}
+    {"broke", "failed", "error", "fell", "suspicious", "cleared", "known", "quarantined", "accepted", "skipped"}
 )
 # Metrics that compare texts or numbers: what they say are figures.
 _FIGURES = frozenset({"standard", "match", "performance", "consistency"})

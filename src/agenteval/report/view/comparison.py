@@ -9,7 +9,7 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from agenteval.core.escape import one_line
-from agenteval.gate.words import p_text
+from agenteval.gate.words import percent, share
 from agenteval.report.view import view
 from agenteval.report.view.parts import Excerpt, Figure, Part, table
 from agenteval.report.view.view import NOTHING, count, money, number, signed
@@ -110,17 +110,16 @@ def _share(change: float | None) -> str:
 
 
 def _change(metric: ComparedMetric) -> str:
+    shown = signed if metric.allowed is None else _share
     if metric.low is None or metric.high is None:
-        return signed(metric.difference)
-    return f"{signed(metric.difference)} ({metric.low:+.2f} to {metric.high:+.2f})"
+        return shown(metric.difference)
+    return f"{shown(metric.difference)} ({shown(metric.low)} to {shown(metric.high)})"
 
 
 def _p(metric: ComparedMetric) -> str:
-    return (
-        NOTHING
-        if metric.p is None or metric.limit is None
-        else p_text(metric.p, metric.limit).removeprefix("p ").removeprefix("= ")
-    )
+    if metric.p is None or metric.limit is None:
+        return NOTHING
+    return f"{share(metric.p, metric.limit)}, limit {percent(metric.limit)}"
 
 
 def _basis(metric: ComparedMetric) -> str:

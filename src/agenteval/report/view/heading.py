@@ -106,7 +106,12 @@ class _Facts:
 
     @property
     def is_outside(self) -> bool:
-        """Whether every case that could not be run failed outside of the change: agent or judge were not there."""
+        """Whether every case that could not be run failed outside of the change: agent or judge were not there.
+
+        Where passes beside the base prove that answers are lost, it is the change.
+        """
+        if self.comparison is not None and self.comparison.word == "proven":
+            return False
         errors = [case for _, case in self.results.cases() if case.status == "error"]
         turns = [turn for case in errors for turn in case.turns]
         agent = [turn for turn in turns if turn.error]

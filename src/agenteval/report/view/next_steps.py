@@ -69,9 +69,21 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
     return NextSteps(tuple(_commands(results, causes)), _accept(results, causes), _helps(causes))
 
 
-def only_passing_fell(results: Results, causes: Sequence[Cause]) -> bool:
-    """Return whether a mean fell over cases that pass, so that running the others again shows nothing."""
-    return any(cause.kind == "fell" for cause in causes) and not _not_passed(results, causes)
+def only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
+    """Return whether a mean fell over cases of which some pass, and no case broke: the others alone show little."""
+    kinds = {cause.kind for cause in causes}
+    passed = {case.id for _, case in results.cases() if case.status == "passed"} if "fell" in kinds else set()
+    fell = [found.id for cause in causes if cause.kind == "fell" for found in cause.cases]
+    return (
+        "fell" in kinds
+        and kinds.isdisjoint({"broke", "failed", "error"})
+        and (not fell or not passed.isdisjoint(fell))
+    )
+
+
+def is_suspicious(results: Results) -> bool:
+    """Return whether `agenteval prove` can tell more."""
+    return results.comparison is not None and results.comparison.word == "suspicious"
 
 
 def open_cases(results: Results) -> int:
@@ -93,21 +105,21 @@ def _commands(results: Results, causes: Sequence[Cause]) -> list[str]:
         return []
     amount = open_cases(results)
     found = _not_passed(results, causes)
-    if not found and not only_passing_fell(results, causes):
+    is_mean = only_means_fell(results, causes)
+    if not found and not is_mean and not is_suspicious(results):
         return []
     paths = [each.path for each in found] or [suite.path for suite in results.suites]
     suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
     named = " ".join(suites) if len(suites) <= _MOST_SUITES else ""
-    if not found:
-        return [
-            f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: the mean fell over cases that pass"
-        ]
+    if is_mean:
+        return [f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: a mean fell"]
     run, folder = _run_id(results), _FOLDER
     artifact = shlex.quote(_artifact(results) or DEFAULT_ARTIFACT)
     download = [f"gh run download {run} -n {artifact} -D {folder}   # the results of this run"] if run else []
     repeat = " ".join(part for part in ("agenteval run", named, f"--failed-in {folder}") if part)
     only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
-    return [*download, f"{repeat}   # {only}"]
+    steps = [f"agenteval prove {folder}   # side by side with the base"] if is_suspicious(results) else []
+    return [*download, *steps, *([f"{repeat}   # {only}"] if found else [])]
 
 
 def _is_recorded(results: Results) -> bool:
@@ -177,7 +189,7 @@ _LEVELS: Mapping[Kind, Level] = {
     "error": "failure",
     "fell": "warning",
     "suspicious": "warning",
-    "flaky": "notice",
+    "cleared": "notice",
     "known": "notice",
     "quarantined": "notice",
     "accepted": "notice",

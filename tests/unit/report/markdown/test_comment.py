@@ -214,7 +214,7 @@ def test_a_reason_that_did_not_close_the_gate_is_not_named() -> None:
 
 def test_what_is_not_held_against_the_change_is_folded() -> None:
     text = of_state("broke")
-    assert "<details><summary>Not held against this pull request: 1 flaky · 4 new</summary>" in text
+    assert "<details><summary>Not held against this pull request: 1 not proven worse · 4 new</summary>" in text
     assert "| ➕ | gift-card-1, gift-card-2 and 2 more | 12/12 | new |" in text
 
 

@@ -19,7 +19,9 @@ from agenteval.report.terminal_lines import NextCommands, TerminalDetail
 from agenteval.results.case import Score, ToolCall
 from agenteval.results.comparison import AnswerChange, ComparedCase, History, ScoreChange
 
-_COMMANDS = NextCommands("agenteval run --failed", "agenteval open", "agenteval-report/report.html")
+_COMMANDS = NextCommands(
+    "agenteval run --failed", "agenteval prove agenteval-report", "agenteval open", "agenteval-report/report.html"
+)
 
 
 def _sample(name: str) -> Sample:

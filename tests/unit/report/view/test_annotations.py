@@ -141,8 +141,8 @@ def test_a_passing_case_whose_scores_dropped_shows_its_scores() -> None:
 @pytest.mark.parametrize(
     ("change", "notes", "level", "said"),
     [
-        ("same", [], "notice", "Flaky"),
-        ("same", ["flaky"], "notice", "Flaky"),
+        ("same", [], "notice", "Not proven worse"),
+        ("same", ["flaky"], "notice", "Not proven worse"),
         ("same", ["suspicious"], "warning", "May be worse"),
         ("same", ["quarantined"], "notice", "In quarantine"),
         ("same", ["quarantined", "suspicious"], "notice", "In quarantine"),
