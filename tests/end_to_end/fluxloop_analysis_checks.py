@@ -66,6 +66,7 @@ def check_outliers(done: Done, rows: Sequence[Row]) -> None:
         assert excess == sorted(excess, reverse=True)
         assert found["outlier_effect"][measure] == {
             "count": len(outside),
+            "above": sum(value > high for value in outside.values()),
             "average_with": near(mean(list(values.values()))),
             "average_without": near(mean([value for value in values.values() if low <= value <= high])),
         }

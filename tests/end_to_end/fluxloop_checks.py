@@ -177,6 +177,7 @@ def check_summary(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
             "max": near(max(scores)),
             "count": len(scores),
             "deviation": pytest.approx(deviation(scores)),
+            "reached": sum(score >= plan.threshold for score in scores),
             "absent": len(rows) - len(scores),
         }
     times = present([row.trace.duration_ms for row in rows])
@@ -185,6 +186,8 @@ def check_summary(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
         "deviation": pytest.approx(deviation(times)),
         "count": len(times),
         "max": max(times),
+        "timed_traces": len(times),
+        "untimed_traces": sum(row.was_successful and row.trace.duration_ms is None for row in rows),
         **{f"p{part}": near(percentile(times, Fraction(part, 100))) for part in (50, 90, 95, 99)},
     }
     groups = by_persona(rows)

@@ -15,9 +15,9 @@ from tests.integration.model_server import KEY, Answer, ModelServer, RecordedQue
 from tests.mistakes import shown
 from tests.support import Ended, echo_agent, results_in, verdict_of, write_suite
 
-from agenteval.results.analysis.formatting import unmeasured
 from agenteval.results.case import CaseStatus
 from agenteval.results.model import Results
+from agenteval.results.unmeasured import unmeasured
 
 RULE = {
     "name": "answered",

@@ -8,12 +8,12 @@ from typing import Final, Literal
 
 from agenteval.gate.failures import Counts, Failures, compared, of_cases, some
 from agenteval.gate.words import enumeration, percent, share
-from agenteval.results.analysis.formatting import coverage_notes, criterion_texts, unmeasured
 from agenteval.results.case import Criterion
 from agenteval.results.comparison import ComparedMetric, Comparison
 from agenteval.results.model import Results
 from agenteval.results.rollup import is_undecided
-from agenteval.results.verdict import Condition, MendedBy, PointKind, Unproven
+from agenteval.results.unmeasured import coverage_notes, unmeasured
+from agenteval.results.verdict import Condition, MendedBy, PointKind, Unproven, criterion_texts
 
 _BRANCH = "refs/heads/"
 
@@ -246,10 +246,7 @@ def unproven_points(
         max_error_rate: share of cases (0..1) that may be incompletely evaluated.
         out: ids of quarantined cases.
     """
-    missing = [
-        Unproven(what=item.what, text=item.text, mended_by=item.mended_by)
-        for item in unmeasured(results, max_error_rate, out)
-    ]
+    missing = unmeasured(results, max_error_rate, out)
     limits = list(_limits(results, is_named=any(item.what == "budget" for item in missing)))
     compared = results.comparison.unproven if results.comparison else []
     is_outside = bool(counts.errors or limits) or any(item.mended_by == "outside" for item in missing)

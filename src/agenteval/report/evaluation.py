@@ -40,11 +40,8 @@ def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]
     Args:
         created: the current time in UTC.
     """
-    # Imported here and below, so that a run without analyses does not import it.
-    from agenteval.results.analysis.evaluate import as_json, trace_json
-
-    yield ReportFile("summary.json", [json.dumps(as_json(suite.result), indent=2, ensure_ascii=False), "\n"])
-    lines = (f"{json.dumps(trace_json(answer), ensure_ascii=False)}\n" for answer in suite.answers)
+    yield ReportFile("summary.json", [json.dumps(suite.result.content, indent=2, ensure_ascii=False), "\n"])
+    lines = (f"{json.dumps(answer.as_json(), ensure_ascii=False)}\n" for answer in suite.answers)
     yield ReportFile("per_trace.jsonl", lines)
     if suite.report is None:
         return
@@ -56,6 +53,7 @@ def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]
 
 def render_markdown(suite: AnalysedSuite, created: datetime) -> str:
     """Return the report as Markdown, without charts."""
+    # Imported here and below, so that a run without analyses does not import it.
     from agenteval.report.markdown_filters import MARKDOWN
     from agenteval.report.templating import built_in_template
     from agenteval.report.view.analysis import make_analysis_page
@@ -80,10 +78,8 @@ def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
 
 
 def _filled(template: str, suite: AnalysedSuite, created: datetime) -> str:
-    from agenteval.results.analysis.evaluate import as_json, trace_json
-
-    summary = as_json(suite.result)
-    traces = [trace_json(answer) for answer in itertools.islice(suite.answers, _MOST_TRACES)]
+    summary = dict(suite.result.content)
+    traces = [answer.as_json() for answer in itertools.islice(suite.answers, _MOST_TRACES)]
     subtitle = f"{len(suite.answers):,} answers, {created:%Y-%m-%d %H:%M} UTC"
     if left_out := len(suite.answers) - len(traces):
         summary["per_trace_left_out"] = left_out

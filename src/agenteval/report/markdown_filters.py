@@ -18,8 +18,8 @@ from agenteval.core import escape
 from agenteval.report.templating import Language
 from agenteval.report.view import view
 from agenteval.report.view.case_details import Piece
-from agenteval.results.analysis.formatting import criterion_texts
 from agenteval.results.case import Criterion, Score
+from agenteval.results.verdict import criterion_texts
 
 # Maximum length of a value without a filter.
 _LONGEST = 10_000

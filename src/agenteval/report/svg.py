@@ -9,18 +9,15 @@ from typing import Any
 from markupsafe import Markup
 
 from agenteval.core import escape
-from agenteval.core.escape import html, one_line
+from agenteval.core.escape import html
 from agenteval.report.templating import Language
 from agenteval.report.view import view
-from agenteval.report.view.parts import Bars, Chart, ChartLine, Histogram, Interval, Mark, Unit
-from agenteval.results.analysis.formatting import seconds
+from agenteval.report.view.parts import Chart, ChartLine, Histogram, Interval, Mark, Unit
+from agenteval.results.verdict import seconds
 
 WIDTH = 560
 _PLOT = (44, 34, 504, 150)  # left, top, width, height; the labels of two marks fit above it
-_ROW = 26
 _LINE = 14
-_LABEL_WIDTH = 190
-_LONGEST_LABEL = 26
 _TICKS = 5
 _LEFT, _RIGHT, _TOP, _HEIGHT = 84, 12, 10, 110  # of a trend line
 _SMALL_WIDTH, _SMALL_HEIGHT = 180, 20
@@ -32,7 +29,7 @@ def svg(chart: Chart) -> str:
     """Return the drawing, an ``svg`` element; every label in it is escaped."""
     if isinstance(chart, ChartLine):
         return line_svg(chart)
-    return _histogram(chart) if isinstance(chart, Histogram) else _bars(chart)
+    return _histogram(chart)
 
 
 def line_svg(chart: ChartLine) -> str:
@@ -139,29 +136,6 @@ def _outline(counts: Sequence[int], most: int) -> str:
     return f'<path class="before" d="M{left} {top + height}{steps}V{top + height}"/>'
 
 
-def _bars(chart: Bars) -> str:
-    left, width = _LABEL_WIDTH, WIDTH - _LABEL_WIDTH - 66
-    top = 20 if chart.marks else 4
-    bottom = top + _ROW * len(chart.bars)
-    parts = []
-    for place, bar in enumerate(chart.bars):
-        y = top + place * _ROW
-        value = min(1.0, max(0.0, bar.value))
-        parts += [
-            _label(left - 8, y + 17, one_line(bar.label, _LONGEST_LABEL), "end", bar.label),
-            f'<rect class="track" x="{left}" y="{y + 6}" width="{width}" height="14" rx="2"/>',
-            f'<rect class="bar" x="{left}" y="{y + 6}" width="{width * value:.1f}" height="14" rx="2"/>',
-            _label(left + width + 6, y + 17, bar.text, "start"),
-        ]
-        if bar.span:
-            low, high = (left + width * min(1.0, max(0.0, side)) for side in bar.span)
-            parts.append(
-                f'<path class="whisker" d="M{low:.1f} {y + 13}H{high:.1f}M{low:.1f} {y + 9}v8M{high:.1f} {y + 9}v8"/>'
-            )
-    parts += _marks(chart.marks, (left, left + width), bottom, 1.0)
-    return _drawing(chart.title, bottom + 4, parts)
-
-
 def _grid(most: int) -> str:
     left, top, width, height = _PLOT
     lines = []
@@ -198,10 +172,8 @@ def _axis(value: float, unit: Unit) -> str:
     return f"{value / 1000:g} s" if value >= 1000 else f"{value:g} ms"
 
 
-def _label(x: float, y: float, text: str, anchor: str, tip: str | None = None) -> str:
-    """Return a text of a drawing; ``tip`` is its full text."""
-    title = f"<title>{html(one_line(tip, 300))}</title>" if tip is not None and tip != text else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html(text)}{title}</text>'
+def _label(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html(text)}</text>'
 
 
 def _drawing(title: str, height: float, parts: Sequence[str]) -> str:

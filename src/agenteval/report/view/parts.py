@@ -48,25 +48,6 @@ class Histogram:
     before: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar from 0 to ``value``, 0..1, with an optional whisker over ``span``."""
-
-    label: str
-    value: float
-    text: str
-    span: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Shares or scores side by side; ``marks`` are lines across all of them."""
-
-    title: str
-    bars: tuple[Bar, ...]
-    marks: tuple[Mark, ...] = ()
-
-
 @dataclass(frozen=True)
 class ChartLine:
     """One measure over runs.
@@ -95,7 +76,7 @@ class Interval:
     reach: float
 
 
-Chart = Histogram | Bars | ChartLine
+Chart = Histogram | ChartLine
 
 
 def score_histogram(
@@ -220,8 +201,8 @@ class Part:
         lines: a list of texts; ``hidden`` counts the omitted ones.
     """
 
-    id: str
-    title: str
+    id: str = ""
+    title: str = ""
     paragraphs: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     lines: tuple[str, ...] = ()

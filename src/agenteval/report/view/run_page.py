@@ -27,11 +27,10 @@ from agenteval.report.view.heading import heading_of
 from agenteval.report.view.notes import certainty, integrity_rows
 from agenteval.report.view.parts import Interval, Part, State, listed, reach, table
 from agenteval.report.view.view import GateView, MetricRow, count
-from agenteval.results.analysis.formatting import criterion_texts
 from agenteval.results.comparison import ComparedMetric, Comparison
 from agenteval.results.model import Coverage, Results
 from agenteval.results.store import Archive
-from agenteval.results.verdict import Verdict
+from agenteval.results.verdict import Verdict, criterion_texts
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,8 @@
-"""The answers that analyses read, their statistics, and the outliers among them."""
+"""The answers that analyses read, and their lines in per_trace.jsonl."""
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -22,7 +20,6 @@ from agenteval.results.record import (
     was_successful,
 )
 from agenteval.results.rollup import has_weight, passes, turn_means
-from agenteval.suite.evaluation import Analyses
 
 if TYPE_CHECKING:
     from agenteval.suite.evaluation import Aggregate
@@ -30,13 +27,7 @@ if TYPE_CHECKING:
 
 # The keys of these figures in traces.
 _PLACES = ("tool_calling", "tool_calling_metrics", "tool_metrics", "tool_usage")
-_CHECKS = (
-    "all_calls_successful",
-    "appropriate_selection",
-    "correct_parameters",
-    "proper_timing",
-    "handles_failures",
-)
+_CHECKS = ("all_calls_successful", "appropriate_selection", "correct_parameters", "proper_timing", "handles_failures")
 
 
 def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str, tuple[float, ...]]:
@@ -105,67 +96,6 @@ def _shares(value: Any) -> Iterator[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
-    """Count, mean and sum of squares of values.
-
-    Attributes:
-        mean: their mean, 0 without values.
-    """
-
-    count: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-
-    @classmethod
-    def of(cls, values: Collection[float]) -> Moments:
-        """Compute the moments of values. Sums are exact, so the order does not matter."""
-        if not values:
-            return cls()
-        mean = math.fsum(values) / len(values)
-        return cls(len(values), mean, math.fsum((value - mean) ** 2 for value in values))
-
-    def __add__(self, other: Moments) -> Moments:
-        """Combine two groups (Chan, Golub and LeVeque 1979)."""
-        if not self.count or not other.count:
-            return self if self.count else other
-        count, apart = self.count + other.count, other.mean - self.mean
-        return Moments(
-            count=count,
-            mean=self.mean + apart * other.count / count,
-            squares=self.squares + other.squares + apart * apart * self.count * other.count / count,
-        )
-
-    @property
-    def average(self) -> float | None:
-        """The mean; ``None`` without values."""
-        return self.mean if self.count else None
-
-    @property
-    def variance(self) -> float | None:
-        """The sample variance, divided by count − 1; ``None`` for fewer than two values."""
-        return self.squares / (self.count - 1) if self.count > 1 else None
-
-    @property
-    def deviation(self) -> float | None:
-        """The sample standard deviation; ``None`` for fewer than two values."""
-        return None if self.variance is None else math.sqrt(self.variance)
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return the value below which a share of the values lies.
-
-    Values in between are interpolated linearly (Hyndman and Fan 1996, definition 7).
-
-    Args:
-        share: the share, 0..1.
-    """
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
-
-
-@dataclass(frozen=True, slots=True)
 class EvaluatedAnswer:
     """One answer, or one recorded trace, with its scores.
 
@@ -211,6 +141,26 @@ class EvaluatedAnswer:
             )
         }
 
+    def as_json(self) -> dict[str, Any]:
+        """Return one line of per_trace.jsonl."""
+        content: dict[str, Any] = {
+            "trace_id": self.trace_id or self.case_id,
+            "iteration": self.order,
+            "persona": self.persona,
+            "success": self.success,
+            "duration_ms": self.duration_ms,
+            "scores": dict(self.scores),
+            "final_score": self.final_score,
+            "pass": self.passed,
+            "reasons": dict(self.reasons),
+            "meta": {"case_id": self.case_id, "name": self.name},
+        }
+        if self.absent:
+            content["absent"] = dict(self.absent)
+        if self.tokens is not None:
+            content["total_tokens"] = self.tokens
+        return content
+
 
 _SHORT = 300
 
@@ -235,7 +185,7 @@ def evaluated(
         duration_ms=sum(durations) if durations else None,
         tokens=_tokens(trace, turns),
         scores=turn_means(turns),
-        absent={score.id: _why_absent(score) for score in scores if score.score is None} or _NONE,
+        absent={it.id: (it.error or it.reason or it.status)[:_SHORT] for it in scores if it.score is None} or _NONE,
         final_score=iteration.score,
         passed=_passed(iteration),
         reasons=dict(_reasons(scores)) or _NONE,
@@ -282,117 +232,7 @@ def _verdicts(scores: Sequence[Score]) -> dict[str, bool]:
     return found
 
 
-def _why_absent(score: Score) -> str:
-    return (score.error or score.reason or score.status)[:_SHORT]
-
-
 def _reasons(scores: list[Score]) -> Iterator[tuple[str, str]]:
     for score in scores:
         if score.reason and score.score is not None and score.score < 1:
             yield score.id, score.reason[:_SHORT]
-
-
-_FEWEST_VALUES = 4
-_REACH = 1.5
-
-
-@dataclass(frozen=True, slots=True)
-class Fences:
-    """The range of usual values: Q1 − 1.5·IQR to Q3 + 1.5·IQR (Tukey 1977)."""
-
-    lower: float
-    upper: float
-
-    def excess(self, value: float) -> float:
-        """Return the distance of a value outside the fences; 0 inside."""
-        return max(self.lower - value, value - self.upper, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Outlier:
-    """One unusual value and its answer."""
-
-    answer: EvaluatedAnswer
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class OutlierReport:
-    """The outliers of one measure.
-
-    Attributes:
-        fences: ``None`` with fewer than four values or equal quartiles: then there are no outliers.
-    """
-
-    fences: Fences | None
-    outliers: tuple[Outlier, ...]
-    everything: Moments
-    usual: Moments
-
-
-@dataclass(frozen=True, slots=True)
-class Outliers:
-    """Unusual times in ms, and unusual final scores."""
-
-    durations: OutlierReport
-    scores: OutlierReport
-
-
-@dataclass(frozen=True, slots=True)
-class Averaged:
-    """The answers that averages count; counts, rates and extremes always use all answers."""
-
-    scored: Sequence[EvaluatedAnswer]
-    timed: Sequence[EvaluatedAnswer]
-
-
-def fences(values: Sequence[float]) -> Fences | None:
-    """Return the fences of the values, from quartiles by the exclusive method; ``None`` if undefined."""
-    if len(values) < _FEWEST_VALUES:
-        return None
-    lower, _, upper = statistics.quantiles(values, n=4)
-    reach = _REACH * (upper - lower)
-    return Fences(lower - reach, upper + reach) if reach > 0 else None
-
-
-def find_outliers(answers: Sequence[EvaluatedAnswer]) -> Outliers:
-    """Return the unusual times and final scores among all answers that have them."""
-    return Outliers(_unusual(answers, _duration), _unusual(answers, _score))
-
-
-def averaged(answers: Sequence[EvaluatedAnswer], outliers: Outliers | None, analyses: Analyses) -> Averaged:
-    """Return the answers that averages count; with ``remove``, without outliers."""
-    if outliers is None or analyses.outlier_handling != "remove":
-        return Averaged(answers, answers)
-    return Averaged(
-        scored=_inside(answers, outliers.scores.fences, _score),
-        timed=_inside(answers, outliers.durations.fences, _duration),
-    )
-
-
-def _duration(answer: EvaluatedAnswer) -> float | None:
-    return answer.duration_ms
-
-
-def _score(answer: EvaluatedAnswer) -> float | None:
-    return answer.final_score
-
-
-def _unusual(answers: Sequence[EvaluatedAnswer], measure: Callable[[EvaluatedAnswer], float | None]) -> OutlierReport:
-    values = [(answer, value) for answer in answers if (value := measure(answer)) is not None]
-    everything = Moments.of([value for _, value in values])
-    limits = fences([value for _, value in values])
-    if limits is None:
-        return OutlierReport(None, (), everything, everything)
-    found = [Outlier(answer, value) for answer, value in values if limits.excess(value) > 0]
-    found.sort(key=lambda outlier: (-limits.excess(outlier.value), outlier.answer.order, outlier.answer.name))
-    usual = Moments.of([value for _, value in values if limits.excess(value) == 0])
-    return OutlierReport(limits, tuple(found), everything, usual)
-
-
-def _inside(
-    answers: Sequence[EvaluatedAnswer], limits: Fences | None, measure: Callable[[EvaluatedAnswer], float | None]
-) -> Sequence[EvaluatedAnswer]:
-    if limits is None:
-        return answers
-    return [answer for answer in answers if (value := measure(answer)) is None or limits.excess(value) == 0]

@@ -1,23 +1,19 @@
-"""Success criteria of a whole run, alerts, and trends over the iterations."""
+"""Success criteria of a whole run, alerts, and recommendations.
+
+In results.json times are seconds, and rates are 0..1; the details are in the units of FluxLoop's summary.json, with
+milliseconds and percent.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agenteval.results.analysis.answers import Averaged, Moments
-from agenteval.results.analysis.summary import AnalysisSummary, MetricStats
 from agenteval.results.case import Criterion
 from agenteval.results.rollup import ROUNDING, passes
-from agenteval.suite.evaluation import Aggregate, AlertRule, Criteria, Operator, ToolCheck
-
-# Success criteria of a whole run.
-#
-# In results.json times are seconds, and rates are 0..1; the details are in the units of FluxLoop's summary.json, with
-# milliseconds and percent.
-
+from agenteval.results.verdict import criterion_texts, percent, seconds
+from agenteval.suite.evaluation import AlertRule, Criteria, Operator, ToolCheck
 
 CriterionSection = Literal["performance", "quality", "functionality"]
 _PREFIXES: Mapping[CriterionSection, str] = {
@@ -57,20 +53,24 @@ class Check:
         return Criterion(name=self.name, met=self.met, value=self.value, threshold=self.threshold)
 
 
-def check_criteria(summary: AnalysisSummary, criteria: Criteria, aggregate: Aggregate) -> tuple[Check, ...]:
+def check_label(check: Check) -> str:
+    """Return the name of a criterion in reports: ``max response time``, ``quality: intent recognition``."""
+    prefixes = {"performance": "", "quality": "quality: ", "functionality": "tool calls: "}
+    return f"{prefixes[check.section]}{check.key.replace('_', ' ')}"
+
+
+def check_criteria(content: Mapping[str, Any], criteria: Criteria) -> tuple[Check, ...]:
     """Check every criterion of the suite. A value equal to its limit meets it.
 
     Args:
-        summary: its averages omit outliers if the suite removes them; maxima and rates count every answer.
-        aggregate: its threshold applies to a quality criterion without a threshold.
+        content: the summary. Its averages omit outliers if the suite removes them; maxima and rates count every
+            answer. Its threshold applies to a quality criterion without a threshold.
     """
+    quality = ((name, content["threshold"] if own is None else own) for name, own in criteria.quality.items())
     return (
-        *_performance(summary, criteria),
-        *(
-            _quality(name, summary.metrics.get(name), aggregate.threshold if own is None else own)
-            for name, own in criteria.quality.items()
-        ),
-        *(_tool_check(name, summary) for name in criteria.tool_calls),
+        *_performance(content, criteria),
+        *(_quality(name, content["evaluator_stats"].get(name, {}), threshold) for name, threshold in quality),
+        *(_tool_check(name, content["tool_stats"].get(name, {})) for name in criteria.tool_calls),
     )
 
 
@@ -80,29 +80,25 @@ def overall(checks: Iterable[Check]) -> bool | None:
     return all(met) if met else None
 
 
-def _performance(summary: AnalysisSummary, criteria: Criteria) -> Iterator[Check]:
-    totals, times = summary.totals, summary.times
+def _performance(content: Mapping[str, Any], criteria: Criteria) -> Iterator[Check]:
+    total, successful, times = content["total_traces"], content["successful_traces"], content["duration_stats"]
     if criteria.all_successful:
-        share = totals.successful / totals.answers if totals.answers else None
-        counts = {"total_traces": totals.answers, "successful_traces": totals.successful}
-        met = None if share is None else totals.successful == totals.answers
-        yield Check("performance", "all_traces_successful", met, share, 1.0, {"expected": True, **counts})
+        details = {"expected": True, "total_traces": total, "successful_traces": successful}
+        share = successful / total if total else None
+        met = successful == total if total else None
+        yield Check("performance", "all_traces_successful", met, share, 1.0, details)
     if criteria.avg_response_ms is not None:
-        average, count = times.averaged.average, times.averaged.count
-        yield _time(
-            "avg_response_time", "average_ms", average, criteria.avg_response_ms, count=count, missing=times.missing
-        )
+        yield _time("avg_response_time", "average_ms", times["average"], criteria.avg_response_ms, times)
     if criteria.max_response_ms is not None:
-        count = len(times.ordered)
-        yield _time(
-            "max_response_time", "max_ms", times.maximum, criteria.max_response_ms, count=count, missing=times.missing
-        )
+        timed = {**times, "count": times["timed_traces"]}
+        yield _time("max_response_time", "max_ms", times["max"], criteria.max_response_ms, timed)
     if criteria.error_rate_percent is not None:
-        yield _error_rate(summary, criteria.error_rate_percent)
+        yield _error_rate(content, criteria.error_rate_percent)
 
 
-def _time(key: str, unit: str, value_ms: float | None, limit_ms: float, *, count: int, missing: int) -> Check:
+def _time(key: str, unit: str, value_ms: float | None, limit_ms: float, times: Mapping[str, Any]) -> Check:
     """Check a latency; it is not known whether the limit is met if an answer has none."""
+    count, missing = times["count"], times["untimed_traces"]
     details: dict[str, Any] = {unit: value_ms, "threshold_ms": limit_ms, "trace_count": count}
     met = _within(value_ms, limit_ms)
     if value_ms is None:
@@ -114,38 +110,35 @@ def _time(key: str, unit: str, value_ms: float | None, limit_ms: float, *, count
     return Check("performance", key, met, value, limit_ms / _MS, details)
 
 
-def _error_rate(summary: AnalysisSummary, limit_percent: float) -> Check:
-    rate = summary.totals.error_rate
-    percent = None if rate is None else _PERCENT * rate
+def _error_rate(content: Mapping[str, Any], limit_percent: float) -> Check:
+    rate, total = content["error_rate"], content["total_traces"]
+    value = None if rate is None else _PERCENT * rate
     details: dict[str, Any] = {
-        "error_rate_percent": percent,
+        "error_rate_percent": value,
         "threshold_percent": limit_percent,
-        "total_traces": summary.totals.answers,
-        "failure_count": summary.totals.answers - summary.totals.successful,
+        "total_traces": total,
+        "failure_count": total - content["successful_traces"],
     }
     if rate is None:
         details["message"] = "there are no answers"
-    return Check(
-        "performance", "error_rate", _within(percent, limit_percent), rate, limit_percent / _PERCENT, details
-    )
+    met = _within(value, limit_percent)
+    return Check("performance", "error_rate", met, rate, limit_percent / _PERCENT, details)
 
 
-def _quality(name: str, stats: MetricStats | None, threshold: float) -> Check:
-    average = stats.scores.average if stats else None
-    count = stats.scores.count if stats else 0
+def _quality(name: str, stats: Mapping[str, Any], threshold: float) -> Check:
+    average, count = stats.get("average"), stats.get("count", 0)
     details: dict[str, Any] = {"average_score": average, "threshold": threshold}
-    if stats and count:
-        details["pass_rate"] = stats.reached / count
+    if count:
+        details["pass_rate"] = stats["reached"] / count
     details["trace_count"] = count
     if average is None:
         details["message"] = f"there are no scores of {name}"
     return Check("quality", name, passes(average, threshold), average, threshold, details)
 
 
-def _tool_check(name: ToolCheck, summary: AnalysisSummary) -> Check:
-    shares = summary.tool_checks.get(name)
-    ratio = shares.average if shares else None
-    details: dict[str, Any] = {"ratio": ratio, "trace_count": shares.count if shares else 0}
+def _tool_check(name: ToolCheck, stats: Mapping[str, Any]) -> Check:
+    ratio = stats.get("average")
+    details: dict[str, Any] = {"ratio": ratio, "trace_count": stats.get("count", 0)}
     if ratio is None:
         details["message"] = f"no answer has data about {name}"
     return Check("functionality", name, passes(ratio, 1.0), ratio, 1.0, details)
@@ -164,115 +157,158 @@ _COMPARISONS: Mapping[Operator, Callable[[float, float], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """An alert rule and its result.
-
-    Attributes:
-        value: ``None`` without data.
-    """
-
-    rule: AlertRule
-    value: float | None
-    triggered: bool
-
-    def __str__(self) -> str:
-        condition = f"{self.rule.metric} {self.rule.operator} {self.rule.threshold:g}"
-        return f"{condition}: no data" if self.value is None else f"{condition}: it is {self.value:.4g}"
+def check_alerts(rules: Iterable[AlertRule], content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return every rule with its value, and whether it is triggered, which one without data is not."""
+    values = _values(content)
+    return [
+        {
+            "metric": rule.metric,
+            "operator": rule.operator,
+            "threshold": rule.threshold,
+            "value": (value := values.get(rule.metric)),
+            "triggered": value is not None and _COMPARISONS[rule.operator](value, rule.threshold),
+        }
+        for rule in rules
+    ]
 
 
-def check_alerts(rules: Iterable[AlertRule], summary: AnalysisSummary) -> tuple[Alert, ...]:
-    """Check every rule; an unknown metric has no value."""
-    values = _values(summary)
-    return tuple(_alert(rule, values.get(rule.metric)) for rule in rules)
+def alert_text(alert: Mapping[str, Any]) -> str:
+    """Return a checked alert in words: ``error_rate > 5: it is 7.5``."""
+    condition = f"{alert['metric']} {alert['operator']} {alert['threshold']:g}"
+    return f"{condition}: no data" if alert["value"] is None else f"{condition}: it is {alert['value']:.4g}"
 
 
-def _alert(rule: AlertRule, value: float | None) -> Alert:
-    return Alert(rule, value, value is not None and _COMPARISONS[rule.operator](value, rule.threshold))
-
-
-def _values(summary: AnalysisSummary) -> Mapping[str, float | None]:
-    totals, times = summary.totals, summary.times
-    means = {name: stats.scores.average for name, stats in summary.metrics.items()}
-    built_in = {
-        "error_rate": None if totals.error_rate is None else _PERCENT * totals.error_rate,
-        "pass_rate": totals.pass_rate,
-        "avg_score": totals.scores.average,
-        "average_score": totals.scores.average,
+def _values(content: Mapping[str, Any]) -> Mapping[str, float | None]:
+    times, rate = content["duration_stats"], content["error_rate"]
+    means = {name: stats["average"] for name, stats in content["evaluator_stats"].items()}
+    return {
+        **means,
+        **{name: content[name] for name in ("pass_rate", "average_score", "total_traces", "passed_traces")},
+        "error_rate": None if rate is None else _PERCENT * rate,
+        "avg_score": content["average_score"],
         "min_score": min((mean for mean in means.values() if mean is not None), default=None),
-        "total_traces": totals.answers,
-        "passed_traces": totals.passed,
-        "failed_traces": totals.judged - totals.passed,
-        "absent_scores": sum(stats.absent for stats in summary.metrics.values()),
-        "avg_response_time": times.averaged.average,
-        "max_response_time": times.maximum,
-        "p50_response_time": times.quantile(0.5),
-        "p90_response_time": times.quantile(0.9),
-        "p95_response_time": times.quantile(0.95),
-        "p99_response_time": times.quantile(0.99),
-        "avg_tokens": summary.tokens.average,
+        "failed_traces": content["judged_traces"] - content["passed_traces"],
+        "absent_scores": sum(stats["absent"] for stats in content["evaluator_stats"].values()),
+        "avg_response_time": times["average"],
+        "max_response_time": times["max"],
+        **{f"p{part}_response_time": times[f"p{part}"] for part in (50, 90, 95, 99)},
+        "avg_tokens": content["token_stats"]["average"],
     }
-    return {**means, **built_in}
 
 
-Direction = Literal["increasing", "decreasing", "stable"]
-_TOLERANCE = 0.01
+Priority = Literal["high", "medium", "low"]
+
+_DROP = 0.05
+_ABSENT_SHARE = 0.1
+_MOST_PERSONAS = 5
+_MOST_METRICS = 3
+_LONGEST_REASON = 160
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """The trend of a mean.
+def recommend(content: Mapping[str, Any], checks: Sequence[Check]) -> list[dict[str, Any]]:
+    """Return what is worse than it should be, each fact with a step to take, for summary.json; the most urgent first.
 
-    Attributes:
-        slope: change per iteration, from the first to the last one; 0 for a single iteration.
-        points: iteration and its mean, in order.
+    Args:
+        content: the summary without recommendations.
     """
-
-    direction: Direction
-    slope: float
-    points: tuple[tuple[int, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Trends:
-    """Trends of final scores and of latencies in ms; ``None`` without data."""
-
-    scores: Trend | None
-    durations: Trend | None
-
-
-def find_trends(averages: Averaged) -> Trends:
-    """Return the trends over the iterations, without outliers if the suite removes them."""
-    return Trends(
-        scores=trend((answer.order, answer.final_score) for answer in averages.scored),
-        durations=relative_trend((answer.order, answer.duration_ms) for answer in averages.timed),
-    )
+    analysis = content["analysis"]
+    performance = analysis.get("performance", {})
+    return [
+        *_unmet(checks),
+        *_low_rates(content),
+        *_drops(analysis.get("comparison", {})),
+        *_persona_rates(content),
+        *_weak_metrics(content),
+        *_most_frequent_cause(analysis.get("failures", {})),
+        *_decline(performance.get("trends", {})),
+        *_absences(content["evaluator_stats"]),
+        *_slow(performance, content["duration_stats"]),
+    ]
 
 
-def trend(values: Iterable[tuple[int, float | None]]) -> Trend | None:
-    """Return the trend of scores: stable while the slope is within ±0.01 for each iteration."""
-    points = _points(values)
-    return _trend(points, _TOLERANCE) if points else None
+def _item(priority: Priority, title: str, summary: str, action: str, **metrics: Any) -> dict[str, Any]:
+    return {"title": title, "priority": priority, "summary": summary, "action": action, "metrics": metrics}
 
 
-def relative_trend(values: Iterable[tuple[int, float | None]]) -> Trend | None:
-    """Return the trend of values: stable while the slope per iteration is within ±1 % of their mean."""
-    points = _points(values)
-    return _trend(points, _TOLERANCE * abs(Moments.of([mean for _, mean in points]).mean)) if points else None
+def _unmet(checks: Sequence[Check]) -> Iterator[dict[str, Any]]:
+    for check in checks:
+        if check.met is False and check.value is not None:
+            label, (value, limit) = check_label(check), criterion_texts(check.criterion)
+            numbers = {"criterion": check.name, "value": check.value, "threshold": check.threshold}
+            yield _item("high", label, f"{value}, wanted: {limit}", f"Meet the condition on {label}", **numbers)
 
 
-def _points(values: Iterable[tuple[int, float | None]]) -> tuple[tuple[int, float], ...]:
-    groups: dict[int, list[float]] = defaultdict(list)
-    for iteration, value in values:
-        if value is not None:
-            groups[iteration].append(value)
-    return tuple((iteration, Moments.of(groups[iteration]).mean) for iteration in sorted(groups))
+def _low_rates(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    rate, threshold = content["pass_rate"], content["threshold"]
+    if passes(rate, threshold) is False:
+        reasons = content["top_reasons"]
+        why = f"; most frequent reason: {_short(reasons[0][0])}" if reasons else ""
+        fact = f"{percent(rate)}, wanted: at least {percent(threshold)}{why}"
+        yield _item("high", "Pass rate", fact, "Raise the pass rate", pass_rate=rate, threshold=threshold)
 
 
-def _trend(points: Sequence[tuple[int, float]], tolerance: float) -> Trend:
-    (first, start), (last, end) = points[0], points[-1]
-    slope = (end - start) / (last - first) if last != first else 0.0
-    direction: Direction = "stable"
-    if abs(slope) > tolerance:
-        direction = "increasing" if slope > 0 else "decreasing"
-    return Trend(direction, slope, tuple(points))
+def _drops(comparison: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    rate = comparison.get("pass_rate")
+    if rate and rate["delta"] < -_DROP:
+        fact = f"{percent(rate['current'])}, {percent(rate['baseline'])} in the baseline"
+        step = "Win back what was lost against the baseline"
+        numbers = {"pass_rate": rate["current"], "baseline": rate["baseline"]}
+        yield _item("high", "Pass rate against the baseline", fact, step, **numbers)
+    metrics = comparison.get("evaluator_averages", {})
+    for name, delta in sorted(metrics.items(), key=lambda item: item[1]["delta"]):
+        if delta["delta"] < -_DROP:
+            fact = f"{delta['current']:.3f}, {delta['baseline']:.3f} in the baseline"
+            yield _item("high", f"{name} against the baseline", fact, f"Win back {name}", evaluator=name, **delta)
+
+
+def _persona_rates(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    personas, threshold = content["persona_breakdown"], content["threshold"]
+    rates = {name: stats["pass_rate"] for name, stats in personas.items() if len(personas) > 1}
+    low = sorted((rate, name) for name, rate in rates.items() if passes(rate, threshold) is False)
+    for rate, name in low[:_MOST_PERSONAS]:
+        fact = f"{percent(rate)} of the answers pass, wanted: at least {percent(threshold)}"
+        numbers = {"persona": name, "pass_rate": rate, "threshold": threshold}
+        yield _item("medium", f"Persona {name}", fact, f"Serve {name} better", **numbers)
+
+
+def _weak_metrics(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    metrics, threshold = content["evaluator_stats"], content["threshold"]
+    means = {name: stats["average"] for name, stats in metrics.items()}
+    weak = sorted((mean, name) for name, mean in means.items() if passes(mean, threshold) is False)
+    for mean, name in weak[:_MOST_METRICS]:
+        fact = f"mean {mean:.2f}, wanted: at least {threshold:.2f}"
+        yield _item("medium", name, fact, f"Improve {name}", evaluator=name, average=mean, threshold=threshold)
+
+
+def _most_frequent_cause(failures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, count in list(failures.get("categorized", {}).items())[:1]:
+        label, examples = name.replace("_", " "), ", ".join(map(_short, failures["examples"][name]))
+        fact = f"{count:,} of {failures['count']:,} failed answers, for example {examples}"
+        yield _item("medium", f"Failures by {label}", fact, f"Fix failures by {label}", category=name, count=count)
+
+
+def _decline(trends: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    found = trends.get("final_score", {})
+    if found.get("trend") == "decreasing":
+        fact = f"{found['slope']:+.3f} per iteration, over {len(found['points']):,} iterations"
+        numbers = {"trend": found["trend"], "slope": found["slope"]}
+        yield _item("medium", "Trend of scores", fact, "Stop the decline of scores", **numbers)
+
+
+def _absences(metrics: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, stats in sorted(metrics.items(), key=lambda item: -item[1]["absent"])[:_MOST_METRICS]:
+        absent, answers = stats["absent"], stats["absent"] + stats["count"]
+        if absent > _ABSENT_SHARE * answers:
+            fact, step = f"{absent:,} of {answers:,} are absent", f"Get the missing scores of {name}"
+            yield _item("medium", f"Scores of {name}", fact, step, evaluator=name, absent=absent, answers=answers)
+
+
+def _slow(performance: Mapping[str, Any], times: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    if slow := performance.get("outlier_effect", {}).get("duration_ms", {}).get("above"):
+        fact, step = f"{slow:,} took unusually long, up to {seconds(times['max'])}", "Look at unusually slow answers"
+        yield _item("low", "Slow answers", fact, step, count=slow, longest_ms=times["max"])
+
+
+def _short(text: str) -> str:
+    line = " ".join(text[: 4 * _LONGEST_REASON].split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON].rstrip()}…"

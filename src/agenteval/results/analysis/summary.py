@@ -1,236 +1,97 @@
-"""Totals and averages of a run, its personas, and the reasons of its failures."""
+"""Figures of a run and of its personas, and unusual answers, trends and failures in the form of summary.json."""
 
 from __future__ import annotations
 
+import functools
 import heapq
 import re
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from agenteval.results.analysis.answers import Averaged, EvaluatedAnswer, Moments, quantile
+from agenteval.results.analysis.answers import EvaluatedAnswer
+from agenteval.results.analysis.moments import Moments, quantile
 from agenteval.results.rollup import passes
 from agenteval.suite.evaluation import Aggregate
 
-_TOP_REASONS = 10
-
-Counted = tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Counts over all answers, and their average score.
-
-    Attributes:
-        judged: answers that passed or failed; an answer without scores is not judged.
-        scores: final scores, without outliers if the suite removes them.
-    """
-
-    answers: int
-    judged: int
-    passed: int
-    successful: int
-    scores: Moments
-
-    @property
-    def pass_rate(self) -> float | None:
-        """Passed divided by judged, 0..1."""
-        return self.passed / self.judged if self.judged else None
-
-    @property
-    def error_rate(self) -> float | None:
-        """Share of unsuccessful answers, 0..1."""
-        return (self.answers - self.successful) / self.answers if self.answers else None
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Latencies in ms.
-
-    Attributes:
-        averaged: the average, without outliers if the suite removes them.
-        missing: number of successful answers without a latency.
-    """
-
-    averaged: Moments
-    ordered: Sequence[float] = field(repr=False)
-    missing: int
-
-    @property
-    def maximum(self) -> float | None:
-        """The longest latency."""
-        return self.ordered[-1] if self.ordered else None
-
-    def quantile(self, share: float) -> float | None:
-        """Return the latency that a share of the answers did not exceed."""
-        return quantile(self.ordered, share) if self.ordered else None
-
-
-@dataclass(frozen=True, slots=True)
-class MetricStats:
-    """One metric over the run.
-
-    Attributes:
-        minimum: lowest of these scores; ``None`` without scores.
-        maximum: highest of these scores; ``None`` without scores.
-    """
-
-    scores: Moments
-    minimum: float | None
-    maximum: float | None
-    reached: int
-    absent: int
-    absent_reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class AnalysisSummary:
-    """The figures of a run.
-
-    Attributes:
-        metrics: in the order of the aggregate's weights, then by name.
-        top_reasons: the most frequent reasons for lost points; see ``EvaluatedAnswer.lost``.
-        absent_reasons: the most frequent reasons why a score is absent.
-        tool_checks: check → its shares over all answers.
-    """
-
-    totals: Totals
-    times: Times
-    metrics: Mapping[str, MetricStats]
-    top_reasons: Counted
-    absent_reasons: Counted
-    tool_checks: Mapping[str, Moments]
-    tokens: Moments
-
-
-def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate: Aggregate) -> AnalysisSummary:
-    """Compute all counts and averages.
-
-    Args:
-        aggregate: its threshold, and the order of its weights.
-    """
-    return AnalysisSummary(
-        totals=_totals(answers, averages.scored),
-        times=Times(
-            averaged=durations_of(averages.timed),
-            ordered=sorted(_present(answer.duration_ms for answer in answers)),
-            missing=sum(answer.success and answer.duration_ms is None for answer in answers),
-        ),
-        metrics=_metrics(answers, averages.scored, aggregate),
-        top_reasons=most_frequent(reasons(answers, aggregate), _TOP_REASONS),
-        absent_reasons=most_frequent(
-            Counter(why for answer in answers for why in answer.absent.values()), _TOP_REASONS
-        ),
-        tool_checks=_tool_checks(answers),
-        tokens=Moments.of(_present(answer.tokens for answer in answers)),
-    )
-
-
-def judged(answer: EvaluatedAnswer) -> bool:
-    """Return whether the answer passed or failed; an answer without scores did neither."""
-    return answer.passed is not None
-
-
-def passed(answer: EvaluatedAnswer) -> bool:
-    """Return whether the answer passed."""
-    return bool(answer.passed)
-
-
-def _present(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
-
-
-def scores_of(answers: Iterable[EvaluatedAnswer]) -> Moments:
-    """Return the final scores; answers without one are omitted."""
-    return Moments.of(_present(answer.final_score for answer in answers))
-
-
-def durations_of(answers: Iterable[EvaluatedAnswer]) -> Moments:
-    """Return the known latencies in ms."""
-    return Moments.of(_present(answer.duration_ms for answer in answers))
-
-
-def _totals(answers: Sequence[EvaluatedAnswer], scored: Iterable[EvaluatedAnswer]) -> Totals:
-    return Totals(
-        answers=len(answers),
-        judged=sum(map(judged, answers)),
-        passed=sum(map(passed, answers)),
-        successful=sum(answer.success for answer in answers),
-        scores=scores_of(scored),
-    )
-
-
-def _metrics(
-    answers: Iterable[EvaluatedAnswer], scored: Iterable[EvaluatedAnswer], aggregate: Aggregate
-) -> dict[str, MetricStats]:
-    values: dict[str, list[float]] = defaultdict(list)
-    for answer in scored:
-        for name, score in answer.scores.items():
-            values[name].append(score)
-    absent: dict[str, Counter[str]] = defaultdict(Counter)
-    for answer in answers:
-        for name, why in answer.absent.items():
-            absent[name][why] += 1
-    known = {name: place for place, name in enumerate(aggregate.weights)}
-    names = sorted({*values, *absent, *known}, key=lambda name: (known.get(name, len(known)), name))
-    return {name: _metric(values.get(name, []), absent.get(name, Counter()), aggregate.threshold) for name in names}
-
-
-def _metric(scores: Sequence[float], absent: Counter[str], threshold: float) -> MetricStats:
-    return MetricStats(
-        scores=Moments.of(scores),
-        minimum=min(scores, default=None),
-        maximum=max(scores, default=None),
-        reached=sum(bool(passes(score, threshold)) for score in scores),
-        absent=absent.total(),
-        absent_reason=next((why for why, _ in most_frequent(absent, 1)), None),
-    )
-
-
-def _tool_checks(answers: Iterable[EvaluatedAnswer]) -> dict[str, Moments]:
-    shares: dict[str, list[float]] = defaultdict(list)
-    for answer in answers:
-        for name, found in answer.tool_checks.items():
-            shares[name].extend(found)
-    return {name: Moments.of(shares[name]) for name in sorted(shares)}
-
-
-def reasons(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate) -> Counter[str]:
-    """Count each reason for lost points."""
-    return Counter(reason for answer in answers for reason in answer.lost(aggregate).values())
-
-
-def most_frequent(counted: Counter[str], most: int) -> Counted:
-    """Return the most frequent reasons; ties are sorted by name, so that the order of answers does not matter."""
-    return tuple(heapq.nsmallest(most, counted.items(), key=lambda item: (-item[1], item[0])))
-
-
 #: The persona of an answer without persona.
 NO_PERSONA = "default"
-_TOP_REASONS_OF_PERSONA = 3
+_TOP_REASONS = 10
+
+Measure = Literal["duration_ms", "final_score"]
+MEASURES: tuple[Measure, ...] = ("duration_ms", "final_score")
 
 
-@dataclass(frozen=True, slots=True)
-class PersonaStats:
-    """The answers to one persona; averages omit outliers if the suite removes them.
+def summarise(
+    answers: Sequence[EvaluatedAnswer],
+    scored: Sequence[EvaluatedAnswer],
+    timed: Sequence[EvaluatedAnswer],
+    aggregate: Aggregate,
+) -> dict[str, Any]:
+    """Return the figures of a run, or of the answers to one persona, in the form of summary.json.
 
-    Attributes:
-        top_reasons: the most frequent reasons for lost points.
+    Answers without scores are not judged. Evaluators are in the order of the aggregate's weights, then by name.
+
+    Args:
+        scored: the answers that averages of scores count.
+        timed: the answers that averages of times count.
     """
+    judged = sum(answer.passed is not None for answer in answers)
+    passed = sum(answer.passed is True for answer in answers)
+    successful = sum(answer.success for answer in answers)
+    scores = Moments.of(_present(answer.final_score for answer in scored))
+    times = sorted(_present(answer.duration_ms for answer in answers))
+    metrics = _metrics(answers, scored, aggregate)
+    tools: dict[str, list[float]] = defaultdict(list)
+    for answer in answers:
+        for name, shares in answer.tool_checks.items():
+            tools[name].extend(shares)
+    return {
+        "total_traces": len(answers),
+        "judged_traces": judged,
+        "passed_traces": passed,
+        "successful_traces": successful,
+        "pass_rate": passed / judged if judged else None,
+        "error_rate": (len(answers) - successful) / len(answers) if answers else None,
+        "average_score": scores.average,
+        "score_stats": scores.stats,
+        "threshold": aggregate.threshold,
+        "aggregate_method": aggregate.method,
+        "evaluators": list(metrics),
+        "evaluator_stats": metrics,
+        "duration_stats": {
+            **Moments.of(_present(answer.duration_ms for answer in timed)).stats,
+            **{f"p{part}": quantile(times, part / 100) if times else None for part in (50, 90, 95, 99)},
+            "max": max(times, default=None),
+            "timed_traces": len(times),
+            # Answers that may have been slow.
+            "untimed_traces": sum(answer.success and answer.duration_ms is None for answer in answers),
+        },
+        "token_stats": Moments.of(_present(answer.tokens for answer in answers)).stats,
+        "tool_stats": {name: Moments.of(tools[name]).stats for name in sorted(tools)},
+        "top_reasons": _most_frequent(reason for answer in answers for reason in answer.lost(aggregate).values()),
+        "absent_reasons": _most_frequent(why for answer in answers for why in answer.absent.values()),
+    }
 
-    count: int
-    judged: int
-    passed: int
-    successful: int
-    scores: Moments
-    durations: Moments
-    metrics: Mapping[str, float]
-    top_reasons: Counted
 
-    @property
-    def pass_rate(self) -> float | None:
-        """Passed of judged, 0..1."""
-        return self.passed / self.judged if self.judged else None
+def by_persona(
+    answers: Sequence[EvaluatedAnswer],
+    scored: Sequence[EvaluatedAnswer],
+    timed: Sequence[EvaluatedAnswer],
+    aggregate: Aggregate,
+) -> dict[str, dict[str, Any]]:
+    """Return persona → figures, sorted by name; the arguments are those of ``summarise``."""
+    everyone, of_scores, of_times = (_grouped(part) for part in (answers, scored, timed))
+    return {name: summarise(everyone[name], of_scores[name], of_times[name], aggregate) for name in sorted(everyone)}
+
+
+def _grouped(answers: Iterable[EvaluatedAnswer]) -> Mapping[str, list[EvaluatedAnswer]]:
+    groups: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
+    for answer in answers:
+        groups[persona_of(answer)].append(answer)
+    return groups
 
 
 def persona_of(answer: EvaluatedAnswer) -> str:
@@ -238,52 +99,119 @@ def persona_of(answer: EvaluatedAnswer) -> str:
     return answer.persona or NO_PERSONA
 
 
-def by_persona(
-    answers: Iterable[EvaluatedAnswer], averages: Averaged, aggregate: Aggregate
-) -> dict[str, PersonaStats]:
-    """Return persona → figures, sorted by name.
+def _present(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
-    Args:
-        aggregate: decides which scores lose points.
-    """
-    everyone, scored, timed = (_grouped(part) for part in (answers, averages.scored, averages.timed))
+
+def _metrics(
+    answers: Iterable[EvaluatedAnswer], scored: Iterable[EvaluatedAnswer], aggregate: Aggregate
+) -> dict[str, dict[str, Any]]:
+    values: dict[str, list[float]] = defaultdict(list)
+    for answer in scored:
+        for name, score in answer.scores.items():
+            values[name].append(score)
+    absent = Counter(name for answer in answers for name in answer.absent)
+    known = {name: place for place, name in enumerate(aggregate.weights)}
+    names = sorted({*values, *absent, *known}, key=lambda name: (known.get(name, len(known)), name))
     return {
-        name: _stats(everyone[name], scored.get(name, ()), timed.get(name, ()), aggregate)
-        for name in sorted(everyone)
+        name: {
+            "average": (moments := Moments.of(values[name])).average,
+            "min": min(values[name], default=None),
+            "max": max(values[name], default=None),
+            "count": moments.count,
+            "deviation": moments.deviation,
+            "reached": sum(bool(passes(score, aggregate.threshold)) for score in values[name]),
+            "absent": absent[name],
+        }
+        for name in names
     }
 
 
-def _grouped(answers: Iterable[EvaluatedAnswer]) -> dict[str, list[EvaluatedAnswer]]:
-    groups: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
-    for answer in answers:
-        groups[persona_of(answer)].append(answer)
-    return groups
+def _most_frequent(reasons: Iterable[str]) -> list[list[Any]]:
+    """Return the most frequent reasons; ties are sorted by name, so that the order of answers does not matter."""
+    counted = heapq.nsmallest(_TOP_REASONS, Counter(reasons).items(), key=lambda item: (-item[1], item[0]))
+    return [[reason, times] for reason, times in counted]
 
 
-def _stats(
-    answers: Sequence[EvaluatedAnswer],
-    scored: Iterable[EvaluatedAnswer],
-    timed: Iterable[EvaluatedAnswer],
-    aggregate: Aggregate,
-) -> PersonaStats:
-    return PersonaStats(
-        count=len(answers),
-        judged=sum(map(judged, answers)),
-        passed=sum(map(passed, answers)),
-        successful=sum(answer.success for answer in answers),
-        scores=scores_of(scored),
-        durations=durations_of(timed),
-        metrics=_metric_means(scored),
-        top_reasons=most_frequent(reasons(answers, aggregate), _TOP_REASONS_OF_PERSONA),
+_FEWEST_VALUES = 4
+_REACH = 1.5
+# Number of listed outliers; their total count is recorded beside them.
+_MOST_OUTLIERS = 1_000
+
+
+def fences(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the range of usual values: Q1 − 1.5·IQR to Q3 + 1.5·IQR (Tukey 1977), by the exclusive method.
+
+    There is none for fewer than four values or equal quartiles: then no value is an outlier.
+    """
+    if len(values) < _FEWEST_VALUES:
+        return None
+    lower, _, upper = statistics.quantiles(values, n=4)
+    reach = _REACH * (upper - lower)
+    return (lower - reach, upper + reach) if reach > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outliers:
+    """The unusual values of one measure.
+
+    Attributes:
+        usual: the other answers, also those without a value.
+        listed: the outliers for summary.json, the most unusual first.
+        effect: their number, how many are above the usual, and the average with and without them.
+    """
+
+    usual: Sequence[EvaluatedAnswer]
+    listed: list[dict[str, Any]]
+    effect: Mapping[str, Any]
+
+
+def find_outliers(answers: Sequence[EvaluatedAnswer], measure: Measure) -> Outliers:
+    """Return the outliers among the answers that have a value."""
+    valued = [(answer, value) for answer in answers if (value := getattr(answer, measure)) is not None]
+    low, high = fences([value for _, value in valued]) or (-float("inf"), float("inf"))
+    found = [(max(low - value, value - high), answer, value) for answer, value in valued if not low <= value <= high]
+    found.sort(key=lambda item: (-item[0], item[1].order, item[1].name))
+    return Outliers(
+        usual=[a for a in answers if (value := getattr(a, measure)) is None or low <= value <= high],
+        listed=[
+            {
+                "trace_id": answer.trace_id or answer.name,
+                "name": answer.name,
+                "value": value,
+                "thresholds": {"lower": low, "upper": high},
+            }
+            for _, answer, value in found[:_MOST_OUTLIERS]
+        ],
+        effect={
+            "count": len(found),
+            "above": sum(value > high for _, _, value in found),
+            "average_with": Moments.of([value for _, value in valued]).average,
+            "average_without": Moments.of([value for _, value in valued if low <= value <= high]).average,
+        },
     )
 
 
-def _metric_means(answers: Iterable[EvaluatedAnswer]) -> dict[str, float]:
-    values: dict[str, list[float]] = defaultdict(list)
+_TOLERANCE = 0.01
+
+
+def trend(answers: Iterable[EvaluatedAnswer], measure: Measure) -> dict[str, Any] | None:
+    """Return the trend of the mean over the iterations: from the first to the last one; ``None`` without values.
+
+    It is stable while the slope is within ±0.01 for each iteration; for times, within ±1 % of their mean.
+    """
+    groups: dict[int, list[float]] = defaultdict(list)
     for answer in answers:
-        for name, score in answer.scores.items():
-            values[name].append(score)
-    return {name: Moments.of(values[name]).mean for name in sorted(values)}
+        if (value := getattr(answer, measure)) is not None:
+            groups[answer.order].append(value)
+    if not groups:
+        return None
+    points = [[order, Moments.of(groups[order]).mean] for order in sorted(groups)]
+    (first, start), (last, end) = points[0], points[-1]
+    slope = (end - start) / (last - first) if last != first else 0.0
+    scale = abs(Moments.of([mean for _, mean in points]).mean) if measure == "duration_ms" else 1
+    direction = "stable" if abs(slope) <= _TOLERANCE * scale else "increasing" if slope > 0 else "decreasing"
+    return {"trend": direction, "slope": slope, "points": points}
 
 
 #: A reason belongs to the first category whose words its metric id, else its text contains.
@@ -306,35 +234,7 @@ _EXAMPLES = 3
 _RULES = [(name, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)) for name, pattern in CATEGORIES]
 
 
-@dataclass(frozen=True, slots=True)
-class FailureCategory:
-    """One category.
-
-    Attributes:
-        count: answers that failed for such a reason; an answer may have several reasons.
-    """
-
-    count: int
-    examples: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SortedFailures:
-    """The answers that did not pass.
-
-    Attributes:
-        causes: category → cause, the most frequent first; ``None`` if not asked for.
-    """
-
-    count: int
-    causes: Mapping[str, FailureCategory] | None
-
-
-def failed(answer: EvaluatedAnswer) -> bool:
-    """Return whether the answer was judged and did not pass."""
-    return judged(answer) and not passed(answer)
-
-
+@functools.lru_cache(maxsize=10_000)
 def category(metric: str, reason: str) -> str:
     """Return the category of a reason."""
     for text in (metric.replace("_", " "), reason[:_LONGEST_READ].replace("_", " ")):
@@ -344,32 +244,23 @@ def category(metric: str, reason: str) -> str:
     return GENERAL
 
 
-def count_failures(answers: Iterable[EvaluatedAnswer]) -> SortedFailures:
-    """Count failed answers without their causes."""
-    return SortedFailures(sum(map(failed, answers)), None)
+def find_failures(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate, *, causes: bool) -> dict[str, Any]:
+    """Count the answers that failed, and with ``causes`` the categories of their reasons, the most frequent first.
 
-
-def find_causes(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate) -> SortedFailures:
-    """Count failed answers and their causes, which are the reasons for lost points."""
+    The reasons are those for lost points. An answer counts once in each category of its reasons.
+    """
+    failed = [answer for answer in answers if answer.passed is False]
+    if not causes:
+        return {"count": len(failed)}
     found: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
-    count = 0
-    known: dict[tuple[str, str], str] = {}
-    for answer in filter(failed, answers):
-        count += 1
-        for name in _categories(answer, aggregate, known):
+    for answer in failed:
+        names = {category(*item) for item in answer.lost(aggregate).items()}
+        names |= set() if answer.success else {NO_SUCCESS}
+        for name in names or {GENERAL}:
             found[name].append(answer)
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-    return SortedFailures(count, {name: FailureCategory(len(cases), _examples(cases)) for name, cases in ordered})
-
-
-def _categories(answer: EvaluatedAnswer, aggregate: Aggregate, known: dict[tuple[str, str], str]) -> set[str]:
-    found = set() if answer.success else {NO_SUCCESS}
-    for item in answer.lost(aggregate).items():
-        if item not in known:
-            known[item] = category(*item)
-        found.add(known[item])
-    return found or {GENERAL}
-
-
-def _examples(answers: Iterable[EvaluatedAnswer]) -> tuple[str, ...]:
-    return tuple(heapq.nsmallest(_EXAMPLES, {answer.name for answer in answers}))
+    return {
+        "count": len(failed),
+        "categorized": {name: len(cases) for name, cases in ordered},
+        "examples": {name: heapq.nsmallest(_EXAMPLES, {case.name for case in cases}) for name, cases in ordered},
+    }

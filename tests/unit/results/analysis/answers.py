@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
-from agenteval.results.analysis.answers import Averaged, EvaluatedAnswer
-from agenteval.results.analysis.summary import AnalysisSummary, summarise
+from agenteval.results.analysis.answers import EvaluatedAnswer
+from agenteval.results.analysis.summary import summarise
 from agenteval.results.rollup import final_score, passes
 from agenteval.suite.evaluation import Aggregate
 
@@ -91,6 +92,6 @@ def shuffled(answers: Sequence[EvaluatedAnswer], seed: int) -> list[EvaluatedAns
     return random.Random(seed).sample(list(answers), len(answers))
 
 
-def summary_of(answers: Sequence[EvaluatedAnswer], aggregate: Aggregate = AGGREGATE) -> AnalysisSummary:
+def summary_of(answers: Sequence[EvaluatedAnswer], aggregate: Aggregate = AGGREGATE) -> dict[str, Any]:
     """The summary without any outliers removed."""
-    return summarise(answers, Averaged(answers, answers), aggregate)
+    return summarise(answers, answers, answers, aggregate)

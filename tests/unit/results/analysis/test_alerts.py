@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import answer, many, summary_of
 
-from agenteval.results.analysis.criteria import check_alerts
+from agenteval.results.analysis.criteria import alert_text, check_alerts
 from agenteval.suite.evaluation import AlertRule, Operator, alert_problem, known_alert_metrics
 
 ANSWERS = many()
@@ -16,7 +16,8 @@ SUMMARY = summary_of(ANSWERS)
 
 
 def _value(metric: str) -> float | None:
-    return check_alerts([AlertRule(metric, ">", 0)], SUMMARY)[0].value
+    value: float | None = check_alerts([AlertRule(metric, ">", 0)], SUMMARY)[0]["value"]
+    return value
 
 
 def test_every_known_metric_is_computed_directly() -> None:
@@ -57,19 +58,19 @@ def test_every_known_metric_is_computed_directly() -> None:
 )  # fmt: skip
 def test_operators(operator: Operator, limit: float, triggered: bool) -> None:
     found = check_alerts([AlertRule("total_traces", operator, limit)], summary_of([answer(0.9), answer(0.1)]))
-    assert found[0].triggered is triggered
+    assert found[0]["triggered"] is triggered
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_exactly_one_of_less_equal_and_more_holds(value: float, limit: float) -> None:
     summary = summary_of([answer(value)])
     rules = [AlertRule("avg_score", operator, limit) for operator in ("<", "==", ">")]
-    assert sum(alert.triggered for alert in check_alerts(rules, summary)) == 1
+    assert sum(alert["triggered"] for alert in check_alerts(rules, summary)) == 1
 
 
 def test_without_data_an_alert_is_not_triggered() -> None:
     (alert,) = check_alerts([AlertRule("avg_response_time", ">", 5)], summary_of([answer(0.9)]))
-    assert (alert.value, alert.triggered, str(alert)) == (None, False, "avg_response_time > 5: no data")
+    assert (alert["value"], alert["triggered"], alert_text(alert)) == (None, False, "avg_response_time > 5: no data")
 
 
 def test_an_unknown_metric_names_the_nearest_ones() -> None:

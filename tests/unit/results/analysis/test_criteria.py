@@ -11,7 +11,7 @@ from tests.unit.results.analysis.answers import AGGREGATE, answer, many, summary
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.criteria import Check, check_criteria, overall
 from agenteval.results.analysis.evaluate import evaluate
-from agenteval.results.analysis.formatting import criterion_texts
+from agenteval.results.verdict import criterion_texts
 from agenteval.suite.evaluation import Analyses, Criteria, Evaluation
 
 ANSWERS = many()
@@ -26,11 +26,11 @@ EVERYTHING = Criteria(
 
 
 def _check(answers: list[EvaluatedAnswer], criteria: Criteria) -> dict[str, Check]:
-    return {check.name: check for check in check_criteria(summary_of(answers), criteria, AGGREGATE)}
+    return {check.name: check for check in check_criteria(summary_of(answers), criteria)}
 
 
 def test_every_criterion_is_computed_directly() -> None:
-    found = {check.name: check.criterion for check in check_criteria(summary_of(ANSWERS), EVERYTHING, AGGREGATE)}
+    found = {check.name: check.criterion for check in check_criteria(summary_of(ANSWERS), EVERYTHING)}
     times = [item.duration_ms or 0 for item in ANSWERS]
     failed = np.mean([not item.success for item in ANSWERS])
     clarity = np.mean([item.scores["clarity"] for item in ANSWERS if "clarity" in item.scores])
@@ -54,7 +54,7 @@ def test_every_criterion_is_computed_directly() -> None:
 
 
 def test_nothing_asked_for_is_nothing_checked() -> None:
-    assert check_criteria(summary_of(ANSWERS), Criteria(), AGGREGATE) == ()
+    assert check_criteria(summary_of(ANSWERS), Criteria()) == ()
     assert overall([]) is None
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many, shuffled
 
-from agenteval.results.analysis.evaluate import as_json, evaluate, trace_json
-from agenteval.suite.evaluation import AlertRule, Analyses, Criteria, Evaluation, EvaluationReport
+from agenteval.results.analysis.evaluate import evaluate
+from agenteval.suite.evaluation import AlertRule, Analyses, Criteria, Evaluation, EvaluationReport, OutlierHandling
 
 ANSWERS = many()
 EVALUATION = Evaluation(
@@ -55,7 +55,7 @@ FLUXLOOP_KEYS = {
 
 
 def test_the_summary_has_fluxloops_form_and_direct_numbers() -> None:
-    content = as_json(evaluate(ANSWERS, EVALUATION, AGGREGATE))
+    content = evaluate(ANSWERS, EVALUATION, AGGREGATE).content
     finals = [item.final_score or 0 for item in ANSWERS]
     assert content.keys() >= FLUXLOOP_KEYS
     assert content["total_traces"] == 240
@@ -76,7 +76,7 @@ def test_the_summary_has_fluxloops_form_and_direct_numbers() -> None:
 
 
 def test_criteria_are_in_fluxloops_units() -> None:
-    content = as_json(evaluate(ANSWERS, EVALUATION, AGGREGATE))["success_criteria_results"]
+    content = evaluate(ANSWERS, EVALUATION, AGGREGATE).content["success_criteria_results"]
     times = [item.duration_ms or 0 for item in ANSWERS]
     average = content["performance"]["avg_response_time"]
     assert average["average_ms"] == pytest.approx(np.mean(times))
@@ -91,7 +91,7 @@ def test_criteria_are_in_fluxloops_units() -> None:
 
 
 def test_analyses_are_there_when_asked_for() -> None:
-    analysis = as_json(evaluate(ANSWERS, EVALUATION, AGGREGATE))["analysis"]
+    analysis = evaluate(ANSWERS, EVALUATION, AGGREGATE).content["analysis"]
     assert set(analysis) == {"persona", "performance", "failures", "statistics", "alerts", "recommendations"}
     assert list(analysis["persona"]["breakdown"]) == ["expert"]
     assert set(analysis["performance"]["outliers"]) == {"duration_ms", "final_score"}
@@ -104,7 +104,7 @@ def test_analyses_are_there_when_asked_for() -> None:
 def test_disabled_analyses_are_absent() -> None:
     good = [answer(0.9, 10.0, name="a", metric_scores={"clarity": 0.9})]
     result = evaluate(good, Evaluation(analyses=Analyses(personas=False)), AGGREGATE)
-    content = as_json(result)
+    content = result.content
     assert not content.keys() & {
         "analysis", "evaluation_goal", "success_criteria_results", "overall_success", "report",
     }  # fmt: skip
@@ -114,7 +114,7 @@ def test_disabled_analyses_are_absent() -> None:
 
 def test_no_answers_do_not_crash() -> None:
     result = evaluate([], EVALUATION, AGGREGATE)
-    content = as_json(result)
+    content = result.content
     assert (content["total_traces"], content["pass_rate"], content["average_score"]) == (0, None, None)
     assert result.success is False
     assert "criterion error_rate could not be checked: data is missing" in result.warnings
@@ -129,29 +129,41 @@ def test_warnings_name_triggered_alerts_only() -> None:
 @given(st.integers())
 def test_the_order_of_the_answers_does_not_matter(seed: int) -> None:
     answers = ANSWERS[:60]
-    assert as_json(evaluate(shuffled(answers, seed), EVALUATION, AGGREGATE)) == as_json(
-        evaluate(answers, EVALUATION, AGGREGATE)
-    )
+    other = evaluate(shuffled(answers, seed), EVALUATION, AGGREGATE)
+    assert other.content == evaluate(answers, EVALUATION, AGGREGATE).content
 
 
 def test_removing_outliers_changes_averages_as_a_direct_computation_does() -> None:
     analyses = replace(EVALUATION.analyses, outlier_handling="remove")
     result = evaluate(ANSWERS, replace(EVALUATION, analyses=analyses), AGGREGATE)
-    assert result.outliers is not None
-    slow = {item.answer.name for item in result.outliers.durations.outliers}
-    odd = {item.answer.name for item in result.outliers.scores.outliers}
+    outliers = result.analysis["performance"]["outliers"]
+    slow = {item["name"] for item in outliers["duration_ms"]}
+    odd = {item["name"] for item in outliers["final_score"]}
     assert slow
     assert odd
-    content = as_json(result)
+    content = result.content
     kept = [item.duration_ms or 0 for item in ANSWERS if item.name not in slow]
     assert content["duration_stats"]["average"] == pytest.approx(np.mean(kept))
     scores = [item.final_score or 0 for item in ANSWERS if item.name not in odd]
     assert content["average_score"] == pytest.approx(np.mean(scores))
     clarity = [item.scores["clarity"] for item in ANSWERS if item.name not in odd and "clarity" in item.scores]
     assert content["evaluator_stats"]["clarity"]["average"] == pytest.approx(np.mean(clarity))
-    everything = as_json(evaluate(ANSWERS, EVALUATION, AGGREGATE))
+    everything = evaluate(ANSWERS, EVALUATION, AGGREGATE).content
     for key in ("total_traces", "passed_traces", "pass_rate"):
         assert content[key] == everything[key]
+
+
+@pytest.mark.parametrize("handling", ["include", "analyze_separately"])
+def test_other_handlings_of_outliers_keep_every_average(handling: OutlierHandling) -> None:
+    found, plain = (
+        evaluate(ANSWERS, replace(EVALUATION, analyses=analyses), AGGREGATE).content
+        for analyses in (
+            replace(EVALUATION.analyses, outlier_handling=handling),
+            replace(EVALUATION.analyses, outliers=False),
+        )
+    )
+    for name in ("average_score", "evaluator_stats", "duration_stats", "persona_breakdown"):
+        assert found[name] == plain[name]
 
 
 def test_a_trace_has_fluxloops_form() -> None:
@@ -159,7 +171,7 @@ def test_a_trace_has_fluxloops_form() -> None:
         0.5, 12.5, name="n", order=3, persona="expert", metric_scores={"a": 0.5}, absent={"b": "sampled out"},
         reasons={"a": "too short"}, tokens=7,
     )  # fmt: skip
-    assert trace_json(item) == {
+    assert item.as_json() == {
         "trace_id": "trace-n",
         "iteration": 3,
         "persona": "expert",
@@ -173,4 +185,4 @@ def test_a_trace_has_fluxloops_form() -> None:
         "absent": {"b": "sampled out"},
         "total_tokens": 7,
     }
-    assert trace_json(replace(item, trace_id=""))["trace_id"] == "suite::n"
+    assert replace(item, trace_id="").as_json()["trace_id"] == "suite::n"

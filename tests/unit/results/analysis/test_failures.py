@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many, shuffled
 
-from agenteval.results.analysis.summary import CATEGORIES, category, count_failures, failed, find_causes
+from agenteval.results.analysis.summary import CATEGORIES, category, find_failures
 
 
 @pytest.mark.parametrize(
@@ -44,34 +44,33 @@ def test_failed_answers_count_once_for_each_category() -> None:
     crashed = replace(answer(0.1, name="d"), success=False)
     fine = answer(0.9, name="e", reasons={"m": "wrong tool"})
     unknown = answer(None, name="f", reasons={"m": "wrong tool"})
-    found = find_causes([both, silent, crashed, fine, unknown], AGGREGATE)
-    assert found.count == 3
-    assert found.causes is not None
-    assert {name: cause.count for name, cause in found.causes.items()} == {
+    found = find_failures([both, silent, crashed, fine, unknown], AGGREGATE, causes=True)
+    assert found["count"] == 3
+    assert found["categorized"] == {
         "general": 1,
         "intent_recognition": 1,
         "runtime_error": 1,
         "tool_calls": 1,
     }
-    assert found.causes["tool_calls"].examples == ("b",)
+    assert found["examples"]["tool_calls"] == ["b"]
 
 
 def test_counts_are_direct_and_do_not_depend_on_the_order() -> None:
     answers = many()
-    found = find_causes(answers, AGGREGATE)
-    assert found.count == count_failures(answers).count == sum(item.passed is False for item in answers)
-    assert found.causes is not None
-    assert found.causes["content"].count == sum(failed(item) and "keywords" in item.reasons for item in answers)
-    assert find_causes(shuffled(answers, 3), AGGREGATE) == found
+    found = find_failures(answers, AGGREGATE, causes=True)
+    failed = [item for item in answers if item.passed is False]
+    assert found["count"] == len(failed)
+    assert find_failures(answers, AGGREGATE, causes=False) == {"count": len(failed)}
+    assert found["categorized"]["content"] == sum("keywords" in item.reasons for item in failed)
+    assert find_failures(shuffled(answers, 3), AGGREGATE, causes=True) == found
 
 
 def test_only_reasons_for_lost_points_are_causes() -> None:
     praised = answer(
         0.4, metric_scores={"m": 0.2, "n": 0.9}, reasons={"m": "the output is empty", "n": "no tool was needed"}
     )
-    found = find_causes([praised], AGGREGATE)
-    assert found.causes is not None
-    assert list(found.causes) == ["empty_output"]
+    found = find_failures([praised], AGGREGATE, causes=True)
+    assert list(found["categorized"]) == ["empty_output"]
 
 
 def test_categories_have_distinct_names() -> None:

@@ -5,6 +5,7 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many, scores, shuffled
 
-from agenteval.results.analysis.answers import EvaluatedAnswer, Moments
-from agenteval.results.analysis.baseline import Statistics, share_p, t_interval, welch_p, wilson
-from agenteval.results.analysis.evaluate import as_json, evaluate
+from agenteval.results.analysis.answers import EvaluatedAnswer
+from agenteval.results.analysis.evaluate import evaluate
+from agenteval.results.analysis.moments import Moments, share_p, t_interval, welch_p, wilson
 from agenteval.suite.evaluation import Analyses, Evaluation
 
 # Two-sided 95 % quantiles of Student's t, from Fisher and Yates' tables.
@@ -22,10 +23,9 @@ T_975 = {1: 12.7062, 4: 2.7764, 9: 2.2622, 29: 2.0452, 120: 1.9799}
 Z_975 = 1.959963984540054
 
 
-def _infer(answers: list[EvaluatedAnswer], **settings: object) -> Statistics:
+def _infer(answers: list[EvaluatedAnswer], **settings: object) -> dict[str, Any]:
     analyses = Analyses(statistics=True, **settings)  # type: ignore[arg-type]
-    found = evaluate(answers, Evaluation(analyses=analyses), AGGREGATE).statistics
-    assert found is not None
+    found: dict[str, Any] = evaluate(answers, Evaluation(analyses=analyses), AGGREGATE).analysis["statistics"]
     return found
 
 
@@ -88,73 +88,74 @@ def test_welchs_p_is_the_tail_of_its_density(left: list[float], right: list[floa
 def test_every_persona_is_tested_against_all_others() -> None:
     answers = many()
     found = _infer(answers)
-    assert {(test.subject, test.measure) for test in found.tests} == set(
+    assert {(test["subject"], test["measure"]) for test in found["tests"]} == set(
         itertools.product(("default", "expert", "novice"), ("pass_rate", "final_score"))
     )
-    for test in found.tests:
-        own = [item for item in answers if (item.persona or "default") == test.subject]
-        rest = [item for item in answers if (item.persona or "default") != test.subject]
-        if test.measure == "pass_rate":
+    for test in found["tests"]:
+        own = [item for item in answers if (item.persona or "default") == test["subject"]]
+        rest = [item for item in answers if (item.persona or "default") != test["subject"]]
+        if test["measure"] == "pass_rate":
             passed = [sum(bool(item.passed) for item in group) for group in (own, rest)]
-            assert test.p == pytest.approx(share_p(passed[0], len(own), passed[1], len(rest)))
-            assert test.difference == pytest.approx(passed[0] / len(own) - passed[1] / len(rest))
+            assert test["p"] == pytest.approx(share_p(passed[0], len(own), passed[1], len(rest)))
+            assert test["difference"] == pytest.approx(passed[0] / len(own) - passed[1] / len(rest))
         else:
             means = [Moments.of([item.final_score or 0.0 for item in group]) for group in (own, rest)]
-            assert test.p == pytest.approx(welch_p(*means), rel=1e-6)
-            assert test.difference == pytest.approx(means[0].mean - means[1].mean)
+            assert test["p"] == pytest.approx(welch_p(*means), rel=1e-6)
+            assert test["difference"] == pytest.approx(means[0].mean - means[1].mean)
 
 
 def test_two_personas_are_tested_once_and_one_not_at_all() -> None:
     answers = [answer(0.5 + number % 5 / 10, name=str(number), persona="ab"[number % 2]) for number in range(40)]
-    assert [(test.subject, test.against) for test in _infer(answers).tests] == [("a", "b"), ("a", "b")]
-    assert _infer(answers[::2]).tests == ()
+    assert [(test["subject"], test["against"]) for test in _infer(answers)["tests"]] == [("a", "b"), ("a", "b")]
+    assert _infer(answers[::2])["tests"] == []
 
 
 def test_holms_correction_decides_what_is_significant() -> None:
-    tests = _infer(many(), significance=0.2).tests
-    ordered = sorted(tests, key=lambda test: test.p)
+    tests = _infer(many(), significance=0.2)["tests"]
+    ordered = sorted(tests, key=lambda test: test["p"])
     standing = True
     for rank, test in enumerate(ordered):
-        standing = standing and test.p * (len(ordered) - rank) <= 0.2
-        assert test.significant == standing
-    assert any(test.significant for test in tests)
-    assert not all(test.significant for test in tests)
+        standing = standing and test["p"] * (len(ordered) - rank) <= 0.2
+        assert test["significant"] == standing
+    assert any(test["significant"] for test in tests)
+    assert not all(test["significant"] for test in tests)
 
 
 def test_a_difference_in_one_of_many_tests_is_not_significant() -> None:
     answers = many()
-    surest = min(test.p for test in _infer(answers).tests)
-    tests = _infer(answers, significance=3 * surest).tests
+    surest = min(test["p"] for test in _infer(answers)["tests"])
+    tests = _infer(answers, significance=3 * surest)["tests"]
     assert len(tests) == 6
-    assert not any(test.significant for test in tests)
-    assert any(test.significant for test in _infer(answers, significance=7 * surest).tests)
+    assert not any(test["significant"] for test in tests)
+    assert any(test["significant"] for test in _infer(answers, significance=7 * surest)["tests"])
 
 
 def test_a_clear_difference_is_found_and_none_is_not() -> None:
     good = [answer(0.9 + number % 3 / 100, name=str(number), persona="good") for number in range(30)]
     bad = [answer(0.4 + number % 3 / 100, name=str(number), persona="bad") for number in range(30)]
-    assert all(test.significant for test in _infer(good + bad).tests)
+    assert all(test["significant"] for test in _infer(good + bad)["tests"])
     same = [answer(0.9 + number // 2 % 3 / 100, name=str(number), persona="xy"[number % 2]) for number in range(60)]
-    assert not any(test.significant for test in _infer(same).tests)
+    assert not any(test["significant"] for test in _infer(same)["tests"])
 
 
 def test_the_baseline_is_tested_too(tmp_path: Path) -> None:
     baseline = tmp_path / "summary.json"
-    baseline.write_text(json.dumps(as_json(evaluate(many(seed=1), Evaluation(), AGGREGATE))), encoding="utf-8")
+    baseline.write_text(json.dumps(evaluate(many(seed=1), Evaluation(), AGGREGATE).content), encoding="utf-8")
     worse = [answer(0.2 + number % 7 / 20, name=str(number), metric_scores={"clarity": 0.1}) for number in range(90)]
-    found = [test for test in _infer(worse, baseline=str(baseline)).tests if test.against == "the baseline"]
-    assert [test.measure for test in found] == ["pass_rate", "final_score", "clarity"]
-    assert all(test.significant and test.difference < 0 for test in found)
-    again = [test for test in _infer(many(seed=1), baseline=str(baseline)).tests if test.against == "the baseline"]
+    found = [test for test in _infer(worse, baseline=str(baseline))["tests"] if test["against"] == "the baseline"]
+    assert [test["measure"] for test in found] == ["pass_rate", "final_score", "clarity"]
+    assert all(test["significant"] and test["difference"] < 0 for test in found)
+    again = [
+        test for test in _infer(many(seed=1), baseline=str(baseline))["tests"] if test["against"] == "the baseline"
+    ]
     assert len(again) == 5
-    assert all(test.p == pytest.approx(1.0) and not test.significant for test in again)
+    assert all(test["p"] == pytest.approx(1.0) and not test["significant"] for test in again)
 
 
 def test_intervals_hold_their_values_and_widen_with_confidence() -> None:
     narrow, wide = _infer(many(), confidence=0.8), _infer(many(), confidence=0.99)
-    for inner, outer in [(narrow.pass_rate, wide.pass_rate), (narrow.score, wide.score)]:
-        assert inner is not None
-        assert outer is not None
+    for name in ("pass_rate", "average_score"):
+        inner, outer = narrow["intervals"][name], wide["intervals"][name]
         assert outer[0] < inner[0] < inner[1] < outer[1]
 
 

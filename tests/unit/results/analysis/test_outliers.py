@@ -5,10 +5,10 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.results.analysis.answers import answer, durations, many, shuffled
+from tests.unit.results.analysis.answers import answer, durations, shuffled
 
-from agenteval.results.analysis.answers import EvaluatedAnswer, averaged, fences, find_outliers
-from agenteval.suite.evaluation import Analyses, OutlierHandling
+from agenteval.results.analysis.answers import EvaluatedAnswer
+from agenteval.results.analysis.summary import fences, find_outliers
 
 
 def _timed(times: list[float]) -> list[EvaluatedAnswer]:
@@ -16,14 +16,16 @@ def _timed(times: list[float]) -> list[EvaluatedAnswer]:
 
 
 def test_a_slow_answer_is_an_outlier() -> None:
-    found = find_outliers(_timed([100, 110, 120, 130, 140, 150, 9000]))
-    assert [item.value for item in found.durations.outliers] == [9000]
-    assert found.scores.outliers == ()
+    answers = _timed([100, 110, 120, 130, 140, 150, 9000])
+    assert [item["value"] for item in find_outliers(answers, "duration_ms").listed] == [9000]
+    assert find_outliers(answers, "final_score").listed == []
 
 
 @pytest.mark.parametrize("times", [[], [1, 2, 9000], [5, 5, 5, 5, 5, 5, 9000]])
 def test_too_few_or_equal_values_have_no_outliers(times: list[float]) -> None:
-    assert find_outliers(_timed(times)).durations.fences is None
+    assert fences(times) is None
+    answers = _timed(times)
+    assert find_outliers(answers, "duration_ms").usual == answers
 
 
 @given(st.lists(durations, min_size=4, max_size=60))
@@ -32,8 +34,8 @@ def test_fences_are_the_quartiles_and_one_and_a_half_ranges(times: list[float]) 
     found = fences(times)
     if upper > lower:
         assert found is not None
-        assert found.lower == pytest.approx(lower - 1.5 * (upper - lower))
-        assert found.upper == pytest.approx(upper + 1.5 * (upper - lower))
+        assert found[0] == pytest.approx(lower - 1.5 * (upper - lower))
+        assert found[1] == pytest.approx(upper + 1.5 * (upper - lower))
     else:
         assert found is None
 
@@ -41,35 +43,25 @@ def test_fences_are_the_quartiles_and_one_and_a_half_ranges(times: list[float]) 
 @given(st.lists(durations, min_size=4, max_size=60), st.integers())
 def test_outliers_do_not_depend_on_the_order(times: list[float], seed: int) -> None:
     answers = _timed(times)
-    assert find_outliers(answers) == find_outliers(shuffled(answers, seed))
+    assert (
+        find_outliers(answers, "duration_ms").listed == find_outliers(shuffled(answers, seed), "duration_ms").listed
+    )
 
 
 @given(st.lists(durations, min_size=4, max_size=60))
-def test_removing_outliers_leaves_those_inside_and_changes_the_mean_accordingly(times: list[float]) -> None:
-    answers = _timed(times)
-    found = find_outliers(answers)
-    kept = averaged(answers, found, Analyses(outlier_handling="remove"))
-    outside = {item.value for item in found.durations.outliers}
-    assert sorted(item.duration_ms or 0 for item in kept.timed) == sorted(set_free(times, outside))
-    assert found.durations.usual.mean == pytest.approx(statistics.fmean(item.duration_ms or 0 for item in kept.timed))
-    assert list(kept.scored) == answers
+def test_the_usual_answers_are_those_inside_the_fences(times: list[float]) -> None:
+    found = find_outliers(_timed(times), "duration_ms")
+    outside = {item["value"] for item in found.listed}
+    inside = [time for time in times if time not in outside]
+    assert [item.duration_ms for item in found.usual] == inside
+    assert found.effect["count"] == len(times) - len(inside)
+    assert found.effect["average_with"] == pytest.approx(statistics.fmean(times))
+    assert found.effect["average_without"] == pytest.approx(statistics.fmean(inside))
 
 
-def set_free(times: list[float], outside: set[float]) -> list[float]:
-    return [time for time in times if time not in outside]
-
-
-@pytest.mark.parametrize("handling", ["include", "analyze_separately"])
-def test_other_handlings_keep_everything(handling: OutlierHandling) -> None:
-    answers = many()
-    kept = averaged(answers, find_outliers(answers), Analyses(outlier_handling=handling))
-    assert kept.scored is answers
-    assert kept.timed is answers
-
-
-def test_unusual_scores_and_times_are_removed_apart() -> None:
+def test_unusual_scores_and_times_are_found_apart() -> None:
     answers = [answer(0.8 + number / 100, 100.0 + number, name=str(number)) for number in range(12)]
     answers += [answer(0.0, 105.0, name="bad"), answer(0.85, 9000.0, name="slow"), answer(None, None, name="nothing")]
-    kept = averaged(answers, find_outliers(answers), Analyses(outlier_handling="remove"))
-    assert {item.name for item in kept.scored} == {item.name for item in answers} - {"bad"}
-    assert {item.name for item in kept.timed} == {item.name for item in answers} - {"slow"}
+    everything = {item.name for item in answers}
+    assert {item.name for item in find_outliers(answers, "final_score").usual} == everything - {"bad"}
+    assert {item.name for item in find_outliers(answers, "duration_ms").usual} == everything - {"slow"}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.results.analysis.answers import AGGREGATE, many, summary_of
 
-from agenteval.results.analysis.baseline import Baseline, compare_with, read_baseline
-from agenteval.results.analysis.evaluate import as_json, evaluate
+from agenteval.results.analysis.baseline import compare_with, read_baseline
+from agenteval.results.analysis.evaluate import evaluate
 from agenteval.suite.evaluation import Aggregate, Analyses, Evaluation
 
 FLUXLOOP: dict[str, Any] = {
@@ -30,28 +30,27 @@ def _file(path: Path, content: object) -> Path:
 
 def test_a_summary_of_fluxloop_is_compared(tmp_path: Path) -> None:
     summary = summary_of(many())
-    found = compare_with(read_baseline(_file(tmp_path, FLUXLOOP)), summary, AGGREGATE)
-    assert found.message is None
-    assert found.totals["pass_rate"].change == pytest.approx((summary.totals.pass_rate or 0) - 0.5)
-    assert found.totals["average_score"].change == pytest.approx(summary.totals.scores.mean - 0.55)
-    assert (found.totals["total_traces"].baseline, found.totals["passed_traces"].baseline) == (6, 3)
-    assert list(found.metrics) == ["clarity"]
-    assert found.metrics["clarity"].change == pytest.approx(summary.metrics["clarity"].scores.mean - 0.25)
-    assert found.baseline is not None
-    assert found.baseline.scores is None
+    found = compare_with(read_baseline(_file(tmp_path, FLUXLOOP)), summary)
+    assert "message" not in found
+    assert found["pass_rate"]["delta"] == pytest.approx(summary["pass_rate"] - 0.5)
+    assert found["average_score"]["delta"] == pytest.approx(summary["average_score"] - 0.55)
+    assert [found[name]["baseline"] for name in ("total_traces", "passed_traces")] == [6, 3]
+    assert list(found["evaluator_averages"]) == ["clarity"]
+    clarity = summary["evaluator_stats"]["clarity"]["average"]
+    assert found["evaluator_averages"]["clarity"]["delta"] == pytest.approx(clarity - 0.25)
 
 
 def test_a_summary_of_agenteval_is_read_back_with_its_spread(tmp_path: Path) -> None:
     result = evaluate(many(), Evaluation(), AGGREGATE)
-    found = read_baseline(_file(tmp_path, as_json(result)))
-    assert isinstance(found, Baseline)
-    assert found.scores is not None
-    assert found.scores.deviation == pytest.approx(result.summary.totals.scores.deviation)
-    earlier = found.metrics["clarity"].moments
-    assert earlier is not None
-    assert earlier.deviation == pytest.approx(result.summary.metrics["clarity"].scores.deviation)
-    same = compare_with(found, result.summary, AGGREGATE)
-    assert {delta.change for delta in (*same.totals.values(), *same.metrics.values())} == {0.0}
+    found = read_baseline(_file(tmp_path, result.content))
+    assert isinstance(found, dict)
+    assert found["score_stats"] == result.content["score_stats"]
+    stats = result.content["evaluator_stats"]["clarity"]
+    assert found["evaluator_stats"]["clarity"] == {name: stats[name] for name in ("average", "deviation", "count")}
+    same = compare_with(found, result.content)
+    del same["baseline_path"]
+    deltas = (*same.pop("evaluator_averages").values(), *same.values())
+    assert {delta["delta"] for delta in deltas} == {0.0}
 
 
 @pytest.mark.parametrize(
@@ -76,24 +75,21 @@ def test_a_missing_baseline_is_a_message(tmp_path: Path) -> None:
     missing = tmp_path / "none.json"
     evaluation = Evaluation(analyses=Analyses(baseline=str(missing)))
     result = evaluate(many(), evaluation, AGGREGATE)
-    assert result.comparison is not None
-    assert "there is no baseline at" in (result.comparison.message or "")
-    assert result.warnings == [result.comparison.message]
-    assert as_json(result)["analysis"]["comparison"] == {"message": result.comparison.message}
+    (message,) = result.warnings
+    assert "there is no baseline at" in message
+    assert result.analysis["comparison"] == {"message": message}
     assert "cannot be read" in str(read_baseline(tmp_path))
 
 
 def test_odd_numbers_in_a_baseline_are_left_out(tmp_path: Path) -> None:
     odd = {"pass_rate": 0.5, "total_traces": -1, "passed_traces": 2.5, "average_score": float("inf")}
     found = read_baseline(_file(tmp_path, json.dumps(odd).replace("Infinity", "1e999")))
-    assert isinstance(found, Baseline)
-    assert (found.pass_rate, found.total, found.passed, found.average_score) == (0.5, None, None, None)
-    assert isinstance(
-        read_baseline(_file(tmp_path, '{"pass_rate": 0.5, "average_score": 1' + "0" * 400 + "}")), Baseline
-    )
+    assert isinstance(found, dict)
+    assert [found[name] for name in odd] == [0.5, None, None, None]
+    assert isinstance(read_baseline(_file(tmp_path, '{"pass_rate": 0.5, "average_score": 1' + "0" * 400 + "}")), dict)
 
 
 def test_another_threshold_is_reported(tmp_path: Path) -> None:
     baseline = read_baseline(_file(tmp_path, FLUXLOOP))
-    found = compare_with(baseline, summary_of(many()), Aggregate(threshold=0.8))
-    assert found.message == "the threshold was 0.7 in the baseline and is 0.8 now: pass rates differ by that"
+    found = compare_with(baseline, summary_of(many(), Aggregate(threshold=0.8)))
+    assert found["message"] == "the threshold was 0.7 in the baseline and is 0.8 now: pass rates differ by that"

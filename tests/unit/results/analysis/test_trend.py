@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.results.analysis.answers import many
+from tests.unit.results.analysis.answers import answer, many
 
-from agenteval.results.analysis.answers import Averaged
-from agenteval.results.analysis.criteria import find_trends, relative_trend, trend
+from agenteval.results.analysis.answers import EvaluatedAnswer
+from agenteval.results.analysis.summary import trend
+
+
+def _scored(values: list[tuple[int, float | None]]) -> list[EvaluatedAnswer]:
+    return [answer(value, order=order) for order, value in values]
 
 
 @pytest.mark.parametrize(
@@ -25,42 +29,37 @@ from agenteval.results.analysis.criteria import find_trends, relative_trend, tre
 def test_the_slope_goes_from_the_first_to_the_last_iteration(
     values: list[tuple[int, float | None]], direction: str, slope: float
 ) -> None:
-    found = trend(values)
+    found = trend(_scored(values), "final_score")
     assert found is not None
-    assert found.direction == direction
-    assert found.slope == pytest.approx(slope)
+    assert (found["trend"], found["slope"]) == (direction, pytest.approx(slope))
 
 
 def test_iterations_without_values_have_no_trend() -> None:
-    assert trend([(0, None), (1, None)]) is None
+    assert trend(_scored([(0, None), (1, None)]), "final_score") is None
 
 
-def test_times_are_stable_within_one_percent_of_their_mean() -> None:
-    stable, rising = relative_trend([(0, 1000.0), (1, 1009.0)]), relative_trend([(0, 1000.0), (1, 1020.0)])
-    assert stable is not None
-    assert rising is not None
-    assert (stable.direction, rising.direction) == ("stable", "increasing")
+@pytest.mark.parametrize(("last", "direction"), [(1009.0, "stable"), (1020.0, "increasing"), (980.0, "decreasing")])
+def test_times_are_stable_within_one_percent_of_their_mean(last: float, direction: str) -> None:
+    found = trend([answer(0.9, 1000.0, order=0), answer(0.9, last, order=1)], "duration_ms")
+    assert found is not None
+    assert found["trend"] == direction
 
 
 def test_points_are_the_means_of_the_iterations() -> None:
     answers = many()
-    found = find_trends(Averaged(answers, answers))
-    assert found.scores is not None
-    assert found.durations is not None
-    assert [iteration for iteration, _ in found.scores.points] == list(range(10))
-    for iteration, mean in found.scores.points:
+    found = trend(answers, "final_score")
+    assert found is not None
+    assert [iteration for iteration, _ in found["points"]] == list(range(10))
+    for iteration, mean in found["points"]:
         own = [item.final_score for item in answers if item.order == iteration]
         assert mean == pytest.approx(np.mean(np.array(own, dtype=float)))
-    for iteration, mean in found.durations.points:
-        assert mean == pytest.approx(np.mean([item.duration_ms or 0 for item in answers if item.order == iteration]))
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1)), min_size=1), st.randoms())
-def test_order_does_not_matter_and_reversing_time_turns_the_trend(
-    values: list[tuple[int, float | None]], source: object
-) -> None:
-    assert trend(sorted(values, key=str)) == trend(values)
-    forward, backward = trend(values), trend([(-iteration, value) for iteration, value in values])
+@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1)), min_size=1))
+def test_order_does_not_matter_and_reversing_time_turns_the_trend(values: list[tuple[int, float | None]]) -> None:
+    forward = trend(_scored(values), "final_score")
+    assert trend(_scored(sorted(values, key=str)), "final_score") == forward
+    backward = trend(_scored([(-iteration, value) for iteration, value in values]), "final_score")
     assert forward is not None
     assert backward is not None
-    assert backward.slope == pytest.approx(-forward.slope)
+    assert backward["slope"] == pytest.approx(-forward["slope"])

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.runs import broken, case, iteration, not_asked, results, score, skipped, turn
 
-from agenteval.results.analysis.formatting import Unmeasured, coverage_notes, unmeasured
 from agenteval.results.case import CaseResult, CaseStatus, NotAskedCause, Score
 from agenteval.results.model import Results
+from agenteval.results.unmeasured import coverage_notes, unmeasured
 
 PASSED = score("rule")
 JUDGED = score("quality", model="judge")
@@ -72,7 +72,7 @@ def test_cases_in_quarantine_do_not_count() -> None:
     now = run(("passed", [PASSED, JUDGED]), ("passed", [PASSED, broken("quality")]))
     left_out = {now.cases()[1][1].id}
     (found,) = unmeasured(now, 0.1)
-    assert found == Unmeasured("cases", "1 of 2 cases not fully evaluated: a metric ended in an error", 1, "outside")
+    assert (found.what, found.text) == ("cases", "1 of 2 cases not fully evaluated: a metric ended in an error")
     assert unmeasured(now, 0.1, left_out) == ()
     dead = run(("passed", [PASSED]), ("error", [broken("quality")]))
     assert [item.what for item in unmeasured(dead, 0.1)] == ["metric"]

@@ -19,7 +19,6 @@ from agenteval.core.errors import ConfigError
 from agenteval.gate.pairing import pair_cases
 from agenteval.results import store
 from agenteval.results.analysis.answers import EvaluatedAnswer
-from agenteval.results.analysis.evaluate import trace_json
 from agenteval.results.case import CaseResult, Score
 from agenteval.results.importers import KnownCase, KnownSuite, detect, import_run, read_run, suites_of
 from agenteval.results.model import Results
@@ -661,7 +660,7 @@ def test_files_of_agenteval_for_fluxloop_suites_can_be_read(tmp_path: Path) -> N
         reasons={},
         tool_checks={},
     )
-    case = only(read(tmp_path, lines(trace_json(answer))))
+    case = only(read(tmp_path, lines(answer.as_json())))
     assert (case.id, case.name, case.status, case.score) == ("e.yaml::#12", "the question [novice]", "failed", 0.5)
     assert {name: (score.status, score.score) for name, score in scores(case).items()} == {
         "rule": ("scored", 0.5),
