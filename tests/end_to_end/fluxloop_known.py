@@ -190,8 +190,8 @@ class Row:
 
     @property
     def was_successful(self) -> bool:
-        """What says nothing of itself has succeeded if it does not fail."""
-        return self.passed is not False if self.trace.reported_success is None else self.trace.reported_success
+        said = self.trace.reported_success
+        return self.passed is not False and self.trace.output is not None if said is None else said
 
     @property
     def status(self) -> str:

@@ -24,7 +24,7 @@ from agenteval.report.size_limits import (
 )
 from agenteval.report.view import view
 from agenteval.report.view.case_details import shortened_notes
-from agenteval.report.view.cases import KINDS, CaseMetricRow, Kind, case_metrics, distinct_iterations
+from agenteval.report.view.cases import KINDS, CaseMetricRow, case_metrics, distinct_iterations
 from agenteval.report.view.cause_rows import CauseRow, DiffLine, cause_row, timeline
 from agenteval.report.view.causes import CaseChange, Cause, causes_of
 from agenteval.report.view.comparison import SpendingRow, spending
@@ -145,22 +145,9 @@ def _counts(source: ReportSource, causes: Sequence[Cause]) -> Iterator[tuple[str
     amounts = {kind: sum(len(cause.cases) for cause in causes if cause.kind == kind) for kind in KINDS}
     # All of them, because none is among those that pass.
     amounts["quarantined"] = summary.cases - counts.cases
-    titles: tuple[tuple[Kind, str], ...] = (
-        ("broke", "Broke"),
-        ("failed", "Failed"),
-        ("error", "Could not be run"),
-        ("suspicious", "May be worse"),
-        ("cleared", "Not proven worse"),
-        ("known", "Known failures"),
-        ("quarantined", "In quarantine"),
-        ("skipped", "Skipped"),
-        ("repaired", "Repaired"),
-        ("new", "New"),
-        ("changed", "Rules changed"),
-    )
-    for kind, title in titles:
-        if amounts[kind]:
-            yield title, f"{amounts[kind]:,}"
+    for kind, words in KINDS.items():
+        if amounts[kind] and kind not in {"removed", "gone", "fell"}:
+            yield words.words.capitalize(), f"{amounts[kind]:,}"
     if removed := amounts["removed"] + amounts["gone"]:
         yield "Removed", f"{removed:,}"
     usage = summary.usage

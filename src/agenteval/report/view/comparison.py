@@ -111,9 +111,8 @@ def _share(change: float | None) -> str:
 
 def _change(metric: ComparedMetric) -> str:
     shown = signed if metric.allowed is None else _share
-    if metric.low is None or metric.high is None:
-        return shown(metric.difference)
-    return f"{shown(metric.difference)} ({shown(metric.low)} to {shown(metric.high)})"
+    between = "" if metric.low is None or metric.high is None else f" ({shown(metric.low)} to {shown(metric.high)})"
+    return f"{shown(metric.difference)}{between}"
 
 
 def _p(metric: ComparedMetric) -> str:

@@ -71,13 +71,11 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
 
 def only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
     """Return whether a mean fell over cases of which some pass, and no case broke: the others alone show little."""
-    kinds = {cause.kind for cause in causes}
-    passed = {case.id for _, case in results.cases() if case.status == "passed"} if "fell" in kinds else set()
     fell = [found.id for cause in causes if cause.kind == "fell" for found in cause.cases]
+    failed = {case.id for case in results.failed()}
+    kinds = {cause.kind for cause in causes}
     return (
-        "fell" in kinds
-        and kinds.isdisjoint({"broke", "failed", "error"})
-        and (not fell or not passed.isdisjoint(fell))
+        "fell" in kinds and kinds.isdisjoint({"broke", "failed", "error"}) and not (fell and failed.issuperset(fell))
     )
 
 

@@ -23,9 +23,6 @@ def test_the_same_command_runs_again_what_did_not_pass(words: list[str], again: 
 
 
 def test_the_page_is_opened_by_a_command() -> None:
-    assert next_commands(Path("agenteval-report")) == NextCommands(
-        "", "agenteval prove agenteval-report", "agenteval open", "agenteval-report/report.html"
-    )
-    assert next_commands(Path("my out")) == NextCommands(
-        "", "agenteval prove 'my out'", "agenteval open 'my out'", "my out/report.html"
-    )
+    found = next_commands(Path("my out"))
+    assert found == NextCommands("", "agenteval prove 'my out'", "agenteval open 'my out'", "my out/report.html")
+    assert next_commands(Path("agenteval-report")).look == "agenteval open"

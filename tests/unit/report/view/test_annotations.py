@@ -142,7 +142,6 @@ def test_a_passing_case_whose_scores_dropped_shows_its_scores() -> None:
     ("change", "notes", "level", "said"),
     [
         ("same", [], "notice", "Not proven worse"),
-        ("same", ["flaky"], "notice", "Not proven worse"),
         ("same", ["suspicious"], "warning", "May be worse"),
         ("same", ["quarantined"], "notice", "In quarantine"),
         ("same", ["quarantined", "suspicious"], "notice", "In quarantine"),
