@@ -71,8 +71,8 @@ class Counts:
         return f"{of_cases(self.passed, self.cases)} passed"
 
 
-# Statuses that say whether a case passed.
-_DECIDED = frozenset({"passed", "failed"})
+# Statuses of cases that were asked: the comparison judges them.
+_ASKED = frozenset({"passed", "failed", "error"})
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Failures:
 
     Attributes:
         required: those of them that count only because they are named by `must_pass` or `strict`.
-        judged: these passed in the baseline and failed here; the comparison alone judges them.
+        judged: these did not fail in the baseline and failed here; the comparison alone judges them.
     """
 
     counting: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ def _kind(case: CaseResult, compared: ComparedCase | None, required: Required) -
         return "counting"
     if "accepted" in compared.notes:
         return "accepted"
-    if compared.change == "broke" or compared.status_before not in _DECIDED:
+    if compared.change == "broke" or compared.status_before not in _ASKED:
         return "counting"
     if required.names(case):
         return "required"

@@ -103,7 +103,7 @@ def ungraded(sides: Sides, cases: Iterable[ComparedCase]) -> list[Unproven]:
     """
     found: dict[str, Collection[str]] = {}
     for compared in cases:
-        if compared.status_before == "passed" and compared.status_after == "failed":
+        if compared.status_before in {"passed", "error"} and compared.status_after == "failed":
             suite, case = sides.cases[compared.id]
             names = _failing(suite, case) - sides.scored_before(case.id)
             if names and status_by(case, names, suite.threshold) == "failed":
@@ -111,7 +111,7 @@ def ungraded(sides: Sides, cases: Iterable[ComparedCase]) -> list[Unproven]:
     if not found:
         return []
     metrics = some([f"'{name}'" for name in sorted(set[str]().union(*found.values()))])
-    amount = "1 case that passed in the baseline fails" if len(found) == 1 else f"{len(found):,} cases fail"
+    amount = "1 case that did not fail in the baseline fails" if len(found) == 1 else f"{len(found):,} cases fail"
     text = f"{amount} by {metrics}, which no earlier run has scored in the same way: {some(list(found))}"
     return [Unproven(what="metric", text=text, mended_by="change")]
 

@@ -124,7 +124,7 @@ def _failed(compared: ComparedCase | None) -> Kind:
     if compared.status_before == "failed" and "flaky" not in compared.notes:
         return "known"
     # The comparison looked at it, and it is not worse than before.
-    return "cleared" if compared.status_before in {"passed", "failed"} else "failed"
+    return "cleared" if compared.status_before != "skipped" else "failed"
 
 
 def kind_of_removed(compared: ComparedCase) -> Kind:

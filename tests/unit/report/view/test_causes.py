@@ -181,7 +181,7 @@ def test_every_kind_is_told_apart() -> None:
         ("failed", bad, None),
         ("failed", bad, {"change": "new", "status_before": None}),
         ("failed", bad, {"change": "changed"}),
-        ("failed", bad, {"change": "same", "status_before": "error"}),
+        ("cleared", bad, {"change": "same", "status_before": "error"}),
         ("error", error, None),
         ("error", error, {"change": "same", "status_before": "error"}),
         ("suspicious", bad, {"change": "same", "notes": ["suspicious", "flaky"]}),
