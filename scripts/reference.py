@@ -1,4 +1,4 @@
-"""Writes the generated tables of the documentation, and what native/action.yml copies; usage: `make reference`.
+"""Writes the generated tables of the documentation, and the inputs of both actions; usage: `make reference`.
 
 The generated parts are between ``<!-- name -->`` and ``<!-- /name -->``, in YAML between ``# <name>`` and
 ``# </name>``. The rest is written by hand.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from agenteval.cli.main import command_line
 from agenteval.github.inputs import variables_of
 from agenteval.metrics.registry import METRICS
 from agenteval.results.verdict import WORDS, WordKind
+from agenteval.run.options import INPUTS, Option
 
 ROOT = Path(__file__).parents[1]
 _ACTION = ROOT / "action.yml"
@@ -31,12 +33,20 @@ _VALUES = frozenset({"comparison", "status", "verdict"})
 def inputs() -> str:
     """Return the table of the action's inputs, without those that are not for users."""
     lines = ["| input | default | |", "|---|---|---|"]
-    for name, entry in _action()["inputs"].items():
-        if entry["description"].startswith("Internal: "):
-            continue
-        default = f"`{entry['default']}`" if entry["default"] else ""
-        lines.append(f"| `{name}` | {default} | {' '.join(entry['description'].split())} |")
+    for name, option in INPUTS.items():
+        if not option.help.startswith("internal: "):
+            default = f"`{option.action_default}`" if option.action_default else ""
+            lines.append(f"| `{name}` | {default} | {described(option)} |")
     return "\n".join(lines)
+
+
+def described(option: Option) -> str:
+    """Return the sentences of an input."""
+    # The default of the command line, where the action has another, or shows it beside.
+    text = option.help.partition("; default: ")[0] if option.action_default else option.help
+    # The name of a value stays as it is.
+    first = text if text.partition(":")[0] in option.choices else text[0].upper() + text[1:]
+    return f"{first}. {option.in_action}".strip()
 
 
 def outputs() -> str:
@@ -93,10 +103,14 @@ def words(kind: WordKind, title: str) -> str:
     return "\n".join(lines)
 
 
-def native_inputs() -> str:
-    """Return the inputs of action.yml as they are written there."""
-    text = _ACTION.read_text(encoding="utf-8")
-    return text[text.index("inputs:\n") : text.index("\noutputs:\n")].rstrip()
+def action_inputs() -> str:
+    """Return the inputs of both actions."""
+    lines = ["inputs:"]
+    for name, option in INPUTS.items():
+        text = textwrap.fill(described(option), 114, break_long_words=False, break_on_hyphens=False)
+        lines += [f"  {name}:", "    description: >-", textwrap.indent(text, "      ")]
+        lines.append(f"    default: {json.dumps(option.action_default)}")
+    return "\n".join(lines)
 
 
 def native_outputs() -> str:
@@ -112,7 +126,7 @@ def native_outputs() -> str:
 
 def native_variables() -> str:
     """Return the variables of the inputs, which the runner does not set for composite actions."""
-    return "\n".join(f"        {variables_of(name)[1]}: ${{{{ inputs.{name} }}}}" for name in _action()["inputs"])
+    return "\n".join(f"        {variables_of(name)[1]}: ${{{{ inputs.{name} }}}}" for name in INPUTS)
 
 
 SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
@@ -128,7 +142,8 @@ SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
         ("terms", partial(words, "term", "term")),
     ),
     "docs/metrics.md": (("statuses", partial(words, "status", "status")), ("metrics", metrics)),
-    "native/action.yml": (("inputs", native_inputs), ("outputs", native_outputs), ("variables", native_variables)),
+    "action.yml": (("inputs", action_inputs),),
+    "native/action.yml": (("inputs", action_inputs), ("outputs", native_outputs), ("variables", native_variables)),
 }
 
 

@@ -268,20 +268,22 @@ def earlier(request):
 def test_every_input_reaches_the_run(runner: Runner) -> None:
     folder = runner.workspace / "bots" / "support"
     folder.mkdir(parents=True)
-    write_suite(folder, [case("wanted a"), case("wanted b"), case("other")])
+    write_suite(folder, [case("a"), case("b")])
     agent = echo_agent(folder)
-    (folder / "settings.yaml").write_text(yaml.safe_dump({"agents": {"default": agent}}), encoding="utf-8")
+    settings = {
+        "agents": {"default": agent},
+        "iterations": 2,
+        "concurrency": 1,
+        "gate": {"on_missing_baseline": "fail"},
+    }
+    (folder / "settings.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     step = runner.step(
         suite="agent.yaml",
         config="settings.yaml",
         mode="run",
         working_directory="bots/support",
         baseline="none",
-        on_missing_baseline="fail",
         fail_on="failures, errors",
-        iterations="2",
-        concurrency="1",
-        filter="wanted",
         comment="always",
         comment_id="support",
         report_dir="out/reports",
@@ -365,7 +367,8 @@ def failed(step: Step, status: int = 2) -> str:
 @pytest.mark.long
 def test_templates_that_are_not_there(runner: Runner) -> None:
     write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
-    step = runner.step(inputs={"comment-template": "c.j2", "summary-template": "s.j2"})
+    (runner.workspace / "agenteval.yaml").write_text("templates: {comment: c.j2, summary: s.j2}\n", encoding="utf-8")
+    step = runner.step()
     summary = failed(step)
     for name, path in (("comment", "c.j2"), ("summary", "s.j2")):
         message = f"no such file; it was named as the template of the {name}"
@@ -382,7 +385,8 @@ def test_templates_of_the_users(runner: Runner) -> None:
         '{% extends "summary.md.j2" %}{% block verdict %}## Nightly: {{ report.headline }}\n\n{% endblock %}'
     )
     (runner.workspace / "c.j2").write_text("{{ report.verdikt }}")
-    step = runner.step(inputs={"comment-template": "c.j2", "summary-template": "s.j2"})
+    (runner.workspace / "agenteval.yaml").write_text("templates: {comment: c.j2, summary: s.j2}\n", encoding="utf-8")
+    step = runner.step()
     assert step.ended.status == 0, step.ended.text
     assert step.summary.startswith("## Nightly: 1 of 1 case passed\n\n| Cases |")
     # What is wrong with the other one is told wherever it matters.
@@ -398,14 +402,14 @@ def test_inputs_that_make_no_sense(runner: Runner) -> None:
     step = runner.step(
         mode="rnu",
         comment="sometimes",
-        on_missing_baseline="ignore",
+        on_missing_baseline="fail",
         fail_on="failure",
-        iterations="0",
+        runs="0",
         concurrency="many",
         suite="'open",
     )
     summary = failed(step)
-    for name in ("mode", "comment", "on-missing-baseline", "fail-on", "iterations", "concurrency", "suite"):
+    for name in ("mode", "comment", "on-missing-baseline", "fail-on", "runs", "concurrency", "suite"):
         assert f"input {name}: " in summary
     assert "did you mean 'run'?" in summary.replace("&#39;", "'")
     assert len(step.commands) == 7
@@ -431,7 +435,7 @@ def test_a_mistake_in_the_suite_is_shown_at_its_line(runner: Runner) -> None:
     [
         ({"suite": "gone.yaml"}, 2, "gone.yaml: no such suite file"),
         ({"working-directory": "gone"}, 2, "working-directory: "),
-        ({"filter": "zzz"}, 2, "no case matches --filter"),
+        ({"filter": "zzz"}, 2, "there is no such input"),
         (
             {"report-dir": "../elsewhere"},
             2,
@@ -446,7 +450,6 @@ def test_a_run_that_cannot_start(runner: Runner, inputs: dict[str, str], status:
 
 
 WRONG_INPUTS: list[dict[str, str]] = [
-    {"iterations": "abc"},
     {"mode": "zzz"},
     {"suite": "gone.yaml"},
     {"config": "gone.yaml"},
@@ -472,7 +475,7 @@ def test_reports_outside_of_the_workspace_stay(runner: Runner) -> None:
     (outside / "results.json").write_text("{}", encoding="utf-8")
     (runner.workspace / "link").symlink_to(outside)
     for name in ("../outside", "link"):
-        failed(runner.step(report_dir=name, iterations="abc"))
+        failed(runner.step(report_dir=name, runs="abc"))
         assert [path.name for path in outside.iterdir()] == ["results.json"]
 
 
@@ -493,7 +496,7 @@ def test_inputs_in_the_report_directory_stay(runner: Runner) -> None:
     folder = runner.workspace / "agenteval-report"
     folder.mkdir()
     (folder / "results.json").write_text("{}", encoding="utf-8")
-    failed(runner.step(baseline="agenteval-report/results.json", iterations="abc"))
+    failed(runner.step(baseline="agenteval-report/results.json", runs="abc"))
     assert (folder / "results.json").exists()
     recording = '{"case": "a", "response": "hello"}\n'
     (folder / "journal.jsonl").write_text(recording, encoding="utf-8")
@@ -504,9 +507,9 @@ def test_inputs_in_the_report_directory_stay(runner: Runner) -> None:
     (folder / "results.json").write_text("{}", encoding="utf-8")
     (folder / "comment.md").write_text("{{ headline }}", encoding="utf-8")
     write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
-    assert "would take the place of this template" in failed(
-        runner.step(comment_template=f"{folder.name}/comment.md")
-    )
+    (runner.workspace / "agenteval.yaml").write_text(f"templates: {{comment: {folder.name}/comment.md}}\n", "utf-8")
+    assert "would take the place of this template" in failed(runner.step())
+    (runner.workspace / "agenteval.yaml").unlink()
     (folder / "results.json").write_text("{}", encoding="utf-8")
     suite: dict[str, Any] = {"agent": echo_agent(runner.workspace), "evaluations": {"metrics": [EQUALITY]}}
     suite |= {"test_cases_file": f"{folder.name}/badge.json"}
@@ -516,12 +519,13 @@ def test_inputs_in_the_report_directory_stay(runner: Runner) -> None:
     assert {"comment.md", "badge.json", "results.json"} <= {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize(("choice", "warned", "status"), [("warn", True, 0), ("pass", False, 0), ("fail", True, 3)])
-def test_a_missing_baseline(runner: Runner, choice: str, warned: bool, status: int) -> None:
+@pytest.mark.parametrize(("choice", "status"), [("warn", 0), ("fail", 3)])
+def test_a_missing_baseline(runner: Runner, choice: str, status: int) -> None:
     write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
-    step = runner.step(baseline="gone.json", on_missing_baseline=choice)
+    (runner.workspace / "agenteval.yaml").write_text(f"gate: {{on_missing_baseline: {choice}}}\n", encoding="utf-8")
+    step = runner.step(baseline="gone.json")
     assert (step.ended.status, step.outputs["total"]) == (status, "1")
-    assert ("the baseline gone.json does not exist" in step.summary) is warned
+    assert "the baseline gone.json does not exist" in step.summary
     assert "the baseline gone.json does not exist" in step.ended.out
 
 
@@ -577,7 +581,8 @@ def reply(request):
     return request["input"]
 """
     write_suite(runner.workspace, [case("a"), case("hang")], agent=python_agent(runner.workspace, code))
-    env = runner.variables("push", {}, {"concurrency": "1"})
+    (runner.workspace / "agenteval.yaml").write_text("concurrency: 1\n", encoding="utf-8")
+    env = runner.variables("push", {}, {})
     with subprocess.Popen(
         [str(AGENTEVAL), "action"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -48,7 +48,7 @@ def test_a_directory_for_reports_that_is_none(folder: Path, command: Command) ->
     for words in (["run", "--out"], ["report", "x", "--out"], ["report", "x", "-o"], ["merge", "x", "-o"]):
         ended = command(*words, "")
         assert ended.status == 2
-        assert "needs a file or a folder" in ended.err
+        assert f"{words[-1]}: its value is empty" in ended.err
     assert sorted(path.name for path in folder.iterdir()) == [".git", "agent.yaml", "dangling", "loop", "pipe"]
 
 
@@ -88,13 +88,15 @@ def test_inputs_that_the_run_would_replace(folder: Path, command: Command) -> No
     for name in names:
         (folder / "out" / name).write_text(f"{json.dumps(traces)}\n", encoding="utf-8")
     (folder / "link").symlink_to("out/summary.md")
+    (folder / "comment.yaml").write_text("templates: {comment: out/comment.md}", encoding="utf-8")
+    (folder / "summary.yaml").write_text("templates: {summary: link}", encoding="utf-8")
     before = {name: (folder / "out" / name).read_bytes() for name in names}
     for words, what in (
         (["--agent", "replay:out/journal.jsonl"], "recording"),
         (["--agent", "replay:out/confirmation-1.jsonl"], "recording"),
         (["--agent", "replay:out/evaluation/per_trace.jsonl"], "recording"),
-        (["--comment-template", "out/comment.md"], "template"),
-        (["--summary-template", "link"], "template"),
+        (["--config", "comment.yaml"], "template"),
+        (["--config", "summary.yaml"], "template"),
     ):
         ended = command("run", "agent.yaml", "--out", "out", *words)
         assert ended.status == 2, ended.text
@@ -144,6 +146,7 @@ def test_no_results_or_configuration_is_replaced_by_a_report(folder: Path, comma
     for out in ("run", "again"):
         assert command("run", "--out", out).status == 0
     (folder / "copy").mkdir()
+    (folder / "summary.yaml").write_text("templates: {summary: copy/template}", encoding="utf-8")
     shutil.copy("run/results.json", "copy/trend.json")
     shutil.copy("again/results.json", "copy/other.json")
     shutil.copy("run/results.json", "copy/results.json")
@@ -173,8 +176,8 @@ def test_no_results_or_configuration_is_replaced_by_a_report(folder: Path, comma
         ["report", "run", "--format", "markdown", "-o", "agenteval.yaml"],
         ["report", "run", "--format", "json", "-o", "agent.yaml"],
         ["report", "run", "--history", "copy", "--format", "html", "-o", "copy/results.json"],
-        ["report", "run", "--summary-template", "copy/template", "--out", "copy"],
-        ["run", "agent.yaml", "--summary-template", "copy/template", "--out", "copy"],
+        ["report", "run", "--config", "summary.yaml", "--out", "copy"],
+        ["run", "agent.yaml", "--config", "summary.yaml", "--out", "copy"],
         ["run", "agent.yaml", "--agent", "replay:run", "--out", "run"],
         ["run", "agent.yaml", "--agent", "replay:run-link", "--out", "run"],
         ["run", "configs/evaluation.yaml", "--traces", "traces", "--out", "traces"],

@@ -86,7 +86,6 @@ class PullRequest:
             "github-token": TOKEN,
             "baseline": "base.json",
             "comment": "never",
-            "concurrency": "1",
             **(inputs or {}),
         }
         env = environment(
@@ -115,7 +114,7 @@ def write(folder: Path, log: Path, version: str, gate: dict[str, Any] | None = N
     write_suite(folder, [case(name) for name in names], agent={"command": ["python3", "agent.py"]})
     (folder / "agent.py").write_text(AGENT.format(log=str(log), version=version), encoding="utf-8")
     settings = {"fail_on": ["regressions", "unproven"], **(gate or {})}
-    (folder / "agenteval.yaml").write_text(yaml.safe_dump({"gate": settings}), encoding="utf-8")
+    (folder / "agenteval.yaml").write_text(yaml.safe_dump({"gate": settings, "concurrency": 1}), encoding="utf-8")
 
 
 def proposed(
@@ -242,9 +241,8 @@ WORKFLOW = {"GITHUB_WORKFLOW_REF": "org/bot/.github/workflows/agenteval.yml@refs
 def test_without_a_baseline_the_base_commits_agent_makes_it(
     home: Path, server: GitServer, nothing_there: str, version: str, status: int
 ) -> None:
-    pull_request = proposed(home, server, version)
-    asked_for = {"baseline": "auto", "on-missing-baseline": "fail"}
-    ended = pull_request.run(asked_for, GITHUB_API_URL=nothing_there, **WORKFLOW)
+    pull_request = proposed(home, server, version, {"on_missing_baseline": "fail"})
+    ended = pull_request.run({"baseline": "auto"}, GITHUB_API_URL=nothing_there, **WORKFLOW)
     assert ended.status == status, ended.text
     results = results_in(pull_request.workspace)
     comparison = results.comparison
@@ -264,9 +262,8 @@ def test_without_a_baseline_the_base_commits_agent_makes_it(
 def test_a_base_commits_agent_that_answers_nothing_is_no_baseline(
     home: Path, server: GitServer, nothing_there: str, on_missing: str, status: int
 ) -> None:
-    pull_request = proposed(home, server, "good", base_version="broken")
-    asked_for = {"baseline": "auto", "on-missing-baseline": on_missing}
-    ended = pull_request.run(asked_for, GITHUB_API_URL=nothing_there, **WORKFLOW)
+    pull_request = proposed(home, server, "good", {"on_missing_baseline": on_missing}, base_version="broken")
+    ended = pull_request.run({"baseline": "auto"}, GITHUB_API_URL=nothing_there, **WORKFLOW)
     assert ended.status == status, ended.text
     assert (
         f"cannot make a baseline: none of its cases was evaluated: of {CASES}, {CASES} ended in an error: "

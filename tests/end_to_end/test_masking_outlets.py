@@ -180,7 +180,7 @@ def check_action(runner: Runner) -> None:
 @pytest.mark.parametrize(
     ("event", "inputs"),
     [
-        ("push", {"baseline-artifact": f"report-{KEY}", "baseline-branch": f"old-{KEY}"}),
+        ("push", {"baseline-artifact": f"report-{KEY}"}),
         ("pull_request", {"baseline": f"gone-{KEY}.json"}),
         ("pull_request", {"baseline": "none"}),
     ],

@@ -165,7 +165,7 @@ def test_the_workflow_with_one_job(runner: Runner) -> None:
     signed_monorepo(runner.workspace)
     *_, ours, upload = steps_of("monorepo.yml")
 
-    step = runner.step(inputs=ours["with"], baseline="none", iterations="1", fail_on="none")
+    step = runner.step(inputs=ours["with"], baseline="none", fail_on="none")
     assert step.ended.status == 0, step.ended.text
     assert signatures(read_results(runner.workspace / upload["with"]["path"])) == EXPECTED
 
@@ -179,7 +179,7 @@ def test_the_workflow_with_a_job_for_each_suite(runner: Runner) -> None:
 
     for suite in listed:
         inputs = {name: filled(value, suite) for name, value in ours["with"].items() if name != "cache-key"}
-        step = runner.step(inputs=inputs, baseline="none", iterations="1", fail_on="none")
+        step = runner.step(inputs=inputs, baseline="none", fail_on="none")
         assert step.ended.status == 0, step.ended.text
         assert inputs["baseline-artifact"] == filled(upload["with"]["name"], suite)
         found |= signatures(read_results(runner.workspace / upload["with"]["path"]))

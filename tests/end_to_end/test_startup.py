@@ -42,7 +42,6 @@ ONLY_WITH = {
     "agenteval.agents.recorded_cases": "recorded traces",
     "agenteval.agents.otel_messages": "traces of OpenTelemetry",
     "agenteval.run.resume": "--resume",
-    "agenteval.run.shard": "--shard",
     "agenteval.suite.formats.agentci.schema": "a suite of AgentCI",
     "agenteval.suite.formats.fluxloop.schema": "a suite of FluxLoop",
 }
@@ -71,7 +70,7 @@ def test_help_and_version_import_next_to_nothing(tmp_path: Path, arguments: list
 
 def test_the_version_imports_nothing_of_ours_but_the_command_line(tmp_path: Path) -> None:
     own = {name for name in modules(tmp_path, "--version") if name.partition(".")[0] == "agenteval"}
-    parts = ("cli", "core", "core.errors", "core.start", "core.version")
+    parts = ("cli", "core", "core.errors", "core.version", "run", "run.options")
     others = {name for name in own if not name.startswith("agenteval.cli.")}
     assert others == {"agenteval", *(f"agenteval.{name}" for name in parts)}
     assert not own & {"agenteval.cli.init", "agenteval.cli.explanations", "agenteval.cli.output"}

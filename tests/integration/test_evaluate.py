@@ -378,7 +378,7 @@ def test_it_leaves_nothing_and_prints_nothing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setenv("INPUT_ITERATIONS", "7")
+    monkeypatch.setenv("INPUT_RUNS", "7")
     write_suite(tmp_path, [case("a"), case("b", ground_truth="other")], agent=echo_agent(tmp_path))
     before = sorted(tmp_path.rglob("*"))
 

@@ -129,9 +129,10 @@ def test_a_swapped_directory_changes_no_result(workspace: Path, number: int) -> 
     # The agent moves the report directory away and puts a journal of its own in.
     write(workspace, "", number)
     (workspace / "agent.py").write_text(_SWAPPING, encoding="utf-8")
-    (workspace / "agenteval.yaml").write_text("agents: {default: {python: agent:reply}}\n", encoding="utf-8")
+    settings = "agents: {default: {python: agent:reply}}\nconcurrency: 4\n"
+    (workspace / "agenteval.yaml").write_text(settings, encoding="utf-8")
 
-    ended = act(workspace, concurrency="4")
+    ended = act(workspace)
 
     assert ended.status == 1, ended.text
     report = workspace / "agenteval-report"

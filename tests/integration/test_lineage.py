@@ -388,7 +388,7 @@ def test_what_cannot_be_known_is_told_with_the_fix(origin: Origin, tmp_path: Pat
     wrong = replace(pushed, github_sha="f" * 40)
     table = {
         "set `fetch-depth: 0` of actions/checkout": (pushed, shallow),
-        "set the input baseline-branch": (tagged, shallow),
+        "name a run with the input baseline": (tagged, shallow),
         "there is no commit before": (rootless, root),
         "the commit that is evaluated is unknown": (wrong, tmp_path),
         "the event names no commit": (replace(wrong, github_sha=None, commit=None), tmp_path),

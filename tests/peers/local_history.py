@@ -100,6 +100,7 @@ class LocalHistory:
         checkout: str | None = None,
         depth: int = 1,
         origin: str = REPOSITORY,
+        onto: str = "main",
         **inputs: str,
     ) -> Step:
         """Run the action as a job does, after the checkout of the event's commit or of another one.
@@ -133,7 +134,7 @@ class LocalHistory:
             "GITHUB_SERVER_URL": self.server.url,
             "GITHUB_SHA": sha,
             "GITHUB_REF": ref,
-            "GITHUB_BASE_REF": "main" if event == "pull_request" else "",
+            "GITHUB_BASE_REF": onto if event == "pull_request" else "",
             "GITHUB_RUN_ID": "99",
             "GITHUB_WORKFLOW_REF": _WORKFLOW,
             "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
@@ -142,14 +143,14 @@ class LocalHistory:
         }
         return as_process(workspace, variables, file)
 
-    def pull_request(self, merge: str, head: str, base: str, **options: Any) -> Step:
+    def pull_request(self, merge: str, head: str, base: str, onto: str = "main", **options: Any) -> Step:
         """The job of a pull request from a fork, whose event names a base commit."""
         of = {"sha": head, "ref": "feature", "repo": {"full_name": "mallory/local"}}
-        onto = {"sha": base, "ref": "main", "repo": {"full_name": REPOSITORY}}
-        payload = {"number": 7, "pull_request": {"number": 7, "head": of, "base": onto}}
+        below = {"sha": base, "ref": onto, "repo": {"full_name": REPOSITORY}}
+        payload = {"number": 7, "pull_request": {"number": 7, "head": of, "base": below}}
         self.ref("pull/7/merge", merge)
         self.ref("pull/7/head", head)
-        return self.job("pull_request", merge, "refs/pull/7/merge", payload, **options)
+        return self.job("pull_request", merge, "refs/pull/7/merge", payload, onto=onto, **options)
 
     @property
     def results(self) -> Results:

@@ -316,11 +316,12 @@ def test_the_first_run_has_none(project: Project) -> None:
     assert outcome.notes == ()
 
 
-def test_a_pull_request_on_top_of_another_one_is_told_of_the_input(project: Project) -> None:
-    advice = "; if change-1 belongs to another pull request, set the input baseline-branch, for instance to main"
+def test_a_pull_request_on_top_of_another_one_is_compared_with_the_default_branch(project: Project) -> None:
+    of_main = project.run(project.commits[1])
+    project.artifact(of_main)
 
-    assert project.missing(base_branch="change-1", default_branch="main").reason.endswith(advice)
-    assert "baseline-branch" not in project.missing(default_branch="main").reason
+    assert project.found(base_branch="change-1", default_branch="main").run_id == of_main.id
+    assert project.missing(base_branch="change-1").reason.startswith("agenteval.yml has not run on change-1 yet")
 
 
 def test_no_artifact_of_that_name(project: Project) -> None:

@@ -91,16 +91,21 @@ def test_events_that_bring_no_change_are_compared_with_an_earlier_run_of_their_c
 
 
 def test_no_event_is_green_without_a_comparison_that_was_asked_for(here: LocalHistory) -> None:
+    settings = here.work / "agenteval.yaml"
+    settings.write_text("gate: {pairs: 4, on_missing_baseline: fail}\n", encoding="utf-8")
     commit = here.commit(here.commit(answer="right"), readme="harmless")
     here.ref("heads/main", commit)
     # The checks of the other events are the same; see the table of docs/github.md.
     for event, ref in {"release": "refs/tags/v1", "check_run": "refs/heads/main", "deployment": ""}.items():
-        step = here.job(event, commit, ref, on_missing_baseline="fail")
+        step = here.job(event, commit, ref)
         assert (step.status, step.outputs["verdict"]) == (3, "unproven"), (event, step.log)
         assert "there is no baseline to compare with" in step.summary, event
         # What ran is the baseline of later runs: otherwise there would never be one.
         assert (here.results.summary.passed, here.results.comparison) == (12, None), event
 
+    settings.write_text("gate: {pairs: 4}\n", encoding="utf-8")
+    commit = here.commit()
+    here.ref("heads/main", commit)
     warned = here.job("issue_comment", commit, "refs/heads/main")
     assert warned.status == 0, warned.log
     assert "there is no baseline to compare with" in warned.summary
@@ -183,7 +188,7 @@ def test_a_pull_request_on_top_of_another_one_is_compared_with_that_and_the_runs
     head = here.commit(below, broken="")
     merge = here.commit(below, head)
 
-    step = here.pull_request(merge, head, below, baseline_branch="main")
+    step = here.pull_request(merge, head, below, onto="below")
 
     assert step.status == 1, step.log
     assert here.baseline() == (main, 1, [below])

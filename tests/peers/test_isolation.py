@@ -65,7 +65,7 @@ def environment(workspace: Path) -> dict[str, str]:
     event = workspace.parent / "event.json"
     event.write_text("{}", encoding="utf-8")
     values = {"GITHUB_EVENT_NAME": "push", "GITHUB_REPOSITORY": "octo/repo", "INPUT_BASELINE": "none"}
-    return {**values, **SECRETS, "ALLOWED_API_KEY": ALLOWED, "INPUT_COMMENT": "never", "INPUT_CONCURRENCY": "4"}
+    return {**values, **SECRETS, "ALLOWED_API_KEY": ALLOWED, "INPUT_COMMENT": "never"}
 
 
 def attacked(runner: Runner, workspace: Path) -> Step:

@@ -9,17 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.options import (
-    Choices,
-    add_command,
-    add_templates,
-    add_verbosity,
-    day,
-    fail_on,
-    not_empty,
-    path,
-    positive,
-)
+from agenteval.cli.options import Choices, add_command, add_options, day, positive, settings_of
 from agenteval.core.errors import ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
@@ -192,35 +182,28 @@ def add_results(commands: Any) -> None:
         commands, "compare", _compare, "compare two results files and decide the gate, without running anything"
     )
     compared.add_argument("current", metavar="CURRENT", help="results.json, or a report directory")
-    compared.add_argument(
-        "baseline", metavar="BASELINE", help="results.json, or a report directory, of the earlier run"
-    )
-    compared.add_argument("--config", metavar="FILE", help="configuration, as for run")
-    compared.add_argument("--fail-on", metavar="LIST", help="as for run")
-    add_verbosity(compared)
+    compared.add_argument("earlier", metavar="BASELINE", help="that of the earlier run")
+    add_options(compared, "config", "fail_on", as_run=True)
+    add_options(compared, "verbosity")
     proved = add_command(
         commands, "prove", _prove, "run what may be worse in a results file side by side with the base commit"
     )
     proved.add_argument("results", metavar="RESULTS", help="results.json, or a report directory; it is replaced")
-    proved.add_argument("--config", metavar="FILE", help="configuration, as for run")
-    proved.add_argument("--control", metavar="URL", help="deployment of the base commit's agent, as for run")
-    proved.add_argument("--fail-on", metavar="LIST", help="as for run")
-    add_verbosity(proved)
+    add_options(proved, "config", "control", "fail_on", as_run=True)
+    add_options(proved, "verbosity")
     report = add_command(commands, "report", _report, "write the reports of a results file again")
     report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
-    report.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    add_options(report, "config", as_run=True)
     report.add_argument(
-        "--out", type=not_empty, metavar="DIR", help="directory to write to; default: beside the results"
+        "--out", dest="directory", type=Path, metavar="DIR", help="directory to write to; default: beside the results"
     )
     report.add_argument(
         "--format",
         choices=("markdown", "json", "html", "junit"),
         help="write only this report, to FILE or to standard output; default: as the name of FILE ends, else json",
     )
-    report.add_argument("-o", "--output", type=not_empty, metavar="FILE", help="write only one report, to this file")
-    report.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
-    add_templates(report)
-    add_verbosity(report)
+    report.add_argument("-o", "--output", type=Path, metavar="FILE", help="write only one report, to this file")
+    add_options(report, "history", "verbosity")
     opened = add_command(
         commands, "open", _open, "open report.html of the last run in the browser, and print its path"
     )
@@ -235,55 +218,32 @@ def add_results(commands: Any) -> None:
         commands, "merge", _merge, "join the shards of a run, or further iterations, and decide the gate"
     )
     merged.add_argument("results", nargs="+", metavar="RESULTS", help="results.json, or a report directory")
-    merged.add_argument(
-        "-o", "--output", type=not_empty, metavar="FILE", required=True, help="file or directory to write"
-    )
-    merged.add_argument("--config", metavar="FILE", help="configuration, as for run")
-    merged.add_argument("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
-    merged.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
-    merged.add_argument("--fail-on", metavar="LIST", help="as for run")
-    add_verbosity(merged)
+    merged.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="file or directory to write")
+    add_options(merged, "config", "baseline", "fail_on", as_run=True)
+    add_options(merged, "history", "verbosity")
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from agenteval.run.config import Settings
     from agenteval.run.saved_results import compare_files
 
-    settings = Settings(
-        config=path(arguments.config), fail_on=fail_on(arguments.fail_on), verbosity=arguments.verbosity
-    )
-    return compare_files(Path(arguments.current), Path(arguments.baseline), settings)
+    return compare_files(Path(arguments.current), Path(arguments.earlier), settings_of(arguments))
 
 
 def _prove(arguments: argparse.Namespace) -> int:
-    from agenteval.run.config import Settings
     from agenteval.run.prove import prove_file
 
-    settings = Settings(
-        config=path(arguments.config),
-        fail_on=fail_on(arguments.fail_on),
-        control=arguments.control,
-        verbosity=arguments.verbosity,
-    )
-    return prove_file(Path(arguments.results), settings)
+    return prove_file(Path(arguments.results), settings_of(arguments))
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from agenteval.run.config import Settings
     from agenteval.run.saved_results import render_again, render_one
 
-    settings = Settings(
-        config=path(arguments.config),
-        history=path(arguments.history),
-        comment_template=path(arguments.comment_template),
-        summary_template=path(arguments.summary_template),
-        verbosity=arguments.verbosity,
-    )
+    settings = settings_of(arguments)
     if arguments.format is None and arguments.output is None:
-        return render_again(Path(arguments.results), settings, path(arguments.out))
-    if arguments.out is not None:
+        return render_again(Path(arguments.results), settings, arguments.directory)
+    if arguments.directory is not None:
         raise ConfigError(Problem("--out is for all reports; give --out, or --format and --output", kind=Kind.OPTION))
-    return render_one(Path(arguments.results), settings, arguments.format, path(arguments.output))
+    return render_one(Path(arguments.results), settings, arguments.format, arguments.output)
 
 
 def _open(arguments: argparse.Namespace) -> int:
@@ -297,14 +257,8 @@ def _open(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    from agenteval.run.config import Settings
     from agenteval.run.merge import merge_files
 
-    settings = Settings(
-        config=path(arguments.config),
-        baseline=path(arguments.baseline),
-        fail_on=fail_on(arguments.fail_on),
-        history=path(arguments.history),
-        verbosity=arguments.verbosity,
-    )
-    return merge_files([Path(file) for file in arguments.results], Path(arguments.output), settings).exit_status
+    return merge_files(
+        [Path(file) for file in arguments.results], arguments.output, settings_of(arguments)
+    ).exit_status

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from agenteval.cli import commands, options, run
 from agenteval.cli.options import COMMAND, Parser
-from agenteval.core.errors import AgentEvalError, InfrastructureError, unexpected_error
-from agenteval.core.start import RENAMED, ending_signals
+from agenteval.core.errors import AgentEvalError, InfrastructureError, ending_signals, unexpected_error
 from agenteval.core.version import __version__
+from agenteval.run.options import GONE
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -230,15 +230,17 @@ def _failed(error: AgentEvalError, words: Sequence[str]) -> int:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    words = _in_new_spelling(sys.argv[1:] if argv is None else argv)
+    words = list(sys.argv[1:] if argv is None else argv)
     arguments, rest = command_line().parse_known_args(words)
     arguments.words = words
     _check_values(arguments.parser, words)
     options = [item for item in rest if item.startswith("-")]
     if options or (rest and not hasattr(arguments, "suites")):
-        hint = _similar_option(arguments.parser, options[0]) if options else ""
-        what = f"unknown option {options[0].partition('=')[0]!r}" if options else f"unexpected argument {rest[0]!r}"
-        arguments.parser.error(f"{what}{hint}")
+        arguments.parser.error(
+            _unknown(arguments.parser, options[0].partition("=")[0])
+            if options
+            else f"unexpected argument {rest[0]!r}"
+        )
     if rest:
         # argparse accepts suites only before the first option; users also write them after it.
         arguments.suites += rest
@@ -260,18 +262,13 @@ def _check_values(parser: argparse.ArgumentParser, words: Sequence[str]) -> None
             parser.error(f"{option}: '--' is not a value")
 
 
-def _in_new_spelling(argv: Sequence[str]) -> list[str]:
-    """Return arguments with the new names of renamed options."""
-    renamed = RENAMED.get(argv[0], {}) if argv else {}
-    end = argv.index("--") if "--" in argv else len(argv)
-    parts = (item.partition("=") for item in argv[:end])
-    return [*(f"{renamed.get(name, name)}{sign}{value}" for name, sign, value in parts), *argv[end:]]
-
-
-def _similar_option(parser: argparse.ArgumentParser, text: str) -> str:
+def _unknown(parser: Parser, name: str) -> str:
+    """Return that there is no such option, and the one that was probably meant."""
     from agenteval.core.text import did_you_mean
 
-    return did_you_mean(text.partition("=")[0], re.findall(r"--[a-z-]+", parser.format_help()))
+    if name in GONE:
+        return f"there is no option {name}; {GONE[name]}"
+    return f"unknown option {name!r}{did_you_mean(name, re.findall(r'--[a-z-]+', parser.format_help(whole=True)))}"
 
 
 @functools.cache

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.run.options import BY_NAME, Option
 
 if TYPE_CHECKING:
-    from agenteval.gate.verdict import FailOn
-    from agenteval.github.action import GithubOptions
+    from agenteval.run.config import Settings
 
 
 _CHOICE = re.compile(
@@ -26,7 +26,26 @@ COMMAND = "COMMAND"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises its errors, with the command or value that was probably meant."""
+    """A parser that raises its errors, with the command or value that was probably meant.
+
+    Attributes:
+        experts: the options that only the whole help shows.
+    """
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.experts: list[argparse.Action] = []
+
+    def format_help(self, *, whole: bool = False) -> str:
+        """Return the help; only a whole one shows the options for experts."""
+        texts = {} if whole else {action: action.help for action in self.experts}
+        for action in texts:
+            action.help = argparse.SUPPRESS
+        try:
+            return super().format_help()
+        finally:
+            for action, text in texts.items():
+                action.help = text
 
     def error(self, message: str) -> NoReturn:
         """Raise a mistake in the command line.
@@ -52,6 +71,15 @@ def _explained(message: str) -> str:
     return f"{argument['of']}: {argument['problem']}" if argument is not None else message
 
 
+class HelpAll(argparse.Action):
+    """Prints the whole help."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        """Print it, and end the program."""
+        print(parser.format_help(whole=True) if isinstance(parser, Parser) else parser.format_help(), end="")
+        parser.exit()
+
+
 class Choices:
     """The values of an option from the registries, which are imported when they are needed."""
 
@@ -65,32 +93,77 @@ class Choices:
         return name in tuple(self._names())
 
 
-def add_command(
-    commands: Any, name: str, function: Callable[[argparse.Namespace], int], text: str
-) -> argparse.ArgumentParser:
+def add_command(commands: Any, name: str, function: Callable[[argparse.Namespace], int], text: str) -> Parser:
     """Add a command to the parser; the text is its help, and as a sentence its description."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser: Parser = commands.add_parser(
         name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
     )
     parser.set_defaults(command=function, parser=parser)
     return parser
 
 
-def add_verbosity(parser: argparse.ArgumentParser) -> None:
-    """Add the option for how much of the result is printed."""
-    text = "show every case with the result of each metric, and the means; -vv adds the statistics"
-    parser.add_argument("-v", "--verbose", dest="verbosity", action="count", default=0, help=text)
+def add_options(parser: argparse.ArgumentParser, *names: str, as_run: bool = False) -> list[argparse.Action]:
+    """Add options of the table to a command; return those for experts.
+
+    Args:
+        as_run: whether the help only points to that of ``run``.
+    """
+    groups: dict[str, argparse._ActionsContainer] = {"": parser}
+    experts: list[argparse.Action] = []
+    for option in map(BY_NAME.__getitem__, names):
+        if option.group not in groups:
+            groups[option.group] = (
+                parser.add_mutually_exclusive_group()
+                if option.group == "failed"
+                else parser.add_argument_group("in a job of a GitHub workflow")
+            )
+        keywords = _keywords(option) | {"help": "as for run" if as_run else option.help}
+        action = groups[option.group].add_argument(*(option.flags or (option.name,)), **keywords)
+        experts += [action] if option.is_for_experts else []
+    return experts
 
 
-def add_templates(parser: argparse.ArgumentParser) -> None:
-    """Add the options for user templates."""
-    parser.add_argument("--comment-template", metavar="FILE", help="user template for comment.md")
-    parser.add_argument("--summary-template", metavar="FILE", help="user template for summary.md")
+def _keywords(option: Option) -> dict[str, Any]:
+    """Return what argparse needs for an option, besides its help."""
+    if not option.flags:
+        return {"nargs": "*", "metavar": option.metavar}
+    if option.action == "append":
+        return {"dest": option.name, "action": "append", "metavar": option.metavar, "default": []}
+    if option.action == "count":
+        return {"dest": option.name, "action": "count", "default": 0}
+    if option.action:
+        return {"dest": option.name, "action": option.action}
+
+    def read(text: str) -> Any:
+        try:
+            return option.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    choices = option.choices or None
+    return {
+        "dest": option.name,
+        "type": read,
+        "metavar": option.metavar,
+        "choices": choices,
+        "default": option.default,
+    }
 
 
-def path(text: str | None) -> Path | None:
-    """Return the path that an option names; ``None`` without one."""
-    return Path(text) if text else None
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Return what the caller asked for."""
+    from dataclasses import fields
+
+    from agenteval.run.config import Settings
+
+    names = (item.name for item in fields(Settings))
+    given = {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
+    given |= {name: tuple(given[name]) for name in ("tags", "cases") if name in given}
+    given["wants_baseline"] = "baseline" in given
+    given["suites"] = tuple(map(Path, given.get("suites", ())))
+    if "baseline" in given:
+        given["baseline"] = Path(given["baseline"])
+    return Settings(**given)
 
 
 def day(text: str) -> date:
@@ -105,27 +178,6 @@ def day(text: str) -> date:
         raise argparse.ArgumentTypeError(f"{text!r} is not a day like 2030-01-31") from None
 
 
-def fail_on(text: str | None) -> frozenset[FailOn] | None:
-    """Return the value of ``--fail-on``; ``None`` if it is not given.
-
-    Raises:
-        ConfigError: a word is not allowed.
-    """
-    from agenteval.gate.verdict import parse_fail_on
-
-    try:
-        return None if text is None else parse_fail_on(text)
-    except ValueError as error:
-        raise ConfigError(Problem(f"--fail-on: {error}", kind=Kind.OPTION)) from None
-
-
-def not_empty(text: str) -> str:
-    """Return a text that is not empty."""
-    if not text:
-        raise argparse.ArgumentTypeError("needs a file or a folder")
-    return text
-
-
 def positive(text: str) -> int:
     """Return a whole number above 0."""
     try:
@@ -137,49 +189,6 @@ def positive(text: str) -> int:
     return number
 
 
-def times(text: str) -> int:
-    """Return how often, or how many at the same time."""
-    number = positive(text)
-    # That of `agenteval.suite.model`, which few commands need.
-    if number > 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is more than 1,000,000")
-    return number
-
-
-def count(text: str) -> int:
-    """Return a whole number."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
-
-
-def amount(text: str) -> float:
-    """Return an amount in US dollars."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount in US dollars")
-    return number
-
-
-def seconds(text: str) -> float:
-    """Return a duration above 0 in seconds; the text may have a unit."""
-    from agenteval.core.validation import seconds as read
-
-    try:
-        number = float(read(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return number
-
-
-_COMMENT = ("always", "changes", "failures", "never")
-
-
 def add_github(commands: Any) -> None:
     """Add the commands to the parser."""
     _add_publish(commands)
@@ -189,31 +198,8 @@ def add_github(commands: Any) -> None:
     action.add_argument("--clean-up", action="store_true", help="remove the 'in progress' note of a killed run")
 
 
-def add_github_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``run`` for a job of a workflow."""
-    option = parser.add_argument_group("in a job of a GitHub workflow").add_argument
-    option(
-        "--github",
-        action="store_true",
-        help="do what the action does: outputs, job summary, annotations, and the commit of the event; "
-        "GITHUB_TOKEN is the token",
-    )
-    option(
-        "--comment",
-        choices=_COMMENT,
-        help="with --github: when to comment on the pull request; default: never",
-    )
-    option("--comment-id", metavar="ID", help="with --github: distinguishes several comments on one pull request")
-    option("--check-name", metavar="NAME", help="with --github: name of a check run to create; default: no check run")
-    option(
-        "--baseline-artifact",
-        metavar="NAME",
-        help="with --baseline auto: name of the artifact with the report directory; default: agenteval",
-    )
-
-
-def github_options(arguments: argparse.Namespace) -> GithubOptions | None:
-    """Return what a run does on GitHub; ``None`` without ``--github``.
+def github_options(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """Return what is asked of a run on GitHub, by the name of the option; ``None`` without ``--github``.
 
     Raises:
         ConfigError: an option needs ``--github``.
@@ -230,9 +216,7 @@ def github_options(arguments: argparse.Namespace) -> GithubOptions | None:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise ConfigError(Problem(f"{names} needs --github, in a job of a GitHub workflow", kind=Kind.OPTION))
         return None
-    from agenteval.github.action import GithubOptions
-
-    return GithubOptions(**given)
+    return given
 
 
 def is_searched(baseline: str | None) -> bool:
@@ -248,16 +232,10 @@ def _add_publish(commands: Any) -> None:
     option("--repository", metavar="OWNER/NAME", help="repository; default: from the results")
     option("--pull-request", metavar="N", type=positive, help="pull request to comment on; default: from the results")
     option("--commit", metavar="SHA", help="commit of the check run; default: from the results")
-    option(
-        "--comment",
-        choices=_COMMENT,
-        default="always",
-        help="when to comment; default: %(default)s",
-    )
-    option("--comment-id", metavar="ID", default="", help="distinguishes several comments on one pull request")
-    option("--check-name", metavar="NAME", default="", help="name of a check run to create; default: no check run")
-    option("--no-annotations", action="store_true", help="create the check run without annotations")
-    option("--config", metavar="FILE", help="agenteval.yaml with the gate's settings")
+    choices = BY_NAME["comment"].choices
+    option("--comment", choices=choices, default="always", help="when to comment; default: always")
+    add_options(parser, "comment_id", "check_name")
+    add_options(parser, "config", as_run=True)
 
 
 def _publish(arguments: argparse.Namespace) -> int:
@@ -266,13 +244,10 @@ def _publish(arguments: argparse.Namespace) -> int:
     from agenteval.github.publisher import PublishOptions
     from agenteval.github.saved_results import PublishTarget, dry_run, publish_file
 
-    options = PublishOptions(
-        arguments.comment, arguments.comment_id, arguments.check_name, not arguments.no_annotations
-    )
+    options = PublishOptions(arguments.comment, arguments.comment_id or "", arguments.check_name or "")
     target = PublishTarget(arguments.repository, arguments.pull_request, arguments.commit)
-    config = path(arguments.config)
     publish = dry_run if arguments.dry_run else publish_file
-    for text in publish(Path(arguments.results), target, options, config, os.environ):
+    for text in publish(Path(arguments.results), target, options, arguments.config, os.environ):
         print(terminal(mask(text), multiline=True))
     return 0
 

@@ -7,150 +7,44 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agenteval.cli.options import (
-    add_command,
-    add_github_options,
-    add_templates,
-    add_verbosity,
-    amount,
-    count,
-    fail_on,
-    github_options,
-    not_empty,
-    path,
-    seconds,
-    times,
-)
+from agenteval.cli.options import HelpAll, add_command, add_options, github_options, settings_of
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.run.options import OPTIONS
 
-if TYPE_CHECKING:
-    from agenteval.run.config import Settings
-    from agenteval.run.shard import Shard
+# The options that name what a run reads and selects.
+_READ = (
+    "suites",
+    "config",
+    "agent",
+    "baseline",
+    "control",
+    "history",
+    "filter",
+    "tags",
+    "cases",
+    "traces",
+    "keep_going",
+)
 
 
 def add_run(commands: Any) -> None:
     """Add the commands to the parser."""
     _add_run(commands)
-    _add_inputs(
-        add_command(commands, "validate", _validate, "check everything that run checks before its first call")
-    )
+    validated = add_command(commands, "validate", _validate, "check everything that run checks before its first call")
+    add_options(validated, *_READ)
     _add_list(commands)
     _add_probe(commands)
 
 
 def _add_run(commands: Any) -> None:
     parser = add_command(commands, "run", _run, "evaluate suites and write reports")
-    _add_inputs(parser)
-    failed = parser.add_mutually_exclusive_group().add_argument
-    failed(
-        "--failed",
-        action="store_true",
-        help="run only the cases that did not pass in the last run; its reports are in --out",
+    text = "show this help with the options for experts and exit"
+    parser.add_argument("--help-all", action=HelpAll, nargs=0, help=text)
+    parser.experts = add_options(
+        parser, *(option.name for option in OPTIONS if option.flags or option.name == "suites")
     )
-    failed(
-        "--failed-in",
-        metavar="PATH",
-        type=not_empty,
-        help="run only the cases that did not pass in another run: results.json, or a directory with it",
-    )
-    option = parser.add_argument
-    option(
-        "--out",
-        type=not_empty,
-        metavar="DIR",
-        default="agenteval-report",
-        help="directory for reports; default: %(default)s",
-    )
-    option("--iterations", metavar="N", type=times, help="number of times each case runs")
-    option(
-        "--runs",
-        metavar="N",
-        type=times,
-        default=1,
-        help="number of runs, each with the one before it as its baseline; together they are a baseline; default: 1",
-    )
-    option("--concurrency", metavar="N", type=times, help="cases that run at the same time")
-    option(
-        "--shard",
-        metavar="I/N",
-        help="run only shard I of N; `agenteval merge` joins the shards and decides the gate",
-    )
-    option(
-        "--prove",
-        action="store_true",
-        help="prove an improvement of a change too, side by side with the base commit, as on the base branch",
-    )
-    option(
-        "--fail-on",
-        metavar="LIST",
-        help="results that fail the gate: failures,regressions,unproven,errors (all by default); or none",
-    )
-    option("--max-llm-calls", metavar="N", type=count, help="limit of requests to models, including retries")
-    option("--max-cost-usd", metavar="USD", type=amount, help="limit of the cost of models in US dollars")
-    option(
-        "--time-limit",
-        metavar="SECONDS",
-        type=seconds,
-        help="time limit for the whole run in seconds; cases not finished by then are errors",
-    )
-    option("--seed", metavar="N", type=count, help="random seed; recorded in results.json")
-    option("--resume", action="store_true", help="finish an interrupted run from the journal in --out")
-    option("--no-cache", action="store_true", help="neither read nor write the cache of model replies")
-    option("--quiet", action="store_true", help="show only the result, no progress")
-    add_verbosity(parser)
-    option(
-        "--dry-run",
-        action="store_true",
-        help="check everything, and show what the run and a suspicion would cost; call nothing",
-    )
-    add_github_options(parser)
-
-
-def _add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name what a run reads and selects."""
-    parser.add_argument(
-        "suites",
-        nargs="*",
-        metavar="SUITE",
-        help="suite files, directories, or patterns like agents/*; default: suites at the usual paths",
-    )
-    option = parser.add_argument
-    option(
-        "--config",
-        metavar="FILE",
-        help="configuration of all suites; default: for each suite the nearest agenteval.yaml at or above it",
-    )
-    option("--agent", metavar="AGENT", help="name in agenteval.yaml, replay:FILE, python:MODULE:NAME, or a URL")
-    option(
-        "--baseline",
-        metavar="PATH",
-        help="results.json of an earlier run; with run --github also auto (searched), or the id of a workflow run",
-    )
-    option(
-        "--control",
-        metavar="AGENT",
-        help="deployment of the base commit's agent; default: `control:` of the agent",
-    )
-    option("--history", metavar="DIR", help="results.json files of earlier runs, at any depth, for the trend")
-    option("-k", "--filter", metavar="TEXT", help="run only cases whose name or id contains this text")
-    option("--tag", metavar="TAG", action="append", default=[], help="run only cases with this tag; repeatable")
-    option(
-        "--case",
-        metavar="CASE",
-        action="append",
-        default=[],
-        help="run only the case with this name or id; repeatable",
-    )
-    option(
-        "--traces",
-        metavar="PATH",
-        type=not_empty,
-        help="score recorded traces (a JSON Lines file, or a folder) without calling an agent",
-    )
-    option("--keep-going", action="store_true", help="with --traces: leave out lines that are not traces")
-    add_templates(parser)
 
 
 def _add_list(commands: Any) -> None:
@@ -168,10 +62,8 @@ def _add_probe(commands: Any) -> None:
     parser = add_command(
         commands, "probe", _probe, "send one case to its agent; show request, reply and what is understood"
     )
+    add_options(parser, "suites", "config", "agent", as_run=True)
     option = parser.add_argument
-    option("suites", nargs="*", metavar="SUITE", help="files or directories, as for run")
-    option("--config", metavar="FILE", help="configuration, as for run")
-    option("--agent", metavar="AGENT", help="as for run")
     option("-k", "--filter", metavar="TEXT", help="send the first case whose name or id contains this")
     option("--input", metavar="TEXT", help="send this text instead of a case; needs no suite")
 
@@ -180,12 +72,12 @@ def _run(arguments: argparse.Namespace) -> int:
     from agenteval.report.report import results_identity
 
     # --resume continues them.
-    earlier = None if arguments.resume else results_identity(Path(arguments.out))
+    earlier = None if arguments.resume else results_identity(arguments.out)
     try:
         return _evaluate(arguments)
     except (AgentEvalError, KeyboardInterrupt, SystemExit):
         # What failed before the first case does not cost the results of an earlier run.
-        if earlier is not None and results_identity(Path(arguments.out)) == earlier:
+        if earlier is not None and results_identity(arguments.out) == earlier:
             print(f"agenteval: the reports in {arguments.out}/ are those of an earlier run", file=sys.stderr)
         raise
 
@@ -195,26 +87,10 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from agenteval.report.terminal_lines import TerminalDetail, next_commands
     from agenteval.run.pipeline import run_repeatedly
 
-    out = Path(arguments.out)
-    settings = replace(
-        _inputs(arguments),
-        failed_in=_failed_in(arguments),
-        iterations=arguments.iterations,
-        concurrency=arguments.concurrency,
-        shard=_shard(arguments.shard),
-        prove=arguments.prove,
-        fail_on=fail_on(arguments.fail_on),
-        max_llm_calls=arguments.max_llm_calls,
-        max_cost_usd=arguments.max_cost_usd,
-        time_limit_s=arguments.time_limit,
-        seed=arguments.seed,
-        resume=arguments.resume,
-        use_cache=not arguments.no_cache,
-        quiet=arguments.quiet,
-        verbosity=arguments.verbosity,
-    )
+    out = arguments.out
+    settings = replace(settings_of(arguments), failed_in=_failed_in(arguments))
     on_github = github_options(arguments)
-    if on_github is not None and on_github.baseline is not None:
+    if on_github is not None and "baseline" in on_github:
         settings = replace(settings, baseline=None)
     if arguments.dry_run:
         from agenteval.run.validate import dry_run
@@ -246,7 +122,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 def _failed_in(arguments: argparse.Namespace) -> Path | None:
     if not arguments.failed:
-        return path(arguments.failed_in)
+        failed_in: Path | None = arguments.failed_in
+        return failed_in
     if arguments.resume:
         message = "the run to finish may have replaced the reports that --failed reads; name others with --failed-in"
         raise ConfigError(Problem(f"--resume: {message}", kind=Kind.OPTION))
@@ -256,7 +133,7 @@ def _failed_in(arguments: argparse.Namespace) -> Path | None:
 def _validate(arguments: argparse.Namespace) -> int:
     from agenteval.run.validate import validate
 
-    for line in validate(_inputs(arguments)):
+    for line in validate(settings_of(arguments)):
         print(line)
     return 0
 
@@ -279,44 +156,6 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _probe(arguments: argparse.Namespace) -> int:
-    from agenteval.run.config import Settings
     from agenteval.run.probe import probe
 
-    settings = Settings(
-        suites=tuple(Path(suite) for suite in arguments.suites),
-        config=path(arguments.config),
-        agent=arguments.agent,
-        filter=arguments.filter,
-    )
-    return probe(settings, arguments.input, print)
-
-
-def _inputs(arguments: argparse.Namespace) -> Settings:
-    from agenteval.run.config import Settings
-
-    return Settings(
-        suites=tuple(Path(suite) for suite in arguments.suites),
-        config=path(arguments.config),
-        agent=arguments.agent,
-        baseline=path(arguments.baseline),
-        filter=arguments.filter,
-        tags=tuple(arguments.tag),
-        cases=tuple(arguments.case),
-        traces=path(arguments.traces),
-        keep_going=arguments.keep_going,
-        control=arguments.control,
-        history=path(arguments.history),
-        comment_template=path(arguments.comment_template),
-        summary_template=path(arguments.summary_template),
-    )
-
-
-def _shard(text: str | None) -> Shard | None:
-    if text is None:
-        return None
-    from agenteval.run.shard import Shard
-
-    try:
-        return Shard.parse(text)
-    except ValueError as error:
-        raise ConfigError(Problem(f"--shard: {error}", kind=Kind.OPTION)) from None
+    return probe(settings_of(arguments), arguments.input, print)

@@ -1,8 +1,10 @@
-"""The errors that agenteval reports to users, each with its exit status."""
+"""The errors that agenteval reports to users, each with its exit status, and the signals that end a run."""
 
 from __future__ import annotations
 
 import errno
+import signal
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -216,3 +218,14 @@ def agent_problem(where: str, message: str, kind: Kind = Kind.AGENT_DEFINITION) 
     """Return a problem with the definition of an agent at ``file:line``."""
     file, _, line = where.rpartition(":")
     return Problem(f"agent: {message}", file=file or where, line=int(line) if line.isdigit() else None, kind=kind)
+
+
+def ending_signals() -> list[signal.Signals]:
+    """Return the signals that end a run: that of Ctrl-C, that of ``kill``, and that of a terminal's end.
+
+    ``nohup`` ignores the last one, so that a run continues without its terminal.
+    """
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    return numbers

@@ -20,8 +20,7 @@ from types import FrameType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from agenteval.core.errors import AgentEvalError
-from agenteval.core.start import ending_signals
+from agenteval.core.errors import AgentEvalError, ending_signals
 
 
 @contextlib.contextmanager

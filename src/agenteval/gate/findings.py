@@ -110,7 +110,7 @@ def run_notes(results: Results) -> tuple[str, ...]:
 #: The point of a run that needs a baseline and has none. The reason is a warning of the run.
 UNCOMPARED: Final = Unproven(
     what="baseline",
-    text="there is no baseline to compare with, and on-missing-baseline is fail",
+    text="there is no baseline to compare with, and on_missing_baseline is fail",
     mended_by="outside",
 )
 
@@ -296,7 +296,7 @@ def _nothing_checked(results: Results, counts: Counts, mended_by: MendedBy) -> t
 
 
 # What fails the gate whatever `fail-on` contains; the rule for it.
-_ALWAYS: dict[PointKind, str] = {"baseline": "on-missing-baseline: fail", "nothing": ""}
+_ALWAYS: dict[PointKind, str] = {"baseline": "on_missing_baseline: fail", "nothing": ""}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agenteval.core.start import RENAMED
 from agenteval.core.text import choices
 from agenteval.gate.failures import Counts, Failures, Required, failures_of, of_cases
 from agenteval.gate.findings import (
@@ -197,10 +196,8 @@ def parse_fail_on(text: str) -> frozenset[FailOn]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words == ["none"]:
         return frozenset()
-    renamed = RENAMED["gate.fail_on"]
-    unknown = [word for word in words if renamed.get(word, word) not in FAIL_ON]
+    unknown = [word for word in words if word not in FAIL_ON]
     if unknown or not words:
         named = f"{unknown[0]!r} is" if unknown else "an empty list is"
         raise ValueError(f"{named} not allowed{choices(unknown[0] if unknown else '', FAIL_ON)}, or none alone")
-    current = {renamed.get(word, word) for word in words}
-    return frozenset(word for word in FAIL_ON if word in current)
+    return frozenset(word for word in FAIL_ON if word in words)

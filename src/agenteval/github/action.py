@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem, problems_of, unexpected_error
 from agenteval.core.files import below, with_base_commit
@@ -16,9 +17,9 @@ from agenteval.github.check_run import CheckRun, as_commands
 from agenteval.github.client import GithubError
 from agenteval.github.context import Context
 from agenteval.github.event import run_page
-from agenteval.github.inputs import Inputs, step_caches
+from agenteval.github.inputs import read_inputs, step_caches
 from agenteval.github.isolation import isolated, restore_files, reverted_files
-from agenteval.github.publisher import CommentMode, Content, Publisher, content_of
+from agenteval.github.publisher import Content, Publisher, content_of
 from agenteval.github.runner import RunnerFiles, annotation, outputs_of, say, stop_commands, warn
 from agenteval.github.workspace import (
     check_report_directory,
@@ -129,10 +130,10 @@ def _act(context: Context, files: RunnerFiles) -> int:
     if context.inputs.mode == "run":
         context.check_checkout()
     context.enter()
-    check_report_directory(Path(context.inputs.report_dir))
+    check_report_directory(context.inputs.out)
     runs = context.runs
     # User code can rename the working directory. Its path is where later steps look for the reports.
-    directory = Path.cwd() / context.inputs.report_dir
+    directory = Path.cwd() / context.inputs.out
     _begin(context, files)
     settings, host = context.settings, context.run_context()
     with stop_commands(), reverted_files(context.environment), out_of_reach(directory) as private:
@@ -265,13 +266,16 @@ def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
     return 1 if contradictions else 0
 
 
-def _parts(places: tuple[str, ...]) -> list[Path]:
+def _parts(places: tuple[Path, ...]) -> list[Path]:
     """Return the results at the given paths, or at the default path.
 
     Other tools name their files otherwise, so a folder without results.json is left to the reader of all tools.
     """
-    folders = [Path(place) for place in places] or [Path(SHARDS)]
-    return [file for place in folders for file in ([place] if place.is_file() else _results_below(place))]
+    return [
+        file
+        for place in places or (Path(SHARDS),)
+        for file in ([place] if place.is_file() else _results_below(place))
+    ]
 
 
 def _results_below(place: Path) -> list[Path]:
@@ -295,33 +299,15 @@ def _tell(publisher: Publisher, files: RunnerFiles) -> None:
 _TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
 
 
-@dataclass(frozen=True)
-class GithubOptions:
-    """What a run of the command line does on GitHub.
-
-    Attributes:
-        baseline: ``auto`` or the id of a workflow run; ``None`` if the settings name the baseline.
-        baseline_artifact: name of the artifact that contains the report directory.
-        comment: when to create a comment on the pull request.
-        check_name: name of a check run; empty for none.
-    """
-
-    baseline: str | None = None
-    baseline_artifact: str = "agenteval"
-    comment: CommentMode = "never"
-    comment_id: str = ""
-    check_name: str = ""
-
-
 def run_on_github(
-    settings: Settings, out: Path, runs: int, options: GithubOptions, environment: Mapping[str, str]
+    settings: Settings, out: Path, runs: int, given: Mapping[str, Any], environment: Mapping[str, str]
 ) -> int:
     """Run suites in a job of a workflow, in the working directory.
 
     Args:
         out: the directory of the reports, in the workspace.
         runs: the number of runs, from 1.
-        options: what the run does on GitHub.
+        given: the options of the command line that are inputs too, by name.
 
     Returns:
         The exit status of the gate.
@@ -337,17 +323,14 @@ def run_on_github(
         raise ConfigError(
             Problem("--resume has no effect with --github, because user code can write the journal", kind=Kind.GITHUB)
         )
-    inputs = Inputs(
+    asked: dict[str, Any] = {"baseline": "none", "comment": "never", **given}
+    inputs = replace(
+        read_inputs({name: environment[name] for name in (CACHE_KEY,) if name in environment}),
         working_directory=str(Path.cwd()),
         github_token=next((environment[name] for name in _TOKENS if environment.get(name)), ""),
-        baseline=options.baseline or "none",
-        baseline_artifact=options.baseline_artifact,
         runs=runs,
         shard=settings.shard,
-        cache_key=environment.get(CACHE_KEY, "").strip(),
-        comment=options.comment,
-        comment_id=options.comment_id,
-        check_name=options.check_name,
-        report_dir=str(out),
+        out=out,
+        **asked,
     )
     return run_step(environment, lambda: Context.of(environment, inputs, replace(settings, out=out)), out)

@@ -406,7 +406,7 @@ class _Finder:
     def _of_checkout(self, branch: str | None) -> Lineage:
         """Return the lineage of a commit of which the event tells nothing."""
         if branch is None:
-            why = "the event does not name the default branch; set the input baseline-branch"
+            why = "the event does not name the default branch; name a run with the input baseline"
             return self._made(ControlRule("merge-base"), Unknown(why), self._trusted())
         try:
             fork = self._fork(branch)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -119,10 +119,12 @@ class _Hunt:
 
         search = self.search
         with self._asking(f"look for a baseline on {search.base_branch} of {search.repository}") as api:
-            workflow = Workflow(api, search.repository, search.workflow, search.base_branch)
+            # A branch that belongs to another pull request has no trusted runs.
+            branches = dict.fromkeys((search.base_branch, search.default_branch or search.base_branch))
+            workflows = [Workflow(api, search.repository, search.workflow, branch) for branch in branches]
             line = CommitLine(api, search.repository, start.commit, self.clone, self._request)
             try:
-                for run, distance in self._runs(workflow, line):
+                for run, distance in self._runs(workflows, line):
                     self._count()
                     if found := self._of_run(run):
                         results, notes = found
@@ -135,27 +137,28 @@ class _Hunt:
                 )
             except _SpentError as spent:
                 self.notes.append(f"{spent}; name a run with the input baseline")
-        return Missing(self._reason(start) + self._other_branch(), tuple(self.notes))
+        return Missing(self._reason(start), tuple(self.notes))
 
-    def _runs(self, workflow: Workflow, line: CommitLine) -> Iterator[tuple[WorkflowRun, int]]:
+    def _runs(self, workflows: Sequence[Workflow], line: CommitLine) -> Iterator[tuple[WorkflowRun, int]]:
         """Yield the trusted runs of the start and its ancestors, with their distances: the nearest one first."""
         self._request()
         # Usually the start has a run.
-        for run in self._new(workflow.runs_of(line.start)):
+        for run in self._new(workflows[0].runs_of(line.start)):
             yield run, 0
         line.look_back()
-        waiting, page = list(TRUSTED_EVENTS), 1
-        while waiting:
-            listed: list[WorkflowRun] = []
-            for event in tuple(waiting):
-                self._request()
-                runs, more = workflow.trusted_runs(event, page)
-                listed += self._new(runs)
-                if not more:
-                    waiting.remove(event)
-            newest = sorted(listed, key=lambda run: (run.created_at, run.id), reverse=True)
-            yield from line.sorted(newest)
-            page += 1
+        for workflow in workflows:
+            waiting, page = list(TRUSTED_EVENTS), 1
+            while waiting:
+                listed: list[WorkflowRun] = []
+                for event in tuple(waiting):
+                    self._request()
+                    runs, more = workflow.trusted_runs(event, page)
+                    listed += self._new(runs)
+                    if not more:
+                        waiting.remove(event)
+                newest = sorted(listed, key=lambda run: (run.created_at, run.id), reverse=True)
+                yield from line.sorted(newest)
+                page += 1
 
     def _new(self, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
         """Yield the runs that were not listed before, without the one that searches."""
@@ -245,14 +248,6 @@ class _Hunt:
         except ValidationError:
             raise GithubError(f"cannot {purpose}: GitHub's response is invalid") from None
 
-    def _other_branch(self) -> str:
-        """Return what to do if the base branch is that of another pull request, which no push evaluates."""
-        branch, default = self.search.base_branch, self.search.default_branch
-        if default in {None, branch}:
-            return ""
-        advice = f"set the input baseline-branch, for instance to {default}"
-        return f"; if {branch} belongs to another pull request, {advice}"
-
     def _reason(self, start: Start) -> str:
         workflow, branch, name = self.search.workflow, self.search.base_branch, self.search.artifact
         if not self._listed:
@@ -274,39 +269,19 @@ class _Hunt:
         return f"{near}, but no artifact named {name} can be used"
 
 
-OnMissing = Literal["pass", "warn", "fail"]
-
-
-@dataclass(frozen=True)
-class Absence:
-    """The action if there is no baseline."""
-
-    on_missing: OnMissing
-    tell: Callable[[str], None]
-
-    def of(self, missing: wanted.Missing) -> Search:
-        """Return the result of a search that found nothing."""
-        message = f"there is no baseline to compare with: {missing.reason}"
-        if self.on_missing == "pass":
-            for line in (*missing.notes, message):
-                self.tell(terminal(line))
-            return Search(missing=MissingBaseline())
-        return Search(missing=MissingBaseline((*missing.notes, message)))
-
-
 @dataclass(frozen=True)
 class RemoteBaseline:
     """Searches the artifacts of a workflow.
 
     Args:
         client: returns the connection to GitHub; raises ``ConfigError`` without a token.
-        absence: the action if nothing is found.
+        tell: prints a line.
         clone: the checkout, which may know the history.
     """
 
     client: Callable[[], GitHubClient]
     looked_for: wanted.BaselineSearch
-    absence: Absence
+    tell: Callable[[str], None]
     clone: Clone | None = None
 
     def search(self, cases: Collection[str]) -> Search:
@@ -330,8 +305,9 @@ class RemoteBaseline:
 
         found = self._found(accept)
         if isinstance(found, wanted.Missing):
-            return self.absence.of(found)
-        self.absence.tell(terminal(wanted.describe(found)))
+            message = f"there is no baseline to compare with: {found.reason}"
+            return Search(missing=MissingBaseline((*found.notes, message)))
+        self.tell(terminal(wanted.describe(found)))
         return Search(FoundBaseline(found.results, distance=found.distance, between=found.between), found.notes)
 
     def _found(self, accept: Accept) -> wanted.Found | wanted.Missing:

@@ -19,7 +19,7 @@ from agenteval.core.yaml import read_yaml
 from agenteval.github.baseline import Lineage, find_lineage, short
 from agenteval.github.client import MAX_BYTES, GitHubClient, read_file
 from agenteval.github.comment import RunJobs, StepName, leg_of
-from agenteval.github.event import EventRights, plan, read_event, run_page, with_baseline_branch
+from agenteval.github.event import EventRights, plan, read_event, run_page
 from agenteval.github.history import GithubControl, GithubHistory
 from agenteval.github.inputs import Inputs, read_inputs
 from agenteval.github.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
@@ -190,8 +190,6 @@ class Context:
             ConfigError: the event is invalid.
         """
         event = plan(environment, read_event(environment))
-        if inputs.baseline_branch:
-            event = with_baseline_branch(event, inputs.baseline_branch)
         if event.request is not None:
             from agenteval.github.client import confirmed
 
@@ -211,7 +209,7 @@ class Context:
         if inputs.shard is not None:
             # A shard alone is not published.
             return PublishOptions(comment="never", annotations=False)
-        return PublishOptions(inputs.comment, inputs.comment_id, inputs.check_name, inputs.annotations)
+        return PublishOptions(inputs.comment, inputs.comment_id, inputs.check_name)
 
     @property
     def step(self) -> StepName:
@@ -408,7 +406,7 @@ class Context:
         """Return what finds the baseline; ``None`` if the caller names a file that exists, or wants none."""
         inputs, event = self.inputs, self.event
         from agenteval.github.baseline import BaselineSearch, GivenRun, Start, Unknown
-        from agenteval.github.baseline_search import Absence, RemoteBaseline
+        from agenteval.github.baseline_search import RemoteBaseline
 
         if not inputs.baseline_is_searched:
             if inputs.missing_baseline is None:
@@ -427,8 +425,7 @@ class Context:
             event.workflow_run_id,
             event.default_branch,
         )
-        absence = Absence(inputs.on_missing_baseline, lambda line: say(f"agenteval: {line}"))
-        return RemoteBaseline(self.client, search, absence, self.lineage.clone)
+        return RemoteBaseline(self.client, search, lambda line: say(f"agenteval: {line}"), self.lineage.clone)
 
 
 def _workspace(environment: Mapping[str, str]) -> Path:

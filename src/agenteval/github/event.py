@@ -140,11 +140,6 @@ def run_page(environment: Mapping[str, str], repository: str | None = None, run_
     return f"{page}/actions/runs/{known}" if known else page
 
 
-def with_baseline_branch(planned: EventRights, branch: str) -> EventRights:
-    """Return the plan with another branch for the baseline."""
-    return replace(planned, baseline_branch=branch)
-
-
 def read_event(environment: Mapping[str, str]) -> dict[str, Any]:
     """Read the webhook payload from ``GITHUB_EVENT_PATH``; it is empty without that variable.
 

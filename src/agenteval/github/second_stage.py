@@ -115,12 +115,12 @@ class BaseCommitFiles:
 
 
 @contextmanager
-def base_copy(files: BaseCommitFiles, suites: Iterable[str], here: str, named: Iterable[str]) -> Iterator[Path]:
+def base_copy(files: BaseCommitFiles, suites: Iterable[str], here: str, config: Path | None) -> Iterator[Path]:
     """Change to a directory with the rules of a commit, inside the block; yield the directory.
 
     Args:
         here: the working directory in the repository.
-        named: paths of a configuration and of templates that the workflow names, relative to the working directory.
+        config: the configuration that the workflow names, relative to the working directory.
 
     Raises:
         ConfigError: a configuration is not YAML, or too many files are needed.
@@ -142,8 +142,8 @@ def base_copy(files: BaseCommitFiles, suites: Iterable[str], here: str, named: I
         for path in known:
             # Only the place of a suite counts.
             copy.place(path)
-        for name in named:
-            copy.named(_inside(str(working / name)))
+        if config is not None:
+            copy.configuration(_inside(str(working / config)))
         with contextlib.chdir(root / working):
             yield root
 
@@ -168,13 +168,6 @@ class _Copy:
             inside = _or_nothing(str(path.parent / str(name)))
             if inside is not None:
                 self.template(inside)
-
-    def named(self, path: PurePosixPath) -> None:
-        """Copy a file that the workflow names."""
-        if path.suffix in {".yaml", ".yml"}:
-            self.configuration(path)
-        else:
-            self.template(path)
 
     def template(self, path: PurePosixPath) -> None:
         """Copy a template and the files that it includes, as far as they exist."""
@@ -241,7 +234,7 @@ class SecondStage:
     """What the workflow says about the judgement.
 
     Attributes:
-        settings: configuration, gate and templates that the workflow names.
+        settings: configuration and gate that the workflow names.
         environment: environment variables of the runner; links point only to its repository.
     """
 
@@ -261,9 +254,8 @@ class SecondStage:
             ConfigError: the configuration of the base commit is invalid.
             GithubError: GitHub refused, failed or could not be reached.
         """
-        named = (self.settings.config, self.settings.comment_template, self.settings.summary_template)
         suites = [suite.path for suite in results.suites]
-        with base_copy(files, suites, self.directory, [str(path) for path in named if path is not None]):
+        with base_copy(files, suites, self.directory, self.settings.config):
             spec = resolve_saved(results, self.settings, self.environment)
             policy = spec.gate.knowing(_base_names(results))
             out = quarantined(results, policy)

@@ -133,7 +133,7 @@ def _workspace(environment: Mapping[str, str]) -> Path:
 
 _PIECE = 1 << 20
 # Inputs of the action that name files.
-_PATHS = ("suite", "config", "baseline", "comment-template", "summary-template")
+_PATHS = ("suite", "config", "baseline")
 
 
 @contextmanager

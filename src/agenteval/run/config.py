@@ -27,7 +27,7 @@ from agenteval.results.masking import MAX_ANSWER_BYTES
 from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 if TYPE_CHECKING:
-    from agenteval.run.shard import Shard
+    from agenteval.run.plan import Shard
     from agenteval.suite.evaluation import Criteria
 
 
@@ -40,7 +40,7 @@ class Settings:
         out: the directory of the reports; ``None`` writes none.
         cases: names or ids of the cases to run; empty: all.
         failed_in: results of an earlier run; only its cases that did not pass run.
-        needs_baseline: whether a run that is compared with nothing fails.
+        wants_baseline: whether the caller asked for a baseline, also for one that is not found.
         prove: whether an improvement of a change is proven too, as on the base branch.
         is_whole: every case runs all its iterations, whatever ``gate.first`` says.
     """
@@ -59,7 +59,7 @@ class Settings:
     failed_in: Path | None = None
     shard: Shard | None = None
     fail_on: frozenset[FailOn] | None = None
-    needs_baseline: bool = False
+    wants_baseline: bool = False
     max_llm_calls: int | None = None
     max_cost_usd: float | None = None
     time_limit_s: float | None = None
@@ -74,8 +74,6 @@ class Settings:
     keep_going: bool = False
     control: str | None = None
     history: Path | None = None
-    comment_template: Path | None = None
-    summary_template: Path | None = None
 
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*?\[\]!-]+$")]
@@ -144,14 +142,6 @@ DEFAULT_CONCURRENCY = 8
 
 
 @dataclass(frozen=True)
-class RunSetting:
-    """A setting of the run as a whole that a file changes."""
-
-    value: Any = field(repr=False)
-    line: int | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
 class AddedMetric:
     """A metric that the configuration adds to suites.
 
@@ -176,7 +166,7 @@ class Config:
 
     Attributes:
         name: the file, for messages; empty for the defaults.
-        of_run: the settings of the run as a whole that differ from the defaults, by key.
+        of_run: the settings of the run as a whole that differ from the defaults, by key; ``lines`` are theirs.
     """
 
     name: str = ""
@@ -202,5 +192,6 @@ class Config:
     llm: LlmSettings = field(default_factory=LlmSettings)
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    of_run: Mapping[str, RunSetting] = field(default_factory=dict)
+    of_run: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    lines: Mapping[str, int | None] = field(default_factory=dict)
     written: Mapping[str, Any] = field(default_factory=dict, repr=False)

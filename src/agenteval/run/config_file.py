@@ -21,8 +21,9 @@ from agenteval.core.text import display_path
 from agenteval.core.validation import Duration, validate
 from agenteval.core.yaml import read_yaml
 from agenteval.results.masking import MAX_ANSWER_BYTES
-from agenteval.run.config import DEFAULT_CONCURRENCY, AllowEnv, Config, RunSetting, read_allowed
+from agenteval.run.config import AllowEnv, Config, read_allowed
 from agenteval.run.config_keys import GateEntry, MetricEntry, ModelEntry, read_metrics, read_model
+from agenteval.run.options import help_of
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import AgentEntry, read_agent, read_tool
 from agenteval.suite.evaluation import Criteria, ToolCheck
@@ -52,8 +53,8 @@ class LlmEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    max_calls: int | None = Field(None, ge=0, description="limit of requests in a run, including retries")
-    max_cost_usd: float | None = Field(None, ge=0, description="limit of the cost of a run in US dollars")
+    max_calls: int | None = Field(None, ge=0, description=help_of("llm.max_calls"))
+    max_cost_usd: float | None = Field(None, ge=0, description=help_of("llm.max_cost_usd"))
     cache: bool | str = Field(True, description="store replies to judges on disk; a text is the directory")
     cache_agents: bool = Field(False, description="let the cache also answer model agents")
     concurrency: Count = Field(16, description="calls at the same time, per provider")
@@ -124,14 +125,12 @@ class ConfigFile(BaseModel):
         default_factory=dict,
         description="tag → names or ids of its cases, besides tags in suites; * matches any text",
     )
-    iterations: Count | None = Field(None, description="number of times each case runs; default: 1")
-    concurrency: Count | None = Field(
-        None, description=f"cases that run at the same time; default: {DEFAULT_CONCURRENCY}"
-    )
+    iterations: Count | None = Field(None, description=help_of("iterations"))
+    concurrency: Count | None = Field(None, description=help_of("concurrency"))
     case_timeout: Duration | None = Field(
         None, description="time limit for all turns of a case in one iteration, in seconds"
     )
-    time_limit: Duration | None = Field(None, description="time limit for the whole run, in seconds")
+    time_limit: Duration | None = Field(None, description=help_of("time_limit"))
     pass_env: list[str] | None = Field(
         None,
         description="secret-like environment variables (such as names with KEY, TOKEN, PASSWORD, AUTH or DSN) "
@@ -218,6 +217,7 @@ def read_config_file(path: Path) -> Config:
         warnings=document.warnings,
         secrets=document.secrets | _secrets((judge, embeddings), (*agents.values(), *tools.values())),
         of_run=_of_run(entry, document),
+        lines={key: document.line((key,)) for key in RUN_KEYS},
         written=written_settings(entry),
     )
 
@@ -234,7 +234,7 @@ def written_settings(entry: ConfigFile) -> dict[str, Any]:
     return {key: sorted(value) if key == "gate.fail_on" else value for key, value in found.items()}
 
 
-def _of_run(entry: ConfigFile, document: Document) -> dict[str, RunSetting]:
+def _of_run(entry: ConfigFile, document: Document) -> dict[str, Any]:
     """Return the settings of the run as a whole that differ from the defaults, with their paths made absolute."""
     templates = {name: _beside(document, path) for name, path in entry.templates}
     llm = entry.llm.model_dump()
@@ -242,11 +242,7 @@ def _of_run(entry: ConfigFile, document: Document) -> dict[str, RunSetting]:
         llm["cache"] = document.directory / entry.llm.cache
     values = {key: getattr(entry, key) for key in RUN_KEYS} | {"llm": llm, "templates": templates}
     defaults = ConfigFile()
-    return {
-        key: RunSetting(value, document.line((key,)))
-        for key, value in values.items()
-        if getattr(entry, key) != getattr(defaults, key)
-    }
+    return {key: value for key, value in values.items() if getattr(entry, key) != getattr(defaults, key)}
 
 
 def _secret_names(document: Document) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import (
     AliasChoices,
@@ -32,6 +32,7 @@ from agenteval.gate.verdict import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy
 from agenteval.gate.verdict import parse_fail_on as _parse
 from agenteval.metrics.registry import REGISTRY, MetricType
 from agenteval.run.config import AddedMetric
+from agenteval.run.options import help_of
 from agenteval.suite.model import CaseFilter, MetricConfig, MetricKind, Place
 
 
@@ -268,7 +269,7 @@ class GateEntry(BaseModel):
     fail_on: frozenset[FailOn] = Field(
         DEFAULT_FAIL_ON,
         validation_alias=AliasChoices("fail_on", "fail-on"),
-        description="failures, regressions, unproven, errors; suspicious on request; or none",
+        description=help_of("gate.fail_on"),
         # A set has no order, but the published schema must not change between builds; _words checks the text form.
         json_schema_extra={
             "type": ["array", "string"],
@@ -310,6 +311,10 @@ class GateEntry(BaseModel):
         description="`no-worse-than 0.03`: green needs that a drop of a mean by 0.03 is excluded side by side",
         json_schema_extra={"anyOf": [{"type": "string", "pattern": _NO_WORSE.pattern}, {"type": "null"}]},
     )
+    on_missing_baseline: Literal["warn", "fail"] = Field(
+        "warn",
+        description="what a run does that is to be compared and finds no baseline; fail: it is unproven and fails",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -348,6 +353,7 @@ class GateEntry(BaseModel):
             max_error_rate=self.max_error_rate,
             quarantine=self._quarantine(),
             required=Required(self.strict, tuple(self.must_pass)),
+            needs_baseline=self.on_missing_baseline == "fail",
         )
 
     def compare_policy(self) -> ComparePolicy:

@@ -25,7 +25,7 @@ from agenteval.run.execute import execute
 from agenteval.run.integrity.judged import apply_base_rules
 from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, make_results, report_directory, unscored_metrics
-from agenteval.run.plan import MayStop, PlannedCase, RunExecution, needs_whole_answers
+from agenteval.run.plan import MayStop, PlannedCase, RunExecution, needs_whole_answers, with_open_criteria
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, make_plan
 from agenteval.run.setup import users_code
@@ -234,8 +234,6 @@ def _hint(settings: SuiteSpec) -> str:
 def _analyse(spec: RunSpec, execution: RunExecution, results: Results) -> SuiteAnalyses:
     """Analyse each suite as a whole; in a shard the criteria stay undecided."""
     if spec.shard is not None:
-        from agenteval.run.shard import with_open_criteria
-
         return SuiteAnalyses(with_open_criteria(spec.suites, results))
     if not execution.answers:
         return SuiteAnalyses(results)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from agenteval.core.errors import ConfigError
 from agenteval.github.inputs import read_inputs
-from agenteval.run.integrity.base_rules import INPUTS
+from agenteval.run.options import INPUTS
 
 
 def target(data: bytes) -> None:

@@ -17,7 +17,7 @@ from agenteval.results.case import CaseResult, CaseStatus, Criterion, Score, Sui
 from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import Results, Run, RunShard, RunUsage, Tool
 from agenteval.results.rollup import case_status, mean
-from agenteval.run.shard import divide
+from agenteval.run.plan import divide
 from agenteval.suite.model import Fingerprints
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.runs import case, iteration, results, turn
 
 from agenteval.results.case import CaseResult, Criterion
-from agenteval.run.shard import MOST_SHARDS, Shard, divide, durations_of, with_open_criteria
+from agenteval.run.plan import MOST_SHARDS, Shard, divide, durations_of, with_open_criteria
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
 from agenteval.suite.model import Suite
 

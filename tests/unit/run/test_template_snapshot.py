@@ -11,7 +11,7 @@ from agenteval.core.files import bounded
 from agenteval.report.markdown_filters import MARKDOWN
 from agenteval.report.size_limits import template_directory
 from agenteval.report.templating import USER_TEMPLATE, make_environment
-from agenteval.run.config import Config, Settings
+from agenteval.run.config import Config
 from agenteval.run.resolve.written import presentation
 
 
@@ -21,7 +21,7 @@ def test_templates_are_read_before_the_run(tmp_path: Path, monkeypatch: pytest.M
     own.write_text("first, {% include 'part.md.j2' %}", encoding="utf-8")
     part.write_text("second", encoding="utf-8")
     with bounded([tmp_path], None):
-        look = presentation(Settings(comment_template=own), Config(), {})
+        look = presentation(Config(comment_template=own), {})
     for path in (own, part):
         path.write_text("changed", encoding="utf-8")
     environment = make_environment(MARKDOWN, template_directory(), look.comment_template, look.template_texts)
@@ -40,4 +40,4 @@ def test_a_template_outside_of_the_workspace_is_refused(
         Path("own.md.j2").symlink_to(outside)
     named = Path("own.md.j2") if linked else outside
     with bounded([workspace], None), pytest.raises(ConfigError, match="outside of the directories that may be read"):
-        presentation(Settings(comment_template=named), Config(), {})
+        presentation(Config(comment_template=named), {})

@@ -38,15 +38,13 @@ from agenteval.suite.formats.registry import discover, suite_files
 from agenteval.suite.model import Case, Suite
 
 
-def presented_by_base(own: Presentation, settings: Settings, base: Config, paths: Paths) -> Presentation:
+def presented_by_base(own: Presentation, base: Config, paths: Paths) -> Presentation:
     """Return the templates of the base commit, with their content; the built-in one where it has none.
 
     Args:
-        settings: the caller's settings, which name templates before the configuration does.
         paths: where a file of the repository is in the base commit's files.
     """
-    comment = _found(settings.comment_template, base.comment_template, paths)
-    summary = _found(settings.summary_template, base.summary_template, paths)
+    comment, summary = map(_found, (base.comment_template, base.summary_template))
     texts = template_texts([path for path in (comment, summary) if path is not None])
     return replace(
         own,
@@ -56,8 +54,7 @@ def presented_by_base(own: Presentation, settings: Settings, base: Config, paths
     )
 
 
-def _found(asked: Path | None, configured: Path | None, paths: Paths) -> Path | None:
-    path = configured if asked is None else paths.there(asked)
+def _found(path: Path | None) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
@@ -293,7 +290,7 @@ def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, resu
             config, is_empty = base.files.of_run, base.is_empty
             others = judged_by_others(results, base.files.suites)
             names = _base_names(results, base.files.suites)
-            shown = presented_by_base(spec.presentation, settings, config, base.paths)
+            shown = presented_by_base(spec.presentation, config, base.paths)
     except AgentEvalError as error:
         rule, ref = context.control.rule, results.run.ref
         return note_missing_base(spec, error, rule, ref, settings, is_compared=found is not None)

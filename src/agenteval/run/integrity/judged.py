@@ -133,7 +133,7 @@ def apply_base_rules(spec: RunSpec, settings: Settings, source: AcceptanceSource
                 rule, ref = spec.control_host.rule, spec.provenance.ref
                 spec = note_missing_base(spec, error, rule, ref, settings, is_compared=is_compared)
             else:
-                spec = (_without_rules if base.is_empty else use_base_suites)(spec, settings, base)
+                spec = _without_rules(spec, base) if base.is_empty else use_base_suites(spec, settings, base)
         asked_by = found.asked_by or (_OPTION if settings.prove else "")
         spec = replace(spec, compare=replace(spec.compare, asked_by=asked_by))
         yield _settled(pair_with_baseline(spec))
@@ -162,13 +162,13 @@ def _has_base(spec: RunSpec, settings: Settings) -> bool:
     return is_judged_by_base(spec.control_host.rule.kind, spec.provenance.ref, _baseline(spec))
 
 
-def _without_rules(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
+def _without_rules(spec: RunSpec, base: BaseRules) -> RunSpec:
     """Return the specification of a change that brings the first suite."""
     from agenteval.run.integrity.base import presented_by_base
 
     return replace(
         spec,
-        presentation=presented_by_base(spec.presentation, settings, base.files.of_run, base.paths),
+        presentation=presented_by_base(spec.presentation, base.files.of_run, base.paths),
         integrity=replace(spec.integrity, differences=(NO_RULES,)),
     )
 

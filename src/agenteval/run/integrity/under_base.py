@@ -172,7 +172,7 @@ def use_base_suites(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSp
     cases = tuple(_planned(replace(spec, cases=agents.limited(spec.cases)), found, versions, iterations))
     names = _base_names(pairs, versions, ours)
     gate = gate_policy(settings, base.files.of_run).knowing(names)
-    shown = presented_by_base(spec.presentation, settings, base.files.of_run, base.paths)
+    shown = presented_by_base(spec.presentation, base.files.of_run, base.paths)
     controls, warnings = _controls(settings, base, pairs)
     differences = [
         *_of_cases(spec, case_differences(ours, pairs, _passing(spec, gate), iterations.number)),

@@ -143,7 +143,7 @@ class Configurations:
                 if self.of_run.of_run.get(key) != setting:
                     by = f"{self.of_run.name} decides it" if self.of_run.name else "it is decided"
                     text = f"has no effect: {by} for the whole run; name one file for all suites with --config"
-                    yield str(Problem(text, file=config.name, line=setting.line, path=key, kind=Kind.VALUE))
+                    yield str(Problem(text, file=config.name, line=config.lines[key], path=key, kind=Kind.VALUE))
 
 
 def read_configurations(places: Places, problems: list[Problem]) -> Configurations:
@@ -185,18 +185,18 @@ def _agreed(places: Places, by_file: Mapping[Path | None, Config], problems: lis
 
 def _contradictions(one: Config, other: Config, suite: str) -> Iterable[Problem]:
     for key in dict.fromkeys((*one.of_run, *other.of_run)):
-        if one.of_run.get(key) == other.of_run.get(key):
+        if (key in one.of_run, one.of_run.get(key)) == (key in other.of_run, other.of_run.get(key)):
             continue
         written, silent = (one, other) if key in one.of_run else (other, one)
-        also = silent.of_run.get(key)
-        second = f"{silent.name}:{also.line} has another value" if also and also.line else f"{silent.name} does not"
+        also = silent.lines.get(key) if key in silent.of_run else None
+        second = f"{silent.name}:{also} has another value" if also else f"{silent.name} does not"
         if not silent.name:
             second = f"{suite} has no {CONFIG_FILE}"
         message = (
             f"this setting is for the whole run, and the configurations of its suites differ: {second}; "
             f"write it in {CONFIG_FILE} of the working directory, or name one file for all suites with --config"
         )
-        yield Problem(message, file=written.name, line=written.of_run[key].line, path=key, kind=Kind.VALUE)
+        yield Problem(message, file=written.name, line=written.lines[key], path=key, kind=Kind.VALUE)
 
 
 def allowed_by(path: Path | None) -> AllowedVariables:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import boundary, noting_reads
@@ -26,7 +25,7 @@ from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
 from agenteval.run.context import RunContext, is_merge_group
 from agenteval.run.git import Provenance, of_baseline, provenance
 from agenteval.run.journal import JOURNAL_FILE
-from agenteval.run.plan import PlannedCase, RunLimits
+from agenteval.run.plan import PlannedCase, RunLimits, Shard, durations_of
 from agenteval.run.progress import RUNNING, SCORING
 from agenteval.run.resolve.agents import interpreters_of, traces_to_score
 from agenteval.run.resolve.configurations import Configurations, Sources, read_configurations
@@ -64,9 +63,6 @@ from agenteval.run.setup import Setup
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.cases import masked_suite
 from agenteval.suite.model import AgentSpec, MetricConfig, Suite
-
-if TYPE_CHECKING:
-    from agenteval.run.shard import Shard
 
 
 def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpec:
@@ -260,7 +256,7 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
     with_config = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
     controls = named_controls(settings.control, with_config, agents, problems)
     with collected(problems):
-        look = presentation(settings, configs.of_run, os.environ)
+        look = presentation(configs.of_run, os.environ)
     problems += unusable
     with collected(problems):
         if settings.baseline is not None:
@@ -334,7 +330,9 @@ def _search(found: _Found, context: RunContext) -> Search:
 def gate_policy(settings: Settings, config: Config) -> GatePolicy:
     """Return the policy of the gate: the configuration, with the caller's overrides."""
     fail_on = config.gate.fail_on if settings.fail_on is None else settings.fail_on
-    return replace(config.gate, fail_on=fail_on, needs_baseline=settings.needs_baseline)
+    return replace(
+        config.gate, fail_on=fail_on, needs_baseline=config.gate.needs_baseline and settings.wants_baseline
+    )
 
 
 def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
@@ -370,8 +368,6 @@ def _one_shard(
     cases: Sequence[PlannedCase], shard: Shard, baseline: Results | None
 ) -> tuple[tuple[PlannedCase, ...], RunShard]:
     """Return the cases of one shard, and the record of the shard for results.json."""
-    from agenteval.run.shard import durations_of
-
     ids = [item.case.id for item in cases]
     durations = durations_of(baseline) if baseline else {}
     part = shard.cases(ids, durations)

@@ -44,7 +44,7 @@ def resolve_saved(results: Results, settings: Settings, environment: Mapping[str
         configs = configurations_of(results, settings)
         past = read_history(settings.history)
     config = configs.of_run
-    look = presentation(settings, config, environment)
+    look = presentation(config, environment)
     return GateSpec(
         gate=gate_policy(settings, config),
         compare=config.compare,
@@ -123,7 +123,7 @@ def resolve_merge(merged: Merged, settings: Settings, context: RunContext | None
         configs = configurations_of(results, settings)
         config = configs.of_run
         suites, redact = unchanged_suites(results.suites, settings, configs.secrets)
-    look = presentation(settings, config, os.environ)
+    look = presentation(config, os.environ)
     baseline = _baseline(settings, context, results)
     past = read_history(settings.history)
     return GateSpec(

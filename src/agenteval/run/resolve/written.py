@@ -13,7 +13,7 @@ from agenteval.core.files import boundary, outside_reading, read_regular
 from agenteval.core.text import display_path, real_path, working_directory
 from agenteval.report.report import ANALYSES, FILES, Presentation, Site
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.config import Config, Settings
+from agenteval.run.config import Config
 from agenteval.run.journal import CONFIRMATION_FILE, JOURNAL_FILE
 from agenteval.run.run_key import files_of_agent, files_of_metric, files_of_recording
 from agenteval.suite.cases import exists, is_file
@@ -27,7 +27,7 @@ _NAME = re.compile(r"""["']([^"'\n\\]{1,200})["']""")
 _MOST_FILES = 50
 
 
-def presentation(settings: Settings, config: Config, environment: Mapping[str, str]) -> Presentation:
+def presentation(config: Config, environment: Mapping[str, str]) -> Presentation:
     """Return the user's templates, the repository for links, and the reporters of other packages.
 
     Args:
@@ -36,11 +36,7 @@ def presentation(settings: Settings, config: Config, environment: Mapping[str, s
     Raises:
         ConfigError: a template is not a file.
     """
-    named = (
-        settings.comment_template or config.comment_template,
-        settings.summary_template or config.summary_template,
-    )
-    comment, summary = (path and shortened(path) for path in named)
+    comment, summary = (path and shortened(path) for path in (config.comment_template, config.summary_template))
     if problems := list(_missing({"comment": comment, "summary": summary})):
         raise ConfigError(problems)
     texts = template_texts([path for path in (comment, summary) if path]) if boundary().roots else None

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.core.errors import ConfigError
-from agenteval.github.event import EventRights, plan, read_event, with_baseline_branch
+from agenteval.github.event import EventRights, plan, read_event
 
 REPOSITORY = "acme/widgets"
 MERGE = "1" * 40
@@ -242,14 +242,6 @@ def test_a_review_names_the_base_branch_of_its_pull_request(event: str) -> None:
 def test_an_event_that_names_no_default_branch_has_the_branch_of_its_run() -> None:
     assert plan(environment("schedule", GITHUB_REF="refs/heads/next"), {}).baseline_branch == "next"
     assert plan(environment("release", GITHUB_REF="refs/tags/v1"), {}).baseline_branch is None
-
-
-def test_a_baseline_branch_of_the_users_choice() -> None:
-    proposed = plan(environment("pull_request", **ON_PULL_REQUEST), pull_request(OWN))
-
-    found = with_baseline_branch(proposed, "next")
-
-    assert (found.baseline_branch, found.base_ref) == ("next", "main")
 
 
 def test_only_pull_request_target_is_refused() -> None:

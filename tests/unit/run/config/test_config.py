@@ -148,7 +148,7 @@ gate:
             ("fail_on: [failures, errors]", {"failures", "errors"}),
             ("fail_on: none", set()),
             ("fail_on: [none]", set()),
-            ("fail_on: [failures, regressions, errors, inconclusive, suspicious]", set(FAIL_ON)),
+            ("fail_on: [failures, regressions, errors, unproven, suspicious]", set(FAIL_ON)),
             ("fail_on: [unproven]", {"unproven"}),
         ],
     )

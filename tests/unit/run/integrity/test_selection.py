@@ -12,9 +12,9 @@ from tests.support import case
 from agenteval.gate.integrity.pairs import Pairs, pair
 from agenteval.run.config import Settings
 from agenteval.run.integrity.under_base import also_selected_by_base
+from agenteval.run.plan import Shard
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.shard import Shard
 
 RENAMED = {"agent.yaml::renamed": "c1"}
 

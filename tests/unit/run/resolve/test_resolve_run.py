@@ -21,13 +21,13 @@ from agenteval.run.baseline import FoundBaseline, Search
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.git import Provenance
+from agenteval.run.plan import Shard
 from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.control import read_control_cases
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.resolve.spec import RunSpec, Selection, TraceFiles
 from agenteval.run.setup import Setup
-from agenteval.run.shard import Shard
 
 SUITE = Path("agent.yaml")
 
@@ -101,8 +101,8 @@ def test_every_problem_is_named_at_once(folder: Path) -> None:
         suites=(SUITE, Path("broken.yaml"), Path("missing.yaml")),
         control="neither",
         baseline=Path("nothing.json"),
-        comment_template=Path("none.md"),
     )
+    (folder / "agenteval.yaml").write_text("templates: {comment: none.md}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         resolve_run(settings)
     text = str(caught.value)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from agenteval.core.errors import ConfigError
 from agenteval.github.inputs import read_inputs
+from agenteval.run.options import GONE, INPUTS
 
 
-@pytest.mark.parametrize(
-    ("given", "mode"), [("", "run"), ("run", "run"), ("gate", "gate"), ("merge", "gate"), ("publish", "publish")]
-)
-def test_the_mode_and_its_former_name(given: str, mode: str) -> None:
-    assert read_inputs({"INPUT_MODE": given}).mode == mode
+@pytest.mark.parametrize("given", ["", "run", "gate", "publish"])
+def test_the_mode(given: str) -> None:
+    assert read_inputs({"INPUT_MODE": given}).mode == (given or "run")
 
 
 def test_an_unknown_mode_names_the_others() -> None:
@@ -20,8 +21,25 @@ def test_an_unknown_mode_names_the_others() -> None:
         read_inputs({"INPUT_MODE": "judge"})
 
 
-@pytest.mark.parametrize("name", ["iterations", "runs", "concurrency"])
-def test_there_is_a_limit_of_times(name: str) -> None:
-    assert read_inputs({f"INPUT_{name.upper()}": "1000000"}) is not None
-    with pytest.raises(ConfigError, match=f"{name}: 1,000,001 is more than 1,000,000"):
-        read_inputs({f"INPUT_{name.upper()}": "1000001"})
+def test_defaults_are_those_of_the_table_without_expressions() -> None:
+    inputs = read_inputs({})
+    assert (inputs.mode, inputs.baseline, inputs.baseline_artifact) == ("run", "auto", "agenteval")
+    assert (inputs.comment, inputs.fork_results, inputs.out) == ("always", "label", Path("agenteval-report"))
+    assert (inputs.runs, inputs.github_token, inputs.matrix, inputs.check_run_id) == (1, "", "", "")
+
+
+def test_there_is_a_limit_of_times() -> None:
+    assert read_inputs({"INPUT_RUNS": "1000000"}).runs == 1_000_000
+    with pytest.raises(ConfigError, match="runs: '1000001' is more than 1,000,000"):
+        read_inputs({"INPUT_RUNS": "1000001"})
+
+
+@pytest.mark.parametrize("name", [name for name in GONE if not name.startswith("--")])
+def test_an_input_that_is_gone_says_what_to_write(name: str) -> None:
+    assert name not in INPUTS
+    for variable in {f"INPUT_{name.upper()}", f"INPUT_{name.upper().replace('-', '_')}"}:
+        with pytest.raises(ConfigError) as caught:
+            read_inputs({variable: "1"})
+        assert str(caught.value) == f"input {name}: there is no such input; {GONE[name]}"
+    # An expression can leave it empty.
+    assert read_inputs({f"INPUT_{name.upper()}": ""}) == read_inputs({})

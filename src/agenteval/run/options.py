@@ -1,0 +1,253 @@
+"""Every option of a run, as data: the command line, the action and the documentation read this table.
+
+Imports little, because ``agenteval --help`` needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from agenteval.gate.verdict import FailOn
+    from agenteval.run.plan import Shard
+
+
+def _times(text: str) -> int:
+    """Return how often, or how many at the same time."""
+    digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
+    if not digits:
+        raise ValueError(f"{text!r} is not a whole number above 0")
+    # The limit is that of `agenteval.suite.model`, which few commands need.
+    if len(digits) > len("1000000") or int(digits) > 1_000_000:
+        raise ValueError(f"{text!r} is more than 1,000,000")
+    return int(digits)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _amount(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise ValueError(f"{text!r} is not an amount in US dollars")
+    return number
+
+
+def _seconds(text: str) -> float:
+    from agenteval.core.validation import seconds
+
+    try:
+        number = float(seconds(text))
+    except OverflowError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise ValueError(f"{text!r} is not a number of seconds above 0")
+    return number
+
+
+def _fail_on(text: str) -> frozenset[FailOn]:
+    from agenteval.gate.verdict import parse_fail_on
+
+    return parse_fail_on(text)
+
+
+def _shard(text: str) -> Shard:
+    from agenteval.run.plan import Shard
+
+    return Shard.parse(text)
+
+
+def _paths(text: str) -> tuple[Path, ...]:
+    import shlex
+
+    try:
+        return tuple(map(Path, shlex.split(text)))
+    except ValueError as error:
+        raise ValueError(f"a quote is not closed: {error}") from None
+
+
+class Option(NamedTuple):
+    """One option; an empty text means that there is no such form.
+
+    Attributes:
+        name: the attribute of ``Settings`` and of ``Inputs``.
+        help: what it does, for the command line and for action.yml.
+        flags: the names on the command line; empty for arguments, and for what only the action has.
+        input: the input of the action.
+        key: the key of agenteval.yaml that says the same.
+        read: returns the value of a text; raises ``ValueError``.
+        action: what argparse does with it.
+        group: options of the command line that belong together.
+        default: the value on the command line.
+        action_default: the text that action.yml has.
+        in_action: further sentences of action.yml.
+        is_for_experts: whether only ``agenteval run --help-all`` shows it.
+    """
+
+    name: str
+    help: str
+    flags: tuple[str, ...] = ()
+    input: str = ""
+    key: str = ""
+    read: Callable[[str], Any] = str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    action: str = ""
+    group: str = ""
+    default: Any = None
+    action_default: str = ""
+    in_action: str = ""
+    is_for_experts: bool = False
+
+
+# fmt: off
+#: All options, in the order of the help.
+OPTIONS: tuple[Option, ...] = (
+    Option("suites", "suite files, directories, or patterns like agents/*; default: suites at the usual paths",
+           input="suite", read=_paths, metavar="SUITE", in_action="Separated by white space or line ends; quote a "
+           "path with spaces. In mode gate: results files, or directories that contain them (agenteval-shards)."),
+    Option("config",
+           "configuration of all suites; default: for each suite the nearest agenteval.yaml at or above it",
+           ("--config",), "config", read=Path, metavar="FILE"),
+    Option("agent", "name in agenteval.yaml, replay:FILE, python:MODULE:NAME, or a URL", ("--agent",),
+           metavar="AGENT"),
+    Option("mode", "run: evaluates the suites, writes reports and decides the gate. gate: evaluates nothing and "
+           "does the same with results that exist: shards of a run, runs of earlier steps, or results of another "
+           "tool. publish: posts the results of another workflow run, in a workflow_run event", input="mode",
+           choices=("run", "gate", "publish"), action_default="run"),
+    Option("working_directory",
+           "directory that contains the suites and that the agent starts in; default: the workspace",
+           input="working-directory"),
+    Option("setup", "Bash commands, one per line, that install the dependencies of agent and graders. They run "
+           "before the evaluation, in the working directory, in a new Python virtual environment", input="setup"),
+    Option("github_token", "token for reading the baseline and writing the comment and the check run. The job needs "
+           'the permissions "actions: read", "pull-requests: write" and, with check-name, "checks: write". Suites '
+           "and agents never see it", input="github-token", action_default="${{ github.token }}"),
+    Option("baseline",
+           "earlier run to compare with: results.json; on GitHub also auto (searched), or the id of a workflow run",
+           ("--baseline",), "baseline", metavar="PATH", action_default="auto", in_action="auto: the results of the "
+           "base branch from the artifacts of this workflow's runs, of the commit that the change is merged into, "
+           "or the nearest one before it. none: no comparison."),
+    Option("control", "deployment of the base commit's agent; default: `control:` of the agent", ("--control",),
+           metavar="AGENT", is_for_experts=True),
+    Option("history", "results.json files of earlier runs, at any depth, for the trend", ("--history",), read=Path,
+           metavar="DIR", is_for_experts=True),
+    Option("filter", "run only cases whose name or id contains this text", ("-k", "--filter"), metavar="TEXT"),
+    Option("tags", "run only cases with this tag; repeatable", ("--tag",), metavar="TAG", action="append"),
+    Option("cases", "run only the case with this name or id; repeatable", ("--case",), metavar="CASE",
+           action="append"),
+    Option("traces", "score recorded traces (a JSON Lines file, or a folder) without calling an agent",
+           ("--traces",), read=Path, metavar="PATH", is_for_experts=True),
+    Option("keep_going", "with --traces: leave out lines that are not traces", ("--keep-going",),
+           action="store_true", is_for_experts=True),
+    Option("failed", "run only the cases that did not pass in the last run; its reports are in --out", ("--failed",),
+           action="store_true", group="failed"),
+    Option("failed_in", "run only the cases that did not pass in another run: results.json, or a directory with it",
+           ("--failed-in",), read=Path, metavar="PATH", group="failed", is_for_experts=True),
+    Option("out", "directory for results.json, junit.xml, summary.md and other reports; default: agenteval-report",
+           ("--out",), "report-dir", read=Path, metavar="DIR", default=Path("agenteval-report"),
+           action_default="agenteval-report", in_action="It is relative to the working directory."),
+    Option("iterations", "number of times each case runs; default: that of the suite, else 1", ("--iterations",),
+           key="iterations", read=_times, metavar="N"),
+    Option("runs",
+           "number of runs, each with the one before it as its baseline; together they are a baseline; default: 1",
+           ("--runs",), "runs", read=_times, metavar="N", default=1, action_default="1",
+           in_action="Only for commits of a branch: pull requests and merge groups have one run."),
+    Option("concurrency", "cases that run at the same time; default: 8", ("--concurrency",), key="concurrency",
+           read=_times, metavar="N"),
+    Option("shard", "run only shard I of N; `agenteval merge`, or mode gate, joins the shards and decides the gate",
+           ("--shard",), "shard", read=_shard, metavar="I/N", is_for_experts=True),
+    Option("prove", "prove an improvement of a change too, side by side with the base commit, as on the base branch",
+           ("--prove",), action="store_true", is_for_experts=True),
+    Option("fail_on",
+           "results that fail the gate: failures, regressions, unproven, errors (the default), suspicious; or none",
+           ("--fail-on",), "fail-on", key="gate.fail_on", read=_fail_on, metavar="LIST",
+           in_action="Separated by commas."),
+    Option("max_llm_calls", "limit of requests to models in a run, including retries", ("--max-llm-calls",),
+           key="llm.max_calls", read=_count, metavar="N", is_for_experts=True),
+    Option("max_cost_usd", "limit of the cost of models in a run, in US dollars", ("--max-cost-usd",),
+           key="llm.max_cost_usd", read=_amount, metavar="USD"),
+    Option("time_limit_s", "time limit for the whole run in seconds; cases not finished by then are errors",
+           ("--time-limit",), key="time_limit", read=_seconds, metavar="SECONDS", is_for_experts=True),
+    Option("seed", "random seed; recorded in results.json", ("--seed",), read=_count, metavar="N",
+           is_for_experts=True),
+    Option("resume", "finish an interrupted run from the journal in --out", ("--resume",), action="store_true"),
+    Option("use_cache", "neither read nor write the cache of model replies", ("--no-cache",), action="store_false",
+           is_for_experts=True),
+    Option("quiet", "show only the result, no progress", ("--quiet",), action="store_true"),
+    Option("verbosity", "show every case with the result of each metric, and the means; -vv adds the statistics",
+           ("-v", "--verbose"), action="count", default=0),
+    Option("dry_run", "check everything, and show what the run and a suspicion would cost; call nothing",
+           ("--dry-run",), action="store_true"),
+    Option("github", "do what the action does: outputs, job summary, annotations, and the commit of the event; "
+           "GITHUB_TOKEN is the token", ("--github",), action="store_true", group="github"),
+    Option("baseline_artifact",
+           "name of the artifact with the report directory, in the runs of the base branch; default: agenteval",
+           ("--baseline-artifact",), "baseline-artifact", metavar="NAME", group="github", action_default="agenteval",
+           in_action="In mode publish: in the run to publish.", is_for_experts=True),
+    Option("cache_key", "secret of 16 or more characters, the same in every run that shares a cache. Replies and "
+           "files that an earlier run cached are only used if that run had the same key; without one, none are. "
+           "Suites and agents never see it", input="cache-key"),
+    Option("cache_dir", "directory for the replies of judges and for downloaded files, relative to the workspace. "
+           "actions/cache keeps it for the next runs, which need the same cache-key; default: nothing is kept",
+           input="cache-dir"),
+    Option("comment", "when to create a comment on the pull request; default: never", ("--comment",),
+           "comment",
+           choices=("always", "changes", "failures", "never"), group="github", action_default="always",
+           in_action="always; changes: if a case broke or was repaired, or the gate failed; failures: if the gate "
+           "failed; never. An existing comment is always updated, except with never.", is_for_experts=True),
+    Option("comment_id", "distinguishes several comments on one pull request; default: all jobs share one comment, "
+           "with a section for each job, leg of a matrix and step", ("--comment-id",), "comment-id", metavar="ID",
+           group="github", is_for_experts=True),
+    Option("check_name", "name of a check run to create; default: no check run", ("--check-name",), "check-name",
+           metavar="NAME", group="github", in_action="Without one, the job shows at most ten annotations.",
+           is_for_experts=True),
+    Option("fork_results", "in mode publish: who accepts the results of a fork's job, which the fork can forge. "
+           'label: a person with write access, by the label "agenteval: accept results". accepted: the reviewers of '
+           "the environment of this job. The check run is action_required before", input="fork-results",
+           choices=("label", "accepted"), action_default="label"),
+    Option("matrix", "internal: tells the legs of a matrix apart", input="matrix",
+           action_default="${{ toJSON(matrix) }}"),
+    Option("check_run_id", "internal: id of the job; older servers do not have it", input="check-run-id",
+           action_default="${{ job.check_run_id }}"),
+)
+# fmt: on
+
+#: What to write instead of an option of the command line, or an input of the action, that is gone.
+GONE: Mapping[str, str] = {
+    "--base-agent": "write --control",
+    "--comment-template": "write `templates: {comment: FILE}` in agenteval.yaml",
+    "--max-time": "write --time-limit",
+    "--no-annotations": "leave it out: failed and broken cases are always annotated",
+    "--summary-template": "write `templates: {summary: FILE}` in agenteval.yaml",
+    "annotations": "leave it out: failed and broken cases are always annotated",
+    "baseline-branch": "leave it out: without results of the base branch, those of the default branch are used, and "
+    "`baseline` can name a workflow run",
+    "comment-template": "write `templates: {comment: FILE}` in agenteval.yaml",
+    "concurrency": "write `concurrency: N` in agenteval.yaml",
+    "filter": "name the suites in `suite`, or run `agenteval run --filter TEXT --github` in a step",
+    "iterations": "write `iterations: N` in agenteval.yaml",
+    "max-cost-usd": "write `llm: {max_cost_usd: USD}` in agenteval.yaml",
+    "max-llm-calls": "write `llm: {max_calls: N}` in agenteval.yaml",
+    "on-missing-baseline": "write `gate: {on_missing_baseline: fail}` in agenteval.yaml, or nothing for a warning",
+    "summary-template": "write `templates: {summary: FILE}` in agenteval.yaml",
+}
+
+#: The options by name.
+BY_NAME: Mapping[str, Option] = {option.name: option for option in OPTIONS}
+
+#: The options that are inputs of the action, by the name of the input.
+INPUTS: Mapping[str, Option] = {option.input: option for option in OPTIONS if option.input}
+
+
+def help_of(key: str) -> str:
+    """Return what a key of agenteval.yaml does."""
+    return next(option.help for option in OPTIONS if option.key == key)

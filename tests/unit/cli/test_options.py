@@ -1,0 +1,70 @@
+"""The table of options: it is small, and the command line says what it says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agenteval.cli.main import command_line, main
+from agenteval.cli.options import settings_of
+from agenteval.run.config import DEFAULT_CONCURRENCY
+from agenteval.run.config_file import PublishedConfig
+from agenteval.run.options import BY_NAME, GONE, INPUTS, OPTIONS
+
+
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
+    """The options that a help shows."""
+    with pytest.raises(SystemExit):
+        main(words)
+    return set(re.findall(r"(?m)^  (?:-\w(?: \w+)?, )?(--[a-z-]+)", capsys.readouterr().out))
+
+
+def test_there_are_few_options() -> None:
+    assert len(OPTIONS) <= 60
+    assert len(BY_NAME) == len(OPTIONS)
+    assert len(INPUTS) <= 20
+
+
+def test_the_help_is_short_and_the_whole_help_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    short, whole = shown(capsys, "run", "--help"), shown(capsys, "run", "--help-all")
+    assert len(short) <= 20
+    assert short < whole
+    assert whole == {"--help", "--help-all", *(option.flags[-1] for option in OPTIONS if option.flags)}
+    # The first help did not change what the second one shows.
+    assert shown(capsys, "run", "--help") == short
+
+
+def test_a_small_command_hides_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert {"--control", "--history", "--traces"} <= shown(capsys, "validate", "--help")
+
+
+def test_what_nobody_asked_for_is_left_to_the_files() -> None:
+    settings = settings_of(command_line().parse_args(["run"]))
+    asked = settings_of(command_line().parse_args(["run", "a", "--tag", "t", "--iterations", "3", "--no-cache"]))
+    assert (settings.iterations, settings.tags, settings.use_cache) == (None, (), True)
+    assert (asked.iterations, asked.tags, asked.use_cache, [*map(str, asked.suites)]) == (3, ("t",), False, ["a"])
+
+
+def test_every_key_is_one_of_the_configuration() -> None:
+    for option in OPTIONS:
+        section, _, name = option.key.partition(".")
+        if section:
+            field = PublishedConfig.model_fields[section]
+            assert not name or name in (field.annotation.model_fields if field.annotation else {}), option.key
+
+
+def test_the_help_tells_the_default_of_the_program() -> None:
+    assert BY_NAME["concurrency"].help.endswith(f"default: {DEFAULT_CONCURRENCY}")
+
+
+@pytest.mark.parametrize("name", [name for name in GONE if name.startswith("--")])
+def test_an_option_that_is_gone_says_what_to_write(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", f"{name}=1"]) == 2
+    assert f"there is no option {name}\n  = help: {GONE[name]}; see" in capsys.readouterr().err
+    assert not any(name in option.flags for option in OPTIONS)
+
+
+def test_the_meant_option_is_also_one_for_experts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--controls=1"]) == 2
+    assert "unknown option '--controls'; did you mean '--control'?" in capsys.readouterr().err
