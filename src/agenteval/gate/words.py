@@ -247,7 +247,7 @@ def share(p: float, limit: float) -> str:
 
 def percent(value: float, digits: int = 3) -> str:
     """Return a share in per cent, without zeros at its end: ``0.6 %``."""
-    return f"{100 * value:.{digits}g} %"
+    return f"{100 * value:.{max(digits, 3) if value >= 0.1 else digits}g} %"
 
 
 def _percent(value: float) -> str:

@@ -323,7 +323,7 @@ def _commands(results: Results, gate: GateView, causes: Sequence[Cause], command
     wrong = open_cases(results)
     again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {view.count(wrong, 'case')}"
     if only_means_fell(results, causes):
-        again, only, wrong = again.removesuffix(" --failed"), "all cases: a mean fell", 1
+        again, only, wrong = again.removesuffix(" --failed"), "all cases: a mean is worse", 1
     offered = [
         ("again", again if wrong and not gate.passed else "", only),
         ("prove", commands.prove if is_suspicious(results) else "", "side by side with the base"),

@@ -201,10 +201,9 @@ def _heading(title: str, style: Style, columns: int) -> Iterator[Line]:
 
 
 def _title(kind: Kind, causes: Sequence[Cause]) -> str:
-    words = KINDS[kind].words
-    if kind == "fell":
-        return f"{words}: {view.count(len(causes), 'metric')}"
-    return f"{words}: {view.count(sum(len(cause.cases) for cause in causes), 'case')}{_together(causes)}"
+    cases = view.count(sum(len(cause.cases) for cause in causes), "case")
+    amount = view.count(len(causes), "metric") if kind == "fell" else f"{cases}{_together(causes)}"
+    return f"{KINDS[kind].words}: {amount}"
 
 
 def _together(causes: Sequence[Cause]) -> str:

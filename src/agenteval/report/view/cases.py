@@ -41,7 +41,7 @@ KINDS: Final[Mapping[Kind, KindWords]] = {
     "failed": KindWords("❌", "failed", attention=True),
     "error": KindWords("🔌", "could not be run", attention=True),
     "removed": KindWords("➖", "removed", attention=True),
-    "fell": KindWords("📉", "fell", attention=True),
+    "fell": KindWords("📉", "worse", attention=True),
     "suspicious": KindWords("🎲", "may be worse", attention=True),
     "cleared": KindWords("⚪", "not proven worse"),
     "known": KindWords("⚪", "known failure"),

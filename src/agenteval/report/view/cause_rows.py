@@ -277,10 +277,12 @@ def cause_row(cause: Cause) -> CauseRow:
     names = tuple(found.name for found in cause.cases[:_NAMES])
     before, now, words = str(cause.before or ""), str(cause.now or ""), cause.text
     if cause.metric is not None:
-        before, now = view.distinct(cause.metric.baseline, cause.metric.current)
+        moved, (before, now) = "fell", view.distinct(cause.metric.baseline, cause.metric.current)
+        if cause.metric.allowed is not None:
+            moved, before, now = "rose", *(view.resource(cause.metric.id, float(text)) for text in (before, now))
         amount = view.count(cause.metric.n, "case")
         same = f"; {cause.answer}" if cause.alike else ""
-        names, words = (f"mean of {cause.metric.id}",), f"fell over {amount} together{same}"
+        names, words = (f"mean of {cause.metric.id}",), f"{moved} over {amount} together{same}"
     if cause.kind in {"removed", "gone"}:
         now = "gone"
         words = "removed from the suite by this change: still wanted?" if cause.kind == "removed" else cause.words
@@ -292,22 +294,17 @@ def aside_row(cause: Cause) -> CauseRow:
     """Return a cause that is not held against the change in one line, which begins with its kind."""
     row = cause_row(cause)
     kind = KINDS[cause.kind].words
-    words = kind if cause.by == "kind" else one_line(f"{kind}: {cause.text}", _LONGEST_WORDS)
+    first = "in the first run, " if cause.kind == "cleared" else ""
+    words = kind if cause.by == "kind" else one_line(f"{kind}: {first}{cause.text}", _LONGEST_WORDS)
     return CauseRow(row.icon, row.names, row.more, row.attention, row.before, row.now, words)
 
 
 def aside_title(causes: Iterable[Cause]) -> str:
     """Return ``1 not proven worse · 2 known failures · 4 new``: what is not held against the change."""
-    amounts: Counter[str] = Counter()
-    for cause in causes:
-        if not cause.attention:
-            amounts[cause.kind] += len(cause.cases)
-    words = {kind: KINDS[kind].words for kind in KINDS}
-    return " · ".join(
-        view.count(amounts[kind], words[kind]) if kind == "known" else f"{amounts[kind]:,} {words[kind]}"
-        for kind in KINDS
-        if amounts[kind]
-    )
+    amounts = Counter(cause.kind for cause in causes if not cause.attention for _ in cause.cases)
+    known = "known failure" if amounts["known"] == 1 else "known failures"
+    words = {kind: known if kind == "known" else KINDS[kind].words for kind in KINDS}
+    return " · ".join(f"{amounts[kind]:,} {words[kind]}" for kind in KINDS if amounts[kind])
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,9 +100,8 @@ def history_note(case: ComparedCase) -> str:
 
 def verdict_note(comparison: Comparison) -> str:
     """Return the result of a comparison without a broken case, in words."""
-    return {"proven": "no single case is proven worse", "unproven": "comparison unproven"}.get(
-        comparison.word, comparison.headline
-    )
+    words = {"proven": "no single case is proven worse", "unproven": "comparison unproven"}
+    return words.get(comparison.word, comparison.headline)
 
 
 def _share(change: float | None) -> str:

@@ -110,7 +110,7 @@ def _commands(results: Results, causes: Sequence[Cause]) -> list[str]:
     suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
     named = " ".join(suites) if len(suites) <= _MOST_SUITES else ""
     if is_mean:
-        return [f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: a mean fell"]
+        return [f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: a mean is worse"]
     run, folder = _run_id(results), _FOLDER
     artifact = shlex.quote(_artifact(results) or DEFAULT_ARTIFACT)
     download = [f"gh run download {run} -n {artifact} -D {folder}   # the results of this run"] if run else []

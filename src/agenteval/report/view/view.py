@@ -202,6 +202,11 @@ def money(dollars: float) -> str:
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
 
 
+def resource(name: str, amount: float) -> str:
+    """Return an amount of latency (seconds), cost (US dollars) or tokens with its unit."""
+    return money(amount) if name == "cost" else f"{amount:,.2f} s" if name == "latency" else f"{amount:,.0f}"
+
+
 def from_cache(usage: RunUsage) -> str:
     """Return ``312 of 340 model calls from the cache, about $1.90 saved``; empty if the cache answered none."""
     if not usage.cached_calls:
