@@ -43,14 +43,12 @@ def _of_case(case: CaseResult) -> Iterable[str]:
     return (case.status,)
 
 
-def _of_iterations(case: CaseResult) -> Iterable[str]:
-    return (iteration.status for iteration in case.iterations)
-
-
 RUNNING = Activity("running", "case", _of_case)
 SCORING = Activity("scoring", "trace", _of_case)
 # A confirmation run contains a case several times.
-CONFIRMING = Activity("confirming with", "iteration", _of_iterations)
+CONFIRMING = Activity(
+    "confirming with", "iteration", lambda case: [iteration.status for iteration in case.iterations]
+)
 
 
 @dataclass(eq=False, slots=True)

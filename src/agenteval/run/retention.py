@@ -115,7 +115,8 @@ class ShownOnly:
 
     def _keep_part(self, position: int, case: CaseResult) -> None:
         number = len(case.iterations)
-        if number not in self._iterations or _has_broken_score(case):
+        has_broken_score = any(score.status == "error" for score in case.scores)
+        if number not in self._iterations or has_broken_score:
             self._iterations.add(number)
             self._cases[position] = without_texts(case)
         elif case.status != "passed" or self._is_quarantined_by_name(case):
@@ -146,10 +147,6 @@ def within_limit(case: CaseResult, text: str) -> CaseResult:
         for iteration in case.iterations
     ]
     return case.model_copy(update={"iterations": iterations})
-
-
-def _has_broken_score(case: CaseResult) -> bool:
-    return any(score.status == "error" for score in case.scores)
 
 
 def _shortened_turn(turn: TurnResult) -> TurnResult:

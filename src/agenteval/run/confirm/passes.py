@@ -40,6 +40,8 @@ _INTERRUPTED = "the passes side by side were interrupted"
 # Errors before any case ran: the agent of the base commit cannot start.
 _CANNOT_START = (ControlError, ConfigError, UserCodeError)
 _LONGEST_ERROR = 300
+# A single failure of an agent may be chance; so many iterations of the base tell.
+_FEWEST = 3
 
 
 @contextmanager
@@ -79,6 +81,7 @@ class Passes:
     _control: Control | AgentEvalError | None = field(default=None, repr=False)
     _left: RunSpec | None = field(default=None, repr=False)
     _asked: int = 0
+    _of_base: list[tuple[str, CaseResult]] = field(default_factory=list)
     _number: int = 0
     _told: set[Side] = field(default_factory=set)
 
@@ -166,8 +169,10 @@ class Passes:
             raise CannotRunError(why)
         found = [(path, case) for path, done in execution.cases.items() for case in done]
         # Without a baseline, the run of the base is one, and is refused as every other one is.
-        if side == "base" and self.spec.baseline is not None and (broken := why_broken(found)):
-            raise ControlError(broken)
+        if side == "base" and self.spec.baseline is not None:
+            self._of_base += found
+            if broken := why_broken(self._of_base):
+                raise ControlError(broken)
         return found
 
     def _planned(self, side: Side, asked: Sequence[str], control: Control, iterations: int) -> list[PlannedCase]:
@@ -291,7 +296,7 @@ def why_broken(cases: Iterable[tuple[str, CaseResult]]) -> str:
     errors = [
         turn.error for iteration in iterations for turn in iteration.turns[-1:] if turn.error and not turn.unavailable
     ]
-    if len(errors) * 2 <= len(iterations):
+    if len(iterations) < _FEWEST or len(errors) * 2 <= len(iterations):
         return ""
     lacks = "what earlier steps install in the workspace is not in its checkout: install it with setup, or elsewhere"
     first = shortened(errors[0], _LONGEST_ERROR)
