@@ -67,7 +67,7 @@ def _proven(out: GateOutcome, told: Telling) -> str:
         parts.append(
             f"{len(cases):,} of {count(total, 'case')} broke ({some([_name(case, told) for case in cases], 'case')})"
         )
-    return ", and ".join(parts)
+    return enumeration(parts)
 
 
 def fell(proof: Test, told: Telling, *, better: bool = False) -> str:
@@ -94,7 +94,7 @@ def _suspected(out: GateOutcome) -> str:
     latest = _latest(out)
     cases = {item.case for item in latest if item.case is not None}
     means = list(dict.fromkeys(item.metric for item in latest if item.case is None))
-    parts = [*([count(len(cases), "case")] if cases else []), *means[:_NAMED]]
+    parts = [*([count(len(cases), "case")] if cases else []), *first(means, "metric")]
     return enumeration(parts) or "the change"
 
 
@@ -126,8 +126,7 @@ def _proofs(out: GateOutcome, told: Telling) -> Iterator[str]:
         here, there = (f"{failed} of {len(row)}" for failed, row in _counts(weakest))
         verb = "has no answer in" if weakest.metric == ANSWERED else "fails"
         yield f"{who} {verb} {here} passes here and {there} on {told.beside} beside it. {_chance(weakest)}"
-    for proof in [proof for proof in out.proofs if proof.case is None][:_NAMED]:
-        yield f"{_by(proof, told)} {_chance(proof)}"
+    yield from _few([f"{_by(proof, told)} {_chance(proof)}" for proof in out.proofs if proof.case is None])
     if out.stage == "memory":
         yield "An earlier attempt proved it, and at least half of it is left."
 
@@ -170,46 +169,41 @@ def _chance(proof: Test) -> str:
 
 
 def _weak(out: GateOutcome, told: Telling) -> Iterator[str]:
-    for name, drop in _looked_lower(out, told):
-        yield f"{name} is {drop} than on earlier days."
+    yield from _few([f"{name} is {drop} than on earlier days." for name, drop in _looked_lower(out, told).items()])
     names = list(dict.fromkeys(_name(item.case, told) for item in _latest(out) if item.case is not None))
     if names:
         yield f"{some(names, 'case')} {'fails' if len(names) == 1 else 'fail'} more often than on earlier days."
 
 
-def _looked_lower(out: GateOutcome, told: Telling) -> Iterator[tuple[str, str]]:
-    for item in out.suspicions:
-        if item.case is None and item.metric != ANSWERED and (drop := told.lower.get(item.metric)) is not None:
-            if item.metric in told.allowed:
-                yield item.metric, f"{_percent(math.expm1(-drop))} higher"
-            else:
-                yield item.metric, f"{abs(drop):.2f} lower"
+def _looked_lower(out: GateOutcome, told: Telling) -> dict[str, str]:
+    """Return the metrics whose mean looked lower, and by how much."""
+    names = dict.fromkeys(item.metric for item in out.suspicions if item.case is None and item.metric in told.lower)
+    return {
+        name: f"{_percent(math.expm1(-told.lower[name]))} higher"
+        if name in told.allowed
+        else f"{abs(told.lower[name]):.2f} lower"
+        for name in names
+    }
 
 
 def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
     tests = {test.metric: test for test in out.tests if test.case is None}
-    for name, drop in list(_looked_lower(out, told))[:_NAMED]:
-        start = f"The first run looked worse ({name} {drop})"
-        test = tests.get(name)
-        if test is not None:
-            by = f"{signed(test.difference)}, {len(test.here)} passes each"
-            yield f"{start}; side by side with {told.beside} it was not ({by})."
-        else:
-            yield f"{start}; {'a second run was not' if out.stage != 'alone' else 'that is within what days differ'}."
-    cases = list(dict.fromkeys(item.case for item in out.suspicions if item.case is not None))
+    means = []
+    for name, drop in _looked_lower(out, told).items():
+        end = "a second run was not" if out.stage != "alone" else "that is within what days differ"
+        if test := tests.get(name):
+            by = f"{math.expm1(-test.difference):+.0%}" if name in told.allowed else signed(test.difference)
+            end = f"side by side with {told.beside} it was not ({by}, {len(test.here)} passes each)"
+        means.append(f"The first run looked worse ({name} {drop}); {end}.")
+    yield from _few(means)
+    cases = list(dict.fromkeys(_name(item.case, told) for item in out.suspicions if item.case is not None))
     if cases:
-        names = some([_name(case, told) for case in cases], "case")
-        tested = [test for test in out.tests if test.case is not None]
-        if tested:
+        end = "asked again, it was not" if out.stage != "alone" else "without the base beside it that is too little"
+        if tested := [test for test in out.tests if test.case is not None]:
             weakest = min(tested, key=lambda test: test.p)
             here, there = (f"{failed} of {len(row)}" for failed, row in _counts(weakest))
-            beside = f"side by side with {told.beside} it was not ({here} failed here, {there} there)"
-            yield f"The first run looked worse ({names}); {beside}."
-        else:
-            end = (
-                "asked again, it was not" if out.stage != "alone" else "without the base beside it that is too little"
-            )
-            yield f"The first run looked worse ({names}); {end}."
+            end = f"side by side with {told.beside} it was not ({here} failed here, {there} there)"
+        yield f"The first run looked worse ({some(cases, 'case')}); {end}."
 
 
 def _clear(told: Telling) -> Iterator[str]:
@@ -283,6 +277,11 @@ def some(names: Sequence[str], noun: str) -> str:
 def first(texts: Sequence[str], noun: str) -> list[str]:
     """Return the first texts, and how many there are besides."""
     return [*texts[:_NAMED], *([_more(texts, noun)] if len(texts) > _NAMED else [])]
+
+
+def _few(told: Sequence[str]) -> Iterator[str]:
+    """Yield the first sentences on metrics, and how many there are besides."""
+    yield from [*told[:_NAMED], *([f"{_more(told, 'metric')} likewise."] if len(told) > _NAMED else [])]
 
 
 def _more(items: Sequence[str], noun: str) -> str:

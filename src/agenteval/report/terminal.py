@@ -173,7 +173,6 @@ def _hidden(amount: int) -> Iterator[Line]:
 _LABEL = 7
 _MOST_LISTED = 20
 _MOST_NAMED = 2
-_MOST_SENTENCES = 3
 _WORTH_TELLING = 0.2
 _BADGES: dict[Verdict, tuple[str, Style]] = {
     "passed": ("passed", "bold white on green"),
@@ -315,7 +314,7 @@ def _verdict(results: Results, gate: GateView, columns: int) -> Iterator[Line]:
 
 def _sure(certain: Sequence[str]) -> Iterator[Line]:
     """Yield how sure the gate is of what it found."""
-    for sentence in certain[:_MOST_SENTENCES]:
+    for sentence in certain:
         yield _labelled("sure?", shown(sentence))
 
 
