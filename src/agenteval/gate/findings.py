@@ -336,7 +336,7 @@ class Unmet:
         """Yield what is not proven, each with its reasons."""
         usual = "fail-on: unproven" if "unproven" in self.fail_on else "fail-on does not contain unproven"
         for point in self.missing:
-            found = f"{point.text}: {'; '.join(point.details)}" if point.details else point.text
+            found = f"{point.text}: {' '.join(point.details)}" if point.details else point.text
             yield Condition(found=found, rule=_ALWAYS.get(point.what, usual), about=_about(point))
 
 

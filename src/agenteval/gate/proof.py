@@ -351,8 +351,8 @@ def no_worse(
     out.suspicions = [GateSuspicion(test.metric, None, test.p, "beside") for test in open_]
     if open_:
         largest = max((-test.low for test in open_ if test.low is not None), default=None)
-        found = "too little was answered" if largest is None else f"drops of up to {largest:.2f} are possible"
-        out.why = f"a drop of {margin:.2f} is not excluded: {found} after {pairs} pairs of passes"
+        found = "too little was answered" if largest is None else f"drops of up to {largest:.2g} are possible"
+        out.why = f"a drop of {margin:.2g} is not excluded: {found} after {pairs} pairs of passes"
     return out
 
 
