@@ -40,7 +40,7 @@ _INTERRUPTED = "the passes side by side were interrupted"
 # Errors before any case ran: the agent of the base commit cannot start.
 _CANNOT_START = (ControlError, ConfigError, UserCodeError)
 _LONGEST_ERROR = 300
-# A single failure of an agent may be chance; so many iterations of the base tell.
+# One failure of an agent may be an accident; so many iterations of the base tell.
 _FEWEST = 3
 
 
