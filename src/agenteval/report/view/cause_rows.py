@@ -277,12 +277,12 @@ def cause_row(cause: Cause) -> CauseRow:
     names = tuple(found.name for found in cause.cases[:_NAMES])
     before, now, words = str(cause.before or ""), str(cause.now or ""), cause.text
     if cause.metric is not None:
-        moved, (before, now) = "fell", view.distinct(cause.metric.baseline, cause.metric.current)
-        if cause.metric.allowed is not None:
-            moved, before, now = "rose", *(view.resource(cause.metric.id, float(text)) for text in (before, now))
-        amount = view.count(cause.metric.n, "case")
+        metric, moved = cause.metric, "fell" if cause.metric.allowed is None else "rose"
+        before, now = view.distinct(metric.baseline, metric.current)
+        if moved == "rose":
+            before, now = (view.resource(metric.id, side) for side in (metric.baseline, metric.current))
         same = f"; {cause.answer}" if cause.alike else ""
-        names, words = (f"mean of {cause.metric.id}",), f"{moved} over {amount} together{same}"
+        names, words = (f"mean of {metric.id}",), f"{moved} over {view.count(metric.n, 'case')} together{same}"
     if cause.kind in {"removed", "gone"}:
         now = "gone"
         words = "removed from the suite by this change: still wanted?" if cause.kind == "removed" else cause.words
