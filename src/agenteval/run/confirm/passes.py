@@ -40,7 +40,7 @@ _INTERRUPTED = "the passes side by side were interrupted"
 # Errors before any case ran: the agent of the base commit cannot start.
 _CANNOT_START = (ControlError, ConfigError, UserCodeError)
 _LONGEST_ERROR = 300
-# One failure of an agent may be an accident; so many iterations of the base tell.
+# One failure of an agent may be an accident: a pass of the base with fewer cases tells together with those before.
 _FEWEST = 3
 
 
@@ -170,7 +170,7 @@ class Passes:
         found = [(path, case) for path, done in execution.cases.items() for case in done]
         # Without a baseline, the run of the base is one, and is refused as every other one is.
         if side == "base" and self.spec.baseline is not None:
-            self._of_base += found
+            self._of_base = found if len(found) >= _FEWEST else [*self._of_base, *found][-_FEWEST:]
             if broken := why_broken(self._of_base):
                 raise ControlError(broken)
         return found
