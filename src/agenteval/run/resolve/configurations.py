@@ -12,7 +12,8 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.gateway import LlmSettings, ResponseCache, default_directory
 from agenteval.core.secrets import name_secrets, named_secrets, naming_secrets
 from agenteval.core.shared_files import seal
-from agenteval.core.text import display_path
+from agenteval.core.text import display_path, place_of
+from agenteval.results.case import SuiteResult
 from agenteval.run.config import CONFIG_FILE, Config, read_allowed
 from agenteval.suite.model import AgentSpec, MetricConfig
 
@@ -208,3 +209,8 @@ def allowed_by(path: Path | None) -> AllowedVariables:
         return read_allowed(path)
     except ConfigError:
         return AllowedVariables()
+
+
+def files_of(suites: Iterable[SuiteResult]) -> list[Path]:
+    """Return the files of the suites of a run that are on this machine."""
+    return [file for suite in suites if (file := place_of(suite.path)) is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agenteval.gate.integrity.pairs import pair
-from agenteval.run.integrity.versions import Versions, suite_of_base, suite_version
+from agenteval.run.rules.versions import Versions, suite_of_base, suite_version
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import Case, MetricConfig, Suite, Target, Turn
 

@@ -1,10 +1,10 @@
-"""Resolves settings, configuration, suites and baseline into the specification of a run."""
+"""Reads settings, configuration, suites and baseline of a run, as the change has them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
@@ -17,20 +17,20 @@ from agenteval.core.text import working_directory
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import GatePolicy
 from agenteval.report.report import Presentation
-from agenteval.results.history import read_history
-from agenteval.results.model import Coverage, Results, RunShard
+from agenteval.results.history import EarlierRun, read_history
+from agenteval.results.model import Coverage, Difference, Results, RunShard
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.baseline import Search, known_suites, masked, read_baseline, search_baseline
+from agenteval.run.baseline import FoundBaseline, Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
 from agenteval.run.context import RunContext, is_merge_group
-from agenteval.run.git import Provenance, of_baseline, provenance
+from agenteval.run.git import ControlHost, Provenance, of_baseline, provenance
 from agenteval.run.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits, Shard, durations_of
-from agenteval.run.progress import RUNNING, SCORING
 from agenteval.run.resolve.agents import interpreters_of, traces_to_score
 from agenteval.run.resolve.configurations import Configurations, Sources, read_configurations
 from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics
-from agenteval.run.resolve.spec import RunSpec, Selection, SuiteSpec, TraceFiles, failed_cases
+from agenteval.run.resolve.selection import Selection, failed_cases
+from agenteval.run.resolve.spec import NOTHING_COVERED, Output, SuiteSpec, TraceFiles
 from agenteval.run.resolve.suites import (
     agent_beside_traces,
     bind_all,
@@ -62,16 +62,123 @@ from agenteval.run.resolve.written import (
 from agenteval.run.setup import Setup
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.cases import masked_suite
-from agenteval.suite.model import AgentSpec, MetricConfig, Suite
+from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite
 
 
-def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpec:
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A run as the files of the change describe it, before a base commit decides about it.
+
+    Attributes:
+        suites: with masked secrets.
+        config_of: the configuration of each suite, by the suite's path; ``of_run`` decides about the whole run.
+        left_out: the planned cases that are not selected.
+        controls: deployments of the base commit's agents, by case id.
+        search: the baseline, or why there is none.
+        earlier: earlier runs, for trends.
+    """
+
+    suites: tuple[Suite, ...]
+    configs: Configurations
+    config_of: Mapping[str, Config]
+    presentation: Presentation
+    cases: tuple[PlannedCase, ...]
+    left_out: tuple[PlannedCase, ...]
+    selection: Selection
+    traces: TraceFiles | None
+    settings: Mapping[str, SuiteSpec]
+    controls: Mapping[str, AgentSpec]
+    limits: RunLimits
+    shard: RunShard | None
+    coverage: Coverage
+    search: Search
+    earlier: tuple[EarlierRun, ...]
+    sources: Sources
+    host: ControlHost
+    provenance: Provenance
+    output: Output
+    setup: Setup
+    redact: Redactor
+    warnings: tuple[str, ...]
+
+    @property
+    def of_run(self) -> Config:
+        """The configuration that decides about the whole run."""
+        return self.configs.of_run
+
+    @property
+    def baseline(self) -> Results | None:
+        """The run to compare with."""
+        return self.search.found.results if self.search.found is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What decides about a run: its own files, or those of the base commit.
+
+    Attributes:
+        controls: deployments of the base commit's agents, by case id.
+        differences: what differs from the base commit.
+        base_cases: ids of the cases of the base commit; ``None`` without one.
+        renamed: new ids of its cases, by old id.
+        base_suites: its suites, with the directory of the change.
+        proposed: the cases as the change has them, by id, where the base commit's version runs instead.
+    """
+
+    suites: tuple[Suite, ...]
+    gate: GatePolicy
+    compare: ComparePolicy
+    presentation: Presentation
+    cases: tuple[PlannedCase, ...] = ()
+    settings: Mapping[str, SuiteSpec] = field(default_factory=dict)
+    controls: Mapping[str, AgentSpec] = field(default_factory=dict)
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    shard: RunShard | None = None
+    coverage: Coverage = NOTHING_COVERED
+    warnings: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    base_cases: frozenset[str] | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    base_suites: tuple[Path, ...] = ()
+    proposed: Mapping[str, Case] = field(default_factory=dict)
+
+
+def own_rules(draft: Draft, settings: Settings) -> Rules:
+    """Return the rules of the change itself."""
+    config = draft.of_run
+    return Rules(
+        suites=draft.suites,
+        cases=draft.cases,
+        settings=draft.settings,
+        controls=draft.controls,
+        gate=gate_policy(settings, config),
+        compare=compare_policy(config.compare, draft.cases, draft.traces),
+        presentation=draft.presentation,
+        llm=llm_settings(settings, config.llm),
+        shard=draft.shard,
+        coverage=draft.coverage,
+    )
+
+
+def compare_policy(
+    configured: ComparePolicy, cases: Sequence[PlannedCase], traces: TraceFiles | None
+) -> ComparePolicy:
+    """Return a comparison policy, without confirmation for recorded answers, which are the same in every run."""
+    recorded = frozenset(item.case.id for item in cases if item.agent.kind == REPLAY)
+    policy = replace(configured, recorded=recorded)
+    all_recorded = bool(recorded) and len(recorded) == len(cases)
+    return policy.without_runs() if traces is not None or all_recorded else policy
+
+
+def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline | None = None) -> Draft:
     """Read all inputs of a run, and resolve every option.
+
+    Args:
+        baseline: the run to compare with, instead of the one that the settings name.
 
     Raises:
         ConfigError: an option, a suite, a configuration or the baseline is invalid; it contains every problem.
     """
-    context = context or RunContext()
     files = tuple(suite for suite in settings.suites if isinstance(suite, Path))
     sources = Sources(working_directory(), files, settings.config, settings.agent, settings.metrics)
     problems: list[Problem] = []
@@ -102,27 +209,47 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     # The cases of recorded traces are unknown until the traces are read.
     known = () if found.traces else suites
     # The search uses the network, so it starts only after the files are valid.
-    search = found.baseline or _search(found, context)
+    search = (Search(baseline) if baseline is not None else found.baseline) or _search(found, context)
     run_provenance = context.provenance or provenance(os.environ, sources.here)
     if settings.shard is not None or found.traces or not _is_proposed(context, run_provenance):
         search = search.accepted()
-    baseline, part, of_whole = search.found, None, None
-    selected = len(cases)
+    selected, part = len(cases), None
     if settings.shard is not None:
-        cases, part = _one_shard(cases, settings.shard, baseline.results if baseline else None)
+        cases, part = _one_shard(cases, settings.shard, search.found.results if search.found else None)
         # Only the merged run is compared.
-        baseline, of_whole = None, baseline
+        search = replace(search, found=None)
+    limits = _limits(settings, config, suites)
+    if search.found is not None:
+        search = replace(search, found=masked(search.found, redact, limits.max_answer_bytes))
     past = read_history(settings.history)
-    return RunSpec(
-        gate=gate_policy(settings, config),
-        compare=_compare_policy(found, cases),
-        presentation=found.presentation,
-        redact=redact,
+    return Draft(
         suites=tuple(suites),
-        baseline=masked(baseline, redact, config.max_answer_bytes) if baseline else None,
-        baseline_of_whole=masked(of_whole, redact, config.max_answer_bytes) if of_whole else None,
-        missing_baseline=search.missing,
+        configs=configs,
+        config_of=found.config_of,
+        presentation=found.presentation,
+        cases=cases,
+        left_out=tuple(item for item in every if not selection.selects(item.case)),
+        selection=selection,
+        traces=_trace_files(found.traces, selection, settings) if found.traces else None,
+        settings=_suite_specs(found),
+        controls=found.controls,
+        limits=limits,
+        shard=part,
+        coverage=_coverage(found, settings, selected, limits, redact),
+        search=search,
         earlier=past.runs,
+        sources=sources,
+        host=of_baseline(context.control, search.found.results.run.ref if search.found else None),
+        provenance=run_provenance,
+        output=Output(
+            directory=settings.out,
+            published=published,
+            journal=(settings.out or context.scratch) / JOURNAL_FILE,
+            resume=settings.resume,
+            quiet=settings.quiet,
+        ),
+        setup=Setup(context.setup, config.user_code),
+        redact=redact,
         warnings=(
             *context.warnings,
             *configs.warnings,
@@ -134,31 +261,6 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
             *search.warnings,
             *past.warnings,
         ),
-        max_answer_bytes=config.max_answer_bytes,
-        cases=cases,
-        left_out=tuple(item for item in every if not selection.selects(item.case)),
-        selection=selection,
-        limits=_limits(settings, config, suites),
-        llm=llm_settings(settings, config.llm),
-        settings=_suite_specs(found),
-        configs=[item for item in configs.all if item.name],
-        config_of=found.config_of,
-        of_run=config,
-        seed=settings.seed,
-        setup=Setup(context.setup, config.user_code),
-        sources=sources,
-        control_host=of_baseline(context.control, baseline.results.run.ref if baseline else None),
-        controls=found.controls,
-        traces=_trace_files(found.traces, selection, settings) if found.traces else None,
-        shard=part,
-        coverage=_coverage(found, settings, selected, config, redact),
-        resume=settings.resume,
-        provenance=run_provenance,
-        out=settings.out,
-        published=published,
-        journal=(settings.out or context.scratch) / JOURNAL_FILE,
-        activity=RUNNING if not found.traces else SCORING,
-        quiet=settings.quiet,
     )
 
 
@@ -376,28 +478,17 @@ def _one_shard(
     return tuple(item for item in cases if item.case.id in part), record
 
 
-def _compare_policy(found: _Found, cases: Sequence[PlannedCase]) -> ComparePolicy:
-    """Return the comparison policy, without confirmation for recorded answers, which are the same in every run."""
-    recorded = frozenset(item.case.id for item in cases if item.agent.kind == REPLAY)
-    policy = replace(found.configs.of_run.compare, recorded=recorded)
-    if found.traces or (recorded and len(recorded) == len(cases)):
-        return policy.without_runs()
-    return policy
-
-
 def _limits(settings: Settings, config: Config, suites: Sequence[Suite]) -> RunLimits:
     by_suite = max((suite.concurrency or 0 for suite in suites), default=0)
     return RunLimits(
         concurrency=settings.concurrency or config.concurrency or by_suite or DEFAULT_CONCURRENCY,
         run_s=config.time_limit_s if settings.time_limit_s is None else settings.time_limit_s,
+        max_answer_bytes=config.max_answer_bytes,
     )
 
 
-def _coverage(
-    found: _Found, settings: Settings, selected: int, config: Config, redact: Callable[[str], str]
-) -> Coverage:
-    """Return what the run is to cover; how many cases finish is known afterwards."""
-    limits = llm_settings(settings, config.llm).limits
+def _coverage(found: _Found, settings: Settings, selected: int, limits: RunLimits, redact: Redactor) -> Coverage:
+    """Return what the run is to cover; how many cases finish is known afterwards, and the budget with the rules."""
     return Coverage(
         cases=None if found.traces else sum(len(suite.cases) for suite in found.suites),
         selected=selected,
@@ -407,9 +498,7 @@ def _coverage(
         tags=[redact(tag) for tag in settings.tags],
         names=[redact(name) for name in settings.cases],
         failed_in=redact(str(settings.failed_in)) if settings.failed_in else None,
-        max_llm_calls=limits.max_calls,
-        max_cost_usd=limits.max_cost_usd,
-        time_limit_s=_limits(settings, config, found.suites).run_s,
+        time_limit_s=limits.run_s,
     )
 
 
