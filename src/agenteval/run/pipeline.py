@@ -156,24 +156,13 @@ def _executed(
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, baseline, execution, control)
-    of_change = _previewed(spec, analyses.results)
-    warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution), *of_change)
+    warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
     outcome = reported(decide(first.compared, spec, execution, warnings), spec, analyses)
     if not first.needs_passes:
         return outcome
     # The reports of the first run are already written, so a failed pass loses nothing.
     proven = prove_and_compare(first, spec, execution, control, resumes=resumes)
     return reported(decide(proven, spec, execution, warnings), spec)
-
-
-def _previewed(spec: RunSpec, results: Results) -> tuple[str, ...]:
-    """Return what the change's own rules would say about its answers, where those of the base commit decide."""
-    if not any(item.kind == "metric" for item in spec.integrity.differences) or spec.shard is not None:
-        return ()
-    # Imported here: few changes change metrics.
-    from agenteval.run.rescore import preview
-
-    return preview(results, spec.control.proposed)
 
 
 # Other agents run elsewhere, with the judges' keys, or are recordings.

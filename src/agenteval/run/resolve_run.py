@@ -144,7 +144,6 @@ def _spec(
             sources=draft.sources,
             suites=rules.base_suites,
             agents=rules.controls,
-            proposed=rules.proposed,
         ),
         presentation=rules.presentation,
         provenance=draft.provenance,
@@ -205,7 +204,9 @@ def _renamed(integrity: Integrity, ours: Mapping[str, Case], then: Mapping[str, 
     """Return the new ids of the baseline's cases, by old id."""
     if not (then.keys() - ours.keys()) or not (ours.keys() - then.keys()):
         return {}
-    before = digests_of(then)
+    # The pairs of the cases that the base commit has are known.
+    decided = integrity.base_cases or frozenset()
+    before = digests_of({case_id: case for case_id, case in then.items() if case_id not in decided})
     after = {case_id: digest_of(case.fingerprints) for case_id, case in ours.items() if case_id not in then}
     of_base = {old: new for old, new in integrity.renamed.items() if new not in then}
     return {**renamed(before, after, ours), **of_base}

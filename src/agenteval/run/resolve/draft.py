@@ -62,7 +62,7 @@ from agenteval.run.resolve.written import (
 from agenteval.run.setup import Setup
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.cases import masked_suite
-from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite
+from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,6 @@ class Rules:
         base_cases: ids of the cases of the base commit; ``None`` without one.
         renamed: new ids of its cases, by old id.
         base_suites: its suites, with the directory of the change.
-        proposed: the cases as the change has them, by id, where the base commit's version runs instead.
     """
 
     suites: tuple[Suite, ...]
@@ -140,7 +139,6 @@ class Rules:
     base_cases: frozenset[str] | None = None
     renamed: Mapping[str, str] = field(default_factory=dict)
     base_suites: tuple[Path, ...] = ()
-    proposed: Mapping[str, Case] = field(default_factory=dict)
 
 
 def own_rules(draft: Draft, settings: Settings) -> Rules:

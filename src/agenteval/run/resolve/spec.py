@@ -31,7 +31,7 @@ from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.selection import Selection
 from agenteval.run.resolve.written import Input
 from agenteval.run.setup import Setup
-from agenteval.suite.model import AgentSpec, Case, Suite
+from agenteval.suite.model import AgentSpec, Suite
 
 if TYPE_CHECKING:
     from agenteval.core.llm.models import ModelSpec
@@ -89,14 +89,12 @@ class ControlSpec:
         sources: where suites and configuration are in the change.
         suites: where they are in the base commit, with the directory of the change.
         agents: deployments of its agents, by case id; the other cases need its files.
-        proposed: the cases as the change has them, by id, where the base commit's version runs instead.
     """
 
     host: ControlHost = field(default_factory=LocalHost)
     sources: Sources
     suites: tuple[Path, ...] = ()
     agents: Mapping[str, AgentSpec] = field(default_factory=dict)
-    proposed: Mapping[str, Case] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets
 from agenteval.gate.integrity.accepted import Accepted, accepted_of, acknowledged
 from agenteval.gate.integrity.differences import case_differences, trace_differences
-from agenteval.gate.integrity.pairs import Pairs, digest_of, pair
+from agenteval.gate.integrity.pairs import Pairs, digest_of
 from agenteval.gate.policy import BaseNames
 from agenteval.gate.verdict import GatePolicy, quarantined
 from agenteval.results.model import Difference, RunShard
@@ -32,7 +32,7 @@ from agenteval.run.rules.base_rules import (
     setting_differences,
     suite_differences,
 )
-from agenteval.run.rules.versions import Homes, Versions, suites_of_moved_cases
+from agenteval.run.rules.versions import Versions, pair_suites, suite_version
 from agenteval.suite.model import AgentSpec, Case, Suite
 
 if TYPE_CHECKING:
@@ -171,19 +171,20 @@ def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: S
     """
     add_secrets(frozenset[str]().union(*(suite.secrets for suite in base.files.suites)))
     ours = {case.id: case for suite in draft.suites for case in suite.cases}
-    theirs = {suite.path: suite for suite in base.files.suites}
-    pairs = pair(ours.values(), (case for suite in theirs.values() for case in suite.cases))
+    pairs, base_suites = pair_suites(
+        {suite.path: suite for suite in draft.suites}, {suite.path: suite for suite in base.files.suites}
+    )
     edits = {case_id: _accepted_edit(accepted, ours[case_id]) for case_id in pairs.edited}
     versions = Versions(pairs, {case_id for case_id, entry in edits.items() if entry}, ours.keys())
     chosen = also_selected_by_base(draft, pairs)
-    found = suites_of_moved_cases({suite.path: suite for suite in draft.suites}, theirs, pairs, versions)
+    suites = {suite.path: suite_version(suite, base_suites[suite.path], versions) for suite in draft.suites}
     config_of = {
         path: base.files.config_of.get(suite.path, base.files.of_run) if suite else draft.config_of.get(path)
-        for path, suite in found.base.items()
+        for path, suite in base_suites.items()
     }
     iterations = _Iterations.of(draft, base)
     agents = BaseAgents(_by_new_id(pairs, base.files.agents), base.paths)
-    cases = tuple(_planned(agents.limited(chosen.cases), found, versions, iterations))
+    cases = tuple(_planned(agents.limited(chosen.cases), suites, versions, iterations))
     names = _base_names(pairs, versions, ours)
     gate = gate_policy(settings, base.files.of_run).knowing(names)
     shown = presented_by_base(draft.presentation, base.files.of_run, base.paths)
@@ -192,9 +193,9 @@ def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: S
     differences = [
         *_of_cases(chosen, case_differences(ours, pairs, _passing(draft, gate), iterations.number)),
         *agents.differences(chosen.cases, is_compared=is_compared),
-        *(item for suite in draft.suites for item in _of_traces(draft, suite, found.base[suite.path])),
+        *(item for suite in draft.suites for item in _of_traces(draft, suite, base_suites[suite.path])),
         *_suite_settings(draft, config_of),
-        *criteria_differences(*_criteria(draft, found)),
+        *criteria_differences(*_criteria(draft, base_suites)),
         *setting_differences(base.files.of_run, draft.of_run),
         *template_differences(draft.presentation, shown),
         *workflow_differences(base.paths),
@@ -210,9 +211,9 @@ def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: S
     }
     policy = compare_policy(base.files.of_run.compare, cases, draft.traces)
     return Rules(
-        suites=tuple(found.suites.values()),
+        suites=tuple(suites.values()),
         cases=cases,
-        settings=_settings(draft, found, config_of, base),
+        settings=_settings(draft, config_of, base),
         controls=controls,
         gate=gate,
         compare=replace(policy, base_names=names),
@@ -225,7 +226,6 @@ def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: S
         base_cases=frozenset((*pairs.base, *pairs.removed)),
         renamed={old: new for new, old in pairs.renamed.items()},
         base_suites=tuple(base.paths.root / suite.path for suite in base.files.suites),
-        proposed={case_id: ours[case_id] for case_id in pairs.base if case_id not in pairs.edited},
     )
 
 
@@ -270,10 +270,10 @@ def _of_cases(chosen: Chosen, differences: Iterable[Difference]) -> Iterator[Dif
         yield item.model_copy(update={"effect": "listed"}) if is_left_out else item
 
 
-def _criteria(draft: Draft, found: Homes) -> tuple[Mapping[str, object], Mapping[str, object]]:
+def _criteria(draft: Draft, base: Mapping[str, Suite | None]) -> tuple[Mapping[str, object], Mapping[str, object]]:
     """Return the criteria of the suites in the base commit and in the change, by path."""
     ours = {suite.path: suite.evaluation and suite.evaluation.criteria for suite in draft.suites}
-    theirs = {path: suite.evaluation and suite.evaluation.criteria for path, suite in found.base.items() if suite}
+    theirs = {path: suite.evaluation and suite.evaluation.criteria for path, suite in base.items() if suite}
     return {path: theirs[path] for path in ours if path in theirs}, ours
 
 
@@ -325,7 +325,7 @@ class _Iterations:
 
 
 def _planned(
-    cases: Iterable[PlannedCase], found: Homes, versions: Versions, iterations: _Iterations
+    cases: Iterable[PlannedCase], suites: Mapping[str, Suite], versions: Versions, iterations: _Iterations
 ) -> Iterator[PlannedCase]:
     """Yield the cases to run, each with the agent of the change."""
     for item in cases:
@@ -335,25 +335,20 @@ def _planned(
             counted = theirs if theirs is not None and is_base else item.case
             yield replace(
                 item,
-                suite=found.suite_of(item.suite.path, item.case.id),
+                suite=suites[item.suite.path],
                 case=version,
                 iterations=iterations.number(counted),
                 follow_recording=iterations.follows_recording(counted),
             )
 
 
-def _settings(
-    draft: Draft, homes: Homes, config_of: Mapping[str, Config | None], base: BaseRules
-) -> Mapping[str, SuiteSpec]:
+def _settings(draft: Draft, config_of: Mapping[str, Config | None], base: BaseRules) -> Mapping[str, SuiteSpec]:
     """Return the settings of the suites, with those of the base commit; equal ones are still one object."""
     graders = base_interpreters(base.files.agents.values(), base.paths)
-    containing = {case.id: suite.path for suite in draft.suites for case in suite.cases}
-    now_in = {home: containing[case_id] for case_id, home in homes.moved.items()}
     made: dict[tuple[int, int], SuiteSpec] = {}
     found: dict[str, SuiteSpec] = {}
-    for path in homes.suites:
-        # A suite that exists in the base commit alone has the variables of a suite that has its cases now.
-        own = draft.settings[path if path in draft.settings else now_in[path]]
+    for path in config_of:
+        own = draft.settings[path]
         config = config_of.get(path)
         key = (id(own), id(config))
         if key not in made:
