@@ -23,7 +23,8 @@ from agenteval.run.config import Settings
 from agenteval.run.context import Attempt, EarlierAttempt, Recollection, RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
-from agenteval.run.resolve.draft import own_rules, read_draft
+from agenteval.run.resolve.draft import read_draft
+from agenteval.run.resolve.rules import own_rules
 from agenteval.run.resolve_run import resolve
 
 PROVEN = [Proven(metric="equality", case=None, fall=0.4), Proven(metric="equality", case="agent.yaml::c1", fall=0.75)]

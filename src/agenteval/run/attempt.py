@@ -21,7 +21,8 @@ from agenteval.run.confirm.clone import Clone
 from agenteval.run.context import Attempt, AttemptSource, EarlierAttempt
 from agenteval.run.git import ControlError, git
 from agenteval.run.journal import JOURNAL_FILE
-from agenteval.run.resolve.draft import Draft, Rules
+from agenteval.run.resolve.draft import Draft
+from agenteval.run.resolve.rules import RulesInForce
 
 _SUBMODULE = "160000"
 # Few files cannot change a verdict: prompts and knowledge of agents are often in files like ``*.md`` or in ``docs``.
@@ -118,7 +119,7 @@ _SIGNALS = 128
 _SHORT = 7
 
 
-def begin_attempt(draft: Draft, rules: Rules, integrity: Integrity, source: AttemptSource) -> Attempt:
+def begin_attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, source: AttemptSource) -> Attempt:
     """Find the newest earlier attempt, and what follows from it; call it before user code runs."""
     today = datetime.now(UTC).date()
     required = rules.gate.required

@@ -23,7 +23,8 @@ from agenteval.run.baseline import FoundBaseline
 from agenteval.run.config import Settings
 from agenteval.run.context import Attempt, Named, RunContext, is_judged_by_base, named
 from agenteval.run.resolve.control import read_control_files, read_control_suites
-from agenteval.run.resolve.draft import Draft, Rules, own_rules, read_draft
+from agenteval.run.resolve.draft import Draft, read_draft
+from agenteval.run.resolve.rules import RulesInForce, own_rules
 from agenteval.run.resolve.spec import ControlSpec, Earlier, RunSpec
 from agenteval.run.rules.accepted_file import (
     NO_RULES,
@@ -117,7 +118,7 @@ def resolve(
 
 def _spec(
     draft: Draft,
-    rules: Rules,
+    rules: RulesInForce,
     integrity: Integrity,
     baseline: FoundBaseline | None,
     attempt: Attempt | None = None,
@@ -155,7 +156,7 @@ def _spec(
     )
 
 
-def _attempt(draft: Draft, rules: Rules, integrity: Integrity, context: RunContext) -> Attempt | None:
+def _attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, context: RunContext) -> Attempt | None:
     """Begin an attempt of a pull request; ``None`` if the run is for none, or a shard, which decides nothing."""
     if context.attempts is None or draft.shard is not None:
         return None
@@ -180,7 +181,9 @@ def _has_base(draft: Draft, settings: Settings) -> bool:
     return is_judged_by_base(draft.host.rule.kind, draft.provenance.ref, draft.baseline)
 
 
-def pair_with_baseline(draft: Draft, rules: Rules, integrity: Integrity) -> tuple[Integrity, FoundBaseline | None]:
+def pair_with_baseline(
+    draft: Draft, rules: RulesInForce, integrity: Integrity
+) -> tuple[Integrity, FoundBaseline | None]:
     """Return the baseline with the new ids of renamed cases, and the differences of its cases.
 
     Without a base commit, these contain the cases of the baseline that are gone or edited.

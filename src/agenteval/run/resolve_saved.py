@@ -31,8 +31,8 @@ from agenteval.run.resolve.configurations import (
     read_configurations,
 )
 from agenteval.run.resolve.control import read_control_suites, with_config_defaults
-from agenteval.run.resolve.draft import Rules, gate_policy
-from agenteval.run.resolve.spec import ControlSpec, Earlier, Output, RunSpec
+from agenteval.run.resolve.rules import RulesInForce, gate_policy
+from agenteval.run.resolve.spec import ControlSpec, Destination, Earlier, RunSpec
 from agenteval.run.resolve.suites import load_suites
 from agenteval.run.resolve.written import definitions_of, presentation, templates_of
 from agenteval.run.rules.accepted_file import rules_without_base, with_rules
@@ -65,7 +65,7 @@ def resolve_saved(results: Results, settings: Settings, environment: Mapping[str
         redact=redactor(configs.secrets),
         earlier=Earlier(runs=past.runs),
         warnings=past.warnings,
-        output=Output(inputs=(*templates_of(look), *definitions_of([*opened, *files_of(results.suites)]))),
+        output=Destination(inputs=(*templates_of(look), *definitions_of([*opened, *files_of(results.suites)]))),
     )
 
 
@@ -153,7 +153,7 @@ def resolve_merge(
     found = masked(search.found, redact, limit) if search.found else None
     given = _given(results, found, context, redact)
     integrity = integrity_of(results, found.results if found else None, working_directory(), redact, given.entries)
-    rules = Rules(
+    rules = RulesInForce(
         suites=suites,
         gate=gate_policy(settings, config),
         compare=config.compare.without_runs(),
@@ -175,7 +175,7 @@ def resolve_merge(
         presentation=rules.presentation,
         limits=RunLimits(concurrency=1, max_answer_bytes=limit),
         redact=redact,
-        output=Output(inputs=(*templates_of(look), *definitions_of(opened))),
+        output=Destination(inputs=(*templates_of(look), *definitions_of(opened))),
         warnings=(
             *context.warnings,
             *configs.warnings,
@@ -200,12 +200,12 @@ def _given(results: Results, baseline: FoundBaseline | None, context: RunContext
 def _rules_of_base(
     results: Results,
     baseline: Results | None,
-    own: Rules,
+    own: RulesInForce,
     settings: Settings,
     host: ControlHost,
     *,
     redact: Redactor,
-) -> Rules:
+) -> RulesInForce:
     """Return the rules of the base commit for a finished run."""
     rule, ref, is_compared = host.rule, results.run.ref, baseline is not None
     try:

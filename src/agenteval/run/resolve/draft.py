@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import boundary, noting_reads
-from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
-from agenteval.gate.policy import ComparePolicy
-from agenteval.gate.verdict import GatePolicy
 from agenteval.report.report import Presentation
 from agenteval.results.history import EarlierRun, read_history
-from agenteval.results.model import Coverage, Difference, Results, RunShard
+from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.baseline import FoundBaseline, Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
@@ -30,7 +26,7 @@ from agenteval.run.resolve.agents import interpreters_of, traces_to_score
 from agenteval.run.resolve.configurations import Configurations, Sources, read_configurations
 from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics
 from agenteval.run.resolve.selection import Selection, failed_cases
-from agenteval.run.resolve.spec import NOTHING_COVERED, Output, SuiteSpec, TraceFiles
+from agenteval.run.resolve.spec import Destination, SuiteSpec, TraceFiles
 from agenteval.run.resolve.suites import (
     agent_beside_traces,
     bind_all,
@@ -96,7 +92,7 @@ class Draft:
     sources: Sources
     host: ControlHost
     provenance: Provenance
-    output: Output
+    output: Destination
     setup: Setup
     redact: Redactor
     warnings: tuple[str, ...]
@@ -110,62 +106,6 @@ class Draft:
     def baseline(self) -> Results | None:
         """The run to compare with."""
         return self.search.found.results if self.search.found is not None else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rules:
-    """What decides about a run: its own files, or those of the base commit.
-
-    Attributes:
-        controls: deployments of the base commit's agents, by case id.
-        differences: what differs from the base commit.
-        base_cases: ids of the cases of the base commit; ``None`` without one.
-        renamed: new ids of its cases, by old id.
-        base_suites: its suites, with the directory of the change.
-    """
-
-    suites: tuple[Suite, ...]
-    gate: GatePolicy
-    compare: ComparePolicy
-    presentation: Presentation
-    cases: tuple[PlannedCase, ...] = ()
-    settings: Mapping[str, SuiteSpec] = field(default_factory=dict)
-    controls: Mapping[str, AgentSpec] = field(default_factory=dict)
-    llm: LlmSettings = field(default_factory=LlmSettings)
-    shard: RunShard | None = None
-    coverage: Coverage = NOTHING_COVERED
-    warnings: tuple[str, ...] = ()
-    differences: tuple[Difference, ...] = ()
-    base_cases: frozenset[str] | None = None
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    base_suites: tuple[Path, ...] = ()
-
-
-def own_rules(draft: Draft, settings: Settings) -> Rules:
-    """Return the rules of the change itself."""
-    config = draft.of_run
-    return Rules(
-        suites=draft.suites,
-        cases=draft.cases,
-        settings=draft.settings,
-        controls=draft.controls,
-        gate=gate_policy(settings, config),
-        compare=compare_policy(config.compare, draft.cases, draft.traces),
-        presentation=draft.presentation,
-        llm=llm_settings(settings, config.llm),
-        shard=draft.shard,
-        coverage=draft.coverage,
-    )
-
-
-def compare_policy(
-    configured: ComparePolicy, cases: Sequence[PlannedCase], traces: TraceFiles | None
-) -> ComparePolicy:
-    """Return a comparison policy, without confirmation for recorded answers, which are the same in every run."""
-    recorded = frozenset(item.case.id for item in cases if item.agent.kind == REPLAY)
-    policy = replace(configured, recorded=recorded)
-    all_recorded = bool(recorded) and len(recorded) == len(cases)
-    return policy.without_runs() if traces is not None or all_recorded else policy
 
 
 def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline | None = None) -> Draft:
@@ -239,7 +179,7 @@ def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline 
         sources=sources,
         host=of_baseline(context.control, search.found.results.run.ref if search.found else None),
         provenance=run_provenance,
-        output=Output(
+        output=Destination(
             directory=settings.out,
             published=published,
             journal=(settings.out or context.scratch) / JOURNAL_FILE,
@@ -427,14 +367,6 @@ def _search(found: _Found, context: RunContext) -> Search:
     return search_baseline(context.baseline, ids)
 
 
-def gate_policy(settings: Settings, config: Config) -> GatePolicy:
-    """Return the policy of the gate: the configuration, with the caller's overrides."""
-    fail_on = config.gate.fail_on if settings.fail_on is None else settings.fail_on
-    return replace(
-        config.gate, fail_on=fail_on, needs_baseline=config.gate.needs_baseline and settings.wants_baseline
-    )
-
-
 def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
     """Return the error with all problems; it also lists the valid suites."""
     problems = list(dict.fromkeys(problems))
@@ -498,14 +430,3 @@ def _coverage(found: _Found, settings: Settings, selected: int, limits: RunLimit
         failed_in=redact(str(settings.failed_in)) if settings.failed_in else None,
         time_limit_s=limits.run_s,
     )
-
-
-def llm_settings(settings: Settings, configured: LlmSettings) -> LlmSettings:
-    """Return how models are called: the configuration, with the caller's overrides."""
-    models = configured.limits
-    limits = Limits(
-        max_calls=models.max_calls if settings.max_llm_calls is None else settings.max_llm_calls,
-        max_cost_usd=models.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
-    )
-    cache = configured.cache if settings.use_cache else None
-    return replace(configured, limits=limits, cache=cache, seed=settings.seed)

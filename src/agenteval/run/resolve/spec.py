@@ -120,7 +120,7 @@ class Earlier:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output:
+class Destination:
     """Where a run writes.
 
     Attributes:
@@ -172,7 +172,7 @@ class RunSpec:
     provenance: Provenance = field(default_factory=Provenance)
     coverage: Coverage = NOTHING_COVERED
     shard: RunShard | None = None
-    output: Output = field(default_factory=Output)
+    output: Destination = field(default_factory=Destination)
     redact: Redactor = field(default_factory=redactor, repr=False)
     warnings: tuple[str, ...] = ()
 
@@ -258,7 +258,7 @@ def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = Fa
     return plan
 
 
-def _replaced(output: Output, *, resume: bool) -> Iterator[Path]:
+def _replaced(output: Destination, *, resume: bool) -> Iterator[Path]:
     """Yield the directories with files of an earlier run, which this run replaces."""
     if output.directory is not None and not resume:
         yield output.directory

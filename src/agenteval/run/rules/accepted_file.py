@@ -25,7 +25,7 @@ from agenteval.gate.verdict import DEFAULT_FAIL_ON, FailOn
 from agenteval.results.model import Difference
 from agenteval.run.context import is_judged_by_base_alone
 from agenteval.run.git import ControlError, ControlRule, git
-from agenteval.run.resolve.draft import Rules
+from agenteval.run.resolve.rules import RulesInForce
 
 FOLDER, FILE = ".agenteval", "accepted.yaml"
 _MOST_DAYS = 366
@@ -213,7 +213,7 @@ NO_RULES = Difference(kind="rules", after="there are none", effect="absolute")
 
 
 def rules_without_base(
-    own: Rules,
+    own: RulesInForce,
     why: AgentEvalError,
     rule: ControlRule,
     ref: str | None,
@@ -221,7 +221,7 @@ def rules_without_base(
     fail_on: frozenset[FailOn] | None,
     is_compared: bool,
     redact: Redactor,
-) -> Rules:
+) -> RulesInForce:
     """Return the rules of a run whose base commit cannot be read: its own.
 
     If the event proposes a change and names its base commit, the run is unproven: the change could have chosen these

@@ -22,7 +22,8 @@ from agenteval.run.config import Config, Settings
 from agenteval.run.confirm.control import Paths
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import named_controls
-from agenteval.run.resolve.draft import Draft, Rules, compare_policy, gate_policy, llm_settings
+from agenteval.run.resolve.draft import Draft
+from agenteval.run.resolve.rules import RulesInForce, compare_policy, gate_policy, llm_settings
 from agenteval.run.resolve.spec import SuiteSpec
 from agenteval.run.rules.base import presented_by_base, template_differences
 from agenteval.run.rules.base_rules import (
@@ -162,7 +163,7 @@ def _content(path: Path) -> bytes | None:
         return str(path).encode() + _NAME
 
 
-def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: Sequence[Accepted]) -> Rules:
+def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: Sequence[Accepted]) -> RulesInForce:
     """Return the cases and rules of the base commit, with the agents of the change.
 
     Args:
@@ -210,7 +211,7 @@ def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: S
         "cases": None if draft.coverage.cases is None else draft.coverage.cases + added,
     }
     policy = compare_policy(base.files.of_run.compare, cases, draft.traces)
-    return Rules(
+    return RulesInForce(
         suites=tuple(suites.values()),
         cases=cases,
         settings=_settings(draft, config_of, base),
