@@ -85,7 +85,7 @@ def compare(
 def load_suites(*paths: FilePath) -> list[Suite]:
     """Load suites of any supported format.
 
-    The ``agenteval.yaml`` of each suite lists the secret-like variables that its texts may use (``allow_env``).
+    In a CI run, the ``agenteval.yaml`` of each suite lists the variables that its texts may use (``pass_env``).
 
     Args:
         *paths: suite files, or directories with suites in the conventional places.
@@ -94,7 +94,7 @@ def load_suites(*paths: FilePath) -> list[Suite]:
         ConfigError: files are not valid; the error contains every problem of every file.
     """
     from agenteval.core.errors import ConfigError, Problem
-    from agenteval.run.config import read_allowed
+    from agenteval.run.config import read_pass_env
     from agenteval.run.resolve import suites
     from agenteval.run.resolve.configurations import Sources
 
@@ -104,7 +104,7 @@ def load_suites(*paths: FilePath) -> list[Suite]:
     loaded = suites.load_suites(Sources(working_directory(), tuple(Path(path) for path in paths)), problems)
     for file in loaded.places.files:
         with suites.collected(problems):
-            read_allowed(file)
+            read_pass_env(file)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     return list(loaded.suites)

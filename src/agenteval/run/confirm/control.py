@@ -7,13 +7,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.core.confine import Apart, Owner, confined, confinement, user_environment
 from agenteval.core.errors import AgentEvalError, ConfigError
-from agenteval.core.files import FileOwner, also_inside, with_base_commit
+from agenteval.core.files import FileOwner, also_inside
 from agenteval.core.writing import change_owner_of
 from agenteval.run.confirm.clone import Clone, checked_commit
 from agenteval.run.confirm.control_tree import ControlTree, FileStates
@@ -176,7 +176,7 @@ def opened_control(
         entered.enter_context(confined(apart=place.apart))
         tree.check_out()
         paths = Paths(tree.root, tree.worktree)
-        cases = _checked(_cases(spec, paths, is_of_event=tree.control.is_of_event), named, spec.cases, paths)
+        cases = _checked(_cases(spec, paths), named, spec.cases, paths)
         variables = entered.enter_context(_installed(spec, paths))
         notes = (tree.control.note,) if tree.control.note else ()
         yield Control({**_with_variables(cases, variables), **named}, FileStates.read(tree), notes, tree.commit)
@@ -257,15 +257,13 @@ class Paths:
         return Path(agent.directory).is_relative_to(self.worktree)
 
 
-def _cases(spec: RunSpec, paths: Paths, *, is_of_event: bool) -> Mapping[str, ControlCase]:
+def _cases(spec: RunSpec, paths: Paths) -> Mapping[str, ControlCase]:
     """Read the suites and the configuration of the control, which can be elsewhere in the change."""
     known = tuple(path for path in spec.control.suites if paths.there(path).is_file())
     ours = spec.control.sources
     sources = replace(ours, suites=known or ours.suites).moved(paths.there)
     try:
-        # The configuration of the base commit decides about itself, if it is certain which commit that is.
-        with with_base_commit(None) if is_of_event else nullcontext():
-            found = read_control_cases(sources)
+        found = read_control_cases(sources)
     except ConfigError as error:
         raise ControlError(f"the suite of the base commit cannot be read: {error}") from None
     new_ids = {case_id: spec.integrity.renamed.get(case_id, case_id) for case_id in found}

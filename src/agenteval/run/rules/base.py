@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agenteval.core.confine import confined
 from agenteval.core.errors import ConfigError
-from agenteval.core.files import also_inside, with_base_commit
+from agenteval.core.files import also_inside
 from agenteval.core.redact import Redactor
 from agenteval.core.text import place_of
 from agenteval.gate.failures import some
@@ -112,9 +112,7 @@ def base_rules(
             tree.check_out()
         paths = Paths(tree.root, tree.worktree)
         there = _in_base(sources, paths, baseline, tree)
-        # The base commit decides about itself, if it is certain which commit that is.
-        with with_base_commit(None) if tree.control.is_of_event else nullcontext():
-            files = _checked(read if there.suites else read_control_configuration, there)
+        files = _checked(read if there.suites else read_control_configuration, there)
         _refuse_gaps(tree, _attachments(files))
         yield BaseRules(tree.commit, files, paths)
 

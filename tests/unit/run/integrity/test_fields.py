@@ -41,7 +41,6 @@ WRITTEN: dict[str, Any] = {
     "time_limit": 60,
     "pass_env": ["KEY"],
     "secrets": ["NAME"],
-    "allow_env": ["KEY"],
     "limits.memory_mb": 100,
     "limits.cpu_s": 5,
     "max_answer_bytes": 2000,
