@@ -13,7 +13,6 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from io import TextIOWrapper
@@ -23,6 +22,7 @@ from typing import Any, Protocol, Self
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, open_regular
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import (
     add_secrets,
     has_credential,
@@ -326,7 +326,7 @@ def substituted(pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str
     return pattern.sub(replace, text[:end]) + text[end:]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VariableProblem(Problem):
     """A variable that is not set or not allowed."""
 

@@ -7,13 +7,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.confine import run_confined
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.text import working_directory
 from agenteval.core.yaml import read_yaml
 from agenteval.github.baseline import Lineage, find_lineage, short

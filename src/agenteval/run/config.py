@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from agenteval.core.errors import ConfigError
 from agenteval.core.files import BaseCommit, base_commit
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import name_secrets
 from agenteval.core.text import display_path
 from agenteval.core.validation import validate

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import below
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.text import choices
 from agenteval.gate.integrity.integrity import Integrity
