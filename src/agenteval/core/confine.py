@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 from agenteval.core.errors import UserCodeError, agent_problem
 from agenteval.core.process_groups import end_marked, new_mark
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import is_in_image
 from agenteval.core.secrets import is_own_name, is_passed, is_runner_name, is_secret_name
 

@@ -13,7 +13,6 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from functools import partial
 from io import TextIOWrapper
 from itertools import islice
@@ -22,6 +21,7 @@ from typing import Any, Protocol, Self
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, open_regular
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import add_secrets, is_passed, is_reserved_name, is_secret_name, secrets_in
 
 _LINE = re.compile(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.check_run import creation, updates

@@ -8,13 +8,13 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 import yaml
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files import also_inside
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.shared_files import safe_directory
 from agenteval.core.text import is_too_long
 from agenteval.core.yaml import parse_yaml

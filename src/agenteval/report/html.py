@@ -9,7 +9,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from urllib.parse import quote
 from agenteval.core import escape
 from agenteval.core.escape import html
 from agenteval.core.files import read_regular
+from agenteval.core.records import dataclass
 from agenteval.core.text import display_path
 from agenteval.report.html_data import (
     CHANGES,
@@ -44,7 +44,7 @@ from agenteval.results.model import Results
 from agenteval.results.store import Archive
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageFiles:
     """The files of a page below ``templates/html``.
 

@@ -6,9 +6,9 @@ import functools
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from agenteval.core.records import dataclass, fields, replace
 from agenteval.report.markdown_page import Page, ReportSource
 from agenteval.report.report import Presentation, Report, ReportFile
 from agenteval.report.size_limits import (
@@ -41,7 +41,7 @@ from agenteval.results.verdict import Condition
 _MOST_ALIKE = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FullCase:
     """A case with its iterations; those that are alike are one, with which they are in words.
 
@@ -60,7 +60,7 @@ class FullCase:
     iterations: tuple[tuple[IterationResult, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseRow:
     """A case with the result of each metric."""
 
@@ -71,7 +71,7 @@ class CaseRow:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SummaryPage(Page):
     """The content of the comment, and what only the job summary shows.
 
@@ -238,7 +238,7 @@ _PLAIN = Presentation()
 Warn = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Kind:
     template: str
     levels: tuple[Detail, ...]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from agenteval.core.records import dataclass, replace
 from agenteval.report.report import Links, Site
 from agenteval.report.size_limits import Detail
 from agenteval.report.view import case_details, notes, view
@@ -40,7 +40,7 @@ from agenteval.results.store import IN_MEMORY, Archive
 from agenteval.results.verdict import Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
     """One case in one line."""
 
@@ -51,7 +51,7 @@ class Row:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """The whole report.
 
@@ -184,7 +184,7 @@ _MOST_MOVED = 20
 ShownT = TypeVar("ShownT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportSource:
     """The full content of a report; each level of detail shows a part of it."""
 

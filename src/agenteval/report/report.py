@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TextIO
@@ -14,6 +13,7 @@ from urllib.parse import quote
 
 from agenteval.core import plugins
 from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.shared_files import LOCK_FILE
 from agenteval.core.text import choices
 from agenteval.core.writing import remove_regular_file, write_file
@@ -35,7 +35,7 @@ _REPOSITORY = re.compile(r"(?!\.)[\w.-]{1,100}/(?!\.)[\w.-]{1,100}", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Site:
     """The server and the repository that reports link to.
 
@@ -54,7 +54,7 @@ class Site:
         return cls(server, environment.get("GITHUB_REPOSITORY", ""))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Links:
     """The addresses of one run; an unknown address is empty."""
 
@@ -86,7 +86,7 @@ class Links:
         return f"{self.site.server}/{repository}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Presentation:
     """The settings of reports.
 
@@ -106,7 +106,7 @@ class Presentation:
     template_texts: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportFile:
     """A file of a report.
 
@@ -121,7 +121,7 @@ class ReportFile:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Report:
     """The input of a reporter besides the results.
 

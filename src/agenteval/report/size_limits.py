@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.errors import AgentEvalError, InfrastructureError
+from agenteval.core.records import dataclass
 
 _PACKAGE = Path(__file__).parents[1]
 _ALWAYS_THERE = Path("markdown", "comment.md.j2")
@@ -51,7 +51,7 @@ class ReportTooLargeError(AgentEvalError):
     """A report does not fit even with the least detail: the limit was lowered, or the template is a user's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Detail:
     """The amount of detail in a report.
 

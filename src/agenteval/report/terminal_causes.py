@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
 from agenteval.core import text as texts
+from agenteval.core.records import dataclass
 from agenteval.report.terminal_lines import BLANK, LONGEST_NAME, Line, Part, Style, line, shown
 from agenteval.report.view import view
 from agenteval.report.view.case_details import Pieces, difference

@@ -6,10 +6,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.core.errors import Kind, Problem, agent_problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import is_secret_name, shortened
 from agenteval.core.text import display_path
 from agenteval.results.case import CaseResult

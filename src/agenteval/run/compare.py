@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import dataclass, replace
 from agenteval.core.text import place_of
 from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.history import why_no_baseline

@@ -7,7 +7,6 @@ import inspect
 import signal
 import tempfile
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
@@ -17,6 +16,7 @@ from pydantic import Field, InstanceOf
 from agenteval.agents.callable import AgentFunction, callable_spec, in_loop
 from agenteval.core.arguments import FilePath, Name, checked
 from agenteval.core.llm.budget import Limits
+from agenteval.core.records import dataclass, replace
 from agenteval.core.runtime import Interrupter, interruptible
 from agenteval.core.secrets import masking
 from agenteval.core.text import working_directory

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import kind_of
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.shared_files import locked
 from agenteval.core.text import display_path
 from agenteval.core.version import __version__

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,6 +12,7 @@ from agenteval.agents.base import Agent
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import Problem
 from agenteval.core.llm.gateway import Gateway
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.metrics.resources import RunResources
 from agenteval.metrics.scoring import MetricCatalog

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from agenteval.core.escape import visible
+from agenteval.core.records import dataclass
 from agenteval.report.view import view
 from agenteval.report.view.cases import others
 from agenteval.report.view.comparison import history_note
@@ -35,7 +35,7 @@ _WORD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """A part of an answer; ``changed`` if the other answer does not have it."""
 
@@ -46,7 +46,7 @@ class Piece:
 Pieces = tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _WordRun:
     same: bool
     before: tuple[str, ...]
@@ -160,7 +160,7 @@ _MOST_TURNS = 10
 _LABELS = {"response": "answer", "input": "question", "ground_truth": "expected answer"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShownTurn:
     """A question with the answers of both runs.
 
@@ -182,7 +182,7 @@ class ShownTurn:
     shortened: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseDetails:
     """One case in detail.
 

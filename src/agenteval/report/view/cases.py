@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeVar
 
+from agenteval.core.records import dataclass, field
 from agenteval.gate.failures import Required
 from agenteval.report.view import view
 from agenteval.report.view.view import count
@@ -22,7 +22,7 @@ Kind = Literal[
 NOT_PASSED: Final = frozenset({"failed", "error"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KindWords:
     """How reports show a kind.
 
@@ -61,7 +61,7 @@ def fallen_metrics(comparison: Comparison | None) -> list[ComparedMetric]:
     return [metric for metric in metrics if metric.gating and metric.fell]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kinds:
     """Finds the kind of each case of a run.
 
@@ -182,7 +182,7 @@ Outcome = str
 _MARKS: Mapping[Outcome, str] = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "-"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseMetricRow:
     """One metric of a case.
 

@@ -7,11 +7,11 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from agenteval.core.escape import one_line, visible
+from agenteval.core.records import dataclass
 from agenteval.report.view import view
 from agenteval.report.view.cases import KINDS, Kind
 from agenteval.report.view.causes import CaseChange, Cause
@@ -68,7 +68,7 @@ _SHORT_ANSWER = 8
 _UNIT = re.compile(r"(?<=[.!?])\s+|\n")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DiffLine:
     """One line.
 
@@ -215,7 +215,7 @@ _METRICS = 6
 _SEEN = 0.005
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CauseRow:
     """One cause in one line.
 
@@ -233,7 +233,7 @@ class CauseRow:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Like:
     """A case with the same cause, and the address of its line."""
 
@@ -241,7 +241,7 @@ class Like:
     link: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Example:
     """The first case of a cause with both runs.
 
@@ -307,7 +307,7 @@ def aside_title(causes: Iterable[Cause]) -> str:
     return " · ".join(f"{amounts[kind]:,} {words[kind]}" for kind in KINDS if amounts[kind])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BothRuns:
     """The cases of a run by id, with their comparisons."""
 

@@ -27,10 +27,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.core import escape
+from agenteval.core.records import dataclass
 from agenteval.report.view import view
 from agenteval.report.view.cases import KINDS, Kind, Kinds, fallen_metrics, kind_of_removed
 from agenteval.results.case import CaseResult, Score, SuiteResult, TurnResult
@@ -69,7 +69,7 @@ _FIGURES = frozenset({"standard", "match", "performance", "consistency"})
 By = Literal["kind", "metric", "error", "answer", "reason"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tries:
     """How many tries of one or more cases passed."""
 
@@ -80,7 +80,7 @@ class Tries:
         return f"{self.passed:,}/{self.of:,}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wrong:
     """What went wrong first in a case.
 
@@ -98,7 +98,7 @@ class Wrong:
         return f"turn {self.turn}: {self.words}" if self.turn else self.words
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseChange:
     """One case that did not simply pass as before; without the case itself and its answers.
 
@@ -130,7 +130,7 @@ class CaseChange:
         return (wrong.metric, alike(wrong.words)) if wrong is not None and wrong.is_error else ("", "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cause:
     """Cases with the same cause.
 
@@ -286,7 +286,7 @@ def _clarity(proof: Proof) -> tuple[bool, float]:
     return proof.proven, proof.current.failed / max(1, proof.current.of)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Key:
     """What the cases of a group have in common; ``metric`` is the one that fell, or that found the mistake."""
 

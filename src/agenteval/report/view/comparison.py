@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import nlargest
 from typing import NamedTuple
 
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass
 from agenteval.gate.words import percent, share
 from agenteval.report.view import view
 from agenteval.report.view.parts import Excerpt, Figure, Part, table
@@ -21,7 +21,7 @@ _LEAST_CHANGE = 0.005
 _RESOURCES = {"latency_ms": "latency", "tokens": "tokens per answer", "cost_usd": "cost per answer"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EvidenceRow:
     """One metric of a comparison.
 
@@ -56,7 +56,7 @@ def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResourceRow:
     """Time, tokens or cost per answer in both runs; ``change`` is empty if the baseline used none."""
 
@@ -204,7 +204,7 @@ def explanations(resources: list[ComparedResource]) -> Iterator[str]:
 _COMMIT = 7
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MovedRow:
     """One case: its mean and failed iterations on both sides, and the difference of the means."""
 
@@ -214,7 +214,7 @@ class MovedRow:
     change: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MovedCases:
     """The cases that moved as the mean of a metric did, those with the largest share of the change first.
 
@@ -329,7 +329,7 @@ _MOST_NAMED = 3
 _MS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpendingRow:
     """One line: what, in this run, on the other side, and what explains it."""
 

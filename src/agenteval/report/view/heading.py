@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass
 from agenteval.gate.failures import Counts, compared
 from agenteval.gate.findings import run_notes
 from agenteval.report.view import view
@@ -39,7 +39,7 @@ _COUNTED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Heading:
     """The heading of a report.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
 from agenteval.core import escape
+from agenteval.core.records import dataclass
 from agenteval.report.view import view
 from agenteval.report.view.cases import KINDS, Kind
 from agenteval.report.view.causes import CaseChange, Cause, causes_of
@@ -49,7 +49,7 @@ _HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NextSteps:
     """The next steps of a run.
 
@@ -195,7 +195,7 @@ _LEVELS: Mapping[Kind, Level] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Annotation:
     """A message at a line of a file.
 
@@ -213,7 +213,7 @@ class Annotation:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Annotations:
     """The annotations of a run, and the number of omitted cases.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from agenteval.core.records import dataclass
 from agenteval.report.view.view import NOTHING, cached_per_run, count
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Difference, Results, Run
@@ -127,7 +127,7 @@ _LOOSENED, _CHANGED = "🔽", "✏️"
 _ICONS = {"removed": "➖", "new": "➕", "workflow": "⚠️", "rules": "⚠️"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IntegrityRow:
     """One difference.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass, replace
 from agenteval.report.view import view
 from agenteval.report.view.causes import causes_of
 from agenteval.report.view.comparison import (

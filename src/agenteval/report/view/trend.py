@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Literal
 
 from agenteval.core.escape import one_line
+from agenteval.core.records import asdict, dataclass
 from agenteval.report.view import view
 from agenteval.report.view.comparison import moment, short_commit
 from agenteval.report.view.parts import ChartLine, Part, axis_around, table

@@ -9,9 +9,9 @@ import functools
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
+from agenteval.core.records import dataclass, replace
 from agenteval.gate.failures import Counts
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import ComparedCase
@@ -58,7 +58,7 @@ _ITERATION_VERBS: dict[CaseStatus, str] = {"failed": "failed", "error": "could n
 _MINUTE, _HOUR = 60, 3600
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GateView:
     """The gate's decision in words.
 
@@ -109,7 +109,7 @@ def view_of(gate: Gate, results: Results) -> GateView:
     return GateView.of(gate, tuple(results.comparison.notes) if results.comparison else ())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fact:
     """One metric's result for a case, or the agent's failure (``id`` is then ``agent``).
 
@@ -130,7 +130,7 @@ class Fact:
         return f"{place}{_short(self.id, _REASON_IN_A_LINE)} {self.values}{reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MetricRow:
     """One metric over the run.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import boundary, noting_reads
+from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings
+from agenteval.core.records import dataclass, field, replace
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import GatePolicy
 from agenteval.report.report import Presentation

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor
 from agenteval.core.text import working_directory
