@@ -138,7 +138,8 @@ def _check_same_run(results: Results, directory: Path) -> None:
 
 
 def _saved_report(results: Results, spec: RunSpec) -> Report:
-    view = view_of(decide_gate(results, spec.gate), results)
+    # What was decided is decided; only other tools leave it open.
+    view = view_of(results.gate or decide_gate(results, spec.gate), results)
     view = replace(view, warnings=(*view.warnings, *spec.warnings))
     return Report(view, earlier=spec.earlier.runs, presentation=spec.presentation)
 
