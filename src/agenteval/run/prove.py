@@ -10,6 +10,7 @@ from pathlib import Path
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.comparer import Comparer, Decision, answered
+from agenteval.gate.comparison import replace_decision
 from agenteval.gate.decide import prove
 from agenteval.gate.proof import GateSuspicion
 from agenteval.report.report import Report, print_result, write_reports
@@ -83,7 +84,7 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
         evidence = comparer.sides.evidence
         out = answered(prove(evidence, asked, spec.compare.rules), (lambda ask: passes.again(ask, comparer.sides)))
         decision = Decision(out, commit=passes.commit)
-        found = results.model_copy(update={"comparison": comparer.replaced(comparison, decision)})
+        found = results.model_copy(update={"comparison": replace_decision(comparer, comparison, decision)})
         passes.close()
     usage = found.summary.usage.plus(passes.usage)
     found = found.model_copy(update={"summary": found.summary.model_copy(update={"usage": usage})})
