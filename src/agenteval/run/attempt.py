@@ -16,7 +16,6 @@ from agenteval.core.files import LARGEST_RECORDING, MOST_ENTRIES, open_regular
 from agenteval.core.text import working_directory
 from agenteval.core.version import __version__
 from agenteval.gate.verdict import quarantined
-from agenteval.report.view.view import GateView
 from agenteval.results.model import COMMIT, Memory, Proven, Results
 from agenteval.results.store import InMemory
 from agenteval.results.verdict import Gate
@@ -266,11 +265,12 @@ def shown_again(results: Results, memory: Memory, spec: GateSpec) -> RunOutcome:
     return RunOutcome(
         results=results,
         gate=gate,
-        view=GateView.of(gate, tuple(warnings)),
+        warnings=tuple(warnings),
         exit_status=gate.exit_status,
         archive=InMemory(),
         quarantined=quarantined(results, spec.gate),
         presentation=spec.presentation,
+        earlier=tuple(spec.earlier),
     )
 
 

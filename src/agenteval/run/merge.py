@@ -95,18 +95,18 @@ def merge_files(
         results = results.model_copy(update={"comparison": parts[0].results.comparison})
     first = compare_first(with_integrity(results, spec.integrity), spec, execution)
     outcome = decide(first.compared, spec, execution, evaluations.warnings)
+    outcome = replace(outcome, analyses=evaluations.of_suites)
     with finished_first(), report_directory(target.parent):
         # First, so that a killed merge leaves no results of an earlier one.
         remove_regular_file(target.parent, target.name)
         if target.name == RESULTS_FILE:
             remove_journals(target.parent)
-        report = write_reports(outcome.report(spec.earlier, evaluations), outcome.results, target)
-    outcome = replace(outcome, view=report.gate)
+        report = write_reports(outcome.report, target)
     # In a workflow the page is in an artifact.
     commands = None if context.provenance is not None else next_commands(target.parent)
-    detail = TerminalDetail(settings.verbosity, outcome.archive, commands or NextCommands())
-    print_result(outcome.results, outcome.view, stream or sys.stdout, detail)
-    return outcome
+    detail = TerminalDetail(settings.verbosity, commands or NextCommands())
+    print_result(report, stream or sys.stdout, detail)
+    return outcome if report is outcome.report else replace(outcome, warnings=report.warnings)
 
 
 def _rescored(spec: GateSpec) -> GateSpec:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,7 @@ from agenteval.core.version import __version__
 from agenteval.core.writing import make_directory
 from agenteval.gate.run_scores import entry_without_cases
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
-from agenteval.report.report import Presentation, Report
-from agenteval.report.view.view import GateView
+from agenteval.report.report import Presentation
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun
@@ -34,6 +34,7 @@ from agenteval.suite.agent_definitions import MODEL_AGENT, HolodeckProject
 from agenteval.suite.model import AgentSpec, Suite
 
 if TYPE_CHECKING:
+    from agenteval.report.facts import Report
     from agenteval.results.analysis.answers import EvaluatedAnswer
     from agenteval.results.analysis.evaluate import AnalysedSuite
 
@@ -205,16 +206,20 @@ class RunOutcome:
     Attributes:
         quarantined: ids of the cases that do not affect the gate.
         presentation: templates and links of comment and summary.
+        earlier: earlier runs, for trends.
+        analyses: analyses of suites that evaluate the run as a whole; without them none is reported.
         agent_problems: why agents failed in all of their cases, or were too slow.
     """
 
     results: Results
     gate: Gate
-    view: GateView
+    warnings: tuple[str, ...]
     exit_status: int
     archive: Archive
     quarantined: frozenset[str] = frozenset()
     presentation: Presentation = field(default_factory=Presentation)
+    earlier: tuple[EarlierRun, ...] = ()
+    analyses: tuple[AnalysedSuite, ...] = ()
     agent_problems: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
 
@@ -227,14 +232,21 @@ class RunOutcome:
         """Return the outcome with the exit status of a signal that arrived after the run; ``None`` for no signal."""
         return self if signal is None or self.is_cancelled else replace(self, exit_status=_SIGNALS + signal)
 
-    def report(self, earlier: Sequence[EarlierRun], analyses: SuiteAnalyses | None = None) -> Report:
-        """Return the input of reporters besides the results.
+    @cached_property
+    def report(self) -> Report:
+        """What every report shows."""
+        # Imported here, because commands that only check import this module.
+        from agenteval.report.facts import facts
 
-        Args:
-            analyses: the analyses of suites; without them no analysis report is written.
-        """
-        suites = analyses.of_suites if analyses else ()
-        return Report(self.view, self.archive, tuple(earlier), suites, self.presentation)
+        return facts(
+            self.results,
+            self.gate,
+            self.warnings,
+            archive=self.archive,
+            earlier=self.earlier,
+            analyses=self.analyses,
+            presentation=self.presentation,
+        )
 
 
 def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, further: Sequence[str]) -> RunOutcome:
@@ -247,15 +259,15 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
     gate = gate.model_copy(update={"rules": rules_of(spec.gate, out)})
     results = results.model_copy(update={"gate": gate})
     warnings = (*spec.warnings, *execution.warnings, *further, *compared.warnings)
-    view = GateView.of(gate, tuple(spec.redact(text) for text in warnings))
     return RunOutcome(
         results=results,
         gate=gate,
-        view=view,
+        warnings=tuple(spec.redact(text) for text in warnings),
         exit_status=gate.exit_status,
         archive=execution.archive,
         quarantined=out,
         presentation=spec.presentation,
+        earlier=tuple(spec.earlier),
         agent_problems=execution.agent_problems,
         agent_errors=execution.agent_errors,
     )

@@ -12,7 +12,7 @@ from agenteval.core.confine import under_rules, withheld_hint
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.run_scores import pool_entry
-from agenteval.report.report import Report, write_reports
+from agenteval.report.report import write_reports
 from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results, RunUsage
@@ -134,7 +134,7 @@ def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
     if attempt.restore is not None and outcome.gate.passed:
         # A later run may continue a green attempt, to prove an improvement.
         attempt.restore(spec.journal.parent)
-    return _reported(outcome, outcome.report(spec.earlier), spec.out)
+    return _reported(outcome, spec.out)
 
 
 def _planned(spec: RunSpec, attempt: Attempt | None) -> tuple[RunSpec, Plan]:
@@ -171,13 +171,13 @@ def _executed(
     of_change = _previewed(spec, analyses.results)
     warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution), *of_change)
     outcome = _recorded(decide(first.compared, spec, execution, warnings), attempt)
-    outcome = _reported(outcome, outcome.report(spec.earlier, analyses), spec.out)
+    outcome = _reported(replace(outcome, analyses=analyses.of_suites), spec.out)
     if not first.needs_passes:
         return outcome
     # The reports of the first run are already written, so a failed pass loses nothing.
     proven = prove_and_compare(first, spec, execution, control)
     outcome = _recorded(decide(proven, spec, execution, warnings), attempt)
-    return _reported(outcome, outcome.report(spec.earlier), spec.out)
+    return _reported(outcome, spec.out)
 
 
 def _rescored(spec: RunSpec, plan: Plan) -> RunSpec:
@@ -242,11 +242,12 @@ def _analyse(spec: RunSpec, execution: RunExecution, results: Results) -> SuiteA
     return evaluate_suites(spec.suites, execution.answers, results)
 
 
-def _reported(outcome: RunOutcome, report: Report, directory: Path | None) -> RunOutcome:
+def _reported(outcome: RunOutcome, directory: Path | None) -> RunOutcome:
     """Write the requested reports; return the outcome with a warning for each template that could not be used."""
     if directory is None:
         return outcome
-    return replace(outcome, view=write_reports(report, outcome.results, directory / RESULTS_FILE).gate)
+    written = write_reports(outcome.report, directory / RESULTS_FILE)
+    return outcome if written is outcome.report else replace(outcome, warnings=written.warnings)
 
 
 def run_repeatedly(

@@ -6,7 +6,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
@@ -17,9 +16,9 @@ from agenteval.core.writing import make_directory, write_file
 from agenteval.gate.integrity.integrity import with_ids_of
 from agenteval.gate.pairing import Match, own_cases
 from agenteval.gate.verdict import decide_gate
-from agenteval.report.report import Report, built_in_reporter, print_result, render_reports, results_identity
+from agenteval.report.facts import Report, facts, notes_of
+from agenteval.report.report import built_in_reporter, print_result, render_reports, results_identity
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
-from agenteval.report.view.view import view_of
 from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE, InMemory, read_results, results_json
@@ -67,7 +66,7 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     comparison = compare_finished(now, found, spec.compare, integrity)
     results = now.model_copy(update={"comparison": comparison})
     gate = decide_gate(results, spec.gate)
-    print_result(results, view_of(gate, results), sys.stdout, TerminalDetail(settings.verbosity))
+    print_result(facts(results, gate, notes_of(results)), sys.stdout, TerminalDetail(settings.verbosity))
     return gate.exit_status
 
 
@@ -108,7 +107,7 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
     else:
         reporter, name = _REPORTS[kind]
         report = _saved_report(results, spec)
-        text = next(file.text for file in built_in_reporter(reporter)(report, results) if file.name == name)
+        text = next(file.text for file in built_in_reporter(reporter)(report) if file.name == name)
     if output is None:
         sys.stdout.writelines([text] if isinstance(text, str) else text)
         return 0
@@ -155,9 +154,9 @@ def _check_same_run(results: Results, directory: Path) -> None:
 
 
 def _saved_report(results: Results, spec: GateSpec) -> Report:
-    view = view_of(decide_gate(results, spec.gate), results)
-    view = replace(view, warnings=(*view.warnings, *spec.warnings))
-    return Report(view, earlier=spec.earlier, presentation=spec.presentation)
+    warnings = (*notes_of(results), *spec.warnings)
+    gate = decide_gate(results, spec.gate)
+    return facts(results, gate, warnings, earlier=spec.earlier, presentation=spec.presentation)
 
 
 def render_again(path: Path, settings: Settings, out: Path | None) -> int:
@@ -178,7 +177,7 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     check_inputs_stay(rendered_files(directory), [_results_file(path), *spec.inputs])
     report = _saved_report(results, spec)
     with finished_first(), report_directory(directory):
-        report = render_reports(report, results, directory)
+        report = render_reports(report, directory)
     detail = TerminalDetail(settings.verbosity, commands=next_commands(directory))
-    print_result(results, report.gate, sys.stdout, detail)
+    print_result(report, sys.stdout, detail)
     return 0

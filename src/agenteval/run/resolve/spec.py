@@ -22,7 +22,7 @@ from agenteval.gate.verdict import GatePolicy, is_quarantined_by_name
 from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.report.report import Presentation
-from agenteval.report.view.view import count
+from agenteval.report.words import count
 from agenteval.results.masking import MAX_ANSWER_BYTES
 from agenteval.results.model import Coverage, Proven, Results, RunShard, RunUsage
 from agenteval.results.store import RESULTS_FILE, read_results

@@ -45,7 +45,7 @@ def presentation(config: Config, environment: Mapping[str, str]) -> Presentation
 
 def template_texts(templates: Iterable[Path]) -> Mapping[str, str]:
     """Return the content of templates and of the files that they name, because user code could change them later."""
-    from agenteval.report.templating import LARGEST_TEMPLATE
+    from agenteval.report.templates import LARGEST_TEMPLATE
 
     texts: dict[str, str] = {}
     waiting = [(path, path.parent) for path in templates]
