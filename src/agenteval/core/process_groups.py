@@ -14,10 +14,11 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import count, islice
 from pathlib import Path
+
+from agenteval.core.records import dataclass
 
 # Finds every descendant of a program by a supplementary group, which a process cannot leave.
 #

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from agenteval.core.document import Document, KeyPath, KeyPatterns, Positions
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.records import dataclass, replace
 from agenteval.core.yaml import OTHER_BREAKS, is_tied, parse_yaml, sealed_text
 
 # Shorter texts (in characters) are read as a whole.
@@ -27,7 +27,7 @@ _MARKER = re.compile(r"^(?:---|\.\.\.|%)", re.MULTILINE)
 _FIRST_ITEM = re.compile(r"( *)-(?: |\n)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ListPiece:
     """Some items of a list.
 
@@ -114,7 +114,7 @@ class NotInPartsError(AgentEvalError):
     """The file is not a plain long list, so it must be read as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ListPart:
     """Some items of a list, in a document with the indices and lines of the file."""
 
@@ -228,7 +228,7 @@ def _parsed(text: str, name: str, directory: Path, **options: Any) -> Document:
         raise NotInPartsError(f"{name} cannot be read in parts") from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _PartPositions:
     own: Positions
     depth: int

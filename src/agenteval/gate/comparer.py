@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TypeVar
 
+from agenteval.core.records import dataclass, field, replace
 from agenteval.gate.compared import annotated, compared_metrics, proofs_of, resources_of
 from agenteval.gate.decide import decide, decide_improvement, long_look
 from agenteval.gate.evidence import Sides

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from agenteval.core.records import dataclass, field
 from agenteval.results.case import CaseResult, IterationResult, SuiteResult, TurnResult
 from agenteval.results.comparison import MadeWith, PoolCase, PoolEntry
 from agenteval.results.model import Results

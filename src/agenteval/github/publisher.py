@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass, field, replace
 from agenteval.github.check_run import CheckRun
 from agenteval.github.client import GitHubClient
 from agenteval.github.comment import CommentOutcome, Mode, Pacing, RunJobs, StepName

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.check_run import creation, updates
@@ -38,7 +38,7 @@ from agenteval.results.rollup import check_consistent
 from agenteval.results.store import parse_results, read_results
 from agenteval.run.config import Settings
 from agenteval.run.git import ControlError, git
-from agenteval.run.resolve.saved import resolve_saved
+from agenteval.run.resolve_saved import resolve_saved
 
 #: Name of the artifact with the report directory, if nothing else is said.
 ARTIFACT = "agenteval"

@@ -8,13 +8,13 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 import yaml
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files import also_inside
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.shared_files import safe_directory
 from agenteval.core.text import is_too_long
 from agenteval.core.yaml import parse_yaml
@@ -27,7 +27,7 @@ from agenteval.report.markdown import render_summary
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate, Rules, Verdict
 from agenteval.run.config import CONFIG_FILE, Settings
-from agenteval.run.resolve.saved import resolve_saved
+from agenteval.run.resolve_saved import resolve_saved
 
 # Compares the gate of the first stage with that of the second one. Pure.
 #

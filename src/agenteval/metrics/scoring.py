@@ -8,12 +8,12 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 from agenteval.core.llm.models import ModelSpec, NotAskedError
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import contained, in_thread
 from agenteval.metrics.base import (
     CaseMetric,

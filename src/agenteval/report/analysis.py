@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from agenteval.core.records import dataclass, replace
 from agenteval.report import analysis_tables as tables
 from agenteval.report.analysis_tables import interval, share, time, written
 from agenteval.report.charts import score_histogram, time_histogram
@@ -69,7 +69,7 @@ class AnswerRow(NamedTuple):
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnalysisPage:
     """The whole report.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from agenteval.core.records import replace
 from agenteval.report.html import MET, MET_STATES
 from agenteval.report.parts import State, Table, table
 from agenteval.report.words import NOTHING, number, signed

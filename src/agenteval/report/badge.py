@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agenteval.report import words
 from agenteval.report.facts import Report
-from agenteval.report.report import ReportFile
+from agenteval.report.limits import ReportFile
 from agenteval.results.history import why_partial
 
 #: Colours of a passed run, by the least share of all cases that were checked and passed.

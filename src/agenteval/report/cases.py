@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
 from agenteval.core import escape
+from agenteval.core.records import dataclass, field
 from agenteval.gate.failures import Required
 from agenteval.report import words
 from agenteval.report.words import count
@@ -23,7 +23,7 @@ Kind = Literal[
 NOT_PASSED: Final = frozenset({"failed", "error"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KindWords:
     """How reports show a kind.
 
@@ -62,7 +62,7 @@ def fallen_metrics(comparison: Comparison | None) -> list[ComparedMetric]:
     return [metric for metric in metrics if metric.gating and metric.fell]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kinds:
     """Finds the kind of each case of a run.
 
@@ -183,7 +183,7 @@ Outcome = str
 _MARKS: Mapping[Outcome, str] = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "-"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseMetricRow:
     """One metric of a case.
 
@@ -242,7 +242,7 @@ _FIGURES = frozenset({"standard", "match", "performance", "consistency"})
 _LONGEST_WORDS = 500
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wrong:
     """What went wrong first in a case.
 

@@ -26,10 +26,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.core import escape
+from agenteval.core.records import dataclass
 from agenteval.report import words as write
 from agenteval.report.cases import (
     KINDS,
@@ -78,7 +78,7 @@ _EXPLAINED = frozenset(
 By = Literal["kind", "metric", "error", "answer", "reason"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tries:
     """How many tries of one or more cases passed."""
 
@@ -89,7 +89,7 @@ class Tries:
         return f"{self.passed:,}/{self.of:,}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseChange:
     """One case that did not simply pass as before; without the case itself and its answers.
 
@@ -121,7 +121,7 @@ class CaseChange:
         return (wrong.metric, alike(wrong.words)) if wrong is not None and wrong.is_error else ("", "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cause:
     """Cases with the same cause.
 
@@ -317,7 +317,7 @@ def _clarity(proof: Proof) -> tuple[bool, float]:
     return proof.proven, proof.current.failed / max(1, proof.current.of)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Key:
     """What the cases of a group have in common; ``metric`` is the one that fell, or that found the mistake."""
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
 from agenteval.core.escape import html
 from agenteval.report.metrics import MetricRow
+from agenteval.report.parts import Chart, ChartLine, Histogram, Mark, Unit
 
 _BINS = 20
 _TAIL_SHARE = 0.95
@@ -18,53 +17,6 @@ _TAIL_FACTOR = 3
 _ROOM = 1.5
 _LEAST_SPAN = 0.05
 _MARGIN = 0.2
-
-Unit = Literal["score", "ms"]
-
-
-#: A line across a chart: a value of its axis, and a label.
-Mark = tuple[float, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """The distribution of values.
-
-    Attributes:
-        high: end of the last bin.
-        counts: number of values in each bin; all bins have the same width.
-        beyond: number of values above ``high``; the last bin includes them.
-        before: the same for the baseline, whose values are of the same cases; empty without one.
-    """
-
-    title: str
-    unit: Unit
-    low: float
-    high: float
-    counts: tuple[int, ...]
-    beyond: int = 0
-    marks: tuple[Mark, ...] = ()
-    before: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class ChartLine:
-    """One measure over runs.
-
-    Attributes:
-        values: value of each run, the oldest first; ``None`` if unknown.
-        band: the range of the values that the last one is compared with, if there are any.
-    """
-
-    title: str
-    values: tuple[float | None, ...]
-    names: tuple[str, ...]
-    write: Callable[[float], str]
-    axis: tuple[float, float]
-    band: tuple[float, float] | None = None
-
-
-Chart = Histogram | ChartLine
 
 
 def score_histogram(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
 from agenteval.core import escape
+from agenteval.core.records import dataclass
 from agenteval.report import words
 from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import Cause
@@ -49,7 +49,7 @@ _LEVELS: Mapping[Kind, Level] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Annotation:
     """A message at a line of a file.
 
@@ -67,7 +67,7 @@ class Annotation:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Annotations:
     """The annotations of a run, and the number of omitted cases.
 

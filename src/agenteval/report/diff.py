@@ -7,11 +7,11 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple
 
 from agenteval.core.escape import one_line, visible
+from agenteval.core.records import dataclass
 from agenteval.results.case import CaseResult, ToolCall, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
 
@@ -64,7 +64,7 @@ _SHORT_ANSWER = 8
 _UNIT = re.compile(r"(?<=[.!?])\s+|\n")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DiffLine:
     """One line.
 

@@ -6,15 +6,15 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agenteval.core.records import replace
 from agenteval.report.facts import Report
 from agenteval.report.html import PageFiles, fill, generate, read_user_template
-from agenteval.report.limits import UserTemplateError
-from agenteval.report.report import ANALYSES, ReportFile
+from agenteval.report.limits import ReportFile, UserTemplateError
+from agenteval.report.report import ANALYSES
 
 if TYPE_CHECKING:
     from agenteval.results.analysis.evaluate import AnalysedSuite

@@ -9,20 +9,20 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from agenteval.core.records import dataclass, field, replace
 from agenteval.gate.failures import Counts
 from agenteval.gate.findings import run_notes
 from agenteval.report import words
 from agenteval.report.cases import KINDS, CaseMetricRow, case_metrics, distinct_iterations
 from agenteval.report.causes import CaseChange, Cause, aside_title, causes_of, others
 from agenteval.report.heading import Heading, NextSteps, heading_of, next_steps
+from agenteval.report.limits import COMMIT, REPOSITORY, Presentation, Site
 from agenteval.report.metrics import Base, MetricRow, SpendingRow, metric_rows, spending
 from agenteval.report.parts import Excerpt, Part
-from agenteval.report.report import COMMIT, REPOSITORY, Presentation, Site
 from agenteval.report.setup import IntegrityRow, integrity_rows, metric_errors, run_setup, size
 from agenteval.report.trend import RunPoint, trend
 from agenteval.results.case import CaseResult, Criterion, IterationResult, SuiteResult
@@ -50,7 +50,7 @@ _SEEN = 0.005
 _LABELS = {"response": "answer", "input": "question", "ground_truth": "expected answer"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class About:
     """The report itself, and the run as a whole.
 
@@ -91,7 +91,7 @@ class About:
         return f"user-content-{hashlib.sha256(own.encode(errors='replace')).hexdigest()[:8]}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Story:
     """A case in full, with its comparison.
 
@@ -188,7 +188,7 @@ class Story:
         return timeline(self.case, self.compared, self.found.wrong.turn if self.found.wrong else None, limit)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseRow:
     """A case with the result of each metric."""
 
@@ -199,7 +199,7 @@ class CaseRow:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportSource:
     """What the facts are made of, for reports that list every case, and for reporters of other packages.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from agenteval.core import escape
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass
 from agenteval.gate.failures import Counts, compared
 from agenteval.gate.findings import run_notes
 from agenteval.report.cases import KINDS, Kind
@@ -40,7 +40,7 @@ _COUNTED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Heading:
     """The heading of a report.
 
@@ -369,7 +369,7 @@ _HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NextSteps:
     """The next steps of a run.
 

@@ -9,7 +9,6 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,11 +19,12 @@ from markupsafe import Markup
 from agenteval.core import escape
 from agenteval.core.escape import html
 from agenteval.core.files import read_regular
+from agenteval.core.records import dataclass
 from agenteval.core.text import display_path
 from agenteval.report import words
 from agenteval.report.cases import KINDS, Kinds, fallen_metrics
 from agenteval.report.causes import proofs_by_case
-from agenteval.report.charts import Histogram, interval_svg, score_histogram, svg, time_histogram
+from agenteval.report.charts import interval_svg, score_histogram, svg, time_histogram
 from agenteval.report.facts import Report
 from agenteval.report.html_data import (
     CHANGES,
@@ -38,17 +38,16 @@ from agenteval.report.html_data import (
     chunks,
     earlier_pool,
 )
-from agenteval.report.limits import UserTemplateError, template_directory
+from agenteval.report.limits import ReportFile, UserTemplateError, template_directory
 from agenteval.report.metrics import explanations, resource_amount, resource_change, resource_name
-from agenteval.report.parts import Figure, Part, State, listed, table
-from agenteval.report.report import ReportFile
+from agenteval.report.parts import Figure, Histogram, Part, State, listed, table
 from agenteval.report.templates import Language, built_in_template
 from agenteval.report.trend import trend_json, trend_part
 from agenteval.report.words import moment, short_commit
 from agenteval.results.verdict import Verdict, criterion_texts, seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageFiles:
     """The files of a page below ``templates/html``.
 

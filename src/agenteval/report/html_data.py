@@ -8,7 +8,6 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from heapq import heappush, heapreplace
 from math import isfinite
 from typing import Any, Final
@@ -17,6 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
 from agenteval.core.escape import json_in_html
+from agenteval.core.records import dataclass, field, replace
 from agenteval.report import words
 from agenteval.report.cases import KINDS, NOT_PASSED, Kinds, case_metrics
 from agenteval.report.causes import CaseChange, by_cause, finding, removed
@@ -339,7 +339,7 @@ class RunTable:
             )
 
 
-@dataclass(slots=True)
+@dataclass
 class _MetricResult:
     metric: int
     total: float = 0.0

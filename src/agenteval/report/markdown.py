@@ -17,12 +17,12 @@ from agenteval.report.limits import (
     SUMMARY_LEVELS,
     SUMMARY_LIMIT,
     Detail,
+    ReportFile,
     UserTemplateError,
     characters,
     fit,
     utf8_bytes,
 )
-from agenteval.report.report import ReportFile
 
 _COMMENT = "comment.md.j2"
 _SUMMARY = "summary.md.j2"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from heapq import nlargest
 
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass
 from agenteval.report.parts import State
 from agenteval.report.words import (
     NOTHING,
@@ -31,7 +31,7 @@ _LEAST_SPAN = 0.05
 _COMMIT = 7
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Base:
     """What a run was compared with.
 
@@ -119,7 +119,7 @@ def _needs(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MetricRow:
     """One metric of the run, and what the comparison found about its mean.
 
@@ -375,7 +375,7 @@ def explanations(resources: Sequence[ComparedResource]) -> Iterator[str]:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpendingRow:
     """One line: what, in this run, on the other side, and what explains it."""
 

@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Generic, Literal, TypeVar
 
-if TYPE_CHECKING:
-    from agenteval.report.charts import Chart
+from agenteval.core.records import dataclass
+
+Unit = Literal["score", "ms"]
+
+
+#: A line across a chart: a value of its axis, and a label.
+Mark = tuple[float, str]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The distribution of values.
+
+    Attributes:
+        high: end of the last bin.
+        counts: number of values in each bin; all bins have the same width.
+        beyond: number of values above ``high``; the last bin includes them.
+        before: the same for the baseline, whose values are of the same cases; empty without one.
+    """
+
+    title: str
+    unit: Unit
+    low: float
+    high: float
+    counts: tuple[int, ...]
+    beyond: int = 0
+    marks: tuple[Mark, ...] = ()
+    before: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChartLine:
+    """One measure over runs.
+
+    Attributes:
+        values: value of each run, the oldest first; ``None`` if unknown.
+        band: the range of the values that the last one is compared with, if there are any.
+    """
+
+    title: str
+    values: tuple[float | None, ...]
+    names: tuple[str, ...]
+    write: Callable[[float], str]
+    axis: tuple[float, float]
+    band: tuple[float, float] | None = None
+
+
+Chart = Histogram | ChartLine
 
 T = TypeVar("T")
 
 State = Literal["good", "bad", "neutral"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """Rows of texts.
 
@@ -32,7 +77,7 @@ class Table:
     folded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Figure:
     """One prominent number."""
 
@@ -42,7 +87,7 @@ class Figure:
     state: State = "neutral"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Item:
     """An entry of a list: a recommendation, an example.
 
@@ -56,7 +101,7 @@ class Item:
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """A section of a report; empty elements are not shown.
 
@@ -84,7 +129,7 @@ class Part:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Excerpt(Generic[T]):
     """The first of many values; ``total`` counts all of them."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass
 from agenteval.report import words
 from agenteval.report.metrics import Base
 from agenteval.report.parts import Part, table
@@ -178,7 +178,7 @@ _LOOSENED, _CHANGED = "🔽", "✏️"
 _ICONS = {"removed": "➖", "new": "➕", "workflow": "⚠️", "rules": "⚠️"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IntegrityRow:
     """One difference.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TextIO
 
 from agenteval.core import escape
 from agenteval.core import text as texts
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import mask
 
 _PAGE = "report.html"
@@ -18,7 +18,7 @@ _DIRECTORY = Path("agenteval-report")
 _CHOOSING = {"--failed", "--resume"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NextCommands:
     """How to go on; empty texts are left out.
 
@@ -56,7 +56,7 @@ def _again(words: Sequence[str]) -> str:
     return shlex.join(["agenteval", *map(mask, kept), "--failed"])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TerminalDetail:
     """What is printed besides what needs eyes.
 
@@ -81,7 +81,7 @@ _LONGEST = 500
 LONGEST_NAME = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """One line, which may take several on a narrow terminal.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Literal
 
 from agenteval.core.escape import one_line
+from agenteval.core.records import asdict, dataclass
 from agenteval.report import words
-from agenteval.report.charts import ChartLine, axis_around
-from agenteval.report.parts import Part, table
+from agenteval.report.charts import axis_around
+from agenteval.report.parts import ChartLine, Part, table
 from agenteval.report.words import moment, short_commit
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import MOST_RUNS, EarlierRun

@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agenteval.core.escape import one_line
 from agenteval.core.files import open_regular
+from agenteval.core.records import dataclass, replace
 from agenteval.report.facts import Report
 from agenteval.report.limits import Detail, ReportTooLargeError, UserTemplateError
 
@@ -68,7 +68,7 @@ MEMORY = 2 << 30
 _WORKER = "agenteval.report.user_template_worker"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Order:
     """The template to render and its data."""
 

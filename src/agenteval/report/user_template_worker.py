@@ -11,7 +11,6 @@ import pickle
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError
 from pydantic import BaseModel
 
+from agenteval.core.records import fields, is_dataclass
 from agenteval.report.filters import MARKDOWN
 from agenteval.report.limits import template_directory
 from agenteval.report.templates import USER_TEMPLATE, make_environment

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import RunUsage
@@ -30,7 +30,7 @@ _ITERATION_VERBS: dict[CaseStatus, str] = {"failed": "failed", "error": "could n
 _MINUTE, _HOUR = 60, 3600
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fact:
     """One metric's result for a case, or the agent's failure (``id`` is then ``agent``).
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from typing import TypeVar
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass
 from agenteval.core.version import __version__
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import PoolEntry

@@ -8,11 +8,11 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, field
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, NotAsked, Score, SuiteResult, TurnResult
 from agenteval.results.model import OWN_NAME, Judging, MetricSummary, NotJudged, Results, RunUsage, Summary
 

@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -16,6 +15,7 @@ from pydantic_core import PydanticSerializationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_RESULTS, open_regular, read_regular
+from agenteval.core.records import dataclass
 from agenteval.core.runtime import gc_paused
 from agenteval.results.case import CaseResult, CaseStatus, SuiteResult, clean_json
 from agenteval.results.comparison import PoolCase, PoolEntry
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Passed:
     """The essential data of a passed case; the agent's time over all turns and iterations is in seconds."""
 

@@ -9,12 +9,12 @@ import secrets
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from agenteval.core.errors import InfrastructureError
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.gate.run_scores import case_amounts, pool_case, scores_of
 from agenteval.metrics.resources import RunResources

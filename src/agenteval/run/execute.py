@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
 from agenteval.agents.base import Agent, CheckedAgent, RecordedAgent, RemarkingAgent
 from agenteval.agents.registry import build_agent
 from agenteval.core.confine import UserCodeRules, under_rules
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_failures
 from agenteval.core.llm.models import NotAskedError
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import until_signal
 from agenteval.metrics.resources import check_unnamed_judge
 from agenteval.metrics.scoring import built_metrics

@@ -6,12 +6,12 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from agenteval.core import escape
 from agenteval.core import text as texts
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.report import words
 from agenteval.report.terminal_lines import Line, Part, Style, laid_out
@@ -63,7 +63,7 @@ class Step:
     what: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Retry:
     """A failed attempt that is repeated.
 

@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -17,6 +16,7 @@ from agenteval.agents.recorded_cases import find_traces, recorded_cases
 from agenteval.agents.recording import BadLine
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_RECORDING, is_stream, open_regular
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.masking import shortened_values

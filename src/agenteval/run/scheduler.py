@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import Kind, Problem
 from agenteval.core.llm.models import NotAskedError
+from agenteval.core.records import dataclass, field
 from agenteval.metrics.base import requirements
 from agenteval.metrics.judge_quota import JudgeSample, trace_identity
 from agenteval.metrics.scoring import MetricCatalog

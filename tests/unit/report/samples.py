@@ -11,9 +11,8 @@ from typing import Any
 
 from tests.support import ROOT
 
-from agenteval.report import html
 from agenteval.report.facts import Report, facts
-from agenteval.report.report import Presentation
+from agenteval.report.limits import Presentation
 from agenteval.results.case import (
     CaseResult,
     CaseStatus,
@@ -607,6 +606,8 @@ def many_regressions(amount: int, answer: str) -> Sample:
 
 def write_page(sample: Sample, directory: Path) -> Path:
     """Write the HTML report of a run; return its file."""
+    from agenteval.report import html
+
     path = directory / "report.html"
     path.write_text("".join(html.render(sample.report)), encoding="utf-8")
     return path

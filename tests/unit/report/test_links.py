@@ -11,7 +11,7 @@ from tests.unit.report import samples
 
 from agenteval.core.escape import address
 from agenteval.report.facts import About, source_link
-from agenteval.report.report import Site
+from agenteval.report.limits import Site
 from agenteval.results.model import Run
 
 _COMMIT = "0123456789abcdef0123456789abcdef01234567"

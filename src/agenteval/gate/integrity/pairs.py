@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 
+from agenteval.core.records import dataclass, field
 from agenteval.results.comparison import PoolCase
 from agenteval.suite.model import Case, Fingerprints
 
@@ -61,6 +61,18 @@ class Pairs:
     edited: frozenset[str] = frozenset()
     new: frozenset[str] = frozenset()
     removed: Mapping[str, Case] = field(default_factory=dict)
+
+    def without(self, ids: Collection[str]) -> Pairs:
+        """Return the pairs in which some cases of the change are new ones, and their versions are removed."""
+        if not ids:
+            return self
+        return Pairs(
+            base={case_id: case for case_id, case in self.base.items() if case_id not in ids},
+            renamed={new: old for new, old in self.renamed.items() if new not in ids},
+            edited=self.edited - frozenset(ids),
+            new=self.new | frozenset(ids),
+            removed={**self.removed, **{self.base[case_id].id: self.base[case_id] for case_id in ids}},
+        )
 
 
 def pair(ours: Iterable[Case], base: Iterable[Case]) -> Pairs:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import boundary, outside_reading, read_regular
 from agenteval.core.text import display_path, real_path, working_directory
-from agenteval.report.report import ANALYSES, FILES, Presentation, Site
+from agenteval.report.limits import Presentation, Site
+from agenteval.report.report import ANALYSES, FILES
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.config import Config
 from agenteval.run.journal import CONFIRMATION_FILE, JOURNAL_FILE

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.document import Document, VariableProblem, dotted, with_variables
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.records import dataclass
 from agenteval.core.secrets import add_secrets, is_secret_name
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agent_definitions import HOLODECK_AGENT, MODEL_AGENT, HolodeckProject, ModelAgentSpec
@@ -41,10 +41,10 @@ OF_HOLODECK = (
 
 #: Keys that take credentials.
 CREDENTIALS = (
-    "model.api_key",
+    "model.**",
     "tools.*.env.*",
     "tools.*.headers.*",
-    "tools.*.model.api_key",
+    "tools.*.model.**",
     *(f"{section}.**" for section in OF_HOLODECK),
 )
 _ADDRESSES = frozenset({"connection_string", "authorization", "cookie"})
@@ -187,7 +187,7 @@ def read_project(path: Path, shown_as: str) -> HolodeckProject:
     directory = path.resolve().parent
     env = read_env_files(directory, str(Path(shown_as).parent))
     problems: list[Problem] = []
-    with with_variables(env.variables):
+    with with_variables(added=env.variables):
         document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=CREDENTIALS)
         config = read_global_config(directory, str(Path(shown_as).parent))
     if not isinstance(document.data, dict):

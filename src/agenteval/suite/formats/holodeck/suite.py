@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.document import Document, KeyPath, KeyPatterns, with_variables
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.validation import not_a_mapping, score_message
 from agenteval.core.yaml_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
@@ -46,7 +46,7 @@ _METRICS = (
 _CREDENTIALS = KeyPatterns.of(
     (
         *CREDENTIALS,
-        *(f"{metric}.model.api_key" for metric in _METRICS),
+        *(f"{metric}.model.**" for metric in _METRICS),
         *(f"agent.{key}" for key in AGENT_CREDENTIALS),
     )
 )
@@ -69,7 +69,7 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
         ConfigError: with every problem of the file.
     """
     env = read_env_files(path.resolve().parent, str(Path(shown_as).parent))
-    with with_variables(env.variables):
+    with with_variables(added=env.variables):
         try:
             return _loaded(path, shown_as, env, read_in_parts)
         except NotInPartsError:

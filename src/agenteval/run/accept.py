@@ -6,7 +6,6 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from agenteval.core.document import dotted
 from agenteval.core.edit import NotReplaceableError, Replacements, with_toml_texts, with_yaml_texts
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, read_regular
+from agenteval.core.records import dataclass, replace
 from agenteval.core.text import did_you_mean, join_choices, place_of, working_directory
 from agenteval.core.writing import write_bytes
 from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
@@ -22,11 +22,10 @@ from agenteval.gate.integrity.pairs import digest_of
 from agenteval.gate.pairing import own_cases
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
-from agenteval.run.integrity.accepted_file import accepted_path, latest_day, read_accepted, write_accepted
-from agenteval.run.integrity.versions import Answers, edited_id, new_answers, places_by_file
-from agenteval.run.resolve.configurations import Sources
+from agenteval.run.resolve.configurations import Sources, files_of
 from agenteval.run.resolve.control import read_control_files, read_control_suites
-from agenteval.run.resolve.saved import files_of
+from agenteval.run.rules.accepted_file import accepted_path, latest_day, read_accepted, write_accepted
+from agenteval.run.rules.versions import Answers, edited_id, new_answers, places_by_file
 from agenteval.suite.model import Case, Fingerprints, Suite
 
 _MOST_NAMED = 10
