@@ -13,7 +13,7 @@ from agenteval.gate.comparer import Comparer, Decision, answered
 from agenteval.gate.comparison import replace_decision
 from agenteval.gate.decide import prove
 from agenteval.gate.proof import GateSuspicion
-from agenteval.report.report import Report, print_result, write_reports
+from agenteval.report.report import print_result, write_reports
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.store import RESULTS_FILE, InMemory, read_results
@@ -63,9 +63,9 @@ def prove_file(path: Path, settings: Settings) -> int:
         ):
             outcome = _proven(results, spec, execution, passes)
         outcome = outcome.ended_by(signals.held)
-        report = write_reports(Report(outcome.view, InMemory()), outcome.results, directory / RESULTS_FILE)
-    detail = TerminalDetail(settings.verbosity, InMemory(), next_commands(directory))
-    print_result(outcome.results, report.gate, sys.stdout, detail)
+        report = write_reports(outcome.report, directory / RESULTS_FILE)
+    detail = TerminalDetail(settings.verbosity, next_commands(directory))
+    print_result(report, sys.stdout, detail)
     return outcome.exit_status
 
 

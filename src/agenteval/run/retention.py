@@ -7,8 +7,8 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from agenteval.report.size_limits import SUMMARY_LEVELS
-from agenteval.report.view.causes import alike
+from agenteval.report.causes import alike
+from agenteval.report.limits import SUMMARY_LEVELS
 from agenteval.results.case import CaseResult, IterationResult, Score, TurnResult
 from agenteval.results.masking import whole_answer
 from agenteval.results.store import outline, without_texts

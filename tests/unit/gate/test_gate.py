@@ -23,8 +23,8 @@ from agenteval.gate.verdict import (
     parse_fail_on,
 )
 from agenteval.github.publisher import PublishOptions, content_of
+from agenteval.report.facts import facts
 from agenteval.report.markdown import render_comment
-from agenteval.report.view.view import GateView
 from agenteval.results.case import CaseStatus, Criterion
 from agenteval.results.model import Coverage, EndedBy, Results, RunShard
 from agenteval.results.verdict import MendedBy, Unproven
@@ -431,8 +431,8 @@ class TestVerdict:
         coverage = Coverage(cases=8, selected=max(selected, len(statuses)), finished=len(statuses), ended_by=ended_by)
         checked = covered(run(statuses, before), coverage, complete=ended_by in {None, "budget"})
         gate = decide_gate(checked, chosen)
-        view = GateView.of(gate, ())
-        comment = render_comment(checked, view)
+        report = facts(checked, gate)
+        comment = render_comment(report)
         first = comment.split("\n", 1)[0]
         icon = first.split()[1]
         assert icon in ICONS[gate.verdict]
@@ -442,7 +442,7 @@ class TestVerdict:
         if gate.exit_status == 0:
             assert icon in {"✅", "⚠️"}
             assert "Merging is blocked" not in comment
-        assert (content_of(checked, view, PublishOptions()).conclusion == "success") is gate.passed
+        assert (content_of(report, PublishOptions()).conclusion == "success") is gate.passed
         assert not gate.passed or gate.exit_status == 0
         if gate.passed:
             assert "p" in statuses or "f" in statuses
