@@ -15,7 +15,7 @@ from agenteval.report.view.run_page import RunPage, make_run_page
 from agenteval.results.case import CaseResult, SuiteResult, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
 from agenteval.results.model import Results
-from agenteval.results.store import InMemory
+from agenteval.results.store import IN_MEMORY
 
 _WIDTH, _LIST, _SIDE = 920.0, 270.0, 18.0
 _SIZE, _SMALL, _CODE = 13.0, 12.0, 11.0
@@ -27,7 +27,7 @@ def page_picture(results: Results, theme: str, title: str) -> str:
     """Return the picture of the page of a compared run in which a case needs attention."""
     if results.gate is None:
         raise ValueError("the run has no gate")
-    page = make_run_page(results, view.view_of(results.gate, results), InMemory())
+    page = make_run_page(results, view.view_of(results.gate, results), IN_MEMORY)
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
     rows = [
         _Row(suite, case, compared.get(case.id))

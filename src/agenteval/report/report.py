@@ -21,7 +21,7 @@ from agenteval.report.view.view import GateView
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import Results, Run
-from agenteval.results.store import RESULTS_FILE, Archive, InMemory, results_json
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE, Archive, results_json
 
 if TYPE_CHECKING:
     from agenteval.report.terminal_lines import TerminalDetail
@@ -134,7 +134,7 @@ class Report:
     """
 
     gate: GateView
-    archive: Archive = field(default_factory=InMemory)
+    archive: Archive = IN_MEMORY
     earlier: tuple[EarlierRun, ...] = ()
     analyses: tuple[AnalysedSuite, ...] = ()
     presentation: Presentation = field(default_factory=Presentation)

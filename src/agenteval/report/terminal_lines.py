@@ -11,7 +11,7 @@ from agenteval.core import escape
 from agenteval.core import text as texts
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import mask
-from agenteval.results.store import Archive, InMemory
+from agenteval.results.store import IN_MEMORY, Archive
 
 _PAGE = "report.html"
 _DIRECTORY = Path("agenteval-report")
@@ -68,7 +68,7 @@ class TerminalDetail:
     """
 
     verbosity: int = 0
-    archive: Archive = field(default_factory=InMemory)
+    archive: Archive = IN_MEMORY
     commands: NextCommands = field(default_factory=NextCommands)
     explained: tuple[str, ...] = ()
 

@@ -18,7 +18,7 @@ from agenteval.core.version import __version__
 from agenteval.gate.verdict import quarantined
 from agenteval.report.view.view import GateView
 from agenteval.results.model import COMMIT, Memory, Proven, Results
-from agenteval.results.store import InMemory
+from agenteval.results.store import IN_MEMORY
 from agenteval.results.verdict import Gate
 from agenteval.run.confirm.clone import Clone
 from agenteval.run.context import AttemptSource, EarlierAttempt
@@ -268,7 +268,7 @@ def shown_again(results: Results, memory: Memory, spec: GateSpec) -> RunOutcome:
         gate=gate,
         view=GateView.of(gate, tuple(warnings)),
         exit_status=gate.exit_status,
-        archive=InMemory(),
+        archive=IN_MEMORY,
         quarantined=quarantined(results, spec.gate),
         presentation=spec.presentation,
     )

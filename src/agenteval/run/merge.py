@@ -25,7 +25,7 @@ from agenteval.results.masking import shortened_values
 from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import OWN_NAME, Results, RunUsage
 from agenteval.results.rollup import check_consistent
-from agenteval.results.store import RESULTS_FILE, InMemory
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE
 from agenteval.run.baseline import FoundBaseline, masked
 from agenteval.run.compare import compare_first
 from agenteval.run.config import Settings
@@ -229,7 +229,7 @@ def _execution(merged: Merged, suites: Sequence[Suite]) -> RunExecution:
         asked=RunUsage(),
         total=results.summary.cases,
         answers=_answers(results, suites),
-        archive=InMemory(),
+        archive=IN_MEMORY,
         nothing_to_check=skipped and all(turn.response is None and turn.error is None for turn in turns),
     )
 

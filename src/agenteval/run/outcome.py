@@ -24,7 +24,7 @@ from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import Coverage, EndedBy, Results, Run, Tool
-from agenteval.results.rollup import MetricUse
+from agenteval.results.rollup import CaseTally
 from agenteval.results.store import Archive
 from agenteval.results.verdict import Gate
 from agenteval.run.compare import ComparedRun
@@ -115,7 +115,7 @@ def make_results(spec: RunSpec, execution: RunExecution) -> Results:
 
 
 def _suite_result(suite: Suite, spec: RunSpec, execution: RunExecution) -> SuiteResult:
-    use = execution.metric_use.get(suite.path, MetricUse())
+    tally = execution.tallies.get(suite.path, CaseTally())
     return SuiteResult(
         path=suite.path,
         name=spec.redact(suite.name),
@@ -123,8 +123,8 @@ def _suite_result(suite: Suite, spec: RunSpec, execution: RunExecution) -> Suite
         fingerprint=suite.fingerprint,
         threshold=suite.aggregate.threshold if suite.aggregate else None,
         # Only the whole run shows whether a metric measured nothing.
-        unmeasured=use.unmeasured if spec.shard is None else [],
-        undecided=use.undecided,
+        unmeasured=tally.unmeasured if spec.shard is None else [],
+        undecided=tally.undecided,
         goal=spec.redact(suite.evaluation.goal) if suite.evaluation and suite.evaluation.goal else None,
         cases=list(execution.cases.get(suite.path, ())),
     )

@@ -15,7 +15,7 @@ from agenteval.gate.proof import GateSuspicion
 from agenteval.report.report import Report, print_result, write_reports
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.model import Results, RunUsage
-from agenteval.results.store import RESULTS_FILE, InMemory, read_results
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE, read_results
 from agenteval.run.baseline import FoundBaseline
 from agenteval.run.compare import ComparedRun, prepared_control
 from agenteval.run.config import Settings
@@ -64,8 +64,8 @@ def prove_file(path: Path, settings: Settings) -> int:
         ):
             outcome = _proven(results, spec, execution, passes)
         outcome = outcome.ended_by(signals.held)
-        report = write_reports(Report(outcome.view, InMemory()), outcome.results, directory / RESULTS_FILE)
-    detail = TerminalDetail(settings.verbosity, InMemory(), next_commands(directory))
+        report = write_reports(Report(outcome.view, IN_MEMORY), outcome.results, directory / RESULTS_FILE)
+    detail = TerminalDetail(settings.verbosity, IN_MEMORY, next_commands(directory))
     print_result(outcome.results, report.gate, sys.stdout, detail)
     return outcome.exit_status
 
@@ -104,5 +104,5 @@ def _execution(results: Results) -> RunExecution:
         asked=RunUsage(),
         total=results.summary.cases,
         answers={},
-        archive=InMemory(),
+        archive=IN_MEMORY,
     )

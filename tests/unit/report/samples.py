@@ -32,7 +32,7 @@ from agenteval.results.comparison import (
     ScoreChange,
 )
 from agenteval.results.model import MetricSummary, Results, Run, RunUsage, Summary, Tool
-from agenteval.results.store import InMemory
+from agenteval.results.store import IN_MEMORY
 from agenteval.results.verdict import Condition, Verdict
 
 GOLDEN = ROOT / "tests" / "data" / "golden"
@@ -582,6 +582,6 @@ def many_regressions(amount: int, answer: str) -> Sample:
 def write_page(sample: Sample, directory: Path) -> Path:
     """Write the HTML report of a run; return its file."""
     path = directory / "report.html"
-    parts = html.render(sample.results, sample.gate, InMemory(), trend(sample.results, ()))
+    parts = html.render(sample.results, sample.gate, IN_MEMORY, trend(sample.results, ()))
     path.write_text("".join(parts), encoding="utf-8")
     return path

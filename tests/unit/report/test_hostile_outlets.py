@@ -20,7 +20,7 @@ from agenteval.report.markdown import render_comment, render_summary
 from agenteval.report.terminal import print_results
 from agenteval.report.view.next_steps import annotate
 from agenteval.report.view.view import GateView
-from agenteval.results.store import InMemory
+from agenteval.results.store import IN_MEMORY
 
 _LONG = tuple(piece * 100_000 for piece in ("::error::x ", "##[error]x", "\x1b[31m", "\n::x::", "</a>]]>"))
 _CORPUS = (
@@ -95,7 +95,7 @@ def test_annotations_are_one_command_each(text: str) -> None:
 
 @pytest.mark.parametrize("text", _CORPUS)
 def test_xml_parses(text: str) -> None:
-    document = "".join(junit.render(_sample(text).results, InMemory()))
+    document = "".join(junit.render(_sample(text).results, IN_MEMORY))
     root = etree.fromstring(document.encode())
     assert {element.tag for element in root.iter()} == {
         "testsuites",

@@ -14,14 +14,14 @@ from tests.unit.report import samples
 from agenteval.report import junit
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Coverage, Results
-from agenteval.results.store import InMemory
+from agenteval.results.store import IN_MEMORY
 
 _DATA = ROOT / "tests" / "data"
 _SCHEMAS = ["junit-10.xsd", "junit-10-2014.xsd"]
 
 
 def _rendered(results: Results) -> str:
-    return "".join(junit.render(results, InMemory()))
+    return "".join(junit.render(results, IN_MEMORY))
 
 
 @pytest.mark.parametrize("name", samples.SAMPLES)

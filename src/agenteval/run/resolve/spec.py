@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -341,7 +342,7 @@ def make_plan(spec: RunSpec) -> Plan:
         redact=spec.redact,
         progress=_progress(spec),
         compared=spec.baseline is not None or spec.missing_baseline is not None,
-        is_quarantined_by_name=lambda case: is_quarantined_by_name(spec.gate, case),
+        is_quarantined_by_name=partial(is_quarantined_by_name, spec.gate) if spec.gate.quarantine else None,
         max_answer_bytes=spec.max_answer_bytes,
         conditions=spec.conditions,
         measured=tuple(spec.compare.resources),

@@ -49,7 +49,7 @@ from agenteval.results.comparison import (
     ScoreChange,
 )
 from agenteval.results.model import MetricSummary, Results
-from agenteval.results.store import InMemory
+from agenteval.results.store import IN_MEMORY, Archive
 from agenteval.results.verdict import Verdict
 
 PAYLOADS = (
@@ -67,7 +67,7 @@ PAYLOADS = (
 
 def _page(sample: Sample, **options: Any) -> str:
     points = trend(sample.results, ())
-    return "".join(html.render(sample.results, sample.gate, InMemory(), points, **options))
+    return "".join(html.render(sample.results, sample.gate, IN_MEMORY, points, **options))
 
 
 def _scripts(page: str) -> list[tuple[str, str]]:
@@ -195,7 +195,7 @@ def _name(node: Any) -> str:
 
 
 def test_the_head_has_the_facts_and_the_setup_the_baseline() -> None:
-    page = make_run_page(*_parts(samples.regressed()), InMemory())
+    page = make_run_page(*_parts(samples.regressed()), IN_MEMORY)
     assert dict(page.facts) == {
         "Passed": "3 of 6 (50%)", "Mean score": "0.61", "Time": "3.2 s", "Compared with": "main 89abcde, 1 day old",
         "This run": "refs/pull/7/merge, 0123456, 2026-11-21 10:00 UTC",
@@ -213,11 +213,11 @@ def test_the_head_has_the_facts_and_the_setup_the_baseline() -> None:
 
 
 def test_a_metric_tells_what_its_numbers_mean_and_which_cases_broke() -> None:
-    metric = make_run_page(*_parts(samples.regressed()), InMemory()).metrics[0]
+    metric = make_run_page(*_parts(samples.regressed()), IN_MEMORY).metrics[0]
     assert metric.finding == "1 case broke; fell"
     assert dict(metric.meanings)["1.00 → 0.75"] == "the means of the cases that both runs scored"
     assert "p " not in dict(metric.meanings)
-    assert make_run_page(*_parts(samples.green()), InMemory()).metrics[0].meanings == (
+    assert make_run_page(*_parts(samples.green()), IN_MEMORY).metrics[0].meanings == (
         ("mean 1.00", "the mean of all 3 scores of this run"),
         ("passed 100%", "the share of scores at or above their threshold"),
     )
@@ -245,7 +245,7 @@ def test_the_page_explains_a_change_of_the_cost(cost: float, tokens: float, told
         for name, change in changes.items()
     ]
     compared = comparison.model_copy(update={"resources": resources})
-    page = make_run_page(sample.results.model_copy(update={"comparison": compared}), sample.gate, InMemory())
+    page = make_run_page(sample.results.model_copy(update={"comparison": compared}), sample.gate, IN_MEMORY)
     assert "".join(page.cost.paragraphs).startswith(told)
     assert bool(page.cost.paragraphs) is bool(told)
     assert dict(page.facts)["Time"] == "3.2 s (+50% an answer)"
@@ -259,7 +259,7 @@ def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
         for number, ms in enumerate([*range(100, 2_000, 100), 150.0])
     ]
     survey = RunTable()
-    list(chunks(samples.results(samples.suite(*cases)), InMemory(), survey))
+    list(chunks(samples.results(samples.suite(*cases)), IN_MEMORY, survey))
     assert [(ms, position) for ms, position, _ in survey.slowest.largest] == [
         (100.0 * (place + 1), place) for place in range(18, 8, -1)
     ]
@@ -269,7 +269,7 @@ def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
 
 def test_scores_of_both_runs_are_drawn_over_each_other() -> None:
     survey = RunTable()
-    list(chunks(samples.regressed().results, InMemory(), survey))
+    list(chunks(samples.regressed().results, IN_MEMORY, survey))
     assert {name: [list(side) for side in both] for name, both in survey.pairs.items()} == {
         "numeric": [[1.0, 0.0], [0.0, 1.0]],
         "f1_score": [[0.88, 0.9], [0.118, pytest.approx(0.6166, abs=1e-3)]],
@@ -288,7 +288,7 @@ def _parts(sample: Sample) -> tuple[Results, GateView]:
 )
 def test_the_page_has_the_verdict_of_the_gate(verdict: Verdict, state: str) -> None:
     results, gate = _parts(samples.broken())
-    page = make_run_page(results, replace(gate, verdict=verdict), InMemory())
+    page = make_run_page(results, replace(gate, verdict=verdict), IN_MEMORY)
     assert (page.verdict, page.state, page.headline) == (verdict, state, "interrupted: 2 errors")
 
 
@@ -404,7 +404,7 @@ def test_without_a_script_the_first_failing_cases_are_shown() -> None:
 
 
 def test_without_a_script_the_first_cases_have_the_result_of_each_metric() -> None:
-    page = "".join(html.render(samples.regressed().results, samples.regressed().gate, InMemory(), ()))
+    page = "".join(html.render(samples.regressed().results, samples.regressed().gate, IN_MEMORY, ()))
     static = page[page.index('id="static"') : page.index("<noscript>")]
     assert "Each metric of 6 cases" in static
     for metric in ("✗ numeric 0.00 &lt; 1.00", "· bleu 0.03", "✓ numeric 1.00 &gt;= 1.00"):
@@ -420,7 +420,7 @@ def test_cases_are_read_once_and_leave_as_they_come() -> None:
     sample = samples.many(1_000)
     read = 0
 
-    class Counted(InMemory):
+    class Counted(Archive):
         def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
             nonlocal read
             for case in suite.cases:
@@ -440,7 +440,7 @@ def test_broken_scores_are_counted_by_metric() -> None:
     assert '<th scope="row">meteor <span class="badge bad">1 error</span></th>' in page
     assert '<th scope="row">helpfulness <span class="badge bad">1 error</span></th>' in page
     survey = RunTable()
-    list(chunks(samples.broken().results, InMemory(), survey))
+    list(chunks(samples.broken().results, IN_MEMORY, survey))
     assert survey.broken == {"helpfulness": 1, "meteor": 1}
     assert survey.all_not_passed == 2
 

@@ -25,7 +25,7 @@ from agenteval.report.view.view import GateView, number
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.history import MOST_RUNS, EarlierRun, EarlierRuns, read_history
 from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
-from agenteval.results.store import InMemory, results_json
+from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.run.config import Settings
 from agenteval.run.saved_results import render_again
 
@@ -60,7 +60,7 @@ def _run(name: str, moment: str, results: Results | None = None) -> Results:
 
 def _write(path: Path, results: Results) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(results_json(results, InMemory())), encoding="utf-8")
+    path.write_text("".join(results_json(results, IN_MEMORY)), encoding="utf-8")
 
 
 # Reading a history.
@@ -121,7 +121,7 @@ def test_a_history_that_is_not_there_or_empty_is_a_warning_only(tmp_path: Path) 
 
 @pytest.mark.parametrize("indent", [None, 4])
 def test_files_that_another_program_rewrote_can_be_read(tmp_path: Path, indent: int | None) -> None:
-    value = json.loads("".join(results_json(_run("same", "2026"), InMemory())))
+    value = json.loads("".join(results_json(_run("same", "2026"), IN_MEMORY)))
     turned = dict(sorted(value.items(), reverse=True))
     (tmp_path / "results.json").write_text(json.dumps(turned, indent=indent))
     (earlier,) = read_history(tmp_path).runs
@@ -287,7 +287,7 @@ def test_every_outlet_of_a_part_says_of_how_many(
     assert json.loads(badge_json(results, GOOD))["message"] == message
     (*_, point) = trend(results, ())
     assert point.suite_cases == covered.cases
-    properties = ElementTree.fromstring("".join(junit(results, InMemory()))).findall("testsuite/properties/property")
+    properties = ElementTree.fromstring("".join(junit(results, IN_MEMORY))).findall("testsuite/properties/property")
     is_part = "," in message or covered.tags
     values = {item.attrib["value"] for item in properties if item.attrib["name"] == "coverage"}
     assert bool(values) is bool(is_part)

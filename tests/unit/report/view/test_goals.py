@@ -9,7 +9,7 @@ from agenteval.report.view.comparison import Goal, goals
 from agenteval.report.view.trend import trend
 from agenteval.report.view.view import GateView
 from agenteval.results.model import Results
-from agenteval.results.store import InMemory
+from agenteval.results.store import IN_MEMORY
 
 
 def run(*named: tuple[str, str | None]) -> Results:
@@ -39,5 +39,5 @@ def test_all_reports_show_the_goal() -> None:
     gate = GateView("passed", "passed", (), ())
     assert "<sub>Goal of a: Serve &#42;all&#42; users.</sub>" in render_comment(results, gate)
     assert "<sub>Goal of a: Serve &#42;all&#42; users.</sub>" in render_summary(results, gate)
-    page = "".join(render(results, gate, InMemory(), trend(results, ())))
+    page = "".join(render(results, gate, IN_MEMORY, trend(results, ())))
     assert '<p class="goal">Goal of a: Serve *all* users.</p>' in page

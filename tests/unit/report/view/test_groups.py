@@ -15,7 +15,7 @@ from agenteval.report.terminal import print_results
 from agenteval.report.view.view import GateView
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
-from agenteval.results.store import InMemory
+from agenteval.results.store import IN_MEMORY
 
 GATE = GateView("error", "nothing answered", (), ())
 ERROR = "cannot connect to http://127.0.0.1:9"
@@ -39,7 +39,7 @@ def terminal(run: Results) -> str:
 
 
 def static_page(run: Results) -> str:
-    page = "".join(html.render(run, GATE, InMemory(), ()))
+    page = "".join(html.render(run, GATE, IN_MEMORY, ()))
     return page[page.index('<div id="static" class="card">') : page.index("<noscript>")]
 
 
