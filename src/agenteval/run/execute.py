@@ -35,7 +35,7 @@ from agenteval.run.scheduler import JudgedCases, checkable, run_jobs, why_unchec
 from agenteval.run.scoring import case_of
 from agenteval.run.store import CaseStore
 from agenteval.suite.agent_definitions import MODEL_AGENT
-from agenteval.suite.model import AgentSpec
+from agenteval.suite.model import AgentSpec, MetricConfig
 
 
 def execute(plan: Plan) -> RunExecution:
@@ -179,10 +179,14 @@ def _surveyed(plan: Plan) -> _Precheck:
     problems: dict[tuple[str, str], Problem] = {}
     checked: set[str] = set()
     unchecked: dict[str, PlannedCase] = {}
+    # The metrics of a suite whose cases are checkable: most cases share them.
+    shared: dict[str, tuple[MetricConfig, ...]] = {}
     for planned in plan.cases:
         case, agent = planned.case, planned.agent
         try:
-            if checkable(case, plan.suites[planned.suite.path].catalog):
+            is_known = shared.get(planned.suite.path) is case.all_metrics
+            if is_known or checkable(case, plan.suites[planned.suite.path].catalog):
+                shared[planned.suite.path] = case.all_metrics
                 checked.add(planned.suite.path)
             else:
                 unchecked.setdefault(planned.suite.path, planned)
