@@ -16,6 +16,10 @@ gc.disable()
 # Tests replace an agent within a second. If its size stays the same too, Python takes the bytecode of the old one.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
+# Tests say themselves when they are in a CI run.
+for name in ("CI", "GITHUB_ACTIONS"):
+    os.environ.pop(name, None)
+
 
 # No test may depend on the load of the machine, or on chance: `make test` tries the same examples every time.
 # Hypothesis would also try numbers and texts of the modules that are imported so far; those depend on earlier tests.

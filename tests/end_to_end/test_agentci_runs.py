@@ -1149,8 +1149,6 @@ def test_secrets_of_the_environment_stay_secret(repository: Repository, monkeypa
     context = 'context = { token = "${SERVICE_TOKEN}" }'
     case = f'[[eval.cases]]\nprompt = "hi"\n{context}\noutput.contains = "tok-0123456789"\n'
     repository.suite("a", "accuracy", case)
-    config = repository.folder / "agenteval.yaml"
-    config.write_text(config.read_text(encoding="utf-8") + "allow_env: [SERVICE_TOKEN]\n", encoding="utf-8")
     ended = repository.call("run")
 
     assert ended.status == 0, ended.text

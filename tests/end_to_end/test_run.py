@@ -410,11 +410,9 @@ def reply(request):
 """
         agent = python_agent(tmp_path, code, env={"KEY": "${API_KEY}"})
         write_suite(tmp_path, [case("a"), case("raise")], agent=agent, name="of ${API_KEY}")
-        (tmp_path / "agenteval.yaml").write_text(
-            "allow_env: [API_KEY]\npass_env: [API_KEY, OTHER_TOKEN]\n", encoding="utf-8"
-        )
+        (tmp_path / "agenteval.yaml").write_text("pass_env: [API_KEY, OTHER_TOKEN]\n", encoding="utf-8")
         secrets = {"API_KEY": 'sk-\u00e9"quoted"-1', "OTHER_TOKEN": "a key of\ntwo long lines"}
-        done = agenteval("run", cwd=tmp_path, env=environment(**secrets))
+        done = agenteval("run", cwd=tmp_path, env=environment(CI="true", **secrets))
         assert done.status == 3
         written = [done.out, done.err]
         written += [path.read_text(encoding="utf-8") for path in (tmp_path / "agenteval-report").iterdir()]

@@ -17,12 +17,11 @@ from tests.integration.host import Host
 from tests.support import case, write_suite
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.files import with_base_commit
 from agenteval.run.config import Settings
 from agenteval.run.confirm.control import Control, opened_control, prepared_control
 from agenteval.run.context import RunContext
 from agenteval.run.git import ControlError, ControlHost, ControlRule, Remote
-from agenteval.run.resolve.run import resolve_run
+from agenteval.run.resolve_run import resolve_files
 
 TOKEN = "ghs_0123456789abcdef"
 AUTHORIZATION = f"Basic {b64encode(f'x-access-token:{TOKEN}'.encode()).decode()}"
@@ -96,7 +95,7 @@ def control_in(
     clone: Path, host: ControlHost, monkeypatch: pytest.MonkeyPatch, baseline: str | None = None
 ) -> Iterator[Control]:
     monkeypatch.chdir(clone)
-    spec = resolve_run(Settings(), RunContext(control=host))
+    spec = resolve_files(Settings(), RunContext(control=host))
     with prepared_control(spec, baseline) as found:
         if isinstance(found, AgentEvalError):
             raise found
@@ -268,36 +267,6 @@ def test_an_earlier_step_cannot_choose_the_control(origin: Origin, monkeypatch: 
     host = origin.pull_request()
     with pytest.raises(ControlError, match="was changed in this clone"), control_in(folder, host, monkeypatch):
         pass
-
-
-@pytest.mark.parametrize("is_of_event", [True, False])
-def test_the_configuration_of_the_base_commit_is_believed_if_the_event_names_it(
-    origin: Origin, monkeypatch: pytest.MonkeyPatch, is_of_event: bool
-) -> None:
-    class Nobody:
-        def read(self, path: Path) -> str:
-            raise AgentEvalError(f"{path} is not on the base branch")
-
-    folder = origin.folder
-    monkeypatch.setenv("THE_API_KEY", "sk-0123456789")
-    git(folder, "checkout", "--quiet", "main")
-    write_suite(folder, [case("a")], agent={"command": ["python3", "agent.py", "${THE_API_KEY}"]})
-    (folder / "agenteval.yaml").write_text("allow_env: [THE_API_KEY]\n", encoding="utf-8")
-    base = commit(folder)
-    write_suite(folder, [case("a")], agent={"command": ["python3", "agent.py"]})
-    commit(folder)
-    rule = ControlRule("previous", before=base) if is_of_event else ControlRule("merge-base")
-    with with_base_commit(Nobody()):
-        if not is_of_event:
-            with (
-                pytest.raises(ControlError, match="THE_API_KEY"),
-                control_in(folder, Host(rule), monkeypatch, baseline=base),
-            ):
-                pass
-            return
-        with control_in(folder, Host(rule), monkeypatch) as control:
-            (found,) = control.cases.values()
-            assert found.agent.target == ("python3", "agent.py", "sk-0123456789")
 
 
 # What a checkout contains

@@ -269,7 +269,7 @@ def test_the_rules_of_a_merge_are_those_of_its_first_parent_whatever_the_event_c
         there = origin.checkout(origin.commits["merge"], None, options, f"rules {depth}")
         found = origin.lineage(pull_request(origin, base="left"), there)
         control = Clone.find(there, LocalHost(found.rule)).control(None)
-        assert (found.base, control.commit, control.is_of_event) == (origin.commits["tip"],) * 2 + (True,)
+        assert (found.base, control.commit) == (origin.commits["tip"],) * 2
 
 
 def test_a_commit_that_a_step_checked_out_is_never_believed_to_be_of_the_event(origin: Origin) -> None:
@@ -279,7 +279,6 @@ def test_a_commit_that_a_step_checked_out_is_never_believed_to_be_of_the_event(o
     found = origin.lineage(pull_request(origin, base="tip"), there)
     control = Clone.find(there, LocalHost(found.rule)).control(None)
     assert control.commit == origin.commits["left"]
-    assert not control.is_of_event
     # The settings that only the base branch may have are still those of the event's commit.
     assert found.base == origin.commits["tip"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from tests.peers.github_service import GithubService
@@ -192,26 +191,6 @@ def test_a_pull_request_on_top_of_another_one_is_compared_with_that_and_the_runs
 
     assert step.status == 1, step.log
     assert here.baseline() == (main, 1, [below])
-
-
-def test_no_change_permits_itself_a_secret_whatever_event_checks_it_out(here: LocalHistory) -> None:
-    base = here.commit(answer="right")
-    here.ref("heads/main", base)
-    suite = (here.work / "agent.yaml").read_text(encoding="utf-8")
-    (here.work / "agent.yaml").write_text(suite.replace("input: hello", "input: ${THE_TOKEN:-none}", 1))
-    (here.work / "agenteval.yaml").write_text("allow_env: [THE_TOKEN]\n", encoding="utf-8")
-    change = here.commit()
-    queue = "heads/gh-readonly-queue/main/pr-7"
-    here.ref(queue, change)
-    group = {"merge_group": {"base_ref": "refs/heads/main", "base_sha": base, "head_sha": change}}
-    jobs: list[tuple[str, str, str, dict[str, Any], str | None]] = [
-        ("merge_group", change, f"refs/{queue}", group, None),
-        ("repository_dispatch", base, "refs/heads/main", {}, change),
-    ]
-    for event, sha, ref, payload, checkout in jobs:
-        step = here.job(event, sha, ref, payload, checkout=checkout, depth=2)
-        assert step.status == 2, (event, step.log)
-        assert "allow_env of agenteval.yaml on the base branch must list it" in step.log, event
 
 
 def test_a_job_that_checks_out_something_else_says_nothing_about_a_change(here: LocalHistory) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -17,7 +16,6 @@ from tests.peers.openapi import Description
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.github.client import MAX_BYTES, USER_AGENT, read_file
-from agenteval.github.context import BaseFiles
 
 pytestmark = pytest.mark.peer
 
@@ -71,7 +69,7 @@ def checkout(github: GithubService) -> Checkout:
 
 @pytest.mark.parametrize("path", NAMES)
 def test_a_file_is_read_as_it_was_at_the_commit(checkout: Checkout, path: str) -> None:
-    texts = ["allow_env: [SHOP_TOKEN]\n", "iterations: 2 # 日本\n", ""]
+    texts = ["pass_env: [SHOP_TOKEN]\n", "iterations: 2 # 日本\n", ""]
     commits = [checkout.commit({path: (FILE, text.encode("utf-8-sig"))}) for text in texts]
 
     assert [checkout.read(path, commit) for commit in commits] == texts
@@ -147,21 +145,3 @@ def test_a_transient_failure_is_retried(checkout: Checkout, fault: dict[str, Any
 
     assert checkout.read("agenteval.yaml", commit) == "iterations: 2\n"
     assert len(checkout.github.proxy.called("GET", "/contents/")) == 2
-
-
-def test_every_file_of_the_base_commit_is_requested_once(
-    checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    commit = checkout.commit({"bots/agenteval.yaml": (FILE, b"allow_env: [SHOP_TOKEN]\n")})
-    (tmp_path / ".git").mkdir()
-    files = BaseFiles(checkout.github.client, checkout.history.name, lambda: commit, tmp_path)
-
-    for _ in range(2):
-        assert files.read(tmp_path / "bots" / "agenteval.yaml") == "allow_env: [SHOP_TOKEN]\n"
-        with pytest.raises(AgentEvalError, match="It does not exist, or the token may not see it"):
-            files.read(tmp_path / "agenteval.yaml")
-
-    asked = [request.route for request in checkout.github.proxy.requests]
-    folder = f"/repos/{checkout.history.name}/contents"
-    assert asked == [f"{folder}/bots/agenteval.yaml", f"{folder}/agenteval.yaml"]

@@ -14,7 +14,7 @@ from tests.peers.action_step import Runner, Step, as_process
 from tests.peers.github_markdown import rendered
 from tests.peers.github_service import GithubService
 from tests.peers.test_action_stages import environment, of_pull_request
-from tests.unit.core.text.test_redact import FORMS, SECRET, SEPARATORS
+from tests.unit.core.text.test_redact import FORMS, SECRET
 
 from agenteval.core.escape import visible
 
@@ -23,12 +23,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("cmark-gfm") is None, reason="needs cmark-gfm"),
 ]
 
-# Every form, and the key with every separator in its middle; each has a case of its own.
+# Every form has a case of its own.
 SPELLINGS = {name: form(SECRET) for name, form in FORMS.items()}
-# Without those that differ in upper and lower case only; the reports contain the first cases.
-PLAIN_FORMS = {"".join(text.split()).lower(): name for name, text in SPELLINGS.items()}
-SPELLINGS = {name: SPELLINGS[name] for name in [*PLAIN_FORMS.values(), *SPELLINGS]}
-SPELLINGS |= {f"separated by {sign!a}": f"{SECRET[:9]}{sign}{SECRET[9:]}" for sign in SEPARATORS}
 AGENT = """
 import json, os, pathlib, sys
 request = json.loads(sys.stdin.readline())
@@ -88,7 +84,7 @@ def remaining(text: str) -> set[str]:
     cleaned = {"".join(item.split()).lower() for item in (text, visible(text))}
     return {
         form
-        for form in PLAIN_FORMS
+        for form in SPELLINGS.values()
         if any(form[at : at + len(form) // 2 + 1] in item for at in range((len(form) + 1) // 2) for item in cleaned)
     }
 
@@ -129,6 +125,6 @@ def test_the_check_itself_finds_them(github: GithubService, workspace: Path, tmp
     # Comments show an example of each cause, and the source of a page has escapes between the characters of a form.
     shown = {place: remaining(found[place]) for place in PLACES if not place.endswith("source")}
     assert [place for place, forms in shown.items() if not forms] == []
-    assert len(set().union(*shown.values())) > len(PLAIN_FORMS) // 2
+    assert len(set().union(*shown.values())) > len(SPELLINGS) // 2
     whole = ("results.json", "junit.xml", "report.html", "journal.jsonl", "summary, rendered")
-    assert [place for place in whole if len(shown[place]) <= len(PLAIN_FORMS) // 2] == []
+    assert [place for place in whole if len(shown[place]) <= len(SPELLINGS) // 2] == []

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,8 +17,7 @@ from agenteval.core.errors import UserCodeError, agent_problem
 from agenteval.core.process_groups import end_marked, new_mark
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import is_in_image
-from agenteval.core.secrets import is_reserved_name, is_secret, is_secret_name
-from agenteval.core.shared_files import CACHE_KEY
+from agenteval.core.secrets import is_own_name, is_passed, is_runner_name, is_secret_name
 
 #: The most that agenteval reads from a program as one line or reply, in bytes.
 MOST_BYTES = 64 * 2**20
@@ -103,7 +101,7 @@ class UserCodeRules:
     """The variables and resource limits of user code that a configuration sets.
 
     Attributes:
-        pass_env: patterns of the secret-like variables that it receives.
+        pass_env: names and patterns of the variables that it receives in a CI run, besides those of all programs.
         memory_mb: limit of data per process in MB (10^6 bytes); ``None`` is no limit.
         cpu_s: limit of processor time per process in seconds; ``None`` is no limit.
     """
@@ -120,7 +118,7 @@ class Confinement:
     Attributes:
         owner: the user that it runs as; ``None`` for the current user.
         apart: a directory whose programs run as another user; used with ``owner`` only.
-        pass_env: patterns of the secret-like variables that it receives; ``None`` passes all except the runner's.
+        pass_env: names and patterns of the variables that it receives in a CI run, besides those of all programs.
         variables: additional environment variables, such as those of a virtual environment.
         memory_mb: limit of data per process in MB (10^6 bytes); the kernel's ``RLIMIT_DATA``.
         cpu_s: limit of processor time per process in seconds.
@@ -128,7 +126,7 @@ class Confinement:
 
     owner: Owner | None = None
     apart: Apart | None = None
-    pass_env: tuple[str, ...] | None = None
+    pass_env: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     memory_mb: int | None = None
     cpu_s: int | None = None
@@ -232,12 +230,6 @@ def _system_program(name: str) -> str:
     return program
 
 
-# A process with the key of the caches can write entries that are believed.
-_TOKENS = frozenset({"GITHUB_TOKEN", "GH_TOKEN", CACHE_KEY})
-
-# Settings of git in variables: GIT_CONFIG_COUNT, GIT_CONFIG_KEY_0, GIT_CONFIG_VALUE_0.
-_GIT_SETTING = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
-
 _MOST_NAMED = 10
 
 # In the image these variables come from the job and refer to files of the host, not of the container.
@@ -249,49 +241,28 @@ def user_environment(
 ) -> dict[str, str]:
     """Return the environment of a process that runs user code.
 
-    The action's tokens and inputs are removed, so that an agent under test cannot act as the workflow. With
-    ``pass_env``, secret-like variables that it does not name are removed too.
+    In a CI run, these are the variables that programs need, and those that the configuration names: an agent under
+    test cannot act as the workflow. On a person's machine, these are all.
 
     extra: variables of the agent's definition; they replace variables of the same name.
     environment: the variables to start from; by default those of this process.
     """
     source = os.environ if environment is None else environment
-    hidden = _TOKENS | (_JOB_PATHS if is_in_image(source) else frozenset())
-    kept = {name: value for name, value in source.items() if name not in hidden and not is_reserved_name(name)}
+    hidden = _JOB_PATHS if is_in_image(source) else frozenset[str]()
     rules = confinement()
-    if rules.pass_env is not None:
-        secrets = set(withheld(kept))
-        kept = {name: value for name, value in kept.items() if name not in secrets}
+    kept = {name: text for name, text in source.items() if name not in hidden and is_passed(name, rules.pass_env)}
     return {**kept, **rules.variables, **(extra or {})}
-
-
-def is_private(name: str) -> bool:
-    """Return whether a variable belongs to the runner or may contain a secret."""
-    return name in _TOKENS or is_reserved_name(name) or is_secret_name(name)
-
-
-def withheld(environment: Mapping[str, str]) -> list[str]:
-    """Return the names of the secret-like variables that user code does not receive, in order."""
-    patterns = confinement().pass_env
-    if patterns is None:
-        return []
-    names = {
-        name
-        for name, value in environment.items()
-        if is_secret(name, value) and not any(fnmatchcase(name, pattern) for pattern in patterns)
-    }
-    if any(name.startswith(_GIT_SETTING) for name in names):
-        # git refuses to start if a setting that it was told the number of is missing.
-        names |= {name for name in environment if name.startswith(_GIT_SETTING)}
-    return sorted(names)
 
 
 def withheld_hint(config: str = "agenteval.yaml") -> str:
     """Return a sentence that names the variables that user code did not receive; empty without such variables."""
-    missed = (name for name in withheld(os.environ) if name not in _TOKENS and not is_reserved_name(name))
-    names = [name for name in missed if os.environ[name]]
-    if not names:
+    passed = confinement().pass_env
+    missed = (name for name, text in os.environ.items() if text and not is_passed(name, passed))
+    found = [name for name in missed if not (is_runner_name(name) or is_own_name(name) or name == "GH_TOKEN")]
+    if not found:
         return ""
+    # What is missing is more often a key than a setting.
+    names = sorted(found, key=lambda name: (not is_secret_name(name), name))
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     shown = f"{', '.join(names[:_MOST_NAMED])}{more}"
     return f"not passed to agents, tools and graders: {shown}; list what they need in `pass_env` of {config}"

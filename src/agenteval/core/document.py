@@ -13,24 +13,16 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from fnmatch import fnmatchcase
 from functools import partial
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, open_regular
-from agenteval.core.records import dataclass, field
-from agenteval.core.secrets import (
-    add_secrets,
-    has_credential,
-    is_own_name,
-    is_reserved_name,
-    is_runner_name,
-    is_secret_name,
-)
+from agenteval.core.records import dataclass, field, replace
+from agenteval.core.secrets import add_secrets, is_passed, is_reserved_name, is_secret_name, secrets_in
 
 _LINE = re.compile(
     r"""^\s* (?:export\s+)? (?P<name>[A-Za-z_][A-Za-z0-9_.]*) \s*=\s*
@@ -54,10 +46,7 @@ def _value(match: re.Match[str]) -> str:
     return match["bare"] if match["single"] is None else match["single"]
 
 
-# Which environment variables ``${VAR}`` inserts, and at which keys.
-#
-# A variable that is secret-like by its name or value, the runner's or agenteval's own is inserted only at a key for
-# credentials, or if ``allow_env`` of ``agenteval.yaml`` lists it.
+# The keys of a file whose values are credentials.
 
 
 _ANY = "*"
@@ -112,79 +101,6 @@ class TextPlace:
         """Whether every value at the key is secret."""
         key = str(self.path[-1]) if self.path else ""
         return self.takes_credentials and (is_secret_name(key) or key.lower() in _SECRET_KEYS)
-
-
-@dataclass(frozen=True)
-class AllowedVariables:
-    """The variables that texts of suites and configuration may use.
-
-    Attributes:
-        patterns: ``allow_env`` of the ``agenteval.yaml`` in the working tree.
-        base: returns ``allow_env`` on the base branch of a change, or raises :class:`AgentEvalError`; it is
-            called only if a text needs it. ``None``: the list of the working tree counts.
-    """
-
-    patterns: tuple[str, ...] = ()
-    base: Callable[[], Sequence[str]] | None = None
-
-    def refusal(self, name: str, place: TextPlace, value: str | None = None) -> str | None:
-        """Return why a variable is not inserted at a place; ``None`` if it is.
-
-        Args:
-            value: of the variable, ``None`` if it is not set. A value that contains a credential counts as a secret
-                under any name.
-        """
-        if is_reserved_name(name):
-            return "belongs to the runner and is not replaced in files; pass the value in a variable of another name"
-        if place.takes_credentials and not is_own_name(name):
-            return None
-        kind = _kind(name)
-        if kind is None and value is not None and has_credential(value):
-            kind = "contains a credential"
-        return None if kind is None else self._unlisted(name, kind)
-
-    def _unlisted(self, name: str, kind: str) -> str | None:
-        if not _is_listed(name, self.patterns):
-            where = "; for a change that is not merged, the list on the base branch counts"
-            return f"{kind}, so it is not replaced here; list it in allow_env of agenteval.yaml{where}"
-        if self.base is None:
-            return None
-        needed = f"{kind}, and allow_env of agenteval.yaml on the base branch must list it, as for every change"
-        try:
-            listed = self.base()
-        except AgentEvalError as error:
-            return f"{needed}, which cannot be read: {error}"
-        return None if _is_listed(name, listed) else f"{needed} too; merge that change to the base branch first"
-
-
-_IN_FORCE: ContextVar[AllowedVariables] = ContextVar("allowed variables", default=AllowedVariables())  # noqa: B039
-
-
-def allowed_variables() -> AllowedVariables:
-    """Return the variables that files may use here."""
-    return _IN_FORCE.get()
-
-
-@contextmanager
-def allowing(allowed: AllowedVariables) -> Iterator[None]:
-    """Let the files that are read inside the block use these variables."""
-    token = _IN_FORCE.set(allowed)
-    try:
-        yield
-    finally:
-        _IN_FORCE.reset(token)
-
-
-def _kind(name: str) -> str | None:
-    if is_own_name(name):
-        return "configures agenteval"
-    if is_secret_name(name):
-        return "has the name of a secret"
-    return "belongs to the runner" if is_runner_name(name) else None
-
-
-def _is_listed(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 KeyPath = Sequence[str | int]
@@ -326,35 +242,61 @@ def substituted(pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str
     return pattern.sub(replace, text[:end]) + text[end:]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class VariableProblem(Problem):
     """A variable that is not set or not allowed."""
 
     at: tuple[str | int, ...] = ()
 
 
-# Variables of the files of a project, which the environment does not have.
-_FROM_FILES: ContextVar[Mapping[str, str]] = ContextVar("variables from files", default={})  # noqa: B039
+@dataclass(frozen=True)
+class FileVariables:
+    """The variables that ``${VAR}`` may insert.
+
+    Attributes:
+        pass_env: names and patterns of the configuration; in a CI run, other texts than credentials get no more
+            variables than user code.
+        added: variables of the files of a project, which the environment does not have.
+    """
+
+    pass_env: tuple[str, ...] = ()
+    added: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """All variables."""
+        return ChainMap(os.environ, dict(self.added)) if self.added else os.environ
+
+    def refusal(self, name: str, place: TextPlace) -> str:
+        """Return why a variable is not inserted at a place; empty if it is."""
+        if is_reserved_name(name):
+            return "belongs to the runner and is not replaced in files; pass the value in a variable of another name"
+        if place.takes_credentials or name in self.added or is_passed(name, self.pass_env):
+            return ""
+        return "is not passed to agents and suites in a CI run; list it in pass_env of agenteval.yaml"
+
+
+# Not an argument: suites are read by the loaders of formats, those of other packages included.
+_IN_FORCE: ContextVar[FileVariables] = ContextVar("variables of files", default=FileVariables())  # noqa: B039
+
+
+def file_variables() -> FileVariables:
+    """Return the variables that files may use here."""
+    return _IN_FORCE.get()
 
 
 @contextmanager
-def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
-    """Let the files that are read inside the block use variables that the environment does not have."""
-    token = _FROM_FILES.set(variables)
+def with_variables(**changes: Any) -> Iterator[None]:
+    """Change the variables that the files may use which are read inside the block.
+
+    Args:
+        **changes: fields of :class:`FileVariables`.
+    """
+    token = _IN_FORCE.set(replace(_IN_FORCE.get(), **changes))
     try:
         yield
     finally:
-        _FROM_FILES.reset(token)
-
-
-def variables_of_files() -> Mapping[str, str]:
-    """Return the variables of the files of the project that is read."""
-    return _FROM_FILES.get()
-
-
-def _environment() -> Mapping[str, str]:
-    added = _FROM_FILES.get()
-    return ChainMap(os.environ, dict(added)) if added else os.environ
+        _IN_FORCE.reset(token)
 
 
 class Variables:
@@ -369,9 +311,9 @@ class Variables:
         self, file: str, environment: Mapping[str, str] | None = None, pattern: re.Pattern[str] = VARIABLE
     ) -> None:
         self._file = file
-        self._environment = _environment() if environment is None else environment
+        self._rules = file_variables()
+        self._environment = self._rules.values if environment is None else environment
         self._pattern = pattern
-        self._allowed = allowed_variables()
         self.problems: list[Problem] = []
         self.secrets: set[str] = set()
 
@@ -392,8 +334,8 @@ class Variables:
         def value(match: re.Match[str]) -> str:
             variable, default = match.group(1), match.group(2)
             found = self._environment.get(variable)
-            refusal = self._allowed.refusal(variable, place, found)
-            if refusal is not None:
+            refusal = self._rules.refusal(variable, place)
+            if refusal:
                 message = f"environment variable {variable} {refusal}"
                 self._add(message, line, place, dotted(place.path))
                 return match.group()
@@ -408,9 +350,9 @@ class Variables:
             if found is None or problem:
                 self._add(f"environment variable {variable} {problem}", line, place)
                 return match.group()
-            if found and (is_secret_name(variable) or has_credential(found) or place.is_secret):
-                self.secrets.add(found)
-                add_secrets({found})
+            secrets = {found} if found and (is_secret_name(variable) or place.is_secret) else secrets_in("", found)
+            self.secrets |= secrets
+            add_secrets(secrets)
             return found
 
         return substituted(self._pattern, value, text)

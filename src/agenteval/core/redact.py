@@ -1,83 +1,131 @@
-"""Masks secrets in texts."""
+"""Masks secrets in texts: known values as programs usually write them, and credentials with a published form."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-import unicodedata
+import string
 from collections.abc import Iterable, Iterator
+from html import escape as html_escape
 from typing import Any
-
-from agenteval.core.credentials import credentials_at, may_show_credential, rest_of_unfinished, unfinished_at
-from agenteval.core.readings import View, folded, readings, views
+from urllib.parse import quote, quote_plus
 
 MASK = "***"
 
-#: Secrets with as many characters are masked anywhere; shorter ones if they stand alone as a word.
-LENGTH_ANYWHERE = 6
-
-#: Shorter secrets are not masked, because masking them would make reports unreadable.
-MINIMUM_LENGTH = 3
+# Secrets with as many characters are masked anywhere; shorter ones if they stand alone as a word, and the shortest
+# never, because reports would be unreadable.
+_LENGTH_ANYWHERE = 6
+_MINIMUM_LENGTH = 3
 
 # Each line of a key file is a secret as well; shorter lines are often markup, such as a brace.
 _MINIMUM_LINE = 8
 
-# Longer secrets of digits are not numbers that programs write with separators.
-_LONGEST_NUMBER = 40
-
-# Such as `&#x00073;`.
-_LONGEST_CODE = 12
-
-_CODE_START = re.compile(r"[%&\\\x1b\x9b]")
-
 _URL_SAFE = str.maketrans("+/", "-_")
+
+# For forms of letters, digits and hyphens, which names in words could have too.
+_WITH_DIGIT = r"(?=[A-Za-z_-]{0,40}[0-9])"
+_RANDOM = _WITH_DIGIT + r"(?=[a-z0-9_-]{0,40}[A-Z])"
+
+_WORD = r"[A-Za-z0-9_-]"
+
+# The published forms of credentials: issuers give them fixed prefixes and lengths, so that they are recognised in any
+# text. Each form has three parts, around a character that is rare in texts: searching this character is several times
+# as fast as searching the characters before it, which have a fixed length.
+_FORMS = (
+    # GitHub; tokens of apps can be JSON Web Tokens after the prefix.
+    ("gh[opru]", "_", r"[A-Za-z0-9]{36,}"),
+    ("ghs", "_", r"[A-Za-z0-9._-]{36,}"),
+    ("github", "_", r"pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59,}"),
+    # GitLab
+    ("glpat", "-", rf"{_WITH_DIGIT}{_WORD}{{20,}}(?:\.[a-z0-9]{{2,}}){{0,2}}"),
+    # OpenAI, Anthropic, and the many that use their form; Langfuse
+    ("sk", "-", r"[A-Za-z0-9]{32,}"),
+    ("sk", "-", rf"(?:ant|proj|svcacct|admin)-{_RANDOM}{_WORD}{{40,}}"),
+    ("sk", "-", r"or-v1-[a-f0-9]{64,}"),
+    ("[sp]k", "-", r"lf-[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}"),
+    # Groq, xAI, Hugging Face, Replicate
+    ("gsk", "_", r"[A-Za-z0-9]{52,}"),
+    ("xai", "-", r"[A-Za-z0-9]{80,}"),
+    ("hf", "_", r"[A-Za-z0-9]{34,}"),
+    ("r8", "_", r"[A-Za-z0-9]{37,}"),
+    # npm, PyPI
+    ("npm", "_", r"[A-Za-z0-9]{36,}"),
+    ("pypi", "-", rf"AgE{_WORD}{{60,}}"),
+    # Stripe
+    ("[sr]k", "_", r"live_[A-Za-z0-9]{16,}"),
+    # Slack
+    ("xox[abeoprs]", "-", rf"{_WITH_DIGIT}[A-Za-z0-9-]{{16,}}"),
+    ("xapp", "-", r"[0-9]-[A-Z0-9]{6,}-[0-9]{6,}-[A-Za-z0-9]{16,}"),
+    ("https://hooks", ".", r"slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9_-]{6,}/[A-Za-z0-9/_-]{16,}"),
+    # Amazon, Google
+    ("A[KS]I", "A", r"[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("A", "I", rf"za{_WORD}{{35}}"),
+    ("GOCSPX", "-", rf"{_WORD}{{28}}"),
+    # JSON Web Tokens; an encrypted one has five parts.
+    ("(?<![_-])ey", "J", rf"{_WORD}{{8,}}\.{_WORD}{{8,}}\.{_WORD}{{16,}}(?:\.{_WORD}+\.{_WORD}+)?"),
+    # Private keys, whole or without their ends
+    (
+        "-----BEGI",
+        "N",
+        r" [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----\s{0,9}(?:[\w-]{1,30}: .{0,200}\s{1,4}){0,5}"
+        r"[A-Za-z0-9+/=]{16,}[A-Za-z0-9+/=\s]*(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?",
+    ),
+)
+
+# No letter or digit, but the end of a terminal's colour.
+_BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=[0-9\[]m))"
+_STARTS = re.compile(
+    "|".join(dict.fromkeys(rf"{re.escape(sign)}(?<={before}{re.escape(sign)})" for before, sign, _ in _FORMS))
+)
+_FORM = re.compile(
+    "|".join(
+        rf"{re.escape(sign)}(?<={_BEFORE}({before}){re.escape(sign)})(?:{rest})" for before, sign, rest in _FORMS
+    )
+)
+# A start and the first character after it.
+_LONGEST_START = 16
+
+# An access key of Amazon has two parts, and only the first one has a form.
+_AMAZON_ID = re.compile("A[KS]IA[A-Z0-9]{16}")
+_AMAZON_SECRET = re.compile(r"(?<![A-Za-z0-9/+=])(?![0-9a-f]+\b)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
+_NEXT_TO = 200
+
+_KEY_START = "-----BEGIN"
+_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+
+_CHARACTERS = f"{string.ascii_letters}{string.digits}_-./+=:"
+# JSON Web Tokens have no limit; no longer ones are usual.
+_LONGEST_FORM = 4096
 
 
 class Redactor:
     """Masks secret values in every text before it is stored, cut or shown.
 
-    A secret is recognised with separators between its characters (terminal sequences, control and invisible
-    characters, combining marks, white space), in upper and lower case, in every Unicode normal form and width, and
-    encoded: percent codes, HTML entities, escapes of JSON and Python, all of them nested or in parts; base64 and
-    base32, also inside a longer encoded text; hexadecimal digits; base64 of base64 or of hexadecimal digits. A secret
-    of digits is recognised as a number too. Credentials with a published form, such as tokens of GitHub, are masked
-    also if their values are not known.
+    A value is recognised as it is, with the escapes of JSON, Python, addresses and HTML, in base64 (also inside a
+    longer encoded text), and by each of its longer lines. Credentials with a published form, such as tokens of
+    GitHub, are masked also if their values are not known.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         parts = {part for secret in secrets for part in _parts(secret)}
-        bare = {part: next(views(part)).without_white_space().text for part in parts}
-        long = [part for part in parts if len(bare[part]) >= LENGTH_ANYWHERE]
-        self._forms = _Index({form for part in long for form in _forms(part)})
-        self._hex = _Index({octets.hex() for part in long for octets in _octets(part) | _encoded_octets(part)})
-        short = sorted(
-            {
-                view.text.strip()
-                for part in parts
-                if MINIMUM_LENGTH <= len(bare[part]) < LENGTH_ANYWHERE
-                for view in readings(part)
-            }
-        )
-        words = "|".join(map(re.escape, short))
+        long = {part for part in parts if len(part) >= _LENGTH_ANYWHERE}
+        self._forms = _Index({form for part in long for form in _forms(part) if len(form) >= _LENGTH_ANYWHERE})
+        words = "|".join(sorted(re.escape(part) for part in parts - long if len(part) >= _MINIMUM_LENGTH))
         # An underscore separates words too.
-        self._words = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE) if short else None
-        self._letters = frozenset("".join((*self._forms, *self._hex, words.casefold())))
+        self._words = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])") if words else None
 
     def __repr__(self) -> str:
         return "Redactor(…)"
 
     def __call__(self, text: str) -> str:
         """Return the text with every secret replaced by ``***``."""
-        spans = self._spans(text)
-        if not spans:
-            return text
         pieces: list[str] = []
         at = 0
-        for begin, end in spans:
+        for begin, end in self._spans(text):
             pieces += (text[at:begin], MASK)
             at = end
-        return "".join((*pieces, text[at:]))
+        return "".join((*pieces, text[at:])) if pieces else text
 
     def finds(self, text: str) -> bool:
         """Return whether the text contains a secret."""
@@ -95,7 +143,12 @@ class Redactor:
 
     def number(self, value: float) -> float | str:
         """Return the number, or its text with every secret masked if it contains one."""
-        masked = self(text := _digits(value))
+        try:
+            text = str(value)
+        except ValueError:
+            # Python does not write numbers of more than some thousand digits in decimal.
+            text = hex(int(value))
+        masked = self(text)
         return value if masked == text else masked
 
     def complete(self, text: str) -> int:
@@ -103,61 +156,38 @@ class Redactor:
 
         The rest may be the beginning of a secret.
         """
-        # The last characters may be a part of an encoded character or of a terminal sequence.
-        most = _LONGEST_CODE if _CODE_START.search(text, max(0, len(text) - _LONGEST_CODE)) else len("0x")
-        known = min(self._open_end(text, len(text) - cut) for cut in range(min(most, len(text)) + 1))
-        known = min(known, unfinished_at(text))
+        most = max((_overlap(text, form) for form in self._forms), default=0)
+        end = min(len(text) - most, _unfinished_at(text))
         # The end of a whole secret can look like the beginning of another one.
-        return next((begin for begin, end in self._spans(text) if begin < known < end), known)
+        return next((begin for begin, last in self._spans(text) if begin < end < last), end)
 
     def remains(self, text: str) -> int:
         """Return how much of the beginning of a text may be the end of a secret, if text before it is missing."""
-        most = min(_LONGEST_CODE, max(len(text) - 1, 0))
-        known = max((cut + self._open_start(text[cut:]) for cut in range(most + 1)), default=0)
-        return max(known, rest_of_unfinished(text))
+        return max([_rest_of_unfinished(text), *(_overlap(form, text) for form in self._forms)])
 
-    def _spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the places to mask, sorted and without overlaps."""
-        return list(_merged(sorted({span for view, found in self._found(text) for span in view.sources(found)})))
-
-    def _open_end(self, text: str, end: int) -> int:
-        places = [len(text)]
-        for bare, forms in self._readings(text[:end]):
-            size = max((_overlap(bare.text, form) for form in forms), default=0)
-            if size:
-                places.append(bare.sources([(len(bare.text) - size, len(bare.text))])[0][0])
-        return min(places)
-
-    def _open_start(self, text: str) -> int:
-        places = [0]
-        for bare, forms in self._readings(text):
-            size = max((_overlap(form, bare.text) for form in forms), default=0)
-            if size:
-                places.append(bare.sources([(0, size)])[0][1])
-        return max(places)
-
-    def _readings(self, text: str) -> Iterator[tuple[View, _Index]]:
-        for view in readings(text, self._letters) if text and self._forms else ():
-            yield view.without_white_space(), self._forms
-            yield view.hex_digits(), self._hex
-
-    def _found(self, text: str) -> Iterator[tuple[View, list[tuple[int, int]]]]:
-        shows_credential = may_show_credential(text)
-        if not (shows_credential or self._letters):
-            return
-        for view in readings(text, self._letters):
-            if shows_credential and (places := credentials_at(view.text)):
-                yield view, places
-            if self._words and (words := [match.span() for match in self._words.finditer(view.text)]):
-                yield view, words
-            if not self._forms:
+    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the places to mask, in order and without overlaps."""
+        begin, end = -1, -1
+        for first, last in sorted(self._found(text)):
+            if first < end:
+                end = max(end, last)
                 continue
-            for bare, forms in ((view.without_white_space(), self._forms), (view.hex_digits(), self._hex)):
-                if inside := forms.inside(bare.text):
-                    yield (
-                        bare,
-                        list(_merged(sorted(span for form in inside for span in _occurrences(form, bare.text)))),
-                    )
+            if end >= 0:
+                yield begin, end
+            begin, end = first, last
+        if end >= 0:
+            yield begin, end
+
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        if _STARTS.search(text) is not None:
+            yield from _credentials_at(text)
+        if self._words:
+            yield from (match.span() for match in self._words.finditer(text))
+        for form in self._forms.inside(text):
+            at = text.find(form)
+            while at >= 0:
+                yield at, at + len(form)
+                at = text.find(form, at + 1)
 
 
 class _Index:
@@ -167,32 +197,29 @@ class _Index:
     one of the pieces, near its beginning.
     """
 
-    def __init__(self, forms: Iterable[str]) -> None:
+    def __init__(self, forms: set[str]) -> None:
         self._by_piece: dict[str, set[str]] = {}
-        self._forms = frozenset(forms)
-        shortest = min(map(len, self._forms), default=0)
+        self._forms = forms
+        shortest = min(map(len, forms), default=_LENGTH_ANYWHERE)
         self._length = max(4, (shortest + 1) // 2)
         self._distance = shortest - self._length + 1
-        for form in self._forms:
+        for form in forms:
             for at in range(self._distance):
                 self._by_piece.setdefault(form[at : at + self._length], set()).add(form)
         self._pieces = frozenset(self._by_piece)
-
-    def __bool__(self) -> bool:
-        return bool(self._by_piece)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._forms)
 
     def inside(self, text: str) -> list[str]:
         """Return the forms in a text."""
+        if not self._forms:
+            return []
         length = self._length
         sampled = self._pieces.intersection(
             text[at : at + length] for at in range(0, len(text) - length + 1, self._distance)
         )
-        if not sampled:
-            return []
-        return sorted(form for form in set().union(*map(self._by_piece.__getitem__, sampled)) if form in text)
+        return [form for form in set().union(*map(self._by_piece.__getitem__, sampled)) if form in text]
 
 
 def _parts(secret: str) -> set[str]:
@@ -202,69 +229,21 @@ def _parts(secret: str) -> set[str]:
 
 
 def _forms(secret: str) -> set[str]:
-    """Return what a secret becomes in readings without white space."""
-    spellings = {text for variant in _variants(secret) for text in (variant, json.dumps(variant)[1:-1])}
-    spellings |= {secret.replace(" ", "+"), *_number_spellings(secret)}
-    forms = {view.without_white_space().text for text in spellings for view in readings(text)}
-    # Percent codes are read as one character for each byte, and JSON escapes as one for each UTF-16 code unit.
-    # These are not folded: a folded byte can be any letter.
-    for variant in _variants(secret):
-        for text in (_bytes(variant).decode("latin-1"), _code_units(variant)):
-            forms |= {view.without_white_space().text for view in views(text)}
-    forms |= {form.lower() for octets in _octets(secret) for form in (*_base64(octets), *_base32(octets))}
-    forms |= {form.lower() for octets in _encoded_octets(secret) for form in _base64(octets)}
-    return {form for form in forms if len(form) >= LENGTH_ANYWHERE}
-
-
-def _variants(secret: str) -> set[str]:
-    """Return a secret in every Unicode normal form."""
-    if secret.isascii():
-        return {secret}
-    return {secret, folded(secret), *(unicodedata.normalize(form, secret) for form in ("NFC", "NFD", "NFKC", "NFKD"))}
-
-
-def _number_spellings(secret: str) -> Iterator[str]:
-    """Yield how programs write the number that a secret of digits is."""
-    digits = secret.lstrip("0")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > _LONGEST_NUMBER:
-        return
-    yield digits
-    yield f"{digits[0]}.{digits[1:].rstrip('0')}e"
-    yield from (f"{int(digits):,}".replace(",", sign) for sign in ",._'")
-
-
-def _digits(value: float) -> str:
-    try:
-        return str(value)
-    except ValueError:
-        # Python does not write numbers of more than some thousand digits in decimal.
-        return hex(int(value))
-
-
-def _octets(secret: str) -> set[bytes]:
-    """Return the bytes of a secret: in UTF-8 in every Unicode form and case, and in UTF-16."""
-    variants = _variants(secret)
-    spellings = {text for variant in variants for text in (variant, variant.lower(), variant.upper())}
-    return {*map(_bytes, spellings), *(variant.encode("utf-16-le", "surrogatepass") for variant in variants)}
-
-
-def _encoded_octets(secret: str) -> set[bytes]:
-    """Return the bytes of a secret in base64 and in hexadecimal digits."""
-    texts = (
-        text
-        for octets in map(_bytes, _variants(secret))
-        for text in (*_base64(octets), octets.hex(), octets.hex().upper())
-    )
-    return {text.encode("ascii") for text in texts}
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _code_units(text: str) -> str:
-    units = text.encode("utf-16-be", "surrogatepass")
-    return "".join(chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2))
+    """Return how programs usually write a secret."""
+    octets = secret.encode("utf-8", "surrogatepass")
+    in_addresses = {quote(octets, safe=""), quote(octets), quote_plus(octets)}
+    return {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        repr(secret)[1:-1],
+        *in_addresses,
+        *(re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in in_addresses),
+        html_escape(secret, quote=False),
+        html_escape(secret),
+        html_escape(secret).replace("&#x27;", "&#39;"),
+        *_base64(octets),
+    }
 
 
 def _base64(octets: bytes) -> Iterator[str]:
@@ -277,34 +256,37 @@ def _base64(octets: bytes) -> Iterator[str]:
         yield core.translate(_URL_SAFE)
 
 
-def _base32(octets: bytes) -> Iterator[str]:
-    """Yield the characters that bytes become in base32, by their distance from the start of the encoded text."""
-    for offset in range(5):
-        encoded = base64.b32encode(bytes(offset) + octets).decode("ascii")
-        yield encoded[-(-8 * offset // 5) : 8 * (offset + len(octets)) // 5]
-
-
 def _overlap(first: str, second: str) -> int:
     """Return the number of characters that the first text ends and the second begins with."""
     most = min(len(first), len(second))
     return next((size for size in range(most, 0, -1) if first.endswith(second[:size])), 0)
 
 
-def _occurrences(form: str, text: str) -> Iterator[tuple[int, int]]:
-    at = text.find(form)
-    while at >= 0:
-        yield at, at + len(form)
-        at = text.find(form, at + 1)
-
-
-def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    begin, end = -1, -1
-    for first, last in spans:
-        if first < end:
-            end = max(end, last)
-            continue
-        if end >= 0:
-            yield begin, end
-        begin, end = first, last
-    if end >= 0:
+def _credentials_at(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the credentials with a published form begin and end."""
+    for match in _FORM.finditer(text):
+        begin, end = match.start(match.lastindex or 0), match.end()
         yield begin, end
+        if _AMAZON_ID.match(text, begin):
+            around = _AMAZON_SECRET.finditer(text, max(0, begin - _NEXT_TO), end + _NEXT_TO)
+            yield from (secret.span() for secret in around)
+
+
+def _unfinished_at(text: str) -> int:
+    """Return where a credential may begin that continues after the text; the length of the text if none does."""
+    word = len(text.rstrip(_CHARACTERS))
+    begin = word if _STARTS.search(text, word) else max(word, len(text) - _LONGEST_START)
+    key = text.rfind(_KEY_START)
+    if key >= 0 and not _KEY_END.search(text, key):
+        begin = min(begin, key)
+    amazon = _AMAZON_ID.search(text, max(0, len(text) - _NEXT_TO - _LONGEST_START))
+    return min(begin, amazon.start()) if amazon else begin
+
+
+def _rest_of_unfinished(text: str) -> int:
+    """Return how much of the beginning of a text may be the end of a credential that begins before it."""
+    word = len(text) - len(text.lstrip(_CHARACTERS))
+    key = _KEY_END.search(text)
+    if key and _KEY_START not in text[: key.start()]:
+        return key.end()
+    return min(word, _LONGEST_FORM)

@@ -1,159 +1,63 @@
-"""The secrets of an invocation: recognised in environment variables, and masked in texts."""
+"""The variables of an invocation: which of them user code gets, which are secret, and how their values are masked."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
-from agenteval.core.credentials import credentials_in, in_words, is_long_number, is_maskable, parts_of_secret
 from agenteval.core.escape import one_line
 from agenteval.core.redact import Redactor
-from agenteval.core.shared_files import key_in_force
+from agenteval.core.shared_files import CACHE_KEY, key_in_force
 
-# Anywhere in a name: APIKEY, OPENAI_KEYS, authToken.
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIAL|WEBHOOK|SERVICE_?ACCOUNT"
-    r"|JWT|COOKIE|SESSION|PRIVATE|AUTH|SIGNATURE|BEARER|EXTRAHEADER|MNEMONIC|HMAC"
+# Which variables user code gets, and which files may insert.
+
+# In a CI run, user code gets these without being named: where programs, libraries, homes and certificates are, the
+# locale, and the way through proxies.
+_PASSED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|PWD|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|TZ|LANG|LANGUAGE|LC_\w+|CI"
+    r"|TMPDIR|TEMP|TMP|XDG_(?:CACHE|CONFIG|DATA|STATE)_HOME|(?:HTTPS?|FTP|ALL|NO)_PROXY"
+    r"|SSL_CERT_(?:FILE|DIR)|(?:REQUESTS|CURL)_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
+    r"|VIRTUAL_ENV|LD_LIBRARY_PATH|PYTHON(?:PATH|HOME|UNBUFFERED|DONTWRITEBYTECODE|IOENCODING|UTF8)"
+    r"|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|USERPROFILE|(?:LOCAL)?APPDATA|PROGRAM(?:DATA|FILES)"
 )
-
-# A word of a name: DB_PASS, DBPWD, GH_PAT2, SENTRY_DSN.
-_SECRET_WORD = re.compile(
-    r"(?:(?!COMPASS|BYPASS|SURPASS|TRESPASS)[A-Z]*PASS|[A-Z]*PWD|PATS?|PW|DSN|SAS|CREDS?|PEM|PFX|PKCS|P12|OTP|PIN"
-    r"|HOOKS?|SK|PSK|SALT|RSA|DSA|ECDSA|ED25519)\d*"
-)
-
-# Words of addresses that usually contain a password; they are apart from each other or not.
-_SECRET_ADDRESS = re.compile(
-    r"(?:CONNECTION|CONN)_?(?:STRING|STR)|(?:DATABASE|DB|POSTGRES|POSTGRESQL|MYSQL|MONGO|MONGODB|REDIS|AMQP|RABBITMQ)_?UR[IL]"
-)
-
-# Words of names that contain one of the above and name no secret. One token is a secret, several can be a number.
-_HARMLESS_PART = re.compile(
-    r"(?<![A-Z0-9])(?:KEY(?:BOARD|CLOAK|MAP|WORD|NOTE|FRAME|STROKE|S?PACE)|(?:MON|DON|TUR|HOC|JOC|WHIS)KEY"
-    r"|AUTHOR(?!I[SZ])|AUTHENTICITY|TOKENIZER"
-    r"|(?:(?:MAX|MIN|NUM|N|CONTEXT|COMPLETION|PROMPT|OUTPUT|INPUT)_?TOKENS|TOKENS?_?(?:LIMIT|COUNT|BUDGET))(?![A-Z]))"
-)
-
-# Variables of desktops, shells and git whose values are no secrets.
-_HARMLESS = re.compile(
-    r"PWD|OLDPWD|XDG_SESSION_(?:ID|TYPE|CLASS|DESKTOP|PATH)|DESKTOP_SESSION|GDMSESSION|SESSION_MANAGER|SESSIONNAME"
-    r"|DBUS_SESSION_BUS_(?:ADDRESS|PID|WINDOWID)|KDE_SESSION_(?:UID|VERSION)|KDE_FULL_SESSION"
-    r"|GNOME_DESKTOP_SESSION_ID|GNOME_SHELL_SESSION_MODE|GNOME_KEYRING_(?:CONTROL|PID)"
-    r"|TERM_SESSION_ID|SHELL_SESSIONS?_(?:DIR|FILE|HISTORY|HISTFILE|TIMESTAMP_FILE|DID_\w+|DISABLE)"
-    r"|ITERM_SESSION_ID|SECURITYSESSIONID|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|XAUTHORITY|GIT_CONFIG_KEY_\d+"
-    r"|WT_SESSION|BYOBU_SESSION"
-)
-
-# User code needs the proxy to reach anything; a password in its address is masked all the same.
-_PROXY = re.compile(r"\w+_PROXY")
-
-# Names of settings of a credential: AUTH_TYPE, KEY_REGION, SESSION_TTL.
-_SETTING = re.compile(r"(?:.*_)?(?:TYPE|ENABLED|REGION|METHOD|NAME|SIZE|LENGTH|BITS|COUNT|LIMIT|TIMEOUT|TTL|VERSION)")
-
-# Names of variables with a path: SSL_KEY_FILE, GOOGLE_APPLICATION_CREDENTIALS.
-_FILE_NAME = re.compile(r"(?:.*_)?(?:PATH|FILE|DIR|DIRECTORY|SOCK|SOCKET|CREDENTIALS)")
-
-# A listed secret may be a shorter number than one that is recognised by its name.
-_LISTED_NUMBER = re.compile(r"\d{4,}")
-
-# Names and patterns of `secrets:` of the configuration, during an invocation.
-_NAMED: ContextVar[set[str] | None] = ContextVar("named secrets", default=None)
-
-
-@contextmanager
-def naming_secrets() -> Iterator[None]:
-    """Let :func:`name_secrets` extend the list of secret names within the block."""
-    token = _NAMED.set(set())
-    try:
-        yield
-    finally:
-        _NAMED.reset(token)
-
-
-def name_secrets(patterns: Iterable[str]) -> None:
-    """Take environment variables with these names, or that match these patterns, for secrets."""
-    named = _NAMED.get()
-    if named is not None:
-        named.update(patterns)
-
-
-def named_secrets() -> frozenset[str]:
-    """Return the names and patterns that :func:`name_secrets` added."""
-    return frozenset(_NAMED.get() or ())
-
-
-def is_secret_name(variable: str) -> bool:
-    """Return whether the name of an environment variable looks like a secret's, or the configuration lists it."""
-    if _is_listed(variable):
-        return True
-    name = in_words(variable)
-    if _HARMLESS.fullmatch(name):
-        return False
-    name = _HARMLESS_PART.sub("_", name)
-    if _SECRET_NAME.search(name) or _SECRET_ADDRESS.search(name):
-        return True
-    return any(_SECRET_WORD.fullmatch(word) for word in name.split("_"))
-
-
-def is_secret(variable: str, value: str) -> bool:
-    """Return whether an environment variable is withheld from user code that does not ask for it."""
-    if is_secret_name(variable):
-        return True
-    return _PROXY.fullmatch(variable.upper()) is None and has_credential(value)
-
-
-def has_credential(value: str) -> bool:
-    """Return whether a value contains a credential, whatever the name of its variable."""
-    return bool(credentials_in(value))
-
-
-def secrets_in(variable: str, value: str) -> set[str]:
-    """Return the secrets in an environment variable, a header or a key.
-
-    Small numbers, paths of files and common words are not secrets, because masking them would make reports
-    unreadable.
-    """
-    text, name = value.strip(), in_words(variable)
-    if _is_listed(variable):
-        is_whole = is_maskable(text) or _LISTED_NUMBER.fullmatch(text) is not None
-    elif not is_secret_name(variable) or _SETTING.fullmatch(name) or (_FILE_NAME.fullmatch(name) and _is_file(text)):
-        return {part for part in credentials_in(value) if is_maskable(part) or is_long_number(part)}
-    else:
-        is_whole = is_maskable(text) or is_long_number(text)
-    return parts_of_secret(value) | ({value} if is_whole else set())
-
-
-def environment_secrets(environment: Mapping[str, str]) -> set[str]:
-    """Return the secrets in environment variables."""
-    return {secret for name, value in environment.items() for secret in secrets_in(name, value)}
-
-
-def _is_listed(variable: str) -> bool:
-    return any(fnmatchcase(variable, pattern) for pattern in _NAMED.get() or ())
-
-
-def _is_file(text: str) -> bool:
-    """Return whether a text is an absolute path that exists. User code writes to the working directory."""
-    try:
-        path = Path(text)
-        return path.is_absolute() and path.exists()
-    except (OSError, ValueError):
-        # The text is too long for a path or has characters that no path has.
-        return False
-
 
 _RUNNER = ("GITHUB_", "RUNNER_", "ACTIONS_", "INPUT_", "STATE_")
-_OWN = ("AGENTEVAL_",)
+_OWN = "AGENTEVAL_"
 # Inputs and state of actions, and services of the runner.
 _RESERVED = ("ACTIONS_", "INPUT_", "STATE_")
+# The workflow's token acts as the workflow, and a process with the key of the caches can write entries that are
+# believed.
+_TOKENS = frozenset({"GITHUB_TOKEN", "GH_TOKEN", CACHE_KEY})
 #: The variables with the files that a step writes commands for the runner to.
 COMMAND_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
+
+
+def is_in_ci() -> bool:
+    """Return whether this is a run of a CI system, not of a person."""
+    return any(os.environ.get(name, "").lower() not in {"", "0", "false"} for name in ("CI", "GITHUB_ACTIONS"))
+
+
+def is_passed(variable: str, pass_env: Iterable[str] = ()) -> bool:
+    """Return whether user code gets an environment variable: on a person's machine, it gets them all.
+
+    Args:
+        pass_env: names and patterns of the configuration; the runner's variables and tokens are never passed.
+    """
+    name = variable.upper()
+    if not is_in_ci():
+        return True
+    if name in _TOKENS or is_reserved_name(name):
+        return False
+    return _PASSED.fullmatch(name) is not None or _matches(variable, pass_env)
 
 
 def is_runner_name(variable: str) -> bool:
@@ -170,6 +74,128 @@ def is_reserved_name(variable: str) -> bool:
     """Return whether no file may use a variable: the runner's command files, inputs, state and services, our keys."""
     ours = is_own_name(variable) and is_secret_name(variable)
     return ours or variable.upper() in COMMAND_FILES or variable.upper().startswith(_RESERVED)
+
+
+def _matches(variable: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(variable, pattern) for pattern in patterns)
+
+
+# Which values are secret.
+
+# Words of a name: OPENAI_API_KEY, openAiKey, APIKEYS, DB_PASS2, GH_PAT. Several tokens can be a number of tokens.
+_SECRET_NAME = re.compile(
+    r"(?:.*_)?(?:TOKEN|(?!COMPASS|BYPASS)[A-Z0-9]*(?:KEYS?|TOKEN|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|PASSCODE|PASS"
+    r"|PWD|CREDENTIALS?|COOKIES?|JWT|WEBHOOK)|PATS?|DSN|CREDS|AUTH|AUTHORIZATION|BEARER|SIGNATURE|PEM|PIN|OTP|SAS|PSK"
+    r"|HOOKS?|SALT|EXTRAHEADER|CONN(?:ECTION)?_?STR(?:ING)?)\d*(?:_.*)?"
+)
+# Names of settings of a credential: AUTH_TYPE, KEY_REGION; and the names of settings of git.
+_SETTING = re.compile(
+    r"(?:OLD)?PWD|GIT_CONFIG_KEY_\d+"
+    r"|(?:.*_)?(?:TYPE|ENABLED|REGION|METHOD|NAME|SIZE|LENGTH|BITS|COUNT|LIMIT|TIMEOUT|TTL|VERSION)"
+)
+
+# Values that reports would contain anyway.
+_COMMON = re.compile(
+    r"true|false|none|null|enabled?|disabled?|default|undefined|unset|yes|off|on|auto|required"
+    r"|admin|administrator|anonymous|client|guest|public|root|server|user|username|main|case|error|score|passed"
+    r"|basic|bearer|changeme|dummy|example|password|secret|token|localhost|debug|demo|development|prod|production"
+    r"|staging|test|testing|console|master|mysql|postgres|postgresql|ubuntu|wayland",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[-+]?[\d.,_]{0,7}")
+_LONG_NUMBER = re.compile(r"\d{6,}")
+# A listed secret may be a shorter number than one that is recognised by its name.
+_LISTED_NUMBER = re.compile(r"\d{4,}")
+_SHORTEST = 3
+# No variable with a credential is longer.
+_LONGEST_VALUE = 100_000
+
+# `://user:password@`, `://token@`, `Password=…;`, `?sig=…&`. Lengths are limited, so that the search stays linear.
+_ADDRESS = re.compile(
+    r"://(?:[^\s/:@]{0,200}:(?P<password>(?!\d{1,5}/)[^\s@]{1,1024})|(?P<token>[^\s/:@]{20,1024}))@"
+)
+_PAIR = re.compile(r"(?P<key>[A-Za-z_][\w.-]{0,60})[ \t]{0,9}=[ \t]{0,9}(?P<value>[^\s;&,\"']{6,1024})")
+_AUTH_SCHEME = re.compile(r"(?:basic|bearer|digest|negotiate|token|api[-_]?key)[ \t]+(\S+)", re.IGNORECASE)
+# A text in a secret JSON object with so many characters is no common word.
+_LONG_TEXT = 20
+
+
+def in_words(name: str) -> str:
+    """Return a name in upper case, its words apart: openAiKey, http.extraheader and x-api-key have two or three."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).strip("_").upper()
+
+
+def is_secret_name(variable: str) -> bool:
+    """Return whether the name of a variable, a header or a key looks like that of a secret."""
+    name = in_words(variable)
+    return _SECRET_NAME.fullmatch(name) is not None and _SETTING.fullmatch(name) is None
+
+
+def is_maskable(value: str) -> bool:
+    """Return whether a value is long and rare enough to be masked: no common word, no small number."""
+    text = value.strip()
+    if _LONG_NUMBER.fullmatch(text):
+        return True
+    return len(text) >= _SHORTEST and _COMMON.fullmatch(text) is None and _NUMBER.fullmatch(text) is None
+
+
+def secrets_in(variable: str, value: str) -> set[str]:
+    """Return the secrets in a variable, a header or a key: all of a secret's value, and credentials in others."""
+    if is_secret_name(variable) and not _is_file(value.strip()):
+        return set(filter(is_maskable, {value, *_parts_of_secret(value)}))
+    return set(filter(is_maskable, _credentials_in(value)))
+
+
+def _parts_of_secret(value: str) -> Iterator[str]:
+    """Yield the parts of a secret that are secret as well: what follows ``Bearer``, and texts of a JSON object."""
+    if len(value) > _LONGEST_VALUE:
+        return
+    text = value.strip()
+    yield from _credentials_in(text)
+    scheme = _AUTH_SCHEME.fullmatch(text)
+    if scheme is not None:
+        yield scheme[1]
+    for key, leaf in _leaves(text):
+        if is_secret_name(key) or (len(leaf) >= _LONG_TEXT and "://" not in leaf):
+            yield leaf
+
+
+def _credentials_in(value: str) -> Iterator[str]:
+    """Yield the passwords and tokens in addresses, and the values of secret names."""
+    if len(value) > _LONGEST_VALUE:
+        return
+    for address in _ADDRESS.finditer(value):
+        password = address["password"] or address["token"]
+        yield from (password, unquote(password))
+    for pair in _PAIR.finditer(value):
+        if is_secret_name(pair["key"]):
+            yield from (pair["value"], unquote(pair["value"]))
+
+
+def _leaves(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a JSON object, each with the nearest key."""
+    try:
+        rest: list[tuple[str, Any]] = [("", json.loads(text))] if text.startswith("{") else []
+    except (ValueError, RecursionError):
+        return
+    while rest:
+        key, item = rest.pop()
+        if isinstance(item, dict):
+            rest += item.items()
+        elif isinstance(item, list):
+            rest += [(key, each) for each in item]
+        elif isinstance(item, str):
+            yield key, item
+
+
+def _is_file(text: str) -> bool:
+    """Return whether a text is an absolute path that exists, as in SSH_AUTH_SOCK and SSL_KEY_FILE."""
+    try:
+        path = Path(text)
+        return path.is_absolute() and path.exists()
+    except (OSError, ValueError):
+        # The text is too long for a path or has characters that no path has.
+        return False
 
 
 # The secrets of an invocation, and the one way to shorten a text that can contain them.
@@ -189,8 +215,7 @@ def masking() -> Iterator[None]:
         return
     token = _KNOWN.set(set())
     try:
-        with naming_secrets():
-            yield
+        yield
     finally:
         _KNOWN.reset(token)
 
@@ -202,11 +227,19 @@ def add_secrets(secrets: Iterable[str]) -> None:
         known.update(secrets)
 
 
+def add_listed_secrets(patterns: Iterable[str]) -> None:
+    """Mask the values of the environment variables with these names, or that match these patterns, as well."""
+    listed = list(patterns)
+    values = [value for name, value in os.environ.items() if listed and _matches(name, listed)]
+    add_secrets(value for value in values if is_maskable(value) or _LISTED_NUMBER.fullmatch(value.strip()))
+
+
 def redactor(secrets: Iterable[str] = ()) -> Redactor:
     """Return a redactor for the given secrets, the known ones, and those in environment variables."""
-    ambient = _ambient(frozenset(os.environ.items()), named_secrets())
     own = key_in_force()
-    return _redactor(ambient.union(secrets, _KNOWN.get() or (), (own,) if own else ()))
+    return _redactor(
+        _ambient(frozenset(os.environ.items())).union(secrets, _KNOWN.get() or (), (own,) if own else ())
+    )
 
 
 def mask(text: str) -> str:
@@ -226,10 +259,10 @@ def beginning(text: str, limit: int) -> str:
 
 @lru_cache(maxsize=8)
 def _redactor(secrets: frozenset[str]) -> Redactor:
-    return Redactor(secrets.union(*map(parts_of_secret, secrets)))
+    return Redactor(secrets.union(*(filter(is_maskable, _parts_of_secret(secret)) for secret in secrets)))
 
 
 # Finding the secrets takes time, and the environment hardly ever changes.
 @lru_cache(maxsize=8)
-def _ambient(variables: frozenset[tuple[str, str]], _named: frozenset[str]) -> frozenset[str]:
-    return frozenset(environment_secrets(dict(variables)))
+def _ambient(variables: frozenset[tuple[str, str]]) -> frozenset[str]:
+    return frozenset(secret for name, value in variables for secret in secrets_in(name, value))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem, problems_of, unexpected_error
-from agenteval.core.files import below, with_base_commit
+from agenteval.core.files import below
 from agenteval.core.mistakes import Mistake, counted, mistakes
 from agenteval.core.secrets import redactor
 from agenteval.core.shared_files import CACHE_KEY
@@ -80,7 +80,6 @@ def run_step(environment: Mapping[str, str], read: Callable[[], Context], report
                 within_workspace(environment),
                 isolated(environment),
                 step_caches(context.inputs, context.workspace),
-                with_base_commit(context.base_files),
             ):
                 return _act(context, files)
     except AgentEvalError as error:

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from itertools import count, islice, takewhile
 from pathlib import Path
 
-from agenteval.core.confine import Owner, confined, is_private
+from agenteval.core.confine import Owner, confined
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.process_groups import reap_orphans
-from agenteval.core.secrets import COMMAND_FILES
+from agenteval.core.secrets import COMMAND_FILES, is_passed
 from agenteval.core.shared_files import safe_directory
 from agenteval.github.runner import warn
 from agenteval.github.workspace import SOCKETS, owner_of
@@ -369,5 +369,5 @@ def _blank_first_variables() -> None:
         variables = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
         for address in takewhile(bool, (variables[number] for number in count())):
             name, _, value = ctypes.string_at(address).partition(b"=")
-            if is_private(os.fsdecode(name)):
+            if not is_passed(os.fsdecode(name)):
                 ctypes.memset(address + len(name) + 1, 0, len(value))

@@ -86,8 +86,8 @@ class AgentFailure:
         what = f"your agent raised {shortened(error, _LONGEST)}"
         secrets = [name for name in _NAME.findall(text) if is_secret_name(name)]
         fix = (
-            f"secrets reach your code only by name: write `pass_env: [{secrets[0]}]` in agenteval.yaml, and set the "
-            "variable in the environment"
+            "set the variable in the environment; in CI your code gets it only by name: write "
+            f"`pass_env: [{secrets[0]}]` in agenteval.yaml"
             if secrets
             else "the traceback is in the report, with the case"
         )

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agenteval.core.confine import UserCodeRules
-from agenteval.core.document import AllowedVariables, read_text
-from agenteval.core.errors import ConfigError
-from agenteval.core.files import BaseCommit, base_commit
+from agenteval.core.document import read_text
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.models import ModelSpec
 from agenteval.core.records import dataclass, field
-from agenteval.core.secrets import name_secrets
+from agenteval.core.secrets import add_listed_secrets
 from agenteval.core.text import display_path
-from agenteval.core.validation import validate
 from agenteval.core.yaml import parse_yaml
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import FailOn, GatePolicy
@@ -76,62 +72,37 @@ class Settings:
     history: Path | None = None
 
 
-_Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*?\[\]!-]+$")]
-#: The type of the key ``allow_env``.
-AllowEnv = Annotated[
-    list[_Name],
-    Field(
-        description="secret-like environment variables, and those of the runner and of agenteval, that ${VARIABLE} "
-        "may insert into any text; * matches any text; for a change that is not merged the base branch must list "
-        "them too"
-    ),
-]
-
-
 class _VariableKeys(BaseModel):
     """The lists, in a file with other keys."""
 
     model_config = ConfigDict(extra="ignore")
 
-    allow_env: AllowEnv = []
-    secrets: Any = None
+    pass_env: list[str] = []
+    secrets: list[str] = []
 
 
-def read_allowed(path: Path | None) -> AllowedVariables:
-    """Return the variables that files may use, from the configuration; its other keys are not checked.
+def read_pass_env(path: Path | None) -> tuple[str, ...]:
+    """Return which variables files may use and user code gets; the other keys of the configuration are not checked.
 
-    The names in ``secrets`` count as names of secrets from here on.
+    The values of the variables that ``secrets`` lists are masked from here on.
 
     Args:
-        path: the configuration; ``None`` without one.
+        path: the configuration; ``None`` without one. Reading the whole of it reports wrong lists.
 
     Raises:
-        ConfigError: the file is not YAML, or the list is invalid.
+        ConfigError: the file is not YAML.
     """
     if path is None:
-        return AllowedVariables()
+        return ()
     name = display_path(path)
-    keys = _keys(read_text(path, name), name, path.parent)
-    # A wrong list is reported where the whole configuration is read.
-    listed = keys.secrets if isinstance(keys.secrets, list) else []
-    name_secrets(pattern for pattern in listed if isinstance(pattern, str))
-    commit = base_commit()
-    return AllowedVariables(tuple(keys.allow_env), partial(_on_base, commit, path) if commit else None)
-
-
-def _on_base(commit: BaseCommit, path: Path) -> tuple[str, ...]:
-    return tuple(_keys(commit.read(path), f"{display_path(path)} on the base branch", path.parent).allow_env)
-
-
-def _keys(text: str, name: str, directory: Path) -> _VariableKeys:
     # Variables are not replaced: the list decides about them.
-    document = parse_yaml(text, name, directory, environment={}, unset=[])
-    if not isinstance(document.data, dict):
-        return _VariableKeys()
-    entry, problems = validate(_VariableKeys, document.data, document)
-    if entry is None:
-        raise ConfigError(problems)
-    return entry
+    document = parse_yaml(read_text(path, name), name, path.parent, environment={}, unset=[])
+    try:
+        keys = _VariableKeys.model_validate(document.data or {})
+    except ValidationError:
+        return ()
+    add_listed_secrets(keys.secrets)
+    return tuple(keys.pass_env)
 
 
 CONFIG_FILE = "agenteval.yaml"

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agenteval.core.confine import UserCodeRules
-from agenteval.core.document import Document, KeyPath, allowing
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.document import Document, KeyPath, with_variables
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import outside_problem
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings, ResponseCache, default_directory
 from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
-from agenteval.core.secrets import name_secrets, secrets_in
+from agenteval.core.secrets import secrets_in
 from agenteval.core.shared_files import seal
 from agenteval.core.text import display_path
 from agenteval.core.validation import Duration, validate
 from agenteval.core.yaml import read_yaml
 from agenteval.results.masking import MAX_ANSWER_BYTES
-from agenteval.run.config import AllowEnv, Config, read_allowed
+from agenteval.run.config import Config, read_pass_env
 from agenteval.run.config_keys import GateEntry, MetricEntry, ModelEntry, read_metrics, read_model
-from agenteval.run.options import help_of
+from agenteval.run.options import GONE, help_of
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import AgentEntry, read_agent, read_tool
 from agenteval.suite.evaluation import Criteria, ToolCheck
 from agenteval.suite.model import AgentSpec, Count
 
 _CREDENTIALS = (
-    "judge.api_key",
-    "embeddings.api_key",
-    "metrics.*.model.api_key",
-    "metrics.*.options.model.api_key",
+    "judge.**",
+    "embeddings.**",
+    "metrics.*.model.**",
+    "metrics.*.options.model.**",
     *(f"{section}.*.{key}" for section in ("agents", "tools") for key in AGENT_CREDENTIALS),
 )
 
@@ -133,15 +134,14 @@ class ConfigFile(BaseModel):
     time_limit: Duration | None = Field(None, description=help_of("time_limit"))
     pass_env: list[str] | None = Field(
         None,
-        description="secret-like environment variables (such as names with KEY, TOKEN, PASSWORD, AUTH or DSN) "
-        "to pass to agents, tools and graders; * matches any text; default: none",
+        description="environment variables that agents, tools, graders and ${VARIABLE} in suites get in a CI run, "
+        "besides PATH, HOME, TMPDIR, the locale and proxies; * matches any text; on a person's machine they get all",
     )
     secrets: list[str] = Field(
         default_factory=list,
         description="names of environment variables that contain secrets, besides those that look like it; "
         "* matches any text; their values are masked everywhere",
     )
-    allow_env: AllowEnv = Field(default_factory=list)
     limits: LimitsEntry = LimitsEntry()
     max_answer_bytes: int = Field(
         MAX_ANSWER_BYTES,
@@ -176,13 +176,11 @@ def read_config_file(path: Path) -> Config:
         ConfigError: with every problem of the file.
     """
     problems: list[Problem] = []
-    with allowing(read_allowed(path)):
+    with with_variables(pass_env=read_pass_env(path)):
         name = display_path(path)
         document = read_yaml(path, shown_as=name, unset=problems, credentials=_CREDENTIALS, unique=True)
-    # Messages about the file can contain them, so an invalid file lists them too.
-    name_secrets(_secret_names(document))
     entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
-    problems += wrong
+    problems += map(_with_successor, wrong)
     agents = _specs(document, "agents", read_agent, problems)
     tools = _specs(document, "tools", read_tool, problems)
     judge = _model(entry.judge, chat_model, document, "judge", problems) if entry else None
@@ -245,9 +243,9 @@ def _of_run(entry: ConfigFile, document: Document) -> dict[str, Any]:
     return {key: value for key, value in values.items() if getattr(entry, key) != getattr(defaults, key)}
 
 
-def _secret_names(document: Document) -> list[str]:
-    listed = document.data.get("secrets") if isinstance(document.data, dict) else None
-    return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+def _with_successor(problem: Problem) -> Problem:
+    is_gone = problem.kind is Kind.UNKNOWN_KEY and problem.path in GONE
+    return replace(problem, message=f"unknown key; {GONE[problem.path]}") if is_gone else problem
 
 
 def _secrets(models: Iterable[ModelSpec | None], agents: Iterable[AgentSpec]) -> frozenset[str]:

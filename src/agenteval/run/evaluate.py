@@ -71,18 +71,21 @@ def compare(
     """
     check_not_shard(current, None)
     check_baseline(baseline, None)
+    from agenteval.gate.integrity.integrity import with_ids_of
     from agenteval.gate.policy import ComparePolicy
-    from agenteval.run.baseline import compare_finished
+    from agenteval.run.compare import comparer_of
+    from agenteval.run.resolve.spec import RunSpec
 
     policy = ComparePolicy(quarantine=gate.quarantine if gate else ()).without_runs()
-    return compare_finished(current, baseline_of(baseline), policy)
+    then = baseline_of(with_ids_of(current, baseline))
+    return comparer_of(current, RunSpec(compare=policy), then).decide()
 
 
 @checked
 def load_suites(*paths: FilePath) -> list[Suite]:
     """Load suites of any supported format.
 
-    The ``agenteval.yaml`` of each suite lists the secret-like variables that its texts may use (``allow_env``).
+    In a CI run, the ``agenteval.yaml`` of each suite lists the variables that its texts may use (``pass_env``).
 
     Args:
         *paths: suite files, or directories with suites in the conventional places.
@@ -91,7 +94,7 @@ def load_suites(*paths: FilePath) -> list[Suite]:
         ConfigError: files are not valid; the error contains every problem of every file.
     """
     from agenteval.core.errors import ConfigError, Problem
-    from agenteval.run.config import read_allowed
+    from agenteval.run.config import read_pass_env
     from agenteval.run.resolve import suites
     from agenteval.run.resolve.configurations import Sources
 
@@ -101,7 +104,7 @@ def load_suites(*paths: FilePath) -> list[Suite]:
     loaded = suites.load_suites(Sources(working_directory(), tuple(Path(path) for path in paths)), problems)
     for file in loaded.places.files:
         with suites.collected(problems):
-            read_allowed(file)
+            read_pass_env(file)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     return list(loaded.suites)

@@ -63,12 +63,10 @@ class ControlCommit:
 
     Attributes:
         note: what the comparison with this commit leaves out; empty if nothing.
-        is_of_event: whether the event alone names it, so that no earlier step of the job could choose another one.
     """
 
     commit: str
     note: str = ""
-    is_of_event: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ def control_commit(rule: ControlRule, head: Head, baseline: str | None, history:
         case "previous":
             continues = rule.before is not None and history.is_ancestor(rule.before, head.commit) is not False
             if rule.before and continues:
-                return ControlCommit(rule.before, is_of_event=True)
+                return ControlCommit(rule.before)
             return _first_parent(head)
         case "pull-request":
             return _of_pull_request(rule, head, history)
@@ -175,7 +173,7 @@ def control_commit(rule: ControlRule, head: Head, baseline: str | None, history:
 def _of_pull_request(rule: ControlRule, head: Head, history: CommitHistory) -> ControlCommit:
     # Another merge commit can be one of the pull request, whose author chose its first parent.
     if len(head.parents) > 1 and head.commit == rule.merge:
-        return ControlCommit(head.parents[0], is_of_event=True)
+        return ControlCommit(head.parents[0])
     if rule.fork is not None and head.is_merge_into(rule.fork):
         return ControlCommit(rule.fork)
     if rule.base is None and rule.fork is None:
@@ -185,7 +183,7 @@ def _of_pull_request(rule: ControlRule, head: Head, history: CommitHistory) -> C
         "request's run; check out the merge commit, which is the default of actions/checkout"
     )
     found = rule.fork or history.merge_base(head.commit, rule.base or "")
-    return ControlCommit(found, note, is_of_event=found == rule.base)
+    return ControlCommit(found, note)
 
 
 def _of_clone(rule: ControlRule, head: Head, baseline: str, history: CommitHistory) -> ControlCommit:

@@ -228,6 +228,7 @@ GONE: Mapping[str, str] = {
     "--max-time": "write --time-limit",
     "--no-annotations": "leave it out: failed and broken cases are always annotated",
     "--summary-template": "write `templates: {summary: FILE}` in agenteval.yaml",
+    "allow_env": "write `pass_env: [NAME]`, which names what suites and agents get",
     "annotations": "leave it out: failed and broken cases are always annotated",
     "baseline-branch": "leave it out: without results of the base branch, those of the default branch are used, and "
     "`baseline` can name a workflow run",

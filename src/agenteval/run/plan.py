@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,6 +12,7 @@ from agenteval.agents.base import Agent
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import Problem
 from agenteval.core.llm.gateway import Gateway
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.metrics.resources import RunResources
 from agenteval.metrics.scoring import MetricCatalog
@@ -116,15 +116,17 @@ class ResumedRun:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """Limits of concurrency and time; ``None`` is no limit.
+    """Limits of concurrency, time and size; ``None`` is no limit.
 
     Attributes:
         concurrency: number of iterations at the same time, over all agents.
         run_s: limit for the whole run, in seconds; 0 or less leaves no time.
+        max_answer_bytes: bytes of one text of an answer that results keep.
     """
 
     concurrency: int
     run_s: float | None = None
+    max_answer_bytes: int = MAX_ANSWER_BYTES
 
     def minus(self, seconds: float) -> RunLimits:
         """Return the remaining limits after a time in seconds."""

@@ -262,7 +262,7 @@ TOOL_SUFFIX = "_tool"
 _TEXT_KEYS = ("command", "env", "headers")
 
 #: Keys of an agent or tool under test that take credentials.
-CREDENTIALS = ("env.*", "headers.*")
+CREDENTIALS = ("env.*", "headers.*", "http")
 
 
 class _CommonKeys(BaseModel):

@@ -12,11 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.confine import confined, user_environment
-from agenteval.core.credentials import credentials_at
-from agenteval.core.escape import visible
 from agenteval.core.redact import MASK, Redactor
-from agenteval.core.secrets import environment_secrets, is_secret
 
 ROOT = Path(__file__).parents[3]
 
@@ -56,6 +52,8 @@ CREDENTIALS = {
     "Anthropic": f"sk-ant-api03-{part(60)}-_{part(31)}AA",
     "OpenRouter": "sk-or-v1-" + part(64, "abcdef0123456789") + "0" * 40,
     "DeepSeek": "sk-" + part(32, "abcdef0123456789") + "0" * 10,
+    "Langfuse": "sk-lf-01234567-89ab-cdef-0123-456789abcdef",
+    "Langfuse, public": "pk-lf-01234567-89ab-cdef-0123-456789abcdef",
     "Groq": "gsk_" + part(52),
     "xAI": "xai-" + part(80),
     "Hugging Face": "hf_" + part(34, string.ascii_letters),
@@ -111,40 +109,11 @@ def test_each_form_is_masked(around: str) -> None:
     assert masked == dict.fromkeys(CREDENTIALS, around.format(MASK))
 
 
-@pytest.mark.parametrize("credential", CREDENTIALS.values(), ids=CREDENTIALS)
-def test_escapes_and_separators_do_not_hide_a_form(credential: str) -> None:
-    redact = Redactor(["hunter22"])
-    for text in (json.dumps(f"\n{credential}"), json.dumps(json.dumps(f"\n{credential}"))):
-        assert part(16) not in redact(text)
-    middle = len(credential) // 2
-    assert part(16) not in visible(redact(f"{credential[:middle]}\u200b\x1b[1m{credential[middle:]}"))
-
-
-@pytest.mark.parametrize("credential", CREDENTIALS.values(), ids=CREDENTIALS)
-def test_a_variable_with_such_a_value_is_a_secret(credential: str) -> None:
-    encoded = base64.b64encode(credential.encode()).decode()
-    for variable in ("SHOP", "GREETING", "MY_SETTINGS"):
-        for value in (credential, f"shop:{credential}", json.dumps({"id": 1, "value": credential})):
-            environment = {variable: value, "COLOUR": "green"}
-            assert is_secret(variable, value)
-            assert any(credential in secret for secret in environment_secrets(environment))
-            with confined(pass_env=()):
-                assert user_environment(environment=environment) == {"COLOUR": "green"}
-        assert encoded[4:-4] not in Redactor(environment_secrets({variable: credential}))(encoded)
-
-
-def test_a_whole_value_may_have_an_unusual_length() -> None:
-    for value in ("ghp_0123456789abcdef", "sk-test-0123456789abcdef", "xoxb-0123456789-abcdef"):
-        assert is_secret("SHOP", value)
-        assert not credentials_at(value) or value.startswith("xox")
-
-
 def test_the_secret_key_next_to_an_id_of_amazon_is_masked() -> None:
     identity, secret = CREDENTIALS["Amazon"], part(38) + "/+"
     commit = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"
     for text in (f"{identity}:{secret}", f"{identity}\n  {secret}", json.dumps({"Secret": secret, "Id": identity})):
         assert secret not in Redactor([])(text)
-        assert is_secret("SHOP", text)
     assert Redactor([])(f"{identity} {commit}") == f"{MASK} {commit}"
     assert Redactor([])(f"{secret} alone") == f"{secret} alone"
 
@@ -170,7 +139,8 @@ def test_no_documentation_or_source_has_one() -> None:
     ]
     assert len(files) > 300
     texts = {path: path.read_text("utf-8", "replace") for path in files if path.is_file()}
-    assert {path: text for path, text in texts.items() if credentials_at(text)} == {}
+    redact = Redactor([])
+    assert [path for path, text in texts.items() if redact.finds(text)] == []
 
 
 @given(st.sampled_from(sorted(CREDENTIALS)), st.lists(st.integers(0, 1000), max_size=4))

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import ast
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 import agenteval
 from agenteval.core.child import LastOutput
-from agenteval.core.secrets import add_secrets, is_secret_name, mask, masking, redactor, secrets_in, shortened
+from agenteval.core.secrets import (
+    add_listed_secrets,
+    add_secrets,
+    is_secret_name,
+    mask,
+    masking,
+    redactor,
+    secrets_in,
+    shortened,
+)
 
 SOURCE = Path(agenteval.__file__).parent
 
@@ -25,7 +37,6 @@ OTHERS = {
     "core/yaml_list.py": "the text of a file, which is read again",
     "core/secrets.py": "the place that masks first",
     "core/child.py": "masked there",
-    "core/readings.py": "a text that is being masked, in pieces",
     "metrics/rules.py": "compared, not shown",
     "core/refusal.py": "searched, not shown",
     "metrics/schema.py": "a list",
@@ -41,22 +52,41 @@ OTHERS = {
 }
 
 SECRET_NAMES = """
-OPENAI_API_KEY DATABASE_URL GH_PAT PGPASSWORD PGPASS DB_PASS DB_PWD SENTRY_DSN SLACK_WEBHOOK_URL apikey
-openAiKey AZURE_STORAGE_CONNECTION_STRING MY_JWT MY_CREDENTIALS COOKIE APP_SESSION PRIVATE_PEM BASIC_AUTH
-X_SIGNATURE BEARER INPUT_GITHUB-TOKEN INPUT_CACHE-KEY REDIS_URL http.extraheader
-AWS_SESSION_TOKEN SESSION_TOKEN ADMIN_TOKEN LOGIN_TOKEN NOTION_TOKEN PYTHON_TOKEN CONAN_TOKEN BUN_TOKEN
-CONTEXT_TOKEN OPENTOKEN MAX_TOKEN NUM_TOKEN ADMIN_TOKENS PYTHON_TOKENS INPUT_TOKENSECRET MAX_TOKENS_KEY
-COMMONKEY DAEMONKEY AUTHORTOKEN KEYBOARDPASS XDG_SESSION_COOKIE GNOME_SESSION_TOKEN SHELL_SESSION_KEY DB_PASS2 GH_PAT2
-DBPWD ROOTPWD SLACK_HOOK GCP_SERVICE_ACCOUNT SERVICEACCOUNT_JSON STRIPE_SK SSH_ID_RSA SSH_ID_ED25519 SIGNING_P12
-PASSWORD_SALT
+OPENAI_API_KEY GH_PAT PGPASSWORD PGPASS DB_PASS DB_PWD SENTRY_DSN SLACK_WEBHOOK_URL apikey openAiKey MY_JWT
+AZURE_STORAGE_CONNECTION_STRING MY_CREDENTIALS COOKIE PRIVATE_PEM BASIC_AUTH X_SIGNATURE BEARER INPUT_GITHUB-TOKEN
+INPUT_CACHE-KEY http.extraheader AWS_SESSION_TOKEN ADMIN_TOKEN OPENTOKEN MAX_TOKEN COMMONKEY DB_PASS2 GH_PAT2 DBPWD
+SLACK_HOOK PASSWORD_SALT private_key x-api-key
 """
 
 OTHER_NAMES = """
-KEYBOARD MONKEY CASSANDRA_KEYSPACE maxTokens NUM_TOKENS_2 TOKEN_LIMIT XDG_SESSION_TYPE HOOKAH BASALT SKILL PATH
-HOME PWD OLDPWD GIT_AUTHOR_NAME XDG_SESSION_ID SESSION_MANAGER SSH_AUTH_SOCK
-GPG_AGENT_INFO TOKENIZERS_PARALLELISM MAX_TOKENS OPENAI_MAX_TOKENS COMPASS_URL SSL_CERT_FILE GITHUB_ACTOR
-VIRTUAL_ENV
+KEYBOARD CASSANDRA_KEYSPACE maxTokens MAX_TOKENS TOKEN_LIMIT XDG_SESSION_TYPE HOOKAH BASALT SKILL PATH HOME PWD OLDPWD
+GIT_AUTHOR_NAME SESSION_MANAGER TOKENIZERS_PARALLELISM COMPASS_URL SSL_CERT_FILE GITHUB_ACTOR VIRTUAL_ENV AUTH_TYPE
+GIT_CONFIG_KEY_0
 """
+
+PASSWORD, TOKEN = "hunter22!x", "Ab12Cd34Ef56Gh78Ij90"
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
+
+# A variable without a secret's name, and the credentials in its value.
+VALUES: list[tuple[str, set[str]]] = [
+    (f"https://me:{PASSWORD}@shop.example https://you:{TOKEN}@shop.example", {PASSWORD, TOKEN}),
+    (f"mongodb://me:{PASSWORD}@one.example:27017,two.example:27017/db?replicaSet=x", {PASSWORD}),
+    (f"git+https://{TOKEN}@github.com/me/shop.git@v1", {TOKEN}),
+    ("postgres://me:p%40ss%2Fw%23rd@db.example/shop", {"p@ss/w#rd", "p%40ss%2Fw%23rd"}),
+    ("redis://:correct-horse@cache.example:6379/0", {"correct-horse"}),
+    (f"Server=db;User Id=sa;Password={PASSWORD};Encrypt=yes", {PASSWORD}),
+    ("AccountName=shop;AccountKey=Zm9vYmFyYmF6cXV4==;EndpointSuffix=x", {"Zm9vYmFyYmF6cXV4=="}),
+    (f"https://shop.example/hook?access_token={TOKEN}&v=1", {TOKEN}),
+]
+ORDINARY = """
+http://localhost:8080/users/jane@example.com
+git@github.com:me/shop.git
+ssh://git@github.com/me/shop.git
+tokens=8192 max_tokens=4096 tokenizer=cl100k_base
+host=db user=me dbname=shop
+password=test
+https://shop.example/path@2x.png?size=3
+""".strip().splitlines()
 
 
 def test_secrets_are_known_until_the_invocation_ends() -> None:
@@ -70,7 +100,44 @@ def test_secrets_are_known_until_the_invocation_ends() -> None:
 def test_variables_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_DSN", "abcdef123")
     monkeypatch.setenv("STORE", "https://me:p%40ss-word@shop.example/x")
-    assert mask("abcdef123 p@ss-word p%40ss-word") == "*** *** ***"
+    monkeypatch.setenv("CUSTOMER", "4711")
+    assert mask("abcdef123 p@ss-word p%40ss-word 4711") == "*** *** *** 4711"
+    with masking():
+        add_listed_secrets(["CUST*"])
+        assert mask("4711") == "***"
+
+
+@pytest.mark.parametrize(("value", "credentials"), VALUES, ids=str)
+def test_credentials_in_values_are_found(value: str, credentials: set[str]) -> None:
+    assert secrets_in("SHOP_OPTIONS", value) == credentials | ({unquote(text) for text in credentials})
+
+
+@pytest.mark.parametrize("value", ORDINARY)
+def test_ordinary_values_have_none(value: str) -> None:
+    assert secrets_in("SHOP_OPTIONS", value) == set()
+
+
+def test_the_parts_of_secrets_are_secret() -> None:
+    assert secrets_in("Authorization", f"Bearer {TOKEN}") == {f"Bearer {TOKEN}", TOKEN}
+    account = {
+        "type": "service_account",
+        "project": "shop-42",
+        "private_key": KEY,
+        "uri": "https://accounts.example/x",
+    }
+    found = secrets_in("GCP_CREDENTIALS", json.dumps(account))
+    assert found == {json.dumps(account), KEY}
+    for text in (KEY, json.dumps(KEY), KEY.replace("\n", "\\n"), "hkiG9w0BAQEFAASC"):
+        assert "hkiG9w0BAQEFAASC" not in redactor(found)(text)
+
+
+@pytest.mark.parametrize("piece", ["a=", "://", "x:@a", "token=", "a://b:c@", "_A", '{"a":', "bearer "])
+# Reads long texts.
+@pytest.mark.slow
+def test_the_time_is_linear(piece: str) -> None:
+    begin = time.process_time()
+    secrets_in("MY_KEY", (piece * 100_000)[:100_000])
+    assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize("size", [1001, 70_000])
@@ -98,13 +165,10 @@ def test_names_of_no_secrets(name: str) -> None:
 def test_values_that_reports_need_are_no_secrets(tmp_path: Path) -> None:
     for value in ("", "1", "true", "postgres", "12345", "yes", "Error", "passed"):
         assert not secrets_in("MY_KEY", value)
-    for name in ("AUTH_TYPE", "KEY_REGION", "authMethod", "SESSION_ENABLED", "SECRET_NAME"):
+    for name in ("AUTH_TYPE", "KEY_REGION", "authMethod", "SECRET_NAME"):
         assert not secrets_in(name, "eu-central-1")
     for name in ("MY_KEY_FILE", "GOOGLE_APPLICATION_CREDENTIALS", "TOKEN_PATH"):
         assert not secrets_in(name, str(tmp_path))
-    header = "AUTHORIZATION: basic eDpnaHBfYWJj"
-    parts = {"basic eDpnaHBfYWJj", "eDpnaHBfYWJj", "x:ghp_abc", "ghp_abc"}
-    assert secrets_in("GIT_CONFIG_VALUE_0", header) == {header, *parts}
 
 
 def test_a_file_does_not_unmask_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,11 +177,10 @@ def test_a_file_does_not_unmask_a_secret(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / secret).touch()
     assert secrets_in("MY_KEY", "hunter22") == {"hunter22"}
     assert secrets_in("MY_KEY_FILE", "sk-1") == {"sk-1"}
-    assert secrets_in("MY_KEY", str(tmp_path)) == {str(tmp_path)}
 
 
 def test_secrets_can_be_numbers() -> None:
-    for name in ("DB_PASS", "PGPASSWORD", "ROOTPWD", "CARD_PIN", "OTP", "dbPass2", "AUTH_TOKEN", "API_KEY"):
+    for name in ("DB_PASS", "PGPASSWORD", "CARD_PIN", "OTP", "dbPass2", "AUTH_TOKEN", "API_KEY"):
         assert secrets_in(name, "482913") == {"482913"}
         assert not secrets_in(name, "48291")
     assert not secrets_in("KEY_SIZE", "482913")

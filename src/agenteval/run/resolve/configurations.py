@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from agenteval.core.document import AllowedVariables
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.gateway import LlmSettings, ResponseCache, default_directory
 from agenteval.core.records import dataclass, replace
-from agenteval.core.secrets import name_secrets, named_secrets, naming_secrets
 from agenteval.core.shared_files import seal
-from agenteval.core.text import display_path
-from agenteval.run.config import CONFIG_FILE, Config, read_allowed
+from agenteval.core.text import display_path, place_of
+from agenteval.results.case import SuiteResult
+from agenteval.run.config import CONFIG_FILE, Config
 from agenteval.suite.model import AgentSpec, MetricConfig
 
 
@@ -153,16 +152,11 @@ def read_configurations(places: Places, problems: list[Problem]) -> Configuratio
         problems: receives the problems of all files, and each setting of the run that files contradict.
     """
     by_file: dict[Path | None, Config] = {}
-    names: set[str] = set()
     for path in places.files:
-        # What one file lists as a secret does not decide what another file may use.
-        with naming_secrets():
-            try:
-                by_file[path] = read_config(path)
-            except ConfigError as error:
-                problems += error.problems
-            names |= named_secrets()
-    name_secrets(names)
+        try:
+            by_file[path] = read_config(path)
+        except ConfigError as error:
+            problems += error.problems
     if None in places.of_suites.values() or places.of_run is None:
         by_file.setdefault(None, read_config(None))
     if places.of_run is not None:
@@ -199,12 +193,6 @@ def _contradictions(one: Config, other: Config, suite: str) -> Iterable[Problem]
         yield Problem(message, file=written.name, line=written.lines[key], path=key, kind=Kind.VALUE)
 
 
-def allowed_by(path: Path | None) -> AllowedVariables:
-    """Return the variables that suites with a configuration may use; none if it is not valid.
-
-    Reading the whole configuration reports its problems.
-    """
-    try:
-        return read_allowed(path)
-    except ConfigError:
-        return AllowedVariables()
+def files_of(suites: Iterable[SuiteResult]) -> list[Path]:
+    """Return the files of the suites of a run that are on this machine."""
+    return [file for suite in suites if (file := place_of(suite.path)) is not None]

@@ -11,20 +11,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.core.credentials import is_maskable
-from agenteval.core.document import allowing
+from agenteval.core.document import with_variables
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.runtime import gc_paused
-from agenteval.core.secrets import naming_secrets
+from agenteval.core.secrets import is_maskable
 from agenteval.core.text import did_you_mean, place_of, working_directory
 from agenteval.gate.failures import Required
 from agenteval.gate.policy import ComparePolicy, quarantine_warnings
-from agenteval.run.config import CONFIG_FILE, Config, Settings
+from agenteval.run.config import CONFIG_FILE, Config, Settings, read_pass_env
 from agenteval.run.context import RunContext
 from agenteval.run.resolve.agents import bind, discover_targets
-from agenteval.run.resolve.configurations import Places, Sources, allowed_by, find_configurations
+from agenteval.run.resolve.configurations import Places, Sources, find_configurations
 from agenteval.suite.formats.registry import conventional_places, discover, suite_files
 from agenteval.suite.formats.registry import load_suites as load_files
 from agenteval.suite.model import OVERALL, AgentSpec, Suite
@@ -264,15 +263,22 @@ def load_suites(sources: Sources, problems: list[Problem], given: Sequence[Suite
     config_of: dict[str, Path | None] = {
         path: places.of_run if file is None else places.of_suites[file] for path, file in built.items()
     }
-    allowed = cache(allowed_by)
+    passed = cache(_passed)
     with gc_paused():
         for file in files:
-            # What a configuration lists as a secret does not decide which variables suites may use.
-            with allowing(allowed(places.of_suites[file])), naming_secrets():
+            with with_variables(pass_env=passed(places.of_suites[file])):
                 for suite in load_files([file], problems):
                     suites.append(suite)
                     config_of[suite.path] = places.of_suites[file]
     return LoadedSuites([*suites, *given], places, config_of)
+
+
+def _passed(config: Path | None) -> tuple[str, ...]:
+    try:
+        return read_pass_env(config)
+    except ConfigError:
+        # Reading the whole configuration reports its problems.
+        return ()
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Source:
 
         Args:
             credentials: patterns of the keys where secret-like variables are replaced, like ``model.api_key`` or
-                ``tools.*.env.*``; elsewhere ``allow_env`` of ``agenteval.yaml`` must list them.
+                ``tools.*.env.*``; elsewhere ``pass_env`` of ``agenteval.yaml`` must list variables in a CI run.
 
         Raises:
             ConfigError: unreadable, not YAML, or a variable is not set or not allowed.

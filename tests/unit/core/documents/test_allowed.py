@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.document import AllowedVariables, KeyPatterns, TextPlace, allowing
+from agenteval.core.document import FileVariables, KeyPatterns, TextPlace, with_variables
 from agenteval.core.errors import AgentEvalError, Problem
 from agenteval.core.secrets import COMMAND_FILES
 from agenteval.core.toml import read_toml
@@ -24,59 +24,43 @@ RESERVED = [
 ]
 
 
+@pytest.fixture
+def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "credential", "listed"),
     [
-        ("SHOP", True, True, True),
         ("HOME", True, True, True),
+        ("https_proxy", True, True, True),
+        ("SHOP", False, True, True),
         ("OPENAI_API_KEY", False, True, True),
-        ("GITHUB_TOKEN", False, True, True),
-        ("github_token", False, True, True),
+        ("GITHUB_TOKEN", False, True, False),
         ("GITHUB_SHA", False, True, True),
-        ("RUNNER_TEMP", False, True, True),
-        ("AGENTEVAL_CACHE", False, False, True),
+        ("AGENTEVAL_CACHE", False, True, True),
+        ("AGENTEVAL_CACHE_KEY", False, False, False),
         *((name, False, False, False) for name in RESERVED),
     ],
 )
-def test_what_is_inserted(name: str, text: bool, credential: bool, listed: bool) -> None:
-    assert (AllowedVariables().refusal(name, TEXT) is None) is text
-    assert (AllowedVariables().refusal(name, CREDENTIAL) is None) is credential
+def test_what_is_inserted(
+    name: str, text: bool, credential: bool, listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (FileVariables().refusal(name, TEXT) == "") is (name not in RESERVED and name != "AGENTEVAL_CACHE_KEY")
+    monkeypatch.setenv("CI", "true")
+    assert (FileVariables().refusal(name, TEXT) == "") is text
+    assert (FileVariables().refusal(name, CREDENTIAL) == "") is credential
     for patterns in ((name,), ("*",)):
-        assert (AllowedVariables(patterns).refusal(name, TEXT) is None) is listed
+        assert (FileVariables(patterns).refusal(name, TEXT) == "") is listed
+    assert "pass_env" in FileVariables().refusal("SHOP", TEXT)
+    assert FileVariables(added={"SHOP": "x"}).refusal("SHOP", TEXT) == ""
 
 
-@pytest.mark.parametrize("value", ["postgres://me:hunter22@h/db", "AUTHORIZATION: basic eDpnaHBfYWJj"])
-def test_a_credential_in_a_value_is_a_secret_under_any_name(tmp_path: Path, value: str) -> None:
-    assert AllowedVariables().refusal("SHOP", TEXT, value) is not None
-    assert AllowedVariables().refusal("SHOP", CREDENTIAL, value) is None
-    assert AllowedVariables(("SHOP",)).refusal("SHOP", TEXT, value) is None
+def test_a_credential_in_a_value_is_masked_under_any_name(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("input: ${SHOP}\n", encoding="utf-8")
-    problems: list[Problem] = []
-    document = read_yaml(tmp_path / "a.yaml", environment={"SHOP": value}, unset=problems)
-    assert value not in repr(document.data)
-    assert "contains a credential" in problems[0].message
-    assert not read_yaml(tmp_path / "a.yaml", environment={"SHOP": "http://h/db"}, unset=[]).secrets
-
-
-class TestBase:
-    def test_both_lists_count(self) -> None:
-        def allowed(*base: str) -> AllowedVariables:
-            return AllowedVariables(("A_KEY", "B_*"), lambda: base)
-
-        assert allowed("A_KEY").refusal("A_KEY", TEXT) is None
-        assert allowed("B_KEY").refusal("B_KEY", TEXT) is None
-        assert "merge that change" in (allowed("B_KEY").refusal("A_KEY", TEXT) or "")
-        assert "list it in allow_env" in (allowed("*").refusal("C_KEY", TEXT) or "")
-
-    def test_it_is_read_only_if_a_text_needs_it(self) -> None:
-        def base() -> tuple[str, ...]:
-            raise AgentEvalError("GitHub is away")
-
-        allowed = AllowedVariables(("A_KEY",), base)
-        assert allowed.refusal("SHOP", TEXT) is None
-        assert allowed.refusal("A_KEY", CREDENTIAL) is None
-        assert "GitHub is away" not in (allowed.refusal("B_KEY", TEXT) or "")
-        assert "cannot be read: GitHub is away" in (allowed.refusal("A_KEY", TEXT) or "")
+    document = read_yaml(tmp_path / "a.yaml", environment={"SHOP": "postgres://me:hunter22@h/db"})
+    assert document.secrets == {"hunter22"}
+    assert not read_yaml(tmp_path / "a.yaml", environment={"SHOP": "http://h/db"}).secrets
 
 
 @pytest.mark.parametrize(
@@ -122,7 +106,7 @@ YAML = [
 
 @pytest.mark.parametrize("text", YAML)
 @pytest.mark.parametrize("value", ["s3cr3t-value", None])
-def test_nothing_but_the_key_itself_takes_a_secret(tmp_path: Path, text: str, value: str | None) -> None:
+def test_nothing_but_the_key_itself_takes_a_secret(tmp_path: Path, text: str, value: str | None, in_ci: None) -> None:
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     problems: list[Problem] = []
     environment = {} if value is None else {"A_KEY": value}
@@ -134,7 +118,7 @@ def test_nothing_but_the_key_itself_takes_a_secret(tmp_path: Path, text: str, va
     assert "s3cr3t-value" not in shown
     # Keys are never replaced, so they are no problem either.
     assert problems or "? [" in text
-    assert all("allow_env" in problem.message for problem in problems)
+    assert all("pass_env" in problem.message for problem in problems)
 
 
 def test_a_key_for_credentials_takes_it(tmp_path: Path) -> None:
@@ -147,17 +131,17 @@ def test_a_key_for_credentials_takes_it(tmp_path: Path) -> None:
     assert found.secrets == {"s3cr3t", "swordfish"}
 
 
-def test_toml_has_the_same_rules(tmp_path: Path) -> None:
-    text = 'input = "${A_KEY}"\n[model]\napi_key = "${A_KEY}"\n[[list]]\nx = ["${GITHUB_ENV}", "${SHOP}"]\n'
+def test_toml_has_the_same_rules(tmp_path: Path, in_ci: None) -> None:
+    text = 'input = "${A_KEY}"\n[model]\napi_key = "${A_KEY}"\n[[list]]\nx = ["${GITHUB_ENV}", "${LANG}"]\n'
     (tmp_path / "a.toml").write_text(text, encoding="utf-8")
     problems: list[Problem] = []
-    environment = {"A_KEY": "s3cr3t", "GITHUB_ENV": "/x", "SHOP": "nuts"}
+    environment = {"A_KEY": "s3cr3t", "GITHUB_ENV": "/x", "LANG": "nuts"}
     found = read_toml(tmp_path / "a.toml", environment=environment, unset=problems, credentials=["model.api_key"])
     assert found.data["model"] == {"api_key": "s3cr3t"}
     assert found.data["input"] == "${A_KEY}"
     assert found.data["list"] == [{"x": ["${GITHUB_ENV}", "nuts"]}]
     assert [(problem.line, problem.path) for problem in problems] == [(1, "input"), (5, "list[0].x[0]")]
-    with allowing(AllowedVariables(("A_*", "GITHUB_*"))):
+    with with_variables(pass_env=("A_*", "GITHUB_*")):
         problems.clear()
         read_toml(tmp_path / "a.toml", environment=environment, unset=problems)
     assert [problem.path for problem in problems] == ["list[0].x[0]"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenteval.core.document import AllowedVariables, Document, KeyPath, allowing, dotted
+from agenteval.core.document import Document, KeyPath, dotted, with_variables
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.secrets import is_secret_name
 from agenteval.core.yaml import read_yaml
@@ -257,14 +257,14 @@ class TestSecrets:
         ],
     )
     def test_by_name(self, folder: Path, name: str, secret: bool) -> None:
-        with allowing(AllowedVariables((name,))):
+        with with_variables(pass_env=(name,)):
             document = read(folder, f"a: x ${{{name}}}", **{name: "s3cr3t"})
         assert is_secret_name(name) is secret
         assert document.secrets == (frozenset({"s3cr3t"}) if secret else frozenset())
 
     def test_only_used_values_from_the_environment_are_secret(self, folder: Path) -> None:
         text = "a: ${API_KEY:-fallback}\nb: '${EMPTY_KEY}'\n"
-        with allowing(AllowedVariables(("*",))):
+        with with_variables(pass_env=("*",)):
             assert read(folder, text, OTHER_KEY="unused", EMPTY_KEY="").secrets == frozenset()
 
 

@@ -40,7 +40,7 @@ def failure(error: str, cases: int = 1, total: int = 1, fastest_ms: float | None
         (
             f"{TRACEBACK}RuntimeError: OPENAI_API_KEY is not set",
             CODE,
-            "OPENAI_API_KEY is not set; secrets reach",
+            "OPENAI_API_KEY is not set; set the variable",
         ),
         (
             f"{TRACEBACK}openai.AuthenticationError: no",

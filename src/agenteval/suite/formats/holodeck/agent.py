@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agenteval.core.document import Document, KeyPath, parse_dotenv, read_text, variables_of_files
+from agenteval.core.document import Document, KeyPath, file_variables, parse_dotenv, read_text
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.models import ModelSpec
 from agenteval.core.records import dataclass, field
@@ -75,7 +75,7 @@ def model_spec(entry: HoloDeckModel) -> ModelSpec:
         endpoint=entry.endpoint,
         api_key=entry.api_key,
         api_version=entry.api_version,
-    ).with_key_of(variables_of_files())
+    ).with_key_of(file_variables().added)
 
 
 def written_secrets(agent: ModelAgentSpec) -> frozenset[str]:

@@ -41,10 +41,10 @@ OF_HOLODECK = (
 
 #: Keys that take credentials.
 CREDENTIALS = (
-    "model.api_key",
+    "model.**",
     "tools.*.env.*",
     "tools.*.headers.*",
-    "tools.*.model.api_key",
+    "tools.*.model.**",
     *(f"{section}.**" for section in OF_HOLODECK),
 )
 _ADDRESSES = frozenset({"connection_string", "authorization", "cookie"})
@@ -187,7 +187,7 @@ def read_project(path: Path, shown_as: str) -> HolodeckProject:
     directory = path.resolve().parent
     env = read_env_files(directory, str(Path(shown_as).parent))
     problems: list[Problem] = []
-    with with_variables(env.variables):
+    with with_variables(added=env.variables):
         document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=CREDENTIALS)
         config = read_global_config(directory, str(Path(shown_as).parent))
     if not isinstance(document.data, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agenteval.core.document import variables_of_files
+from agenteval.core.document import file_variables
 from agenteval.core.errors import Problem
 from agenteval.core.llm.models import UNNAMED_JUDGE, ModelSpec
 from agenteval.core.records import dataclass, field, replace
@@ -210,7 +210,7 @@ def judge_spec(entry: HoloDeckModel, temperature: float = 0.0) -> ModelSpec:
         endpoint=entry.endpoint,
         api_key=entry.api_key,
         api_version=entry.api_version,
-    ).with_key_of(variables_of_files())
+    ).with_key_of(file_variables().added)
 
 
 def default_judge(entry: AgentFile | None) -> ModelSpec:

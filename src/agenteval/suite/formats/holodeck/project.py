@@ -108,7 +108,7 @@ def _is_refused(name: str) -> bool:
 NAMES = ("config.yml", "config.yaml")
 
 CREDENTIALS = (
-    "providers.*.api_key",
+    "providers.**",
     "vectorstores.**",
     "deployment.**",
     "mcp_servers.*.env.*",

@@ -46,7 +46,7 @@ _METRICS = (
 _CREDENTIALS = KeyPatterns.of(
     (
         *CREDENTIALS,
-        *(f"{metric}.model.api_key" for metric in _METRICS),
+        *(f"{metric}.model.**" for metric in _METRICS),
         *(f"agent.{key}" for key in AGENT_CREDENTIALS),
     )
 )
@@ -69,7 +69,7 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
         ConfigError: with every problem of the file.
     """
     env = read_env_files(path.resolve().parent, str(Path(shown_as).parent))
-    with with_variables(env.variables):
+    with with_variables(added=env.variables):
         try:
             return _loaded(path, shown_as, env, read_in_parts)
         except NotInPartsError:

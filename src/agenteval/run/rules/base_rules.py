@@ -59,7 +59,6 @@ CONFIGURATION: Mapping[str, Standing] = {
     "time_limit": Standing("either", "a run that it ends is unproven"),
     "pass_env": Standing("change", "it adds variables to the agent and to graders, and changes no rule"),
     "secrets": Standing("either", "it only masks more"),
-    "allow_env": Standing("either", "a variable that the base branch does not list stays forbidden to a change"),
     "limits.memory_mb": BASE,
     "limits.cpu_s": BASE,
     "max_answer_bytes": Standing("either", "metrics read the whole answer"),
