@@ -16,7 +16,7 @@ from agenteval.gate.proof import GateSuspicion
 from agenteval.report.report import print_result, write_reports
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.model import Results, RunUsage
-from agenteval.results.store import RESULTS_FILE, InMemory, read_results
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE, read_results
 from agenteval.run.baseline import FoundBaseline
 from agenteval.run.compare import ComparedRun, prepared_control
 from agenteval.run.config import Settings
@@ -103,5 +103,5 @@ def _execution(results: Results) -> RunExecution:
         asked=RunUsage(),
         total=results.summary.cases,
         answers={},
-        archive=InMemory(),
+        archive=IN_MEMORY,
     )
