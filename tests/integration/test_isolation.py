@@ -795,8 +795,10 @@ def test_results_wait_for_programs_that_do_not_end(
         monkeypatch.setattr("agenteval.run.confirm.control.CONTROL_USERS", ())
         # No time to see that it has ended, as if the kernel did not end it.
         monkeypatch.setattr("agenteval.core.process_groups._LIMIT_S", -1.0)
+        monkeypatch.setattr("agenteval.core.process_groups._KILL", ("/bin/true",))
         with pytest.raises(InfrastructureError, match="cannot be ended; the results are not written"):
             check_that_user_code_ended(alone)
+        monkeypatch.setattr("agenteval.core.process_groups._KILL", ("/bin/sh", "-c", "kill -KILL -1"))
         monkeypatch.setattr("agenteval.core.process_groups._LIMIT_S", PATIENCE_S)
         check_that_user_code_ended(alone)
         assert child.wait() == -signal.SIGKILL

@@ -156,12 +156,14 @@ def end_user(uid: int, as_user: Sequence[str]) -> bool:
             escapes that starts others.
     """
     end = time.monotonic() + _LIMIT_S
-    while uid in _living_users():
+    while True:
+        # Without a look before: one that starts another one and ends can be missed.
+        subprocess.run([*as_user, *_KILL], check=False, env={}, stdin=subprocess.DEVNULL, capture_output=True)
+        if uid not in _living_users():
+            return True
         if time.monotonic() > end:
             return False
-        subprocess.run([*as_user, *_KILL], check=False, env={}, stdin=subprocess.DEVNULL, capture_output=True)
         time.sleep(_SWEEP_PAUSE_S)
-    return True
 
 
 def reap_orphans() -> None:
