@@ -12,7 +12,7 @@ import yaml
 from tests.support import ROOT
 
 from agenteval.run.config_file import ConfigFile
-from agenteval.run.integrity.accepted_file import AcceptedFile
+from agenteval.run.rules.accepted_file import AcceptedFile
 
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
 

@@ -28,8 +28,8 @@ from agenteval.cli import main as cli
 from agenteval.cli.explanations import schema
 from agenteval.cli.init import write_starter
 from agenteval.github.connection import WITHOUT
-from agenteval.run.integrity.accepted_file import read_accepted
 from agenteval.run.resolve.configurations import read_config
+from agenteval.run.rules.accepted_file import read_accepted
 from agenteval.suite.formats.registry import load_suites
 
 YAML = [(block, yaml.safe_load(block.text)) for block in blocks("yaml")]

@@ -149,34 +149,6 @@ def test_what_changes_is_listed_and_green(
     assert values is None or (found.before, found.after) == values
 
 
-def test_what_the_new_rules_would_say_is_shown(repository: Repository) -> None:
-    (repository.folder / "agent.py").write_text("def reply(request):\n    return request['input'].upper()\n")
-    metrics(repository, {**EQUALITY, "case_insensitive": True}, GRADED)
-    ended = repository.compared()
-    assert ended.status == 1, ended.text
-    assert "by the rules of the change, 'equality' would be 1.00 instead of 0.00 in 6 cases" in ended.text
-    # The grader still fails, so no case would pass.
-    assert "would pass" not in ended.text
-
-
-@pytest.mark.parametrize(
-    ("threshold", "said"), [(1.0, ""), (0.1, "6 more cases would pass, and 0 more cases would fail")]
-)
-def test_how_many_cases_the_new_rules_would_turn_is_shown(
-    repository: Repository, threshold: float, said: str
-) -> None:
-    bleu = {"type": "standard", "metric": "rouge", "variant": "rouge1", "threshold": 1.0}
-    metrics(repository, bleu)
-    (repository.folder / "agent.py").write_text("def reply(request):\n    return f\"{request['input']} and more\"\n")
-    commit(repository.folder)
-    git(repository.folder, "branch", "--force", "main")
-    repository.run("--out", "../base", "--fail-on", "none")
-    metrics(repository, {**bleu, "threshold": threshold})
-    ended = repository.compared()
-    assert ("by the rules of the change" in ended.text) == bool(said)
-    assert said in ended.text
-
-
 def test_an_unchanged_repository_lists_nothing(repository: Repository) -> None:
     ended = repository.compared()
     assert ended.status == 0, ended.text

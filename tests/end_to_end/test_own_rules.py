@@ -190,7 +190,7 @@ CHOICES: dict[str, tuple[Change, Change, tuple[str, ...], str, tuple[str, str | 
         "error",
         ("agent", "timeout"),
     ),
-    "a suite without criteria": (two_suites, moved_and_slow, ("strict", "loose"), "failed", ("renamed", None)),
+    "a suite without criteria": (two_suites, moved_and_slow, ("strict", "loose"), "unproven", ("removed", None)),
 }
 
 

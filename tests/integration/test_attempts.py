@@ -18,13 +18,14 @@ from agenteval.gate.integrity.integrity import Integrity
 from agenteval.gate.policy import Quarantine
 from agenteval.results.model import Memory, Proven, Results
 from agenteval.results.verdict import Gate, Verdict
-from agenteval.run.attempt import Attempt, begin_attempt
+from agenteval.run.attempt import begin_attempt
 from agenteval.run.config import Settings
-from agenteval.run.context import EarlierAttempt, Recollection, RunContext
+from agenteval.run.context import Attempt, EarlierAttempt, Recollection, RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
-from agenteval.run.resolve.run import resolve_run
-from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.resolve.draft import read_draft
+from agenteval.run.resolve.rules import own_rules
+from agenteval.run.resolve_run import resolve
 
 PROVEN = [Proven(metric="equality", case=None, fall=0.4), Proven(metric="equality", case="agent.yaml::c1", fall=0.75)]
 
@@ -66,8 +67,11 @@ def evaluated(source: Source, **settings: Any) -> RunOutcome:
     return run(Settings(quiet=True, **settings), RunContext(attempts=source))
 
 
-def resolved(**settings: Any) -> RunSpec:
-    return resolve_run(Settings(**settings))
+def begun(source: Source, **settings: Any) -> Attempt:
+    """The attempt that a run with these settings begins."""
+    with resolve(Settings(**settings), RunContext(attempts=source)) as spec:
+        assert spec.earlier.attempt is not None
+        return spec.earlier.attempt
 
 
 def decided(outcome: RunOutcome, verdict: Verdict) -> Results:
@@ -134,17 +138,16 @@ def test_another_attempt_knows_what_was_proven(folder: Path, verdict: Verdict) -
     source.keep(decided(evaluated(source), verdict))
     (folder / "agent.py").write_text("def reply(request):\n    return request['input'] + ''\n", encoding="utf-8")
 
-    spec = resolved()
-    attempt = begin_attempt(spec, source)
+    attempt = begun(source)
 
     assert (attempt.shown, attempt.restore, attempt.memory.attempt) == (None, None, 2)
-    assert list(attempt.spec(spec).proven) == PROVEN
+    assert attempt.memory.proven == PROVEN
 
 
 def test_what_was_not_compared_stays_proven(folder: Path) -> None:
     attempt = Attempt(Memory(attempt=2, key="0" * 64, proven=PROVEN))
 
-    assert attempt.recorded(evaluated(Source())).results.memory == attempt.memory
+    assert attempt.recorded(evaluated(Source()).results) == attempt.memory
 
 
 def test_a_file_that_does_not_count_changes_nothing(folder: Path) -> None:
@@ -152,28 +155,28 @@ def test_a_file_that_does_not_count_changes_nothing(folder: Path) -> None:
     source.keep(decided(evaluated(source), "failed"))
     (folder / "README.md").write_text("What the agent may read.\n", encoding="utf-8")
 
-    assert begin_attempt(resolved(), source).shown is not None
+    assert begun(source).shown is not None
 
 
 def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
-    spec = resolved()
+    draft = read_draft(Settings(), RunContext())
+    rules = own_rules(draft, Settings())
     entry = Accepted(change="regressed", reason="known", until=date(2999, 1, 1), case="agent.yaml::c1")
-    others = [
-        replace(spec, gate=replace(spec.gate, quarantine=(Quarantine("c1", date(2999, 1, 1)),))),
-        replace(spec, integrity=Integrity(accepted=(entry,))),
-    ]
-    over = replace(spec, gate=replace(spec.gate, quarantine=(Quarantine("c1", date(2000, 1, 1)),)))
 
-    first = begin_attempt(spec, Source()).memory.key
-    assert begin_attempt(over, Source()).memory.key == first
-    assert all(begin_attempt(other, Source()).memory.key != first for other in others)
+    def key(*quarantine: Quarantine, accepted: tuple[Accepted, ...] = ()) -> str:
+        gate = replace(rules.gate, quarantine=quarantine)
+        return begin_attempt(draft, replace(rules, gate=gate), Integrity(accepted=accepted), Source()).memory.key
+
+    first = key()
+    assert key(Quarantine("c1", date(2000, 1, 1))) == first
+    assert first not in {key(Quarantine("c1", date(2999, 1, 1))), key(accepted=(entry,))}
 
 
 def test_an_attempt_that_broke_begins_again(folder: Path) -> None:
     source = Source()
     source.keep(decided(evaluated(source), "error"))
 
-    attempt = begin_attempt(resolved(), source)
+    attempt = begun(source)
 
     assert (attempt.shown, attempt.restore) == (None, attempt.restore)
 
@@ -216,8 +219,8 @@ def test_other_conditions_are_another_attempt(folder: Path, settings: dict[str, 
     (folder / "base.json").write_text(outcome.results.model_dump_json(), encoding="utf-8")
     source.keep(decided(outcome, "failed"))
 
-    assert begin_attempt(resolved(), source).shown is not None
-    assert begin_attempt(resolved(**settings), source).shown is None
+    assert begun(source).shown is not None
+    assert begun(source, **settings).shown is None
 
 
 @pytest.mark.parametrize(
@@ -229,7 +232,7 @@ def test_a_baseline_of_an_unknown_commit_is_no_obstacle(folder: Path, named: str
     results = results.model_copy(update={"run": results.run.model_copy(update={"commit": named})})
     (folder / "base.json").write_text(results.model_dump_json(), encoding="utf-8")
 
-    attempt = begin_attempt(resolved(baseline=Path("base.json")), Source())
+    attempt = begun(Source(), baseline=Path("base.json"))
 
     assert (attempt.memory.control, attempt.warnings) == (control, ())
 
@@ -242,7 +245,7 @@ def test_without_a_repository_every_run_is_another_attempt(tmp_path: Path, monke
     source = Source()
     source.keep(decided(evaluated(source), "failed"))
 
-    attempt = begin_attempt(resolved(), source)
+    attempt = begun(source)
 
     assert (attempt.shown, attempt.memory.attempt, attempt.memory.proven) == (None, 2, PROVEN)
     [warning] = attempt.warnings

@@ -40,8 +40,8 @@ from agenteval.run.config import DEFAULT_CONCURRENCY, Settings
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control, prepared_control
 from agenteval.run.context import RunContext
 from agenteval.run.git import ControlError, ControlHost, LocalHost
-from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.resolve_run import resolve_files
 from agenteval.suite.model import AgentSpec
 
 SUITE = Path("agent.yaml")
@@ -88,7 +88,7 @@ def prepared(
     commit_id: str | None, *suites: Path, setup: str = "", host: ControlHost | None = None
 ) -> Iterator[tuple[RunSpec, PreparedControl]]:
     """The control of suites in the current directory, as the first run finds it."""
-    spec = resolve_run(Settings(suites=suites), RunContext(setup=setup, control=host or LocalHost()))
+    spec = resolve_files(Settings(suites=suites), RunContext(setup=setup, control=host or LocalHost()))
     with prepared_control(spec, commit_id) as found:
         if isinstance(found, AgentEvalError):
             raise found

@@ -21,7 +21,7 @@ from agenteval.run.config import Settings
 from agenteval.run.confirm.control import Control, opened_control, prepared_control
 from agenteval.run.context import RunContext
 from agenteval.run.git import ControlError, ControlHost, ControlRule, Remote
-from agenteval.run.resolve.run import resolve_run
+from agenteval.run.resolve_run import resolve_files
 
 TOKEN = "ghs_0123456789abcdef"
 AUTHORIZATION = f"Basic {b64encode(f'x-access-token:{TOKEN}'.encode()).decode()}"
@@ -95,7 +95,7 @@ def control_in(
     clone: Path, host: ControlHost, monkeypatch: pytest.MonkeyPatch, baseline: str | None = None
 ) -> Iterator[Control]:
     monkeypatch.chdir(clone)
-    spec = resolve_run(Settings(), RunContext(control=host))
+    spec = resolve_files(Settings(), RunContext(control=host))
     with prepared_control(spec, baseline) as found:
         if isinstance(found, AgentEvalError):
             raise found

@@ -46,7 +46,7 @@ def _accept(arguments: argparse.Namespace) -> int:
     from agenteval.core.escape import terminal
     from agenteval.core.secrets import mask
     from agenteval.core.text import display_path
-    from agenteval.run.integrity.accept import AcceptRequest, accept, accept_answers
+    from agenteval.run.accept import AcceptRequest, accept, accept_answers
 
     request = AcceptRequest(arguments.cases, arguments.reason, arguments.until)
     accepted = (accept_answers if arguments.update else accept)(request, _results(arguments))
@@ -75,7 +75,7 @@ def _results(arguments: argparse.Namespace) -> Results:
             )
         return read_results(Path(arguments.results))
     from agenteval.github.saved_results import ARTIFACT, ReportArtifact, results_of_run
-    from agenteval.run.integrity.accept import check_suites_here
+    from agenteval.run.accept import check_suites_here
 
     wanted = ReportArtifact(arguments.run, arguments.artifact or ARTIFACT, arguments.repository)
     results = results_of_run(wanted, os.environ, Path.cwd())

@@ -68,7 +68,7 @@ def _config() -> dict[str, Any]:
 
 
 def _accepted() -> dict[str, Any]:
-    from agenteval.run.integrity.accepted_file import AcceptedFile
+    from agenteval.run.rules.accepted_file import AcceptedFile
 
     return AcceptedFile.model_json_schema()
 

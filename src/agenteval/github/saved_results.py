@@ -38,7 +38,7 @@ from agenteval.results.rollup import check_consistent
 from agenteval.results.store import parse_results, read_results
 from agenteval.run.config import Settings
 from agenteval.run.git import ControlError, git
-from agenteval.run.resolve.saved import resolve_saved
+from agenteval.run.resolve_saved import resolve_saved
 
 #: Name of the artifact with the report directory, if nothing else is said.
 ARTIFACT = "agenteval"

@@ -27,7 +27,7 @@ from agenteval.report.view.view import view_of
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate, Rules, Verdict
 from agenteval.run.config import CONFIG_FILE, Settings
-from agenteval.run.resolve.saved import resolve_saved
+from agenteval.run.resolve_saved import resolve_saved
 
 # Compares the gate of the first stage with that of the second one. Pure.
 #

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,17 +15,14 @@ from agenteval.core.errors import AgentEvalError
 from agenteval.core.files import LARGEST_RECORDING, MOST_ENTRIES, open_regular
 from agenteval.core.text import working_directory
 from agenteval.core.version import __version__
-from agenteval.gate.verdict import quarantined
-from agenteval.report.view.view import GateView
-from agenteval.results.model import COMMIT, Memory, Proven, Results
-from agenteval.results.store import InMemory
-from agenteval.results.verdict import Gate
+from agenteval.gate.integrity.integrity import Integrity
+from agenteval.results.model import COMMIT, Memory, Results
 from agenteval.run.confirm.clone import Clone
-from agenteval.run.context import AttemptSource, EarlierAttempt
-from agenteval.run.git import ControlError, ControlHost, git
+from agenteval.run.context import Attempt, AttemptSource, EarlierAttempt
+from agenteval.run.git import ControlError, git
 from agenteval.run.journal import JOURNAL_FILE
-from agenteval.run.outcome import RunOutcome
-from agenteval.run.resolve.spec import GateSpec, RunSpec
+from agenteval.run.resolve.draft import Draft
+from agenteval.run.resolve.rules import RulesInForce
 
 _SUBMODULE = "160000"
 # Few files cannot change a verdict: prompts and knowledge of agents are often in files like ``*.md`` or in ``docs``.
@@ -122,56 +119,25 @@ _SIGNALS = 128
 _SHORT = 7
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """An attempt that begins.
-
-    Attributes:
-        shown: decided results of the same key, which are shown again instead of a run.
-        restore: writes the journals of an attempt of the same key; see ``EarlierAttempt``.
-    """
-
-    memory: Memory
-    shown: Results | None = None
-    restore: Callable[[Path], bool] | None = field(default=None, repr=False)
-    warnings: tuple[str, ...] = ()
-
-    def spec(self, spec: RunSpec) -> RunSpec:
-        """Return the specification of the run with what earlier attempts have proven."""
-        return replace(spec, proven=tuple(self.memory.proven), warnings=(*spec.warnings, *self.warnings))
-
-    def recorded(self, outcome: RunOutcome) -> RunOutcome:
-        """Return an outcome whose results contain the record of this attempt, for the next one."""
-        memory = self.memory.model_copy(update={"proven": self._proven(outcome.results)})
-        return replace(outcome, results=outcome.results.model_copy(update={"memory": memory}))
-
-    def _proven(self, results: Results) -> list[Proven]:
-        """Return what the next attempt must refute: what is proven now, or else what was not looked at again."""
-        comparison = results.comparison
-        if comparison is None:
-            return list(self.memory.proven)
-        if comparison.word in {"clear", "cleared", "suspicious"}:
-            return []
-        found = [
-            Proven(metric=proof.metric, case=proof.case, fall=-proof.difference)
-            for proof in comparison.worse
-            if proof.difference < 0
-        ]
-        return found or list(self.memory.proven)
-
-
-def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
+def begin_attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, source: AttemptSource) -> Attempt:
     """Find the newest earlier attempt, and what follows from it; call it before user code runs."""
+    today = datetime.now(UTC).date()
+    required = rules.gate.required
     conditions: Mapping[str, object] = {
-        "cases": [[item.case.id, item.iterations] for item in spec.cases],
+        "cases": [[item.case.id, item.iterations] for item in rules.cases],
         # The workflow can choose them without a change of a file.
-        "config": spec.of_run.name,
-        "setup": spec.setup.commands,
+        "config": draft.of_run.name,
+        "setup": draft.setup.commands,
+        # A part of what else decides ends on a date, or is chosen by the workflow.
+        "compared": draft.baseline is not None,
+        "accepted": sorted(entry.key for entry in integrity.accepted),
+        "quarantine": sorted(str(entry) for entry in rules.gate.quarantine if today <= entry.until),
+        "fail_on": sorted(rules.gate.fail_on),
+        "required": [required.strict, *required.patterns],
     }
-    identity = _identified(spec, spec.control_host, conditions)
-    attempt = _after(identity, source)
+    attempt = _after(_identified(draft, conditions), source)
     # A green attempt is resumed if the proof of an improvement is asked for and it has none.
-    is_open = attempt.shown is not None and spec.compare.asked_by and _lacks_proof(attempt.shown)
+    is_open = attempt.shown is not None and rules.compare.asked_by and _lacks_proof(attempt.shown)
     return replace(attempt, shown=None) if is_open else attempt
 
 
@@ -219,29 +185,16 @@ def _lacks_proof(results: Results) -> bool:
     return gate is not None and gate.passed and comparison is not None and not comparison.improvement
 
 
-def _identified(spec: GateSpec, host: ControlHost, conditions: Mapping[str, object]) -> _Identity:
+def _identified(draft: Draft, conditions: Mapping[str, object]) -> _Identity:
     control: str | None = None
     try:
-        clone = Clone.find(working_directory(), host)
-        control = _control(clone, spec.baseline.results.run.commit if spec.baseline else None)
-        known = {"version": __version__, "control": control, **_in_force(spec), **conditions}
+        clone = Clone.find(working_directory(), draft.host)
+        control = _control(clone, draft.baseline.run.commit if draft.baseline else None)
+        known = {"version": __version__, "control": control, **conditions}
         return _Identity(Memory(attempt=1, key=attempt_key(clone.root, known), control=control))
     except AgentEvalError as error:
         note = f"it is unknown whether the files of this pull request have changed since its last run: {error}"
-        return _Identity(Memory(attempt=1, key=secrets.token_hex(32), control=control), (spec.redact(note),))
-
-
-def _in_force(spec: GateSpec) -> Mapping[str, object]:
-    """Return what decides besides files and cases: a part of it ends on a date, or is chosen by the workflow."""
-    today = datetime.now(UTC).date()
-    required = spec.gate.required
-    return {
-        "compared": spec.baseline is not None,
-        "accepted": sorted(entry.key for entry in spec.integrity.accepted),
-        "quarantine": sorted(str(entry) for entry in spec.gate.quarantine if today <= entry.until),
-        "fail_on": sorted(spec.gate.fail_on),
-        "required": [required.strict, *required.patterns],
-    }
+        return _Identity(Memory(attempt=1, key=secrets.token_hex(32), control=control), (draft.redact(note),))
 
 
 def _control(clone: Clone, baseline: str | None) -> str | None:
@@ -251,34 +204,3 @@ def _control(clone: Clone, baseline: str | None) -> str | None:
     except AgentEvalError:
         # The commit is a text from a file.
         return baseline if baseline and COMMIT.fullmatch(baseline) else None
-
-
-def shown_again(results: Results, memory: Memory, spec: GateSpec) -> RunOutcome:
-    """Return the outcome of an attempt that was decided before, without a single call."""
-    earlier = results.gate
-    if earlier is None:
-        raise ValueError("only a decided attempt can be shown again")
-    # The headline of a repeated verdict already names the attempt.
-    is_repeat = results.memory is not None and results.memory.repeats
-    gate = earlier if is_repeat else _again(earlier, memory, results.run.commit)
-    results = results.model_copy(update={"gate": gate, "memory": memory.model_copy(update={"repeats": True})})
-    warnings: Iterable[str] = [spec.redact(text) for text in spec.warnings]
-    return RunOutcome(
-        results=results,
-        gate=gate,
-        view=GateView.of(gate, tuple(warnings)),
-        exit_status=gate.exit_status,
-        archive=InMemory(),
-        quarantined=quarantined(results, spec.gate),
-        presentation=spec.presentation,
-    )
-
-
-def _again(gate: Gate, memory: Memory, commit: str | None) -> Gate:
-    """Return a verdict with where it was shown first, and what to do about a red one."""
-    where = f"already shown in attempt {memory.attempt}"
-    where += f" for commit {commit[:_SHORT]}" if commit else ""
-    advice = "nothing has changed since" if gate.passed else "push a change or accept it"
-    headline = f"{gate.headline}; {where}: {advice}"
-    reasons = (headline, *gate.reasons[1:]) if gate.reasons else ()
-    return gate.model_copy(update={"headline": headline, "reasons": reasons})

@@ -1,4 +1,4 @@
-"""The baseline of a run: searched, read, checked and masked; and the comparison of two finished runs."""
+"""The baseline of a run: searched, read, checked and masked."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.redact import Redactor
-from agenteval.gate.integrity.integrity import Integrity, with_ids_of
 from agenteval.gate.pairing import Rescored
-from agenteval.gate.policy import ComparePolicy
 from agenteval.results.case import CaseResult
-from agenteval.results.comparison import Comparison
 from agenteval.results.history import why_no_baseline, why_partial
 from agenteval.results.masking import MAX_ANSWER_BYTES, redacted, shortened
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.rollup import check_counts
-from agenteval.results.verdict import Unproven
 from agenteval.suite.model import Case, Suite
 
 if TYPE_CHECKING:
@@ -199,42 +195,3 @@ def masked(found: FoundBaseline, redact: Redactor, max_answer_bytes: int = MAX_A
     run = results.run.model_copy(update={"ref": redact.data(results.run.ref)})
     notes = tuple(map(redact, found.notes))
     return replace(found, results=results.model_copy(update={"run": run, "suites": suites}), notes=notes)
-
-
-def compare_finished(
-    now: Results, baseline: FoundBaseline, policy: ComparePolicy, integrity: Integrity | None = None
-) -> Comparison:
-    """Compare two finished runs.
-
-    Nothing runs again: the results alone decide. A selection of cases does not prove that the others still pass, or
-    that they still exist: it is ``unproven``.
-
-    Args:
-        now: the run to check; not a shard.
-        integrity: what was accepted; default: nothing.
-    """
-    # Imported here: few runs are compared this way.
-    from agenteval.gate.comparer import Comparer
-
-    then = with_ids_of(now, baseline.results)
-    is_same = now.run.id == then.run.id
-    notes = ("both files contain the same run, so nothing can differ",) if is_same else ()
-    known = {case.id for _, case in now.cases()}
-    covered = now.run.coverage
-    is_part = covered is not None and bool(covered.selection_note)
-    if is_part:
-        known |= {case.id for _, case in then.cases()}
-    comparison = Comparer(
-        now,
-        then,
-        known,
-        policy.without_runs(),
-        notes=(*baseline.notes, *notes),
-        integrity=integrity or Integrity(),
-        rescored=baseline.rescored,
-    ).decide()
-    if not is_part:
-        return comparison
-    part = Unproven(what="part", text="only the selected cases can be compared", mended_by="change")
-    word = comparison.word if comparison.word == "proven" else "unproven"
-    return comparison.model_copy(update={"word": word, "unproven": [part, *comparison.unproven]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,7 +14,8 @@ from agenteval.results.history import why_no_baseline
 from agenteval.results.model import OWN_NAME, Results, RunUsage
 from agenteval.run.baseline import FoundBaseline, MissingBaseline
 from agenteval.run.plan import RunExecution
-from agenteval.run.resolve.spec import GateSpec, RunSpec
+from agenteval.run.resolve.spec import RunSpec
+from agenteval.suite.model import Case
 
 if TYPE_CHECKING:
     from agenteval.gate.comparer import Comparer, Decision
@@ -53,27 +54,28 @@ class FirstComparison:
 
 def compare_first(
     results: Results,
-    spec: GateSpec,
+    spec: RunSpec,
+    baseline: FoundBaseline | None,
     execution: RunExecution,
     control: PreparedControl | AgentEvalError | None = None,
 ) -> FirstComparison:
     """Compare a run with its baseline without running any case again.
 
     Args:
-        spec: contains the baseline, if there is one, and the settings of the comparison.
+        baseline: the run to compare with, with the scores of this run's metrics.
         control: the base commit, from ``prepared_control``; it tells which earlier runs are of its history.
     """
-    if spec.baseline is None:
-        is_waiting = spec.missing_baseline is not None and execution.complete
+    if baseline is None:
+        is_waiting = spec.earlier.missing is not None and execution.complete
         return FirstComparison(ComparedRun(results), needs_passes=is_waiting)
-    comparer = comparer_of(results, spec, spec.baseline, control)
+    comparer = comparer_of(results, spec, baseline, control)
     compared = ComparedRun(_with(comparer.decide(), comparer))
     return FirstComparison(_noted(compared), comparer, needs_passes=execution.complete and comparer.needs_runs)
 
 
 def comparer_of(
     results: Results,
-    spec: GateSpec,
+    spec: RunSpec,
     baseline: FoundBaseline,
     control: PreparedControl | AgentEvalError | None = None,
 ) -> Comparer:
@@ -82,6 +84,10 @@ def comparer_of(
     from agenteval.gate.comparer import Comparer
 
     known = spec.known | {case.id for _, case in results.cases()} | spec.integrity.gone_before(baseline.results)
+    covered = results.run.coverage
+    if covered is not None and covered.selection_note and not spec.suites:
+        # Without the suites, it is unknown whether the other cases still exist.
+        known |= {case.id for _, case in baseline.results.cases()}
     return Comparer(
         results,
         baseline.results,
@@ -91,7 +97,7 @@ def comparer_of(
         gone=_gone(results, baseline.results),
         distance=baseline.distance,
         between=baseline.between,
-        proven=spec.proven,
+        proven=spec.earlier.proven,
         unrelated=frozenset() if control is None or isinstance(control, AgentEvalError) else control.unrelated,
         integrity=spec.integrity,
         rescored=baseline.rescored,
@@ -108,6 +114,20 @@ def _gone(results: Results, baseline: Results) -> frozenset[str]:
     return frozenset(suite.path for suite in baseline.suites if place_of(suite.path) is None)
 
 
+def rescored_baseline(spec: RunSpec, cases: Iterable[Case]) -> FoundBaseline | None:
+    """Return the baseline with new scores of its answers, where only metrics changed.
+
+    Args:
+        cases: those of the run.
+    """
+    if spec.baseline is None:
+        return None
+    # Imported here: most runs have no baseline.
+    from agenteval.run.rescore import with_rescored_baseline
+
+    return with_rescored_baseline(spec.baseline, cases, spec.limits.run_s)
+
+
 @contextmanager
 def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError | None]:
     """Find the base commit before user code runs; see ``run.confirm.control``.
@@ -115,7 +135,7 @@ def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError
     Yields:
         The base commit, or why it cannot be used; ``None`` if the run needs none.
     """
-    if (spec.baseline is None and spec.missing_baseline is None) or not spec.compare.can_run:
+    if (spec.baseline is None and spec.earlier.missing is None) or not spec.compare.can_run:
         yield None
         return
     # Imported here: most runs need none.
@@ -144,6 +164,8 @@ def prove_and_compare(
     spec: RunSpec,
     execution: RunExecution,
     control: PreparedControl | AgentEvalError | None,
+    *,
+    resumes: bool = False,
 ) -> ComparedRun:
     """Make the passes that the first comparison asks for within the remaining limits, and decide with them.
 
@@ -151,11 +173,12 @@ def prove_and_compare(
 
     Args:
         control: the base commit, from ``prepared_control``.
+        resumes: whether passes of an interrupted run are read from its journals.
     """
     from agenteval.gate.proof import CannotRunError
     from agenteval.run.confirm.passes import passes_of
 
-    with passes_of(spec, execution, control) as passes:
+    with passes_of(spec, execution, control, resume=resumes) as passes:
         try:
             comparer = first.comparer or _first_comparer(first.compared.results, spec, passes)
         except CannotRunError as error:
@@ -194,7 +217,7 @@ def _beside_anchor(
         yield None
         return
     # An old commit has no deployment.
-    with passes_of(replace(spec, controls={}), execution, anchor) as passes:
+    with passes_of(spec, execution, anchor, {}, resume=beside.resume) as passes:
         yield passes
         beside.usage = beside.usage.plus(passes.usage)
         beside.warnings += [text for text in passes.warnings if text not in beside.warnings]
@@ -208,7 +231,7 @@ def _first_comparer(results: Results, spec: RunSpec, passes: Passes) -> Comparer
 
 
 def _uncompared(results: Results, spec: RunSpec, passes: Passes, why: str) -> ComparedRun:
-    missing = spec.missing_baseline or MissingBaseline()
+    missing = spec.earlier.missing or MissingBaseline()
     warnings = [text for text in passes.warnings if why not in text]
     accepted = missing.warnings(f"the base commit's agent cannot make a baseline: {why}")
     uncompared = ComparedRun(results, warnings=(*warnings, *accepted), signal=passes.signal)

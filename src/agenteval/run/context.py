@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from agenteval.core.redact import Redactor
 from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
 from agenteval.results.case import CaseResult
-from agenteval.results.model import OWN_NAME, Memory, Results
+from agenteval.results.model import OWN_NAME, Memory, Proven, Results
 from agenteval.run.git import ControlHost, ControlRule, Kind, LocalHost
 from agenteval.suite.model import Case
 
@@ -54,6 +54,39 @@ class AttemptSource(Protocol):
     def recall(self) -> Recollection:
         """Return what is known of the earlier attempts; a failure is a warning."""
         ...
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt that begins.
+
+    Attributes:
+        shown: decided results of the same key, which are shown again instead of a run.
+        restore: writes the journals of an attempt of the same key; see ``EarlierAttempt``.
+    """
+
+    memory: Memory
+    shown: Results | None = None
+    restore: Callable[[Path], bool] | None = field(default=None, repr=False)
+    warnings: tuple[str, ...] = ()
+
+    def recorded(self, results: Results) -> Memory:
+        """Return the record of this attempt in its results, for the next one."""
+        return self.memory.model_copy(update={"proven": self._proven(results)})
+
+    def _proven(self, results: Results) -> list[Proven]:
+        """Return what the next attempt must refute: what is proven now, or else what was not looked at again."""
+        comparison = results.comparison
+        if comparison is None:
+            return list(self.memory.proven)
+        if comparison.word in {"clear", "cleared", "suspicious"}:
+            return []
+        found = [
+            Proven(metric=proof.metric, case=proof.case, fall=-proof.difference)
+            for proof in comparison.worse
+            if proof.difference < 0
+        ]
+        return found or list(self.memory.proven)
 
 
 _CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "regressed")

@@ -71,11 +71,14 @@ def compare(
     """
     check_not_shard(current, None)
     check_baseline(baseline, None)
+    from agenteval.gate.integrity.integrity import with_ids_of
     from agenteval.gate.policy import ComparePolicy
-    from agenteval.run.baseline import compare_finished
+    from agenteval.run.compare import comparer_of
+    from agenteval.run.resolve.spec import RunSpec
 
     policy = ComparePolicy(quarantine=gate.quarantine if gate else ()).without_runs()
-    return compare_finished(current, baseline_of(baseline), policy)
+    then = baseline_of(with_ids_of(current, baseline))
+    return comparer_of(current, RunSpec(compare=policy), then).decide()
 
 
 @checked

@@ -15,29 +15,27 @@ from agenteval.core.runtime import finished_first
 from agenteval.core.secrets import shortened
 from agenteval.core.text import real_path
 from agenteval.core.writing import remove_regular_file
-from agenteval.gate.run_scores import pool_entry
-from agenteval.report.report import print_result, results_identity, write_reports
+from agenteval.report.report import print_result, results_identity
 from agenteval.report.terminal_lines import NextCommands, TerminalDetail, next_commands
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.case import SuiteResult
 from agenteval.results.importers.detect import read_run
 from agenteval.results.masking import shortened_values
-from agenteval.results.merge import Merged, RunToMerge, merge
-from agenteval.results.model import OWN_NAME, Results, RunUsage
+from agenteval.results.merge import RunToMerge, merge
+from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE, InMemory
-from agenteval.run.baseline import FoundBaseline, masked
-from agenteval.run.compare import compare_first
+from agenteval.run.compare import compare_first, rescored_baseline
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext, is_judged_by_base_alone
 from agenteval.run.git import ControlError, Provenance, git
-from agenteval.run.integrity.base import merged_by_base, with_integrity
 from agenteval.run.journal import remove_journals
-from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, report_directory
+from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, report_directory, reported
 from agenteval.run.plan import RunExecution
-from agenteval.run.resolve.saved import resolve_merge
-from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve.written import check_inputs_stay, files_of_run, problem_of_another_run, replaced_inputs
+from agenteval.run.resolve_saved import resolve_merge
+from agenteval.run.rules.base import with_integrity
 from agenteval.suite.model import Suite
 
 # Characters.
@@ -77,31 +75,20 @@ def merge_files(
         _check_evaluated_here(part, context)
         _check_repository(part, context)
         _check_commit(part, context)
-    merged = replace(merged, results=_of(context.provenance, merged.results), warnings=(*merged.warnings, *notes))
-    spec = resolve_merge(merged, settings, context)
-    check_inputs_stay(written, spec.inputs)
-    if merged.results.tool.name != OWN_NAME:
-        # Other tools mask no secrets.
-        own = masked(FoundBaseline(merged.results), spec.redact, spec.max_answer_bytes).results
-        merged = replace(merged, results=own)
-    execution = _execution(merged, spec.suites)
-    evaluations = _evaluated(merged.results, spec.suites, execution)
-    results = evaluations.results
-    if merged.fingerprints:
-        results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
-    spec = _rescored(merged_by_base(spec, settings, context, results))
-    if len(parts) == 1 and spec.baseline is not None:
+    results = _of(context.provenance, merged.results)
+    if len(parts) == 1:
         # A whole run brings what it has proven.
         results = results.model_copy(update={"comparison": parts[0].results.comparison})
-    first = compare_first(with_integrity(results, spec.integrity), spec, execution)
-    outcome = decide(first.compared, spec, execution, evaluations.warnings)
+    merged = replace(merged, results=results, warnings=(*merged.warnings, *notes))
+    spec, results = resolve_merge(merged, settings, context)
+    check_inputs_stay(written, spec.output.inputs)
+    outcome, analyses = decide_finished(results, spec)
     with finished_first(), report_directory(target.parent):
         # First, so that a killed merge leaves no results of an earlier one.
         remove_regular_file(target.parent, target.name)
         if target.name == RESULTS_FILE:
             remove_journals(target.parent)
-        report = write_reports(outcome.report(spec.earlier, evaluations), outcome.results, target)
-    outcome = replace(outcome, view=report.gate)
+        outcome = reported(outcome, spec, analyses, target)
     # In a workflow the page is in an artifact.
     commands = None if context.provenance is not None else next_commands(target.parent)
     detail = TerminalDetail(settings.verbosity, outcome.archive, commands or NextCommands())
@@ -109,15 +96,19 @@ def merge_files(
     return outcome
 
 
-def _rescored(spec: GateSpec) -> GateSpec:
-    """Return the specification with new scores of the baseline's answers, where only metrics changed."""
-    if spec.baseline is None:
-        return spec
-    # Imported here: most merges have no baseline.
-    from agenteval.run.rescore import with_rescored_baseline
+def decide_finished(results: Results, spec: RunSpec) -> tuple[RunOutcome, SuiteAnalyses]:
+    """Compare a finished run with its baseline, and apply the gate; no case runs again.
 
-    cases = (case for suite in spec.suites for case in suite.cases)
-    return replace(spec, baseline=with_rescored_baseline(spec.baseline, cases))
+    What the run has proven beside the same baseline holds.
+    """
+    execution = _execution(results, spec.suites)
+    analyses = _evaluated(results, spec.suites, execution)
+    baseline = rescored_baseline(spec, (case for suite in spec.suites for case in suite.cases))
+    current = with_integrity(analyses.results, spec.integrity)
+    if baseline is None:
+        current = current.model_copy(update={"comparison": None})
+    first = compare_first(current, spec, baseline, execution)
+    return decide(first.compared, spec, execution, analyses.warnings), analyses
 
 
 def _check_evaluated_here(part: RunToMerge, context: RunContext) -> None:
@@ -216,8 +207,7 @@ def _read(files: Iterable[Path], written: Collection[Path]) -> tuple[list[RunToM
     return parts, list(notes)
 
 
-def _execution(merged: Merged, suites: Sequence[Suite]) -> RunExecution:
-    results = merged.results
+def _execution(results: Results, suites: Sequence[Suite]) -> RunExecution:
     turns = [turn for _, case in results.cases() for turn in case.turns]
     skipped = results.summary.skipped == results.summary.cases
     return RunExecution(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,18 +18,18 @@ from agenteval.core.version import __version__
 from agenteval.core.writing import make_directory
 from agenteval.gate.run_scores import entry_without_cases
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
-from agenteval.report.report import Presentation, Report
+from agenteval.report.report import Presentation, Report, write_reports
 from agenteval.report.view.view import GateView
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun
-from agenteval.results.model import Coverage, EndedBy, Results, Run, Tool
+from agenteval.results.model import Coverage, EndedBy, Memory, Results, Run, Tool
 from agenteval.results.rollup import MetricUse
-from agenteval.results.store import Archive
+from agenteval.results.store import RESULTS_FILE, Archive, InMemory
 from agenteval.results.verdict import Gate
 from agenteval.run.compare import ComparedRun
 from agenteval.run.plan import RunExecution
-from agenteval.run.resolve.spec import GateSpec, RunSpec
+from agenteval.run.resolve.spec import RunSpec
 from agenteval.suite.agent_definitions import MODEL_AGENT, HolodeckProject
 from agenteval.suite.model import AgentSpec, Suite
 
@@ -100,7 +100,7 @@ def make_results(spec: RunSpec, execution: RunExecution) -> Results:
             workflow_artifact=spec.redact.data(spec.provenance.artifact),
             coverage=_coverage(spec, execution),
             shard=spec.shard,
-            seed=spec.seed,
+            seed=spec.llm.seed,
             integrity=list(spec.integrity.differences),
             accepted=list(spec.integrity.keys),
         ),
@@ -171,7 +171,7 @@ def _own_entry(spec: RunSpec, execution: RunExecution, results: Results) -> Pool
     if entry.made_with is not None:
         made_with = entry.made_with.model_copy(update={"agents": _agent_models(spec)})
         entry = entry.model_copy(update={"made_with": made_with})
-    if spec.baseline is None and spec.missing_baseline is None:
+    if spec.baseline is None and spec.earlier.missing is None:
         return entry
     cases = {case_id: case for part in execution.archive.pooled(entry) for case_id, case in part.items()}
     return entry.model_copy(update={"cases": cases})
@@ -237,7 +237,7 @@ class RunOutcome:
         return Report(self.view, self.archive, tuple(earlier), suites, self.presentation)
 
 
-def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, further: Sequence[str]) -> RunOutcome:
+def decide(compared: ComparedRun, spec: RunSpec, execution: RunExecution, further: Sequence[str]) -> RunOutcome:
     """Apply the gate to a run."""
     results = compared.results
     gate = _ended(decide_gate(results, spec.gate), execution, compared.signal)
@@ -248,6 +248,8 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
     results = results.model_copy(update={"gate": gate})
     warnings = (*spec.warnings, *execution.warnings, *further, *compared.warnings)
     view = GateView.of(gate, tuple(spec.redact(text) for text in warnings))
+    if spec.earlier.attempt is not None:
+        results = results.model_copy(update={"memory": spec.earlier.attempt.recorded(results)})
     return RunOutcome(
         results=results,
         gate=gate,
@@ -259,6 +261,23 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
         agent_problems=execution.agent_problems,
         agent_errors=execution.agent_errors,
     )
+
+
+def reported(
+    outcome: RunOutcome, spec: RunSpec, analyses: SuiteAnalyses | None = None, path: Path | None = None
+) -> RunOutcome:
+    """Write the requested reports; return the outcome with a warning for each template that could not be used.
+
+    Args:
+        analyses: the analyses of suites; without them no analysis report is written.
+        path: the results file; by default in the directory of the reports.
+    """
+    if path is None and spec.output.directory is not None:
+        path = spec.output.directory / RESULTS_FILE
+    if path is None:
+        return outcome
+    report = write_reports(outcome.report(spec.earlier.runs, analyses), outcome.results, path)
+    return replace(outcome, view=report.gate)
 
 
 def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
@@ -277,6 +296,40 @@ def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
         headline="interrupted during the passes side by side",
         reasons=gate.reasons,
     )
+
+
+_SHORT = 7
+
+
+def shown_again(results: Results, memory: Memory, spec: RunSpec) -> RunOutcome:
+    """Return the outcome of an attempt that was decided before, without a single call."""
+    earlier = results.gate
+    if earlier is None:
+        raise ValueError("only a decided attempt can be shown again")
+    # The headline of a repeated verdict already names the attempt.
+    is_repeat = results.memory is not None and results.memory.repeats
+    gate = earlier if is_repeat else _again(earlier, memory, results.run.commit)
+    results = results.model_copy(update={"gate": gate, "memory": memory.model_copy(update={"repeats": True})})
+    warnings: Iterable[str] = [spec.redact(text) for text in spec.warnings]
+    return RunOutcome(
+        results=results,
+        gate=gate,
+        view=GateView.of(gate, tuple(warnings)),
+        exit_status=gate.exit_status,
+        archive=InMemory(),
+        quarantined=quarantined(results, spec.gate),
+        presentation=spec.presentation,
+    )
+
+
+def _again(gate: Gate, memory: Memory, commit: str | None) -> Gate:
+    """Return a verdict with where it was shown first, and what to do about a red one."""
+    where = f"already shown in attempt {memory.attempt}"
+    where += f" for commit {commit[:_SHORT]}" if commit else ""
+    advice = "nothing has changed since" if gate.passed else "push a change or accept it"
+    headline = f"{gate.headline}; {where}: {advice}"
+    reasons = (headline, *gate.reasons[1:]) if gate.reasons else ()
+    return gate.model_copy(update={"headline": headline, "reasons": reasons})
 
 
 def refuse_files(path: Path) -> None:

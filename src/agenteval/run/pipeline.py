@@ -12,32 +12,39 @@ from agenteval.core.confine import under_rules, withheld_hint
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.run_scores import pool_entry
-from agenteval.report.report import Report, write_reports
 from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import summarise
 from agenteval.results.store import RESULTS_FILE, InMemory
-from agenteval.run.compare import compare_first, comparer_of, prepared_control, prove_and_compare
+from agenteval.run.baseline import FoundBaseline
+from agenteval.run.compare import compare_first, comparer_of, prepared_control, prove_and_compare, rescored_baseline
 from agenteval.run.config import CONFIG_FILE, Settings
-from agenteval.run.context import RunContext
+from agenteval.run.context import Attempt, RunContext
 from agenteval.run.execute import execute
-from agenteval.run.integrity.judged import apply_base_rules
 from agenteval.run.journal import remove_confirmations
-from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, make_results, report_directory, unscored_metrics
+from agenteval.run.outcome import (
+    RunOutcome,
+    SuiteAnalyses,
+    decide,
+    make_results,
+    report_directory,
+    reported,
+    shown_again,
+    unscored_metrics,
+)
 from agenteval.run.plan import MayStop, PlannedCase, RunExecution, needs_whole_answers, with_open_criteria
-from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, make_plan
+from agenteval.run.resolve_run import resolve
 from agenteval.run.setup import users_code
 from agenteval.suite.agents import REPLAY
 
 if TYPE_CHECKING:
-    from agenteval.run.attempt import Attempt
     from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.plan import Plan
 
 
-def stopping(spec: RunSpec) -> MayStop | None:
+def stopping(spec: RunSpec, baseline: FoundBaseline | None) -> MayStop | None:
     """Return what decides after each pass whether a first run may end; ``None`` if it makes all iterations.
 
     Runs of the base branch make all of them. So do runs of which something besides the comparison needs them: suites
@@ -46,7 +53,6 @@ def stopping(spec: RunSpec) -> MayStop | None:
     # Imported here: most runs have no baseline.
     from agenteval.gate.pairing import continues_branch
 
-    baseline = spec.baseline
     if baseline is None or spec.compare.first != "early" or continues_branch(spec.provenance, baseline.results.run):
         return None
     if not spec.cases or not all(map(_may_have_fewer, spec.cases)):
@@ -88,10 +94,6 @@ def _so_far(spec: RunSpec, cases: Sequence[tuple[str, CaseResult]]) -> Results:
     return make_results(spec, execution)
 
 
-# Other agents run elsewhere, with the judges' keys, or are recordings.
-_USER_CODE = frozenset({"command", "command_tool", "python", "python_tool", "plugin", "framework", "project_runner"})
-
-
 def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
     """Run suites, compare with the baseline, apply the gate, and write the requested reports.
 
@@ -102,107 +104,69 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
         ConfigError: a suite, the configuration or an option is invalid; no case was run.
         InfrastructureError: the reports cannot be written, or a command of ``setup`` failed.
     """
-    resolved = resolve_run(settings, context)
     with (
-        apply_base_rules(resolved, settings, context.acceptances if context else None) as judged,
-        prepared_control(judged) as control,
-        report_directory(judged.journal.parent),
+        resolve(settings, context) as spec,
+        prepared_control(spec) as control,
+        report_directory(spec.output.journal.parent),
     ):
-        spec = replace(judged, compare=replace(judged.compare, first="whole")) if settings.is_whole else judged
-        attempt = _attempt(spec, context)
+        attempt = spec.earlier.attempt
         if attempt is not None and attempt.shown is not None:
-            return _shown_again(attempt.shown, attempt, attempt.spec(spec))
+            return _shown_again(attempt.shown, attempt, spec)
         with users_code(spec.setup, spec.redact):
-            return _run(spec if attempt is None else attempt.spec(spec), control, attempt)
-
-
-def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:
-    """Begin an attempt of a pull request; ``None`` if the run is for none, or a shard, which decides nothing."""
-    if context is None or context.attempts is None or spec.shard is not None:
-        return None
-    # Imported here: most runs are for no pull request.
-    from agenteval.run.attempt import begin_attempt
-
-    return begin_attempt(spec, context.attempts)
+            plan, resumes = _planned(spec)
+            baseline = rescored_baseline(spec, [item.case for item in plan.known_cases or ()])
+            plan = replace(plan, may_stop=stopping(spec, baseline))
+            # A signal ends the run, but not its reports.
+            with signals_taken() as signals:
+                outcome = _executed(spec, plan, baseline, control, resumes=resumes)
+            return outcome.ended_by(signals.held)
 
 
 def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
     """Report the verdict of an earlier attempt."""
-    from agenteval.run.attempt import shown_again
-
     outcome = shown_again(shown, attempt.memory, spec)
     if attempt.restore is not None and outcome.gate.passed:
         # A later run may continue a green attempt, to prove an improvement.
-        attempt.restore(spec.journal.parent)
-    return _reported(outcome, outcome.report(spec.earlier), spec.out)
+        attempt.restore(spec.output.journal.parent)
+    return reported(outcome, spec)
 
 
-def _planned(spec: RunSpec, attempt: Attempt | None) -> tuple[RunSpec, Plan]:
-    """Return the plan of the run, which continues an attempt that was ended, if that is possible."""
-    directory = spec.journal.parent
-    if attempt is None or attempt.restore is None or not attempt.restore(directory):
-        return spec, make_plan(spec)
-    resumed = replace(spec, resume=True)
+def _planned(spec: RunSpec) -> tuple[Plan, bool]:
+    """Return the plan of the run, and whether it continues an interrupted run, or an attempt that was ended."""
+    attempt, directory = spec.earlier.attempt, spec.output.journal.parent
+    if spec.output.resume or attempt is None or attempt.restore is None or not attempt.restore(directory):
+        return make_plan(spec, resume=spec.output.resume), spec.output.resume
     try:
-        return resumed, make_plan(resumed)
+        return make_plan(spec, resume=True), True
     except ConfigError:
         # The environment of the run has changed.
         remove_confirmations(directory)
-        return spec, make_plan(spec)
-
-
-def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None, attempt: Attempt | None) -> RunOutcome:
-    """Run the cases and report. A signal ends the run, but not its reports."""
-    spec, plan = _planned(spec, attempt)
-    spec = _rescored(spec, plan)
-    plan = replace(plan, may_stop=stopping(spec))
-    with signals_taken() as signals:
-        outcome = _executed(spec, plan, control, attempt)
-    return outcome.ended_by(signals.held)
+        return make_plan(spec), False
 
 
 def _executed(
-    spec: RunSpec, plan: Plan, control: PreparedControl | AgentEvalError | None, attempt: Attempt | None
+    spec: RunSpec,
+    plan: Plan,
+    baseline: FoundBaseline | None,
+    control: PreparedControl | AgentEvalError | None,
+    *,
+    resumes: bool,
 ) -> RunOutcome:
     """Run the cases, compare and report; then prove or clear suspicions and report again."""
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
-    first = compare_first(analyses.results, spec, execution, control)
-    of_change = _previewed(spec, analyses.results)
-    warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution), *of_change)
-    outcome = _recorded(decide(first.compared, spec, execution, warnings), attempt)
-    outcome = _reported(outcome, outcome.report(spec.earlier, analyses), spec.out)
+    first = compare_first(analyses.results, spec, baseline, execution, control)
+    warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
+    outcome = reported(decide(first.compared, spec, execution, warnings), spec, analyses)
     if not first.needs_passes:
         return outcome
     # The reports of the first run are already written, so a failed pass loses nothing.
-    proven = prove_and_compare(first, spec, execution, control)
-    outcome = _recorded(decide(proven, spec, execution, warnings), attempt)
-    return _reported(outcome, outcome.report(spec.earlier), spec.out)
+    proven = prove_and_compare(first, spec, execution, control, resumes=resumes)
+    return reported(decide(proven, spec, execution, warnings), spec)
 
 
-def _rescored(spec: RunSpec, plan: Plan) -> RunSpec:
-    """Return the specification with new scores of the baseline's answers, where only metrics changed."""
-    if spec.baseline is None:
-        return spec
-    # Imported here: most runs have no baseline.
-    from agenteval.run.rescore import with_rescored_baseline
-
-    cases = [item.case for item in plan.known_cases or ()]
-    return replace(spec, baseline=with_rescored_baseline(spec.baseline, cases, plan.limits.run_s))
-
-
-def _previewed(spec: RunSpec, results: Results) -> tuple[str, ...]:
-    """Return what the change's own rules would say about its answers, where those of the base commit decide."""
-    if not any(item.kind == "metric" for item in spec.integrity.differences) or spec.shard is not None:
-        return ()
-    # Imported here: few changes change metrics.
-    from agenteval.run.rescore import preview
-
-    return preview(results, spec.proposed)
-
-
-def _recorded(outcome: RunOutcome, attempt: Attempt | None) -> RunOutcome:
-    return outcome if attempt is None else attempt.recorded(outcome)
+# Other agents run elsewhere, with the judges' keys, or are recordings.
+_USER_CODE = frozenset({"command", "command_tool", "python", "python_tool", "plugin", "framework", "project_runner"})
 
 
 def _hints(spec: RunSpec, execution: RunExecution) -> Iterable[str]:
@@ -240,13 +204,6 @@ def _analyse(spec: RunSpec, execution: RunExecution, results: Results) -> SuiteA
     from agenteval.run.outcome import evaluate_suites
 
     return evaluate_suites(spec.suites, execution.answers, results)
-
-
-def _reported(outcome: RunOutcome, report: Report, directory: Path | None) -> RunOutcome:
-    """Write the requested reports; return the outcome with a warning for each template that could not be used."""
-    if directory is None:
-        return outcome
-    return replace(outcome, view=write_reports(report, outcome.results, directory / RESULTS_FILE).gate)
 
 
 def run_repeatedly(

@@ -116,15 +116,17 @@ class ResumedRun:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """Limits of concurrency and time; ``None`` is no limit.
+    """Limits of concurrency, time and size; ``None`` is no limit.
 
     Attributes:
         concurrency: number of iterations at the same time, over all agents.
         run_s: limit for the whole run, in seconds; 0 or less leaves no time.
+        max_answer_bytes: bytes of one text of an answer that results keep.
     """
 
     concurrency: int
     run_s: float | None = None
+    max_answer_bytes: int = MAX_ANSWER_BYTES
 
     def minus(self, seconds: float) -> RunLimits:
         """Return the remaining limits after a time in seconds."""

@@ -18,8 +18,8 @@ from agenteval.run.attachments import Attachments
 from agenteval.run.config import Settings
 from agenteval.run.conversation import Conversing, Retrying, TurnRecord
 from agenteval.run.plan import AgentSlot, Job, PlannedCase
-from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec, make_plan
+from agenteval.run.resolve_run import resolve_files
 from agenteval.run.setup import users_code
 from agenteval.suite.model import Case, Suite, Turn
 
@@ -43,7 +43,7 @@ def probe(settings: Settings, question: str | None, show: Callable[[str], None])
     """
     if question is not None:
         settings = replace(settings, suites=(_suite_of(question),))
-    spec = resolve_run(replace(settings, iterations=1))
+    spec = resolve_files(replace(settings, iterations=1))
     if not spec.cases:
         raise ConfigError(
             Problem(

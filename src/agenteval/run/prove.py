@@ -20,11 +20,10 @@ from agenteval.run.baseline import FoundBaseline
 from agenteval.run.compare import ComparedRun, prepared_control
 from agenteval.run.config import Settings
 from agenteval.run.confirm.passes import Passes, passes_of
-from agenteval.run.integrity.judged import apply_base_rules
 from agenteval.run.outcome import RunOutcome, decide, report_directory
 from agenteval.run.plan import RunExecution
-from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.resolve_run import resolve
 from agenteval.run.setup import users_code
 
 
@@ -49,12 +48,11 @@ def prove_file(path: Path, settings: Settings) -> int:
         raise ConfigError(Problem(message, file=str(path), kind=Kind.RESULTS))
     directory = path if path.is_dir() else path.parent
     suites = tuple(Path(suite.path) for suite in results.suites)
-    resolved = resolve_run(replace(settings, suites=suites, out=directory))
     # The base commit is that of the baseline, of which the file has only the name.
     run = results.run.model_copy(update={"commit": comparison.baseline.commit, "ref": comparison.baseline.ref})
     base = FoundBaseline(results.model_copy(update={"run": run, "comparison": None}))
-    resolved = replace(resolved, baseline=base)
-    with apply_base_rules(resolved, settings, None) as spec, prepared_control(spec) as control:
+    own = replace(settings, suites=suites, out=directory)
+    with resolve(own, baseline=base) as spec, prepared_control(spec) as control:
         execution = _execution(results)
         with (
             report_directory(directory),

@@ -1,10 +1,10 @@
-"""Scores the answers of a baseline again by changed metrics, and those of the run by rules that are not merged."""
+"""Scores the answers of a baseline again by changed metrics."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from agenteval.agents.base import Reply, Request
@@ -15,15 +15,15 @@ from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.redact import MASK
 from agenteval.gate.pairing import Match, Rescored, own_cases
 from agenteval.gate.run_scores import pool_case, scores_of
-from agenteval.gate.words import count, quoted
+from agenteval.gate.words import count
 from agenteval.metrics.resources import GraderPool, Resources
 from agenteval.metrics.rules import scores_stored_answers
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.results.case import CaseResult, CaseStatus, IterationResult, SuiteResult, TurnResult
+from agenteval.results.case import CaseResult, IterationResult, SuiteResult, TurnResult
 from agenteval.results.comparison import PoolCase, PoolEntry, RescoredMetric
 from agenteval.results.masking import ANSWER_FIELDS
 from agenteval.results.model import OWN_NAME, Results
-from agenteval.results.rollup import mean, summarise
+from agenteval.results.rollup import summarise
 from agenteval.run.baseline import FoundBaseline
 from agenteval.run.conversation import Answer, TurnRecord
 from agenteval.run.scoring import case_of, rate_case, rate_iteration, rated
@@ -289,81 +289,3 @@ def _merged(case: Case, stored: IterationResult, new: IterationResult, names: Co
         for old, turn in zip(stored.turns, new.turns, strict=True)
     ]
     return rated(case, stored.index, turns)
-
-
-# Seconds for all cases together.
-_LONGEST_PREVIEW_S = 60.0
-
-
-def preview(results: Results, proposed: Mapping[str, Case]) -> tuple[str, ...]:
-    """Return what changed metrics would say about the answers of a run, as notes; empty if they say the same.
-
-    Args:
-        results: the run, judged by the rules of the base commit.
-        proposed: the cases as the change has them, by id.
-    """
-    wanted = dict(_wanted(results, proposed)) if proposed else {}
-    return tuple(_notes(asyncio.run(_scored(results, wanted)))) if wanted else ()
-
-
-@dataclass(frozen=True)
-class _WantedPreview:
-    """A case of the change, and its changed metrics that can score answers; ``is_whole`` if these are all changes."""
-
-    case: Case
-    names: frozenset[str]
-    is_whole: bool
-
-
-@dataclass(frozen=True)
-class _Scored:
-    """A case as the base commit's rules score it, and as the change's do."""
-
-    before: CaseResult
-    after: CaseResult
-    names: frozenset[str]
-    is_whole: bool
-
-
-def _wanted(results: Results, proposed: Mapping[str, Case]) -> Iterator[tuple[str, _WantedPreview]]:
-    for case_id, then in own_cases(results).items():
-        case = proposed.get(case_id)
-        names = rescorable(case, then) if case is not None else frozenset()
-        if case is not None and names:
-            match = Match.of(pool_case(case.fingerprints, {}), then)
-            yield case_id, _WantedPreview(case, names, match.changed == names and not match.unmatched)
-
-
-async def _scored(results: Results, wanted: Mapping[str, _WantedPreview]) -> list[_Scored]:
-    found: list[_Scored] = []
-    catalog, until = catalog_of_answers(), time.monotonic() + _LONGEST_PREVIEW_S
-    for _, before in results.cases():
-        item = wanted.get(before.id)
-        if item is None or time.monotonic() >= until or why_not_whole(item.case, before) is not None:
-            continue
-        scored = await scored_again(item.case, item.names, before, catalog)
-        if scored is not None:
-            found.append(_Scored(before, *scored, item.is_whole and scored[1] == item.names))
-    return found
-
-
-def _notes(pairs: Sequence[_Scored]) -> Iterator[str]:
-    for name in sorted({name for pair in pairs for name in pair.names}):
-        of_metric = [pair for pair in pairs if name in pair.names]
-        before = mean(_mean_of(pair.before, name) for pair in of_metric)
-        after = mean(_mean_of(pair.after, name) for pair in of_metric)
-        if before is not None and after is not None and before != after:
-            figures = f"would be {after:.2f} instead of {before:.2f}"
-            yield f"by the rules of the change, {quoted(name)} {figures} in {count(len(of_metric), 'case')}"
-    passing, failing = _turned(pairs, "passed"), _turned(pairs, "failed")
-    if passing or failing:
-        more = f"{count(passing, 'more case')} would pass, and {count(failing, 'more case')} would fail"
-        yield f"by the rules of the change, {more}"
-
-
-def _mean_of(case: CaseResult, name: str) -> float | None:
-    return case.score if name == OVERALL else mean(score.score for score in case.scores if score.id == name)
-
-
-def _turned(pairs: Sequence[_Scored], status: CaseStatus) -> int:
-    return sum(pair.is_whole and pair.after.status == status != pair.before.status for pair in pairs)

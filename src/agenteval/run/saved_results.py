@@ -12,24 +12,22 @@ from pathlib import Path
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import kind_of
 from agenteval.core.runtime import finished_first
-from agenteval.core.text import working_directory
 from agenteval.core.writing import make_directory, write_file
-from agenteval.gate.integrity.integrity import with_ids_of
-from agenteval.gate.pairing import Match, own_cases
 from agenteval.gate.verdict import decide_gate
 from agenteval.report.report import Report, built_in_reporter, print_result, render_reports, results_identity
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.report.view.view import view_of
+from agenteval.results.merge import Merged
 from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE, InMemory, read_results, results_json
-from agenteval.run.baseline import FoundBaseline, baseline_of, check_baseline, check_not_shard, compare_finished
+from agenteval.run.baseline import baseline_of, check_baseline, check_not_shard
 from agenteval.run.config import Settings
-from agenteval.run.integrity.base import integrity_of
+from agenteval.run.merge import decide_finished
 from agenteval.run.outcome import refuse_files, report_directory
-from agenteval.run.resolve.saved import configurations_of, resolve_saved
-from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve.written import Input, check_inputs_stay, problem_of_another_run, rendered_files
+from agenteval.run.resolve_saved import resolve_merge, resolve_saved
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
 _REPORTS: Mapping[str, tuple[str, str]] = {
@@ -57,31 +55,16 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     from agenteval.results.importers.detect import read_run
 
     now, _ = read_run(current)
-    spec = resolve_saved(now, settings, os.environ)
     then, notes = read_run(baseline, suites_of(now))
     check_not_shard(now, current)
     check_consistent(now, current)
     check_baseline(then, baseline)
-    integrity = integrity_of(now, then, working_directory(), spec.redact)
-    found = _rescored(now, baseline_of(with_ids_of(now, then), notes), settings)
-    comparison = compare_finished(now, found, spec.compare, integrity)
-    results = now.model_copy(update={"comparison": comparison})
-    gate = decide_gate(results, spec.gate)
-    print_result(results, view_of(gate, results), sys.stdout, TerminalDetail(settings.verbosity))
-    return gate.exit_status
-
-
-def _rescored(now: Results, baseline: FoundBaseline, settings: Settings) -> FoundBaseline:
-    """Return a baseline with new scores of its answers, where only metrics changed and the suites are here."""
-    before = own_cases(baseline.results)
-    if not any(Match.of(case, before.get(case_id)).changed for case_id, case in own_cases(now).items()):
-        return baseline
-    # Imported here: few comparisons need the suites.
-    from agenteval.run.rescore import with_rescored_baseline
-    from agenteval.run.resolve.saved import unchanged_suites
-
-    suites, _ = unchanged_suites(now.suites, settings, configurations_of(now, settings).secrets)
-    return with_rescored_baseline(baseline, [case for suite in suites for case in suite.cases])
+    if now.run.id == then.run.id:
+        notes = (*notes, "both files contain the same run, so nothing can differ")
+    spec, results = resolve_merge(Merged(now, {}), settings, baseline=baseline_of(then, notes))
+    outcome, _ = decide_finished(results, spec)
+    print_result(outcome.results, outcome.view, sys.stdout, TerminalDetail(settings.verbosity))
+    return outcome.exit_status
 
 
 def render_one(path: Path, settings: Settings, kind: str | None, output: Path | None) -> int:
@@ -112,7 +95,7 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
     if output is None:
         sys.stdout.writelines([text] if isinstance(text, str) else text)
         return 0
-    check_inputs_stay([output], [_results_file(path), *spec.inputs])
+    check_inputs_stay([output], [_results_file(path), *spec.output.inputs])
     refuse_files(output.parent)
     _check_is_file(output)
     make_directory(output.parent)
@@ -154,10 +137,10 @@ def _check_same_run(results: Results, directory: Path) -> None:
         raise ConfigError(problem_of_another_run(directory))
 
 
-def _saved_report(results: Results, spec: GateSpec) -> Report:
+def _saved_report(results: Results, spec: RunSpec) -> Report:
     view = view_of(decide_gate(results, spec.gate), results)
     view = replace(view, warnings=(*view.warnings, *spec.warnings))
-    return Report(view, earlier=spec.earlier, presentation=spec.presentation)
+    return Report(view, earlier=spec.earlier.runs, presentation=spec.presentation)
 
 
 def render_again(path: Path, settings: Settings, out: Path | None) -> int:
@@ -175,7 +158,7 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     if out is not None:
         _check_same_run(results, out)
     spec = resolve_saved(results, settings, os.environ)
-    check_inputs_stay(rendered_files(directory), [_results_file(path), *spec.inputs])
+    check_inputs_stay(rendered_files(directory), [_results_file(path), *spec.output.inputs])
     report = _saved_report(results, spec)
     with finished_first(), report_directory(directory):
         report = render_reports(report, results, directory)

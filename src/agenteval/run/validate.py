@@ -13,8 +13,8 @@ from agenteval.report.view.view import count
 from agenteval.results.model import Results
 from agenteval.run.config import Config, Settings
 from agenteval.run.execute import check
-from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec, make_plan
+from agenteval.run.resolve_run import resolve_files
 from agenteval.run.setup import users_code
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.model import AgentSpec, Suite
@@ -32,7 +32,7 @@ def validate(settings: Settings) -> list[str]:
     Raises:
         ConfigError: the run would not start; the error contains the problems that the run would report.
     """
-    return checked(resolve_run(settings), may_lack=True)
+    return checked(resolve_files(settings), may_lack=True)
 
 
 def checked(spec: RunSpec, *, may_lack: bool = False) -> list[str]:
@@ -106,7 +106,7 @@ def dry_run(settings: Settings, runs: int = 1) -> list[str]:
     Raises:
         ConfigError: the run would not start.
     """
-    spec = resolve_run(settings)
+    spec = resolve_files(settings)
     return [*checked(spec), *(terminal(spec.redact(line)) for line in _costs(spec, runs))]
 
 

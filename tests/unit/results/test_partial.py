@@ -10,11 +10,7 @@ import pytest
 from tests.unit.runs import case, results
 
 from agenteval.core.errors import ConfigError
-from agenteval.core.secrets import redactor
-from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.pool import baseline_pool, extended_pool
-from agenteval.gate.verdict import GatePolicy
-from agenteval.report.report import Presentation
 from agenteval.results.case import CaseStatus
 from agenteval.results.history import is_interrupted, why_no_baseline, why_partial
 from agenteval.results.model import Coverage, Results, RunShard, RunUsage
@@ -23,7 +19,7 @@ from agenteval.run.baseline import FoundBaseline, check_baseline, read_baseline
 from agenteval.run.compare import compare_first
 from agenteval.run.evaluate import compare
 from agenteval.run.plan import RunExecution
-from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.resolve.spec import RunSpec
 
 WHOLE = {"cases": 3, "selected": 3, "finished": 3}
 PARTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -98,11 +94,8 @@ def test_a_run_that_evaluated_too_little_is_refused_and_adds_nothing_to_the_pool
     file = tmp_path / "results.json"
     file.write_text("".join(results_json(before, InMemory())), encoding="utf-8")
     old = FoundBaseline(results(case("0"), run_id="old"))
-    spec = GateSpec(
-        gate=GatePolicy(), compare=ComparePolicy(), presentation=Presentation(), redact=redactor(), baseline=old
-    )
     execution = RunExecution("before", 0.0, 1.0, {}, before.summary, RunUsage(), len(statuses))
-    kept = compare_first(before, spec, execution).compared.results.pool
+    kept = compare_first(before, RunSpec(), old, execution).compared.results.pool
     assert [entry.run_id for entry in kept] == (["before"] if why else ["old", "before"])
     if why:
         with pytest.raises(ConfigError, match="--baseline: this run cannot be a baseline"):

@@ -62,6 +62,18 @@ class Pairs:
     new: frozenset[str] = frozenset()
     removed: Mapping[str, Case] = field(default_factory=dict)
 
+    def without(self, ids: Collection[str]) -> Pairs:
+        """Return the pairs in which some cases of the change are new ones, and their versions are removed."""
+        if not ids:
+            return self
+        return Pairs(
+            base={case_id: case for case_id, case in self.base.items() if case_id not in ids},
+            renamed={new: old for new, old in self.renamed.items() if new not in ids},
+            edited=self.edited - frozenset(ids),
+            new=self.new | frozenset(ids),
+            removed={**self.removed, **{self.base[case_id].id: self.base[case_id] for case_id in ids}},
+        )
+
 
 def pair(ours: Iterable[Case], base: Iterable[Case]) -> Pairs:
     """Pair the cases of the change with those of the base commit: by id, else by fingerprint."""

@@ -109,12 +109,12 @@ def prepared_control(
     """
     known = spec.integrity.base_cases
     # The control does not run what the base commit does not have.
-    if all(item.case.id in spec.controls for item in spec.cases if known is None or item.case.id in known):
+    if all(item.case.id in spec.control.agents for item in spec.cases if known is None or item.case.id in known):
         yield PreparedControl()
         return
     with new_place() as place:
         try:
-            clone = Clone.find(spec.sources.here, spec.control_host)
+            clone = Clone.find(spec.control.sources.here, spec.control.host)
             with confined(apart=place.apart):
                 tree = _whole(ControlTree.prepare(clone, clone.control(baseline), place.worktree))
                 prepared = PreparedControl(
@@ -145,21 +145,27 @@ def _prepared_anchor(clone: Clone, commit: str, entered: ExitStack) -> PreparedC
 
 
 @contextmanager
-def opened_control(prepared: PreparedControl, spec: RunSpec) -> Iterator[Control]:
+def opened_control(
+    prepared: PreparedControl, spec: RunSpec, controls: Mapping[str, AgentSpec] | None = None
+) -> Iterator[Control]:
     """Check the control out and install its requirements for the duration of the block.
 
     Its suites, configuration and agents are used; judges, limits and secrets are those of the run. If user code runs
     as another user, the control runs as a third user with another home directory. So the agent under test cannot
     change the files, packages and caches of the control.
 
+    Args:
+        controls: deployments of its agents, by case id; by default those of the run.
+
     Raises:
         ControlError: the files cannot be checked out, the agent is the same for every commit, or its requirements
             cannot be installed.
     """
+    controls = spec.control.agents if controls is None else controls
     named = {
-        item.case.id: ControlCase(item.suite, item.case, spec.controls[item.case.id])
+        item.case.id: ControlCase(item.suite, item.case, controls[item.case.id])
         for item in spec.cases
-        if item.case.id in spec.controls
+        if item.case.id in controls
     }
     if prepared.tree is None or prepared.place is None:
         yield Control(named)
@@ -181,7 +187,7 @@ def _installed(spec: RunSpec, paths: Paths) -> Iterator[Mapping[str, str]]:
     """Install the requirements of the control for the duration of the block; yield the variables of its agents."""
     with ExitStack() as entered:
         try:
-            there = paths.there(spec.sources.here)
+            there = paths.there(spec.control.sources.here)
             variables = entered.enter_context(provisioned(spec.setup.commands, there, spec.redact))
         except SetupError as error:
             what = str(error).splitlines()[0].rstrip(":")
@@ -253,8 +259,9 @@ class Paths:
 
 def _cases(spec: RunSpec, paths: Paths) -> Mapping[str, ControlCase]:
     """Read the suites and the configuration of the control, which can be elsewhere in the change."""
-    known = tuple(path for path in spec.base_suites if paths.there(path).is_file())
-    sources = replace(spec.sources, suites=known or spec.sources.suites).moved(paths.there)
+    known = tuple(path for path in spec.control.suites if paths.there(path).is_file())
+    ours = spec.control.sources
+    sources = replace(ours, suites=known or ours.suites).moved(paths.there)
     try:
         found = read_control_cases(sources)
     except ConfigError as error:

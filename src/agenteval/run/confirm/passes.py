@@ -30,10 +30,9 @@ from agenteval.run.execute import execute
 from agenteval.run.git import ControlError
 from agenteval.run.journal import confirmation_file
 from agenteval.run.plan import Plan, PlannedCase, RunExecution, with_session
-from agenteval.run.progress import CONFIRMING
 from agenteval.run.rescore import rescorable
 from agenteval.run.resolve.agents import interpreters_of
-from agenteval.run.resolve.spec import RunSpec, make_plan
+from agenteval.run.resolve.spec import PassPlan, RunSpec, make_plan
 from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
 
 _INTERRUPTED = "the passes side by side were interrupted"
@@ -46,16 +45,23 @@ _FEWEST = 3
 
 @contextmanager
 def passes_of(
-    spec: RunSpec, first: RunExecution, prepared: PreparedControl | AgentEvalError | None
+    spec: RunSpec,
+    first: RunExecution,
+    prepared: PreparedControl | AgentEvalError | None,
+    controls: Mapping[str, AgentSpec] | None = None,
+    *,
+    resume: bool = False,
 ) -> Iterator[Passes]:
     """Yield what makes passes; the base commit's agent exists until the end of the block.
 
     Args:
         first: its execution, whose usage and time count.
         prepared: the base commit, from ``prepared_control``.
+        controls: deployments of its agents, by case id; by default those of the run.
+        resume: passes in the journals of an interrupted run are read instead of made.
     """
     with ExitStack() as entered:
-        yield Passes(spec, first, entered, prepared)
+        yield Passes(spec, first, entered, prepared, controls, resume=resume)
 
 
 @dataclass
@@ -67,6 +73,7 @@ class Passes:
     Attributes:
         entered: what is open: the base commit's checkout.
         prepared: the base commit, or why it cannot be used.
+        controls: deployments of the base commit's agents, by case id; ``None`` for those of the run.
         calls: iterations of cases so far.
     """
 
@@ -74,13 +81,15 @@ class Passes:
     first: RunExecution
     entered: ExitStack = field(repr=False)
     prepared: PreparedControl | AgentEvalError | None = field(repr=False)
+    controls: Mapping[str, AgentSpec] | None = field(default=None, repr=False)
+    resume: bool = False
     usage: RunUsage = field(default_factory=RunUsage)
     calls: int = 0
     signal: int | None = None
     warnings: list[str] = field(default_factory=list)
     _control: Control | AgentEvalError | None = field(default=None, repr=False)
-    _left: RunSpec | None = field(default=None, repr=False)
-    _asked: int = 0
+    _seconds: float = 0.0
+    _asked: RunUsage = field(default_factory=RunUsage)
     _of_base: list[tuple[str, CaseResult]] = field(default_factory=list)
     _number: int = 0
     _told: set[Side] = field(default_factory=set)
@@ -129,7 +138,7 @@ class Passes:
     def _tell(self, side: Side, number: int) -> None:
         """Say once that the change runs again, and once that it runs side by side with the base."""
         text = "running side by side with the base" if side == "base" else "running again what looks different"
-        if side not in self._told and not self.spec.quiet:
+        if side not in self._told and not self.spec.output.quiet:
             self._told.add(side)
             sys.stderr.write(f"{text}: {number:,} {'case' if number == 1 else 'cases'}\n")
 
@@ -153,18 +162,33 @@ class Passes:
             self.warnings += [text for text in self._control.warnings() if text not in self.warnings]
 
     def _made(self, side: Side, asked: Sequence[str], iterations: int) -> list[tuple[str, CaseResult]]:
-        left = self._left or self.spec.after(self.first.asked, self.first.duration_s - self.first.earlier_s)
-        if left.llm.limits.are_exhausted and self._asked + self.first.asked.llm_calls > 0:
+        asked_so_far = self.first.asked.plus(self._asked)
+        budget = self.spec.llm.limits.minus(asked_so_far.llm_calls, asked_so_far.cost_usd)
+        limits = self.spec.limits.minus(self.first.duration_s - self.first.earlier_s + self._seconds)
+        if budget.are_exhausted and asked_so_far.llm_calls > 0:
             raise CannotRunError("the LLM budget is exhausted")
-        if left.limits.time_limit_reached:
+        if limits.time_limit_reached:
             raise CannotRunError("the time limit was reached")
         control = self._opened_control() if side == "base" else Control()
         cases = self._planned(side, asked, control, iterations)
         self._tell(side, len(cases))
         if not cases:
             raise CannotRunError("no requested case is in the base commit with the same question and metrics")
-        plan, execution = self._executed(self._spec_of(left, side, cases, control))
-        self._count(cases, execution, left)
+        again = PassPlan(
+            cases=tuple(cases),
+            limits=limits,
+            llm=replace(self.spec.llm, limits=budget),
+            interpreters=interpreters_of([case.agent for case in control.cases.values()]),
+            journal=self.spec.output.journal.with_name(confirmation_file(self._number)),
+            conditions={
+                "the first run": self.first.run_id,
+                "the pass": _digest([side, [item.case.id for item in cases]]),
+                "the base": control.commit
+                or _digest(sorted(str(case.agent.target) for case in control.cases.values())),
+            },
+        )
+        plan, execution = self._executed(again)
+        self._count(cases, execution)
         if why := _why_incomplete(plan, execution):
             raise CannotRunError(why)
         found = [(path, case) for path, done in execution.cases.items() for case in done]
@@ -215,64 +239,39 @@ class Passes:
         """
         if self._control is None:
             try:
-                self._control = self.entered.enter_context(_opened(self.prepared, self.spec))
+                self._control = self.entered.enter_context(_opened(self.prepared, self.spec, self.controls))
             except AgentEvalError as error:
                 self._control = error
         if isinstance(self._control, AgentEvalError):
             raise self._control
         return self._control
 
-    def _spec_of(self, left: RunSpec, side: Side, cases: list[PlannedCase], control: Control) -> RunSpec:
-        interpreters = interpreters_of([case.agent for case in control.cases.values()])
-        changed = {
-            id(settings): replace(settings, interpreters={**settings.interpreters, **interpreters})
-            for settings in left.settings.values()
-        }
-        return replace(
-            left,
-            cases=tuple(cases),
-            settings={path: changed[id(settings)] for path, settings in left.settings.items()},
-            # A cached answer is no second sample.
-            llm=replace(left.llm, cache=None),
-            journal=left.journal.with_name(confirmation_file(self._number)),
-            activity=CONFIRMING,
-            # A line for each of many short passes tells nothing.
-            quiet=True,
-            conditions={
-                "the first run": self.first.run_id,
-                "the pass": _digest([side, [item.case.id for item in cases]]),
-                "the base": control.commit
-                or _digest(sorted(str(case.agent.target) for case in control.cases.values())),
-            },
-        )
+    def _executed(self, again: PassPlan) -> tuple[Plan, RunExecution]:
+        """Run a pass; the cases in the journal of an interrupted run do not run again."""
+        try:
+            plan = make_plan(self.spec, again, resume=self.resume)
+        except ConfigError:
+            # There is no journal, or that of another pass.
+            plan = make_plan(self.spec, again)
+        return plan, execute(plan)
 
-    def _executed(self, spec: RunSpec) -> tuple[Plan, RunExecution]:
-        """Run a plan; the cases in the journal of an interrupted run do not run again."""
-        if spec.resume:
-            try:
-                plan = make_plan(spec)
-            except ConfigError:
-                # There is no journal, or that of another pass.
-                plan = make_plan(replace(spec, resume=False))
-        else:
-            plan = make_plan(spec)
-        return plan, execute(replace(plan, compared=True))
-
-    def _count(self, cases: Sequence[PlannedCase], execution: RunExecution, left: RunSpec) -> None:
+    def _count(self, cases: Sequence[PlannedCase], execution: RunExecution) -> None:
         self.usage = self.usage.plus(execution.summary.usage)
         self.calls += sum(item.iterations for item in cases)
         self.signal = execution.signal
         self.warnings += [text for text in execution.warnings if text not in self.warnings]
-        self._asked += execution.asked.llm_calls
-        self._left = left.after(execution.asked, execution.duration_s - execution.earlier_s)
+        self._asked = self._asked.plus(execution.asked)
+        self._seconds += execution.duration_s - execution.earlier_s
 
 
-def _opened(prepared: PreparedControl | AgentEvalError | None, spec: RunSpec) -> AbstractContextManager[Control]:
+def _opened(
+    prepared: PreparedControl | AgentEvalError | None, spec: RunSpec, controls: Mapping[str, AgentSpec] | None
+) -> AbstractContextManager[Control]:
     if isinstance(prepared, AgentEvalError):
         raise prepared
     if prepared is None:
         raise ControlError("this run has no base commit")
-    return opened_control(prepared, spec)
+    return opened_control(prepared, spec, controls)
 
 
 def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
@@ -377,7 +376,7 @@ def first_baseline(results: Results, passes: Passes) -> FoundBaseline:
     if why := why_not_evaluated(made.summary):
         raise CannotRunError(f"{why}{_first_error(made)}", "outside", "base")
     where = f"the base commit {made.run.commit[:_COMMIT]}" if made.run.commit else "the deployment of the base commit"
-    missing = passes.spec.missing_baseline
+    missing = passes.spec.earlier.missing
     # The reason can be a missing permission, which would cost this run in every pull request.
     *notes, reason = (missing.reasons if missing is not None else ()) or ("no earlier run was found",)
     calls = count(iterations * len(done), "call")
@@ -398,7 +397,7 @@ def _results_of(done: Sequence[tuple[str, CaseResult]], results: Results, passes
         suite.model_copy(update={"cases": [by_id[case.id] for case in suite.cases if case.id in fingerprints]})
         for suite in results.suites
     ]
-    branch = passes.spec.control_host.rule.branch
+    branch = passes.spec.control.host.rule.branch
     run = results.run.model_copy(
         update={
             "id": f"{results.run.id}.base",

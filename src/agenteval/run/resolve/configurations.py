@@ -10,7 +10,8 @@ from pathlib import Path
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.gateway import LlmSettings, ResponseCache, default_directory
 from agenteval.core.shared_files import seal
-from agenteval.core.text import display_path
+from agenteval.core.text import display_path, place_of
+from agenteval.results.case import SuiteResult
 from agenteval.run.config import CONFIG_FILE, Config
 from agenteval.suite.model import AgentSpec, MetricConfig
 
@@ -190,3 +191,8 @@ def _contradictions(one: Config, other: Config, suite: str) -> Iterable[Problem]
             f"write it in {CONFIG_FILE} of the working directory, or name one file for all suites with --config"
         )
         yield Problem(message, file=written.name, line=written.lines[key], path=key, kind=Kind.VALUE)
+
+
+def files_of(suites: Iterable[SuiteResult]) -> list[Path]:
+    """Return the files of the suites of a run that are on this machine."""
+    return [file for suite in suites if (file := place_of(suite.path)) is not None]

@@ -1,21 +1,19 @@
-"""What is run: the data that the other parts of a run get, with the selection of cases."""
+"""Everything about a run, resolved once; and its plan."""
 
 from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.confine import UserCodeRules
-from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files import below
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.redact import Redactor
-from agenteval.core.text import choices
+from agenteval.core.secrets import redactor
+from agenteval.core.text import working_directory
 from agenteval.gate.integrity.integrity import Integrity
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import GatePolicy, is_quarantined_by_name
@@ -23,205 +21,28 @@ from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.report.report import Presentation
 from agenteval.report.view.view import count
-from agenteval.results.masking import MAX_ANSWER_BYTES
-from agenteval.results.model import Coverage, Proven, Results, RunShard, RunUsage
-from agenteval.results.store import RESULTS_FILE, read_results
+from agenteval.results.model import Coverage, Proven, RunShard
 from agenteval.run.baseline import FoundBaseline, MissingBaseline
-from agenteval.run.git import ControlHost, Provenance
+from agenteval.run.context import Attempt
+from agenteval.run.git import ControlHost, LocalHost, Provenance
 from agenteval.run.plan import CaseSource, Plan, PlannedCase, RunLimits, SuitePlan
-from agenteval.run.progress import CONFIRMING, Activity, Progress, make_progress
+from agenteval.run.progress import CONFIRMING, RUNNING, SCORING, Progress, make_progress
+from agenteval.run.resolve.configurations import Sources
+from agenteval.run.resolve.selection import Selection
 from agenteval.run.resolve.written import Input
 from agenteval.run.setup import Setup
-from agenteval.suite.model import AgentSpec, Case, Suite
+from agenteval.suite.model import AgentSpec, Suite
 
 if TYPE_CHECKING:
     from agenteval.core.llm.models import ModelSpec
     from agenteval.results.history import EarlierRun
     from agenteval.run.config import Config
-    from agenteval.run.resolve.configurations import Sources
 
 
-@dataclass(frozen=True)
-class FailedCases:
-    """The cases of a run that broke, failed or could not be run."""
-
-    file: str
-    ids: tuple[str, ...]
-
-
-def failed_cases(path: Path) -> FailedCases:
-    """Return the cases of a run that did not pass.
-
-    Args:
-        path: the results, a directory with them, or a directory with the results of the run and of its baseline.
-
-    Raises:
-        ConfigError: there are no readable results, those of several runs, or of an interrupted one, or every case
-            passed.
-    """
-    try:
-        file, results = _run_in(path)
-    except ConfigError as error:
-        hint = "--failed and --failed-in take the cases of an earlier run"
-        raise ConfigError(replace(item, message=f"{item.message}; {hint}") for item in error.problems) from None
-    except OSError as error:
-        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(path), kind=Kind.RESULTS)) from None
-    if results.unfinished:
-        message = f"the run was interrupted before {results.unfinished} of its cases had finished; --resume runs them"
-        raise ConfigError(Problem(message, file=str(file), kind=Kind.RESULTS))
-    ids = _failed(results)
-    if not ids:
-        raise ConfigError(
-            Problem("no case failed in this run, so none is to be run again", file=str(file), kind=Kind.RESULTS)
-        )
-    return FailedCases(str(file), ids)
-
-
-def _failed(results: Results) -> tuple[str, ...]:
-    compared = results.comparison.cases if results.comparison else []
-    broke = {case.id for case in compared if case.change == "broke"}
-    return tuple(case.id for _, case in results.cases() if case.id in broke or case.is_open)
-
-
-def _run_in(path: Path) -> tuple[Path, Results]:
-    """Return the results that a path names: of several, those that are no baseline of the others."""
-    if not path.is_dir() or (path / RESULTS_FILE).exists():
-        file = path / RESULTS_FILE if path.is_dir() else path
-        return file, read_results(file)
-    files = [folder / RESULTS_FILE for folder, _, names in below(path) if RESULTS_FILE in names]
-    found = [(file, read_results(file)) for file in files]
-    if not found:
-        raise ConfigError(Problem(f"no {RESULTS_FILE} in this directory", file=str(path), kind=Kind.RESULTS))
-    baselines = {results.comparison.baseline.run_id for _, results in found if results.comparison}
-    runs = [(file, results) for file, results in found if results.run.id not in baselines]
-    if len(runs) != 1:
-        names = ", ".join(str(file) for file, _ in found)
-        raise ConfigError(
-            Problem(f"contains the results of several runs; name one of {names}", file=str(path), kind=Kind.RESULTS)
-        )
-    return runs[0]
-
-
-# Ids that a message lists.
-_LISTED = 3
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The cases that match every option that selects cases; by default all cases.
-
-    Attributes:
-        text: part of the name or id; upper and lower case are equal.
-        tags: a case needs one of these tags; empty selects every case.
-        names: a case needs one of these names or ids; empty selects every case.
-        failed: a case must be one of these; ``None`` selects every case.
-    """
-
-    text: str = ""
-    tags: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    failed: FailedCases | None = None
-
-    def selects(self, case: Case) -> bool:
-        """Return whether a case is selected."""
-        return self.includes(case.id, case.name, case.tags)
-
-    def includes(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
-        """Return whether a case is selected."""
-        return (
-            self.text.casefold() in f"{case_id}\n{name}".casefold()
-            and (not self.tags or not set(self.tags).isdisjoint(tags))
-            and (not self.names or case_id in self.names or name in self.names)
-            and (self.failed is None or case_id in self.failed.ids)
-        )
-
-    def problems(self, cases: Collection[Case]) -> list[Problem]:
-        """Return the problems of a selection from these cases: each unknown name, else that no case is selected."""
-        return list(self._unknown(cases)) or list(self._none_of(cases))
-
-    def warnings(self, cases: Iterable[Case]) -> tuple[str, ...]:
-        """Return a warning if some of the failed cases are not among these."""
-        if self.failed is None or not (absent := self._absent(cases)):
-            return ()
-        which = "case that failed there is" if len(absent) == 1 else "cases that failed there are"
-        return (f"{self.failed.file}: {len(absent)} {which} not in the suites of this run: {_some(absent)}",)
-
-    def _unknown(self, cases: Collection[Case]) -> Iterator[Problem]:
-        names = dict.fromkeys(case.name for case in cases)
-        known = names | dict.fromkeys(case.id for case in cases)
-        for name in dict.fromkeys(self.names):
-            if name not in known:
-                yield Problem(
-                    f"--case: no case is named {name!r}{choices(name, names, 'known')}", kind=Kind.CASE_SELECTION
-                )
-
-    def _none_of(self, cases: Collection[Case]) -> Iterator[Problem]:
-        if any(map(self.selects, cases)):
-            return
-        if self.failed is not None and len(absent := self._absent(cases)) == len(self.failed.ids):
-            message = "none of the cases that failed there is in the suites of this run"
-            yield Problem(
-                f"{message}: {_some(absent)}; name their suites", file=self.failed.file, kind=Kind.CASE_SELECTION
-            )
-            return
-        asked = [f"--filter {self.text!r}"] if self.text else []
-        asked += [f"--tag {tag}" for tag in self.tags]
-        asked += [f"--case {name!r}" for name in self.names]
-        asked += [f"failed in {self.failed.file}"] if self.failed else []
-        number = "there is 1 case" if len(cases) == 1 else f"there are {len(cases):,} cases"
-        told = self._nearest(cases) or f"; {number}"
-        yield Problem(f"no case matches {' and '.join(asked)}{told}", kind=Kind.CASE_SELECTION)
-
-    def _nearest(self, cases: Collection[Case]) -> str:
-        """Return what could be selected instead."""
-        tags = dict.fromkeys(tag for case in cases for tag in case.tags)
-        if self.tags and not any(tag in tags for tag in self.tags):
-            return choices(self.tags[0], tags, "known") if tags else "; no case has a tag"
-        if not self.text or any(map(Selection(self.text).selects, cases)):
-            return ""
-        return choices(self.text, (case.name for case in cases), "known")
-
-    def _absent(self, cases: Iterable[Case]) -> list[str]:
-        here = {case.id for case in cases}
-        return [case_id for case_id in self.failed.ids if case_id not in here] if self.failed else []
-
-
-def _some(ids: Collection[str]) -> str:
-    shown = ", ".join(islice(ids, _LISTED))
-    return f"{shown} and {len(ids) - _LISTED} more" if len(ids) > _LISTED else shown
-
-
-@dataclass(frozen=True, kw_only=True)
-class GateSpec:
-    """How results are compared, decided and presented; the results may be new or from a file.
-
-    Attributes:
-        presentation: templates and links of comment and summary.
-        missing_baseline: set if the base commit's agent may make the baseline, because no run of it was found.
-        max_answer_bytes: bytes of one text of an answer that results keep.
-        proven: what earlier attempts of the pull request have proven, and this run must refute.
-        integrity: how suites and rules differ from those of the base commit.
-        inputs: of a merge or of saved results, what no report may replace; see ``written.replaced_inputs``.
-    """
-
-    gate: GatePolicy
-    compare: ComparePolicy
-    presentation: Presentation
-    redact: Redactor = field(repr=False)
-    suites: tuple[Suite, ...] = ()
-    baseline: FoundBaseline | None = None
-    missing_baseline: MissingBaseline | None = None
-    earlier: tuple[EarlierRun, ...] = ()
-    warnings: tuple[str, ...] = ()
-    max_answer_bytes: int = MAX_ANSWER_BYTES
-    proven: tuple[Proven, ...] = ()
-    integrity: Integrity = field(default_factory=Integrity)
-    inputs: tuple[Input, ...] = ()
-
-    @property
-    def known(self) -> frozenset[str]:
-        """The ids of all cases of the suites, including those that are not selected."""
-        return frozenset(case.id for suite in self.suites for case in suite.cases)
+#: The limits of finished results, of which nothing runs.
+ONE_AT_A_TIME = RunLimits(concurrency=1)
+#: The coverage of finished results, which have their own.
+NOTHING_COVERED = Coverage(cases=None, selected=0, finished=0)
 
 
 @dataclass(frozen=True)
@@ -260,112 +81,189 @@ class SuiteSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSpec(GateSpec):
-    """Everything about a run, resolved.
+class ControlSpec:
+    """What is known about the base commit before its agent runs.
+
+    Attributes:
+        host: tells which commit it is.
+        sources: where suites and configuration are in the change.
+        suites: where they are in the base commit, with the directory of the change.
+        agents: deployments of its agents, by case id; the other cases need its files.
+    """
+
+    host: ControlHost = field(default_factory=LocalHost)
+    sources: Sources
+    suites: tuple[Path, ...] = ()
+    agents: Mapping[str, AgentSpec] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """What is known from before a run.
+
+    Attributes:
+        baseline: the run to compare with; ``None`` without one, and for a shard, of which only the merge is compared.
+        missing: set if the base commit's agent may make the baseline, because no run of it was found.
+        runs: earlier runs, for trends.
+        attempt: the attempt of a pull request that begins; ``None`` if the run is for none.
+    """
+
+    baseline: FoundBaseline | None = None
+    missing: MissingBaseline | None = None
+    runs: tuple[EarlierRun, ...] = ()
+    attempt: Attempt | None = None
+
+    @property
+    def proven(self) -> tuple[Proven, ...]:
+        """What earlier attempts have proven, and this run must refute."""
+        return () if self.attempt is None else tuple(self.attempt.memory.proven)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Destination:
+    """Where a run writes.
+
+    Attributes:
+        directory: that of the reports; ``None`` writes none.
+        published: the directory to which they are copied after the run; ``None`` for none.
+        inputs: of finished results, what no report may replace; see ``written.replaced_inputs``.
+    """
+
+    directory: Path | None = None
+    published: Path | None = None
+    journal: Path = Path()
+    resume: bool = False
+    quiet: bool = False
+    inputs: tuple[Input, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Everything about a run, resolved once: nothing replaces a part of it afterwards.
+
+    Finished results have no cases to run: the fields up to ``setup`` are empty.
 
     Attributes:
         cases: the cases to run, in order; empty if traces are scored.
-        llm: how models are called, and the limits of their usage.
+        traces: the traces to score instead of calling agents.
         settings: what the configuration of each suite decides, by the suite's path; suites with the same
             configuration share the object.
-        seed: the random seed; ``None`` for a random one.
-        control_host: what is known about the control commit.
-        controls: deployments of the base commit's agents, by case id; the other cases need the control's files.
-        traces: the traces to score instead of calling agents.
+        configs: the configurations that are files.
+        llm: how models are called, and the limits of their usage.
+        integrity: how suites and rules differ from those of the base commit, and what was accepted.
+        presentation: templates and links of comment and summary.
         shard: the shard to run; ``None`` for the whole run.
-        baseline_of_whole: of a shard, the baseline of the whole run; only their merge is compared with it.
-        out: the directory of the reports; ``None`` writes none.
-        published: the directory to which they are copied after the run; ``None`` for none.
-        activity: what the run does, for the progress display.
-        conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
-        proposed: the cases as the change has them, by id, where the base commit's version runs instead.
+    """
+
+    cases: tuple[PlannedCase, ...] = ()
+    traces: TraceFiles | None = None
+    settings: Mapping[str, SuiteSpec] = field(default_factory=dict)
+    configs: tuple[Config, ...] = ()
+    limits: RunLimits = ONE_AT_A_TIME
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    setup: Setup = field(default_factory=Setup)
+    suites: tuple[Suite, ...] = ()
+    gate: GatePolicy = field(default_factory=GatePolicy)
+    compare: ComparePolicy = field(default_factory=ComparePolicy)
+    integrity: Integrity = field(default_factory=Integrity)
+    earlier: Earlier = field(default_factory=Earlier)
+    control: ControlSpec = field(default_factory=lambda: ControlSpec(sources=Sources(working_directory())))
+    presentation: Presentation = field(default_factory=Presentation)
+    provenance: Provenance = field(default_factory=Provenance)
+    coverage: Coverage = NOTHING_COVERED
+    shard: RunShard | None = None
+    output: Destination = field(default_factory=Destination)
+    redact: Redactor = field(default_factory=redactor, repr=False)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def baseline(self) -> FoundBaseline | None:
+        """The run to compare with."""
+        return self.earlier.baseline
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The ids of all cases of the suites, including those that are not selected."""
+        return frozenset(case.id for suite in self.suites for case in suite.cases)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassPlan:
+    """How a pass side by side differs from the run: in its cases, its interpreters, and what is left of the limits.
+
+    Attributes:
+        interpreters: further Python interpreters of graders, by directory.
+        conditions: what must be the same for the pass to be read from an earlier run.
     """
 
     cases: tuple[PlannedCase, ...]
-    left_out: tuple[PlannedCase, ...]
-    selection: Selection
     limits: RunLimits
     llm: LlmSettings
-    settings: Mapping[str, SuiteSpec]
-    configs: Sequence[Config]
-    config_of: Mapping[str, Config]
-    of_run: Config
-    seed: int | None
-    setup: Setup
-    sources: Sources
-    control_host: ControlHost
-    controls: Mapping[str, AgentSpec]
-    traces: TraceFiles | None
-    shard: RunShard | None
-    coverage: Coverage
-    resume: bool
-    provenance: Provenance
-    out: Path | None
-    published: Path | None
+    interpreters: Mapping[str, str]
     journal: Path
-    activity: Activity
-    quiet: bool
-    conditions: Mapping[str, str] | None = None
-    baseline_of_whole: FoundBaseline | None = None
-    base_suites: tuple[Path, ...] = ()
-    proposed: Mapping[str, Case] = field(default_factory=dict)
-
-    def after(self, usage: RunUsage, seconds: float) -> RunSpec:
-        """Return the specification with the remaining limits.
-
-        Args:
-            usage: calls and cost of models so far.
-        """
-        llm = replace(self.llm, limits=self.llm.limits.minus(usage.llm_calls, usage.cost_usd))
-        return replace(self, limits=self.limits.minus(seconds), llm=llm)
+    conditions: Mapping[str, str]
 
 
-def make_plan(spec: RunSpec) -> Plan:
-    """Return the plan of a run that calls agents or scores recorded traces.
+def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = False) -> Plan:
+    """Return the plan of a run that calls agents or scores recorded traces, or of one of its passes.
+
+    Args:
+        again: the pass; ``None`` for the run itself.
+        resume: continue what was interrupted.
 
     Raises:
-        ConfigError: the run is to be resumed, and cannot be resumed.
+        ConfigError: it cannot be resumed.
     """
-    cases = spec.cases if spec.traces is None else _recorded_cases(spec, spec.traces)
-    gateway = Gateway(spec.llm)
-    by_config = {id(settings): _suite_plan(spec, settings, gateway) for settings in spec.settings.values()}
-    suites = {path: by_config[id(settings)] for path, settings in spec.settings.items()}
+    cases: Sequence[PlannedCase] | CaseSource
+    limits, llm, journal = spec.limits, spec.llm, spec.output.journal
+    settings = spec.settings
+    if again is not None:
+        # A cached answer is no second sample.
+        cases, limits, llm, journal = again.cases, again.limits, replace(again.llm, cache=None), again.journal
+        changed = {
+            id(item): replace(item, interpreters={**item.interpreters, **again.interpreters})
+            for item in settings.values()
+        }
+        settings = {path: changed[id(item)] for path, item in settings.items()}
+    else:
+        cases = spec.cases if spec.traces is None else _recorded_cases(spec, spec.traces)
+    gateway = Gateway(llm)
+    by_config = {id(item): _suite_plan(item, llm, limits, gateway) for item in settings.values()}
+    suites = {path: by_config[id(item)] for path, item in settings.items()}
     plan = Plan(
         run_id=uuid.uuid4().hex[:12],
         cases=cases,
-        limits=spec.limits,
+        limits=limits,
         suites=suites,
         resources=RunResources(gateway, [plan.catalog.resources for plan in by_config.values()]),
-        seed=spec.seed,
-        journal=spec.journal,
+        seed=llm.seed,
+        journal=journal,
         redact=spec.redact,
-        progress=_progress(spec),
-        compared=spec.baseline is not None or spec.missing_baseline is not None,
+        progress=_progress(spec) if again is None else _progress_of_pass(again.cases),
+        compared=again is not None or spec.baseline is not None or spec.earlier.missing is not None,
         is_quarantined_by_name=lambda case: is_quarantined_by_name(spec.gate, case),
-        max_answer_bytes=spec.max_answer_bytes,
-        conditions=spec.conditions,
+        max_answer_bytes=limits.max_answer_bytes,
+        conditions=again.conditions if again is not None else None,
         measured=tuple(spec.compare.resources),
-        replaced=tuple(_replaced(spec)),
+        # The reports of the run are written already when a pass begins.
+        replaced=tuple(_replaced(spec.output, resume=resume)) if again is None else (),
     )
-    if not spec.resume:
+    if not resume:
         return plan
     from agenteval.run.resume import resume_notice, resumed
 
     plan = resumed(plan)
-    if not spec.quiet:
+    if again is None and not spec.output.quiet:
         sys.stderr.write(f"{resume_notice(plan)}\n")
     return plan
 
 
-def _replaced(spec: RunSpec) -> Iterator[Path]:
+def _replaced(output: Destination, *, resume: bool) -> Iterator[Path]:
     """Yield the directories with files of an earlier run, which this run replaces."""
-    if spec.activity is CONFIRMING:
-        # The reports of the run that is confirmed are written already.
-        return
-    if spec.out is not None and not spec.resume:
-        yield spec.out
-    if spec.published is not None:
-        yield spec.published
+    if output.directory is not None and not resume:
+        yield output.directory
+    if output.published is not None:
+        yield output.published
 
 
 def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:
@@ -382,12 +280,18 @@ def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:
 
 
 def _progress(spec: RunSpec) -> Progress:
-    counted = sum(item.iterations for item in spec.cases) if spec.activity is CONFIRMING else len(spec.cases)
-    # The number of traces is unknown until they are read.
-    total = None if spec.traces is not None else counted
     bar = sys.stderr.isatty()
-    title = _title(spec) if bar else ""
-    return make_progress(total, sys.stderr, spec.activity, bar=bar, quiet=spec.quiet, title=title)
+    # The number of traces is unknown until they are read.
+    total, activity = (len(spec.cases), RUNNING) if spec.traces is None else (None, SCORING)
+    return make_progress(
+        total, sys.stderr, activity, bar=bar, quiet=spec.output.quiet, title=_title(spec) if bar else ""
+    )
+
+
+def _progress_of_pass(cases: Sequence[PlannedCase]) -> Progress:
+    # A line for each of many short passes tells nothing.
+    number = sum(item.iterations for item in cases)
+    return make_progress(number, sys.stderr, CONFIRMING, bar=sys.stderr.isatty(), quiet=True, title="")
 
 
 def _title(spec: RunSpec) -> str:
@@ -405,13 +309,13 @@ def _title(spec: RunSpec) -> str:
     return " · ".join((names.pop(), *parts))
 
 
-def _suite_plan(spec: RunSpec, settings: SuiteSpec, gateway: Gateway) -> SuitePlan:
+def _suite_plan(settings: SuiteSpec, llm: LlmSettings, limits: RunLimits, gateway: Gateway) -> SuitePlan:
     resources = Resources(
         gateway=gateway,
-        graders=GraderPool(settings.interpreters, spec.limits.concurrency, settings.rules),
+        graders=GraderPool(settings.interpreters, limits.concurrency, settings.rules),
         judge=settings.judge,
         embedder=settings.embeddings,
-        remembers=spec.llm.cache is not None,
-        seed=spec.seed,
+        remembers=llm.cache is not None,
+        seed=llm.seed,
     )
     return SuitePlan(MetricCatalog(resources), settings.rules, settings.case_s, settings.config)

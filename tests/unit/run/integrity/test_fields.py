@@ -13,7 +13,8 @@ import yaml
 from agenteval.gate.integrity.pairs import pair
 from agenteval.run.config_file import OBJECT_KEYS, ConfigFile, read_config_file, written_settings
 from agenteval.run.confirm.control import Paths
-from agenteval.run.integrity.base_rules import (
+from agenteval.run.plan import PlannedCase
+from agenteval.run.rules.base_rules import (
     AGENT,
     BASE,
     CASE,
@@ -24,8 +25,7 @@ from agenteval.run.integrity.base_rules import (
     setting_differences,
     suite_differences,
 )
-from agenteval.run.integrity.versions import Versions, suite_version
-from agenteval.run.plan import PlannedCase
+from agenteval.run.rules.versions import Versions, suite_version
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite, Target, Turn
 

@@ -11,10 +11,10 @@ from tests.support import case
 
 from agenteval.gate.integrity.pairs import Pairs, pair
 from agenteval.run.config import Settings
-from agenteval.run.integrity.under_base import also_selected_by_base
+from agenteval.run.context import RunContext
 from agenteval.run.plan import Shard
-from agenteval.run.resolve.run import resolve_run
-from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.resolve.draft import Draft, read_draft
+from agenteval.run.rules.under_base import also_selected_by_base
 
 RENAMED = {"agent.yaml::renamed": "c1"}
 
@@ -29,27 +29,27 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(filter="::c")
 
 
-def pairs_of(spec: RunSpec) -> Pairs:
+def pairs_of(draft: Draft) -> Pairs:
     """Return the pairs with a base commit in which one case had another name."""
-    ours = [item for suite in spec.suites for item in suite.cases]
+    ours = [item for suite in draft.suites for item in suite.cases]
     return pair(ours, [replace(item, id=f"agent.yaml::{RENAMED.get(item.id, item.name)}") for item in ours])
 
 
 def test_a_case_that_the_base_selects_runs_in_its_place(settings: Settings) -> None:
-    spec = resolve_run(settings)
-    chosen = also_selected_by_base(spec, pairs_of(spec))
-    assert [item.case.name for item in spec.cases] == ["c0", "c2"]
+    draft = read_draft(settings, RunContext())
+    chosen = also_selected_by_base(draft, pairs_of(draft))
+    assert [item.case.name for item in draft.cases] == ["c0", "c2"]
     assert [item.case.name for item in chosen.cases] == ["c0", "renamed", "c2"]
     assert [item.case.name for item in chosen.left_out] == ["x"]
-    assert (chosen.coverage.selected, chosen.coverage.cases) == (3, 4)
-    assert also_selected_by_base(spec, Pairs()) is spec
+    assert chosen.selected == 3
+    assert also_selected_by_base(draft, Pairs()).cases == draft.cases
 
 
 def test_the_first_shard_runs_it(settings: Settings) -> None:
     found = {}
     for index in (1, 2):
-        spec = resolve_run(replace(settings, shard=Shard(index, 2)))
-        chosen = also_selected_by_base(spec, pairs_of(spec))
+        draft = read_draft(replace(settings, shard=Shard(index, 2)), RunContext())
+        chosen = also_selected_by_base(draft, pairs_of(draft))
         assert chosen.shard is not None
         assert chosen.shard.cases == ["agent.yaml::c0", "agent.yaml::c2", "agent.yaml::renamed"]
         found[index] = [item.case.name for item in chosen.cases]

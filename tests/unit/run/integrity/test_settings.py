@@ -10,7 +10,7 @@ import yaml
 
 from agenteval.run.config import Config
 from agenteval.run.config_file import read_config_file
-from agenteval.run.integrity.base_rules import criteria_differences, setting_differences, suite_differences
+from agenteval.run.rules.base_rules import criteria_differences, setting_differences, suite_differences
 
 HELD = {"case": "a", "until": "2999-01-01"}
 

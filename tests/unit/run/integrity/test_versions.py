@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agenteval.gate.integrity.pairs import pair
-from agenteval.run.integrity.versions import Versions, suite_of_base, suite_version
+from agenteval.run.rules.versions import Versions, pair_suites, suite_version
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import Case, MetricConfig, Suite, Target, Turn
 
@@ -60,12 +60,20 @@ def test_an_added_metric_is_only_reported() -> None:
 
 def test_the_suite_has_the_bases_metrics_for_traces() -> None:
     ours = Suite("moved.yaml", "s", "holodeck", (case("moved.yaml::a", "x", LOOSE),), metrics=(LOOSE,))
-    base = Suite("old.yaml", "s", "holodeck", (case("old.yaml::a", "x", LOOSE),), metrics=(STRICT,))
-    pairs = pair(ours.cases, base.cases)
-    theirs = suite_of_base(ours, {"old.yaml": base}, pairs)
-    assert theirs is base
+    theirs = Suite("old.yaml", "s", "holodeck", (case("old.yaml::a", "x", LOOSE),), metrics=(STRICT,))
+    pairs, base = pair_suites({"moved.yaml": ours}, {"old.yaml": theirs})
+    assert base == {"moved.yaml": theirs}
     found = suite_version(ours, theirs, Versions(pairs, (), {"moved.yaml::a"}))
     assert (found.path, found.metrics) == ("moved.yaml", (STRICT,))
     assert [item.id for item in found.cases] == ["moved.yaml::a"]
-    alone = suite_of_base(ours, {}, pair(ours.cases, ()))
-    assert alone is None
+    assert pair_suites({"moved.yaml": ours}, {})[1] == {"moved.yaml": None}
+
+
+def test_a_case_in_another_suite_is_removed_and_new() -> None:
+    def suite(path: str, *names: str) -> Suite:
+        return Suite(path, path, "holodeck", tuple(case(f"{path}::{name}", name, STRICT) for name in names))
+
+    now, then = [suite("a", "x"), suite("b", "y", "z")], [suite("a", "x", "z"), suite("b", "y")]
+    pairs, base = pair_suites({item.path: item for item in now}, {item.path: item for item in then})
+    assert (set(pairs.new), set(pairs.removed), dict(pairs.renamed)) == ({"b::z"}, {"a::z"}, {})
+    assert [item.path if item else None for item in base.values()] == ["a", "b"]

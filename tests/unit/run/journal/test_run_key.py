@@ -16,8 +16,8 @@ from agenteval.core.llm.models import ModelSpec
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.plan import Plan, PlannedCase
-from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import make_plan
+from agenteval.run.resolve_run import resolve_files
 from agenteval.run.run_key import changes, conditions
 from agenteval.suite.agent_definitions import ModelAgentSpec
 from agenteval.suite.model import AgentSpec
@@ -41,7 +41,7 @@ def write(folder: Path, name: str, text: str) -> None:
 
 def plan_of(folder: Path, **settings: Any) -> Plan:
     given = Settings(quiet=True, **{"suites": (Path("agent.yaml"),), **settings})
-    return make_plan(resolve_run(given, RunContext(scratch=folder)))
+    return make_plan(resolve_files(given, RunContext(scratch=folder)))
 
 
 def configure(folder: Path, **keys: Any) -> None:

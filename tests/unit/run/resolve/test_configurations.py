@@ -19,9 +19,9 @@ from agenteval.results.case import SuiteResult
 from agenteval.run.config import Settings
 from agenteval.run.evaluate import load_suites
 from agenteval.run.resolve.configurations import Sources, find_configurations
-from agenteval.run.resolve.run import resolve_run
-from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.resolve_run import resolve_files
+from agenteval.run.resolve_saved import resolve_saved
 
 CONFIG = "agenteval.yaml"
 
@@ -108,7 +108,7 @@ def test_where_configurations_are_found(repository: Path, layout: Layout) -> Non
 
 
 def resolved(*suites: str, **settings: Any) -> RunSpec:
-    return resolve_run(Settings(tuple(map(Path, suites)), **settings))
+    return resolve_files(Settings(tuple(map(Path, suites)), **settings))
 
 
 EACH = {
@@ -251,7 +251,7 @@ def of_run(spec: RunSpec) -> Sequence[Any]:
         limits.concurrency,
         limits.run_s,
         bool(comment),
-        spec.max_answer_bytes,
+        limits.max_answer_bytes,
     )
 
 
@@ -333,7 +333,7 @@ def test_suites_that_a_program_has_loaded_keep_their_configuration(repository: P
     for name in EACH:
         configure(repository / name, agents={"default": {"command": [name]}})
     given = tuple(load_suites("support", "shop"))
-    assert [item.agent.target for item in resolve_run(Settings(given)).cases] == [("support",), ("shop",)]
+    assert [item.agent.target for item in resolve_files(Settings(given)).cases] == [("support",), ("shop",)]
 
 
 def test_saved_results_have_the_gate_of_their_run(repository: Path) -> None:

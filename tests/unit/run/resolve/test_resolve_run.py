@@ -24,9 +24,10 @@ from agenteval.run.git import Provenance
 from agenteval.run.plan import Shard
 from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.control import read_control_cases
-from agenteval.run.resolve.run import resolve_run
-from agenteval.run.resolve.saved import resolve_saved
-from agenteval.run.resolve.spec import RunSpec, Selection, TraceFiles
+from agenteval.run.resolve.selection import Selection
+from agenteval.run.resolve.spec import RunSpec, TraceFiles
+from agenteval.run.resolve_run import resolve_files
+from agenteval.run.resolve_saved import resolve_saved
 from agenteval.run.setup import Setup
 
 SUITE = Path("agent.yaml")
@@ -76,7 +77,7 @@ def test_settings_overrule_the_configuration(
 ) -> None:
     suite(folder, "a")
     configure(folder, **CONFIGURED)
-    spec = resolve_run(Settings(**settings))
+    spec = resolve_files(Settings(**settings))
     (item,) = spec.cases
     limits = spec.limits
     found = (limits.concurrency, limits.run_s, spec.llm.limits, item.iterations, item.follow_recording)
@@ -86,12 +87,12 @@ def test_settings_overrule_the_configuration(
 
 def test_without_a_configuration_there_are_defaults(folder: Path) -> None:
     suite(folder, "a")
-    spec = resolve_run(Settings())
+    spec = resolve_files(Settings())
     (item,) = spec.cases
     assert (spec.limits.concurrency, spec.limits.run_s, spec.llm.limits) == (8, None, Limits())
     assert (item.iterations, spec.gate.fail_on, spec.baseline, spec.shard) == (1, DEFAULT_FAIL_ON, None, None)
     assert spec.llm.cache is not None
-    assert resolve_run(Settings(use_cache=False)).llm.cache is None
+    assert resolve_files(Settings(use_cache=False)).llm.cache is None
 
 
 def test_every_problem_is_named_at_once(folder: Path) -> None:
@@ -104,7 +105,7 @@ def test_every_problem_is_named_at_once(folder: Path) -> None:
     )
     (folder / "agenteval.yaml").write_text("templates: {comment: none.md}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        resolve_run(settings)
+        resolve_files(settings)
     text = str(caught.value)
     for part in ("'nobody'", "broken.yaml", "missing.yaml", "--control", "'neither'", "--baseline: ", "none.md"):
         assert part in text, part
@@ -142,19 +143,19 @@ def test_all_ways_to_name_recorded_answers_are_equal(
     evaluation(folder, **keys)
     configure(folder, agents=agents, gate={"pairs": 8})
     settings = replace(settings, suites=(Path("evaluation.yaml"),), filter="x", keep_going=True)
-    spec = resolve_run(settings)
+    spec = resolve_files(settings)
     assert spec.traces is not None
     named = settings.traces is not None or settings.agent is not None
     expected = TraceFiles({"evaluation.yaml": Path("t.jsonl")}, Selection("x"), keep_going=True, may_be_streams=named)
     assert spec.traces == expected
     assert (spec.cases, spec.compare.can_run) == ((), False)
     with pytest.raises(ConfigError, match="--shard: recorded traces cannot be divided"):
-        resolve_run(replace(settings, shard=Shard(1, 2)))
+        resolve_files(replace(settings, shard=Shard(1, 2)))
 
 
 def test_each_suite_may_have_its_own_recording(folder: Path) -> None:
     suites = tuple(evaluation(folder, f"{name}/evaluation.yaml", agent="replay:t.jsonl") for name in "ab")
-    spec = resolve_run(Settings(suites))
+    spec = resolve_files(Settings(suites))
     assert spec.traces is not None
     assert spec.traces.paths == {str(path): path.with_name("t.jsonl") for path in suites}
 
@@ -169,17 +170,17 @@ def test_each_suite_may_have_its_own_recording(folder: Path) -> None:
 def test_agents_that_are_asked_need_inputs(folder: Path, agent: Any, problems: list[str]) -> None:
     asked = evaluation(folder, agent=agent)
     with pytest.raises(ConfigError, match="give recorded traces with --traces PATH") as caught:
-        resolve_run(Settings((asked,)))
+        resolve_files(Settings((asked,)))
     assert [problem.file for problem in caught.value.problems] == problems
 
 
 def test_a_recording_answers_the_inputs_of_a_suite(folder: Path) -> None:
     suite(folder, "a")
-    spec = resolve_run(Settings(agent="replay:t.jsonl"))
+    spec = resolve_files(Settings(agent="replay:t.jsonl"))
     assert (spec.traces, names(spec)) == (None, ["a"])
     evaluation(folder)
     with pytest.raises(ConfigError) as caught:
-        resolve_run(Settings((SUITE, Path("evaluation.yaml")), agent="replay:t.jsonl"))
+        resolve_files(Settings((SUITE, Path("evaluation.yaml")), agent="replay:t.jsonl"))
     assert [problem.file for problem in caught.value.problems] == ["evaluation.yaml"]
 
 
@@ -205,24 +206,24 @@ def test_patterns_of_the_configuration_give_cases_tags(folder: Path, tag: str, s
     """HoloDeck's format has no tags."""
     suite(folder, "refund fee", "invoice", "hours")
     configure(folder, tags={"billing": ["refund *", "agent.yaml::invoice"], "all": ["agent.yaml::*"]})
-    spec = resolve_run(Settings(tags=(tag,)))
+    spec = resolve_files(Settings(tags=(tag,)))
     assert names(spec) == selected
     assert all(tag in item.case.tags for item in spec.cases)
 
 
 def test_cases_that_are_not_selected_are_still_known(folder: Path) -> None:
     suite(folder, "one", "two")
-    spec = resolve_run(Settings(filter="ONE"))
+    spec = resolve_files(Settings(filter="ONE"))
     assert names(spec) == ["one"]
     assert spec.known == {"agent.yaml::one", "agent.yaml::two"}
     with pytest.raises(ConfigError, match="no case matches --filter 'three'"):
-        resolve_run(Settings(filter="three"))
+        resolve_files(Settings(filter="three"))
 
 
 def test_a_shard_has_some_cases_and_no_baseline(folder: Path) -> None:
     suite(folder, "a", "b", "c")
     context = RunContext(baseline=Remote(base()))
-    parts = [resolve_run(Settings(shard=Shard(index, 2)), context) for index in (1, 2)]
+    parts = [resolve_files(Settings(shard=Shard(index, 2)), context) for index in (1, 2)]
     assert sorted(name for part in parts for name in names(part)) == ["a", "b", "c"]
     for index, part in enumerate(parts, 1):
         assert part.baseline is None
@@ -253,7 +254,7 @@ def test_the_context_contributes_baseline_commit_setup_and_warnings(folder: Path
     configure(folder, pass_env=["KEY"], limits={"memory_mb": 100})
     place = Provenance("c" * 40, "refs/heads/x", "o/r", "1")
     context = RunContext(place, Remote(base()), "pip install .", ("look here",))
-    spec = resolve_run(Settings(), context)
+    spec = resolve_files(Settings(), context)
     assert spec.provenance == place
     assert spec.baseline is not None
     assert (spec.baseline.results.run.id, spec.baseline.distance) == ("base", 3)
@@ -267,10 +268,10 @@ def test_a_part_of_a_run_is_no_baseline(folder: Path) -> None:
     suite(folder, "a")
     part = base(shard=RunShard(index=1, count=2, cases=[]))
     with pytest.raises(ConfigError, match="this run cannot be a baseline: it is shard 1 of 2"):
-        resolve_run(Settings(), RunContext(baseline=Remote(part)))
+        resolve_files(Settings(), RunContext(baseline=Remote(part)))
     Path("part.json").write_text(part.model_dump_json(), encoding="utf-8")
     with pytest.raises(ConfigError, match="--baseline: this run cannot be a baseline: it is shard 1 of 2"):
-        resolve_run(Settings(baseline=Path("part.json")))
+        resolve_files(Settings(baseline=Path("part.json")))
 
 
 @pytest.mark.parametrize(("recorded", "can_run"), [("ab", False), ("a", True), ("", True)])
@@ -279,7 +280,7 @@ def test_a_run_of_recorded_answers_alone_cannot_run_again(folder: Path, recorded
     for name in "ab":
         (folder / name).mkdir()
         suite(folder / name, name, agent={"replay": "../answers.jsonl"} if name in recorded else {"command": ["cat"]})
-    policy = resolve_run(Settings(suites=(Path("a"), Path("b")))).compare
+    policy = resolve_files(Settings(suites=(Path("a"), Path("b")))).compare
     assert policy.can_run is can_run
     assert policy.recorded == {f"{name}/agent.yaml::{name}" for name in recorded}
 
@@ -289,8 +290,8 @@ def test_agents_are_read_again_in_another_checkout(folder: Path) -> None:
     there = folder / "there"
     there.mkdir()
     suite(there, "a", "b", agent={"command": ["tac"]})
-    spec = resolve_run(Settings(suites=(SUITE,)))
-    moved = spec.sources.moved(lambda path: there / path.resolve().relative_to(folder))
+    spec = resolve_files(Settings(suites=(SUITE,)))
+    moved = spec.control.sources.moved(lambda path: there / path.resolve().relative_to(folder))
     assert moved == Sources(there, (there / SUITE,))
     cases = read_control_cases(moved)
     assert {case.agent.target for case in cases.values()} == {("tac",)}
@@ -314,7 +315,7 @@ def test_no_secret_is_in_the_representation(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("SERVICE_API_KEY", "geheim-12345678")
     agent = {"http": "https://example.org/chat", "headers": {"Authorization": "Bearer ${SERVICE_API_KEY}"}}
     suite(folder, "a", agent=agent)
-    assert "geheim-12345678" not in repr(resolve_run(Settings()))
+    assert "geheim-12345678" not in repr(resolve_files(Settings()))
 
 
 @pytest.mark.parametrize("traces", [None, Path("traces.jsonl")])
@@ -327,13 +328,13 @@ def test_a_mistake_in_the_configuration_is_no_problem_of_a_suite_that_scores_tra
     (folder / "traces.jsonl").write_text('{"input": "q", "output": "a"}\n', encoding="utf-8")
     configure(folder, agents={"default": {"replay": "traces.jsonl"}}, iterationz=2)
     with pytest.raises(ConfigError) as raised:
-        resolve_run(Settings(suites=(Path("evaluation.yaml"),), traces=traces))
+        resolve_files(Settings(suites=(Path("evaluation.yaml"),), traces=traces))
     assert [problem.path for problem in raised.value.problems] == ["iterationz"]
 
 
 def test_an_option_for_traces_without_traces_is_a_warning(folder: Path) -> None:
     suite(folder, "a")
-    spec = resolve_run(Settings(suites=(SUITE,), keep_going=True))
+    spec = resolve_files(Settings(suites=(SUITE,), keep_going=True))
     assert spec.warnings == ("--keep-going has no effect without recorded traces",)
 
 
@@ -344,7 +345,7 @@ def test_iterations_of_traces_are_a_warning(folder: Path, iterations: int | None
     (folder / "evaluation.yaml").write_text(yaml.safe_dump({"evaluators": evaluators}), encoding="utf-8")
     (folder / "traces.jsonl").write_text('{"input": "q", "output": "a"}\n', encoding="utf-8")
     settings = Settings(suites=(Path("evaluation.yaml"),), traces=Path("traces.jsonl"), iterations=iterations)
-    told = any("--iterations has no effect" in warning for warning in resolve_run(settings).warnings)
+    told = any("--iterations has no effect" in warning for warning in resolve_files(settings).warnings)
     assert told is (iterations == 3)
 
 
@@ -352,7 +353,7 @@ def test_a_suite_without_cases_is_a_problem_beside_the_configuration(folder: Pat
     suite(folder)
     configure(folder, iterationz=2)
     with pytest.raises(ConfigError) as raised:
-        resolve_run(Settings(suites=(SUITE,)))
+        resolve_files(Settings(suites=(SUITE,)))
     assert [problem.file for problem in raised.value.problems] == ["agenteval.yaml", "agent.yaml"]
 
 
@@ -368,7 +369,7 @@ def test_names_of_the_gate_that_match_nothing_are_told(folder: Path) -> None:
     )
     for only in (None, "refund-late"):
         # Also the cases that are not selected are known.
-        assert resolve_run(Settings(suites=(SUITE,), filter=only)).warnings == (
+        assert resolve_files(Settings(suites=(SUITE,), filter=only)).warnings == (
             "the quarantine of 'nihgt' matches no case; did you mean 'night'?",
             "the quarantine of 'elsewhere' matches no case",
             "`must_pass` of the gate: 'rfund-late' matches no case; did you mean 'refund-late'?",

@@ -17,8 +17,8 @@ from agenteval.results.model import Results
 from agenteval.results.store import InMemory, results_json
 from agenteval.run.config import Settings
 from agenteval.run.evaluate import compare
-from agenteval.run.resolve.run import resolve_run
-from agenteval.run.resolve.spec import FailedCases, failed_cases
+from agenteval.run.resolve.selection import FailedCases, failed_cases
+from agenteval.run.resolve_run import resolve_files
 
 NAMES = ("refund", "refund late", "greeting", "goodbye")
 KNOWN = "known: refund, refund late, greeting, goodbye"
@@ -58,7 +58,7 @@ def test_conditions_narrow_each_other_down(folder: Path) -> None:
         ({"failed_in": earlier, "filter": "bye"}, ["goodbye"]),
         ({"failed_in": earlier, "cases": ("refund", "greeting")}, ["refund"]),
     ]
-    found = {str(given): [item.case.name for item in resolve_run(Settings(**given)).cases] for given, _ in table}
+    found = {str(given): [item.case.name for item in resolve_files(Settings(**given)).cases] for given, _ in table}
     assert found == {str(given): expected for given, expected in table}
 
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_selected_is_named(folder: Path) -> None:
     found = {}
     for given, _ in table:
         with pytest.raises(ConfigError) as error:
-            resolve_run(Settings(**given))
+            resolve_files(Settings(**given))
         found[str(given)] = [str(problem) for problem in error.value.problems]
     assert found == {str(given): expected for given, expected in table}
 
@@ -160,7 +160,7 @@ def test_beside_its_baseline_the_run_itself_is_read(folder: Path) -> None:
 
 def test_failed_cases_of_other_suites_are_a_warning(folder: Path) -> None:
     write("report/results.json", failing("refund", "moved"))
-    spec = resolve_run(Settings(failed_in=Path("report")))
+    spec = resolve_files(Settings(failed_in=Path("report")))
     assert [item.case.name for item in spec.cases] == ["refund"]
     text = "report/results.json: 1 case that failed there is not in the suites of this run: agent.yaml::moved"
     assert text in spec.warnings
@@ -179,9 +179,9 @@ def test_a_run_of_chosen_cases_says_so_and_is_no_baseline(folder: Path) -> None:
         (Settings(cases=NAMES), ""),
     ]
     for settings, note in table:
-        coverage = resolve_run(settings).coverage
+        coverage = resolve_files(settings).coverage
         assert coverage.selection_note == note
         whole = runs.results(runs.case("refund"))
         part = whole.model_copy(update={"run": whole.run.model_copy(update={"coverage": coverage})})
         assert why_no_baseline(part) == (f"it is partial: {note}" if note else "")
-    assert not {"names", "failed_in"} & json.loads(resolve_run(Settings()).coverage.model_dump_json()).keys()
+    assert not {"names", "failed_in"} & json.loads(resolve_files(Settings()).coverage.model_dump_json()).keys()

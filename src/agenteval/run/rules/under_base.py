@@ -10,36 +10,48 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.errors import Problem
 from agenteval.core.files import read_regular
+from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets
 from agenteval.gate.integrity.accepted import Accepted, accepted_of, acknowledged
 from agenteval.gate.integrity.differences import case_differences, trace_differences
-from agenteval.gate.integrity.pairs import Pairs, digest_of, pair
-from agenteval.gate.policy import BaseNames, ComparePolicy
+from agenteval.gate.integrity.pairs import Pairs, digest_of
+from agenteval.gate.policy import BaseNames
 from agenteval.gate.verdict import GatePolicy, quarantined
 from agenteval.results.model import Difference, RunShard
 from agenteval.run.config import Config, Settings
 from agenteval.run.confirm.control import Paths
-from agenteval.run.integrity.base import presented_by_base, template_differences
-from agenteval.run.integrity.base_rules import (
+from agenteval.run.plan import PlannedCase
+from agenteval.run.resolve.control import named_controls
+from agenteval.run.resolve.draft import Draft
+from agenteval.run.resolve.rules import RulesInForce, compare_policy, gate_policy, llm_settings
+from agenteval.run.resolve.spec import SuiteSpec
+from agenteval.run.rules.base import presented_by_base, template_differences
+from agenteval.run.rules.base_rules import (
     BaseAgents,
     base_interpreters,
     criteria_differences,
     setting_differences,
     suite_differences,
 )
-from agenteval.run.integrity.versions import Homes, Versions, suites_of_moved_cases
-from agenteval.run.plan import PlannedCase
-from agenteval.run.resolve.control import named_controls
-from agenteval.run.resolve.run import gate_policy, llm_settings
-from agenteval.run.resolve.spec import RunSpec, SuiteSpec
+from agenteval.run.rules.versions import Versions, pair_suites, suite_version
 from agenteval.suite.model import AgentSpec, Case, Suite
 
 if TYPE_CHECKING:
-    from agenteval.run.integrity.base import BaseRules
+    from agenteval.run.rules.base import BaseRules
 
 
-def also_selected_by_base(spec: RunSpec, pairs: Pairs) -> RunSpec:
-    """Return the specification that also runs the cases that are selected in the base commit.
+@dataclass(frozen=True)
+class Chosen:
+    """The cases that run, and those that are left out; the shard and the number of selected cases follow."""
+
+    cases: tuple[PlannedCase, ...]
+    left_out: tuple[PlannedCase, ...]
+    shard: RunShard | None
+    selected: int
+
+
+def also_selected_by_base(draft: Draft, pairs: Pairs) -> Chosen:
+    """Return the cases of the change, with those that are selected in the base commit.
 
     Otherwise a change could rename a case so that ``--filter`` leaves it out. Of a sharded run, the first shard runs
     them.
@@ -49,24 +61,22 @@ def also_selected_by_base(spec: RunSpec, pairs: Pairs) -> RunSpec:
     """
     added = [
         item
-        for item in spec.left_out
-        if (theirs := pairs.base.get(item.case.id)) is not None and spec.selection.selects(theirs)
+        for item in draft.left_out
+        if (theirs := pairs.base.get(item.case.id)) is not None and draft.selection.selects(theirs)
     ]
+    shard = draft.shard
     if not added:
-        return spec
-    shard = spec.shard
+        return Chosen(draft.cases, draft.left_out, shard, draft.coverage.selected)
     if shard is not None:
         shard = shard.model_copy(update={"cases": [*shard.cases, *(item.case.id for item in added)]})
     here = added if shard is None or shard.index == 1 else []
-    order = {case.id: place for place, case in enumerate(case for suite in spec.suites for case in suite.cases)}
-    chosen = sorted((*spec.cases, *here), key=lambda item: order[item.case.id])
+    order = {case.id: place for place, case in enumerate(case for suite in draft.suites for case in suite.cases)}
     left = {item.case.id for item in added}
-    return replace(
-        spec,
-        cases=tuple(chosen),
-        left_out=tuple(item for item in spec.left_out if item.case.id not in left),
-        shard=shard,
-        coverage=spec.coverage.model_copy(update={"selected": spec.coverage.selected + len(added)}),
+    return Chosen(
+        tuple(sorted((*draft.cases, *here), key=lambda item: order[item.case.id])),
+        tuple(item for item in draft.left_out if item.case.id not in left),
+        shard,
+        draft.coverage.selected + len(added),
     )
 
 
@@ -153,71 +163,70 @@ def _content(path: Path) -> bytes | None:
         return str(path).encode() + _NAME
 
 
-def use_base_suites(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
-    """Return the specification with the cases and rules of the base commit."""
+def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: Sequence[Accepted]) -> RulesInForce:
+    """Return the cases and rules of the base commit, with the agents of the change.
+
+    Args:
+        settings: the caller's settings, which override those of files.
+        accepted: the changes that people accepted.
+    """
     add_secrets(frozenset[str]().union(*(suite.secrets for suite in base.files.suites)))
-    ours = {case.id: case for suite in spec.suites for case in suite.cases}
-    theirs = {suite.path: suite for suite in base.files.suites}
-    pairs = pair(ours.values(), (case for suite in theirs.values() for case in suite.cases))
-    edits = {case_id: _accepted_edit(spec, ours[case_id]) for case_id in pairs.edited}
+    ours = {case.id: case for suite in draft.suites for case in suite.cases}
+    pairs, base_suites = pair_suites(
+        {suite.path: suite for suite in draft.suites}, {suite.path: suite for suite in base.files.suites}
+    )
+    edits = {case_id: _accepted_edit(accepted, ours[case_id]) for case_id in pairs.edited}
     versions = Versions(pairs, {case_id for case_id, entry in edits.items() if entry}, ours.keys())
-    spec = also_selected_by_base(spec, pairs)
-    found = suites_of_moved_cases({suite.path: suite for suite in spec.suites}, theirs, pairs, versions)
+    chosen = also_selected_by_base(draft, pairs)
+    suites = {suite.path: suite_version(suite, base_suites[suite.path], versions) for suite in draft.suites}
     config_of = {
-        path: base.files.config_of.get(suite.path, base.files.of_run) if suite else spec.config_of.get(path)
-        for path, suite in found.base.items()
+        path: base.files.config_of.get(suite.path, base.files.of_run) if suite else draft.config_of.get(path)
+        for path, suite in base_suites.items()
     }
-    iterations = _Iterations.of(spec, base)
+    iterations = _Iterations.of(draft, base)
     agents = BaseAgents(_by_new_id(pairs, base.files.agents), base.paths)
-    cases = tuple(_planned(replace(spec, cases=agents.limited(spec.cases)), found, versions, iterations))
+    cases = tuple(_planned(agents.limited(chosen.cases), suites, versions, iterations))
     names = _base_names(pairs, versions, ours)
     gate = gate_policy(settings, base.files.of_run).knowing(names)
-    shown = presented_by_base(spec.presentation, base.files.of_run, base.paths)
+    shown = presented_by_base(draft.presentation, base.files.of_run, base.paths)
     controls, warnings = _controls(settings, base, pairs)
+    is_compared = draft.search.found is not None or draft.shard is not None
     differences = [
-        *_of_cases(spec, case_differences(ours, pairs, _passing(spec, gate), iterations.number)),
-        *agents.differences(spec.cases, is_compared=spec.baseline is not None or spec.shard is not None),
-        *(item for suite in spec.suites for item in _of_traces(spec, suite, found.base[suite.path])),
-        *_suite_settings(spec, config_of),
-        *criteria_differences(*_criteria(spec, found)),
-        *setting_differences(base.files.of_run, spec.of_run),
-        *template_differences(spec.presentation, shown),
+        *_of_cases(chosen, case_differences(ours, pairs, _passing(draft, gate), iterations.number)),
+        *agents.differences(chosen.cases, is_compared=is_compared),
+        *(item for suite in draft.suites for item in _of_traces(draft, suite, base_suites[suite.path])),
+        *_suite_settings(draft, config_of),
+        *criteria_differences(*_criteria(draft, base_suites)),
+        *setting_differences(base.files.of_run, draft.of_run),
+        *template_differences(draft.presentation, shown),
         *workflow_differences(base.paths),
     ]
-    llm = llm_settings(settings, replace(base.files.of_run.llm, cache=spec.of_run.llm.cache))
-    shard = None if spec.shard is None else _with_versions(spec.shard, versions, ours)
-    if shard is None or spec.shard is None:
-        added = len(cases) - len(spec.cases)
+    shard = None if chosen.shard is None else _with_versions(chosen.shard, versions, ours)
+    if shard is None or chosen.shard is None:
+        added = len(cases) - len(chosen.cases)
     else:
-        added = len(shard.cases) - len(spec.shard.cases)
-    return replace(
-        spec,
-        suites=tuple(found.suites.values()),
+        added = len(shard.cases) - len(chosen.shard.cases)
+    covered = {
+        "selected": chosen.selected + added,
+        "cases": None if draft.coverage.cases is None else draft.coverage.cases + added,
+    }
+    policy = compare_policy(base.files.of_run.compare, cases, draft.traces)
+    return RulesInForce(
+        suites=tuple(suites.values()),
         cases=cases,
-        gate=gate,
-        compare=replace(_compare_policy(spec, base.files.of_run.compare), base_names=names),
-        presentation=shown,
-        proposed={case_id: ours[case_id] for case_id in pairs.base if case_id not in pairs.edited},
-        base_suites=tuple(base.paths.root / suite.path for suite in base.files.suites),
-        llm=llm,
-        settings=_settings(spec, found, config_of, base),
+        settings=_settings(draft, config_of, base),
         controls=controls,
-        warnings=(*spec.warnings, *map(spec.redact, warnings)),
+        gate=gate,
+        compare=replace(policy, base_names=names),
+        presentation=shown,
+        llm=llm_settings(settings, replace(base.files.of_run.llm, cache=draft.of_run.llm.cache)),
         shard=shard,
-        coverage=spec.coverage.model_copy(
-            update={
-                "selected": spec.coverage.selected + added,
-                "max_llm_calls": llm.limits.max_calls,
-                "max_cost_usd": llm.limits.max_cost_usd,
-                "cases": None if spec.coverage.cases is None else spec.coverage.cases + added,
-            }
-        ),
-        integrity=replace(
-            spec.integrity,
-            differences=tuple(_masked(acknowledged(item, spec.integrity.accepted), spec) for item in differences),
-            base_cases=frozenset((*pairs.base, *pairs.removed)),
-            renamed={old: new for new, old in pairs.renamed.items()},
-        ),
+        coverage=draft.coverage.model_copy(update=covered),
+        warnings=tuple(map(draft.redact, warnings)),
+        differences=tuple(_masked(acknowledged(item, accepted), draft.redact) for item in differences),
+        base_cases=frozenset((*pairs.base, *pairs.removed)),
+        renamed={old: new for new, old in pairs.renamed.items()},
+        base_suites=tuple(base.paths.root / suite.path for suite in base.files.suites),
     )
 
 
@@ -245,27 +254,27 @@ def _base_names(pairs: Pairs, versions: Versions, ours: Mapping[str, Case]) -> B
     }
 
 
-def _passing(spec: RunSpec, gate: GatePolicy) -> frozenset[str]:
+def _passing(draft: Draft, gate: GatePolicy) -> frozenset[str]:
     """Return the ids of the cases that passed in the baseline and count."""
-    if spec.baseline is None:
+    results = draft.baseline
+    if results is None:
         return frozenset()
-    results = spec.baseline.results
     passed = {case.id for _, case in results.cases() if case.status == "passed"}
     return frozenset(passed - quarantined(results, gate))
 
 
-def _of_cases(spec: RunSpec, differences: Iterable[Difference]) -> Iterator[Difference]:
+def _of_cases(chosen: Chosen, differences: Iterable[Difference]) -> Iterator[Difference]:
     """Yield the differences of cases; what does not run is not compared."""
-    left = {item.case.id for item in spec.left_out}
+    left = {item.case.id for item in chosen.left_out}
     for item in differences:
         is_left_out = item.kind == "renamed" and item.case in left
         yield item.model_copy(update={"effect": "listed"}) if is_left_out else item
 
 
-def _criteria(spec: RunSpec, found: Homes) -> tuple[Mapping[str, object], Mapping[str, object]]:
+def _criteria(draft: Draft, base: Mapping[str, Suite | None]) -> tuple[Mapping[str, object], Mapping[str, object]]:
     """Return the criteria of the suites in the base commit and in the change, by path."""
-    ours = {suite.path: suite.evaluation and suite.evaluation.criteria for suite in spec.suites}
-    theirs = {path: suite.evaluation and suite.evaluation.criteria for path, suite in found.base.items() if suite}
+    ours = {suite.path: suite.evaluation and suite.evaluation.criteria for suite in draft.suites}
+    theirs = {path: suite.evaluation and suite.evaluation.criteria for path, suite in base.items() if suite}
     return {path: theirs[path] for path in ours if path in theirs}, ours
 
 
@@ -275,13 +284,13 @@ def _with_versions(shard: RunShard, versions: Versions, ours: Mapping[str, Case]
     return shard.model_copy(update={"cases": ids})
 
 
-def _accepted_edit(spec: RunSpec, case: Case) -> Accepted | None:
-    return accepted_of(spec.integrity.accepted, "edited", case.id, digest_of(case.fingerprints))
+def _accepted_edit(accepted: Sequence[Accepted], case: Case) -> Accepted | None:
+    return accepted_of(accepted, "edited", case.id, digest_of(case.fingerprints))
 
 
-def _masked(difference: Difference, spec: RunSpec) -> Difference:
+def _masked(difference: Difference, redact: Redactor) -> Difference:
     texts = {name: getattr(difference, name) for name in ("case", "metric", "setting", "before", "after")}
-    return difference.model_copy(update={name: spec.redact(text) for name, text in texts.items() if text is not None})
+    return difference.model_copy(update={name: redact(text) for name, text in texts.items() if text is not None})
 
 
 @dataclass(frozen=True)
@@ -296,14 +305,14 @@ class _Iterations:
     default: Mapping[int, int | None]
 
     @classmethod
-    def of(cls, spec: RunSpec, base: BaseRules) -> _Iterations:
+    def of(cls, draft: Draft, base: BaseRules) -> _Iterations:
         asked: dict[int, int | None] = {}
         default: dict[int, int | None] = {}
-        for suites, config_of in ((spec.suites, spec.config_of), (base.files.suites, base.files.config_of)):
+        for suites, config_of in ((draft.suites, draft.config_of), (base.files.suites, base.files.config_of)):
             for suite in suites:
                 config = config_of.get(suite.path)
                 for case in suite.cases:
-                    asked[id(case)] = spec.coverage.iterations or case.iterations or suite.iterations
+                    asked[id(case)] = draft.coverage.iterations or case.iterations or suite.iterations
                     default[id(case)] = config.iterations if config else None
         return cls(asked, default)
 
@@ -316,41 +325,31 @@ class _Iterations:
         return self.asked.get(id(case)) is None
 
 
-def _planned(spec: RunSpec, found: Homes, versions: Versions, iterations: _Iterations) -> Iterator[PlannedCase]:
+def _planned(
+    cases: Iterable[PlannedCase], suites: Mapping[str, Suite], versions: Versions, iterations: _Iterations
+) -> Iterator[PlannedCase]:
     """Yield the cases to run, each with the agent of the change."""
-    for item in spec.cases:
+    for item in cases:
         theirs = versions.pairs.base.get(item.case.id)
         for version in versions.of(item.case):
             is_base = version.id == item.case.id and item.case.id not in versions.accepted
             counted = theirs if theirs is not None and is_base else item.case
             yield replace(
                 item,
-                suite=found.suite_of(item.suite.path, item.case.id),
+                suite=suites[item.suite.path],
                 case=version,
                 iterations=iterations.number(counted),
                 follow_recording=iterations.follows_recording(counted),
             )
 
 
-def _compare_policy(spec: RunSpec, base: ComparePolicy) -> ComparePolicy:
-    """Return the base commit's policy; recorded answers are the same in every run, so they need no confirmation."""
-    policy = replace(base, recorded=spec.compare.recorded)
-    all_recorded = bool(spec.compare.recorded) and len(spec.compare.recorded) == len(spec.cases)
-    return policy.without_runs() if spec.traces or all_recorded else policy
-
-
-def _settings(
-    spec: RunSpec, homes: Homes, config_of: Mapping[str, Config | None], base: BaseRules
-) -> Mapping[str, SuiteSpec]:
+def _settings(draft: Draft, config_of: Mapping[str, Config | None], base: BaseRules) -> Mapping[str, SuiteSpec]:
     """Return the settings of the suites, with those of the base commit; equal ones are still one object."""
     graders = base_interpreters(base.files.agents.values(), base.paths)
-    containing = {case.id: suite.path for suite in spec.suites for case in suite.cases}
-    now_in = {home: containing[case_id] for case_id, home in homes.moved.items()}
     made: dict[tuple[int, int], SuiteSpec] = {}
     found: dict[str, SuiteSpec] = {}
-    for path in homes.suites:
-        # A suite that exists in the base commit alone has the variables of a suite that has its cases now.
-        own = spec.settings[path if path in spec.settings else now_in[path]]
+    for path in config_of:
+        own = draft.settings[path]
         config = config_of.get(path)
         key = (id(own), id(config))
         if key not in made:
@@ -368,15 +367,15 @@ def _settings(
     return found
 
 
-def _of_traces(spec: RunSpec, ours: Suite, theirs: Suite | None) -> Iterable[Difference]:
+def _of_traces(draft: Draft, ours: Suite, theirs: Suite | None) -> Iterable[Difference]:
     """Return the differences of the metrics that score recorded traces."""
-    return trace_differences(ours, theirs) if spec.traces is not None and theirs is not None else ()
+    return trace_differences(ours, theirs) if draft.traces is not None and theirs is not None else ()
 
 
-def _suite_settings(spec: RunSpec, config_of: Mapping[str, Config | None]) -> Iterable[Difference]:
+def _suite_settings(draft: Draft, config_of: Mapping[str, Config | None]) -> Iterable[Difference]:
     found: dict[Difference, None] = {}
     for path, base in config_of.items():
-        own = spec.config_of.get(path)
+        own = draft.config_of.get(path)
         if base is not None and own is not None:
             found |= dict.fromkeys(suite_differences(base, own))
     return found

@@ -22,11 +22,10 @@ from agenteval.gate.integrity.pairs import digest_of
 from agenteval.gate.pairing import own_cases
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
-from agenteval.run.integrity.accepted_file import accepted_path, latest_day, read_accepted, write_accepted
-from agenteval.run.integrity.versions import Answers, edited_id, new_answers, places_by_file
-from agenteval.run.resolve.configurations import Sources
+from agenteval.run.resolve.configurations import Sources, files_of
 from agenteval.run.resolve.control import read_control_files, read_control_suites
-from agenteval.run.resolve.saved import files_of
+from agenteval.run.rules.accepted_file import accepted_path, latest_day, read_accepted, write_accepted
+from agenteval.run.rules.versions import Answers, edited_id, new_answers, places_by_file
 from agenteval.suite.model import Case, Fingerprints, Suite
 
 _MOST_NAMED = 10

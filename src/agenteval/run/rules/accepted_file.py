@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -21,13 +21,11 @@ from agenteval.core.validation import validate
 from agenteval.core.writing import make_directory, write_file
 from agenteval.core.yaml import parse_yaml
 from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
-from agenteval.gate.integrity.integrity import Integrity
-from agenteval.gate.verdict import DEFAULT_FAIL_ON
+from agenteval.gate.verdict import DEFAULT_FAIL_ON, FailOn
 from agenteval.results.model import Difference
-from agenteval.run.config import Settings
 from agenteval.run.context import is_judged_by_base_alone
 from agenteval.run.git import ControlError, ControlRule, git
-from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.resolve.rules import RulesInForce
 
 FOLDER, FILE = ".agenteval", "accepted.yaml"
 _MOST_DAYS = 366
@@ -210,16 +208,21 @@ def _plain(entry: Accepted) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value != ""}
 
 
-SpecT = TypeVar("SpecT", bound=GateSpec)
-
 #: The difference of a change that brings the first suite.
 NO_RULES = Difference(kind="rules", after="there are none", effect="absolute")
 
 
-def note_missing_base(
-    spec: SpecT, why: AgentEvalError, rule: ControlRule, ref: str | None, settings: Settings, *, is_compared: bool
-) -> SpecT:
-    """Return the specification of a run whose base commit cannot be read: it is judged by its own rules.
+def rules_without_base(
+    own: RulesInForce,
+    why: AgentEvalError,
+    rule: ControlRule,
+    ref: str | None,
+    *,
+    fail_on: frozenset[FailOn] | None,
+    is_compared: bool,
+    redact: Redactor,
+) -> RulesInForce:
+    """Return the rules of a run whose base commit cannot be read: its own.
 
     If the event proposes a change and names its base commit, the run is unproven: the change could have chosen these
     rules. Its own setting of what fails the job does not count.
@@ -228,25 +231,22 @@ def note_missing_base(
         why: why the base commit cannot be read, and the fix.
         rule: how the base commit follows from the event.
         ref: the branch or pull request of the run.
+        fail_on: what the caller wants to fail the job; ``None`` if he does not say.
         is_compared: whether this run, or the merge of its shards, is compared with a baseline.
     """
     if not is_compared or not is_judged_by_base_alone(rule, ref):
         text = f"the suites and rules of the base commit cannot be read, so this run uses its own: {why}"
-        return replace(spec, warnings=(*spec.warnings, spec.redact(text)))
-    fail_on = DEFAULT_FAIL_ON if settings.fail_on is None else settings.fail_on
-    reason = spec.redact(one_line(f"cannot be read: {why}"))
-    unreadable = Difference(kind="rules", after=reason, effect="unproven")
+        return replace(own, warnings=(*own.warnings, redact(text)))
+    reason = redact(one_line(f"cannot be read: {why}"))
     return replace(
-        spec,
-        gate=replace(spec.gate, fail_on=fail_on),
+        own,
+        gate=replace(own.gate, fail_on=DEFAULT_FAIL_ON if fail_on is None else fail_on),
         # A template of the change could show another verdict.
-        presentation=replace(spec.presentation, comment_template=None, summary_template=None),
-        integrity=with_rules(spec.integrity, unreadable),
+        presentation=replace(own.presentation, comment_template=None, summary_template=None),
+        differences=with_rules(own.differences, Difference(kind="rules", after=reason, effect="unproven")),
     )
 
 
-def with_rules(integrity: Integrity, rules: Difference) -> Integrity:
-    """Return what is known about the base commit, with a difference of the rules themselves; the first one counts."""
-    if any(item.kind == "rules" for item in integrity.differences):
-        return integrity
-    return replace(integrity, differences=(*integrity.differences, rules))
+def with_rules(differences: tuple[Difference, ...], rules: Difference) -> tuple[Difference, ...]:
+    """Return differences with one of the rules themselves; the first one counts."""
+    return differences if any(item.kind == "rules" for item in differences) else (*differences, rules)

@@ -1,36 +1,32 @@
-"""Resolves settings, configuration, suites and baseline into the specification of a run."""
+"""Reads settings, configuration, suites and baseline of a run, as the change has them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import boundary, noting_reads
-from agenteval.core.llm.budget import Limits
-from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
-from agenteval.gate.policy import ComparePolicy
-from agenteval.gate.verdict import GatePolicy
 from agenteval.report.report import Presentation
-from agenteval.results.history import read_history
+from agenteval.results.history import EarlierRun, read_history
 from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.baseline import Search, known_suites, masked, read_baseline, search_baseline
+from agenteval.run.baseline import FoundBaseline, Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
 from agenteval.run.context import RunContext, is_merge_group
-from agenteval.run.git import Provenance, of_baseline, provenance
+from agenteval.run.git import ControlHost, Provenance, of_baseline, provenance
 from agenteval.run.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits, Shard, durations_of
-from agenteval.run.progress import RUNNING, SCORING
 from agenteval.run.resolve.agents import interpreters_of, traces_to_score
 from agenteval.run.resolve.configurations import Configurations, Sources, read_configurations
 from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics
-from agenteval.run.resolve.spec import RunSpec, Selection, SuiteSpec, TraceFiles, failed_cases
+from agenteval.run.resolve.selection import Selection, failed_cases
+from agenteval.run.resolve.spec import Destination, SuiteSpec, TraceFiles
 from agenteval.run.resolve.suites import (
     agent_beside_traces,
     bind_all,
@@ -65,13 +61,62 @@ from agenteval.suite.cases import masked_suite
 from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 
-def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpec:
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A run as the files of the change describe it, before a base commit decides about it.
+
+    Attributes:
+        suites: with masked secrets.
+        config_of: the configuration of each suite, by the suite's path; ``of_run`` decides about the whole run.
+        left_out: the planned cases that are not selected.
+        controls: deployments of the base commit's agents, by case id.
+        search: the baseline, or why there is none.
+        earlier: earlier runs, for trends.
+    """
+
+    suites: tuple[Suite, ...]
+    configs: Configurations
+    config_of: Mapping[str, Config]
+    presentation: Presentation
+    cases: tuple[PlannedCase, ...]
+    left_out: tuple[PlannedCase, ...]
+    selection: Selection
+    traces: TraceFiles | None
+    settings: Mapping[str, SuiteSpec]
+    controls: Mapping[str, AgentSpec]
+    limits: RunLimits
+    shard: RunShard | None
+    coverage: Coverage
+    search: Search
+    earlier: tuple[EarlierRun, ...]
+    sources: Sources
+    host: ControlHost
+    provenance: Provenance
+    output: Destination
+    setup: Setup
+    redact: Redactor
+    warnings: tuple[str, ...]
+
+    @property
+    def of_run(self) -> Config:
+        """The configuration that decides about the whole run."""
+        return self.configs.of_run
+
+    @property
+    def baseline(self) -> Results | None:
+        """The run to compare with."""
+        return self.search.found.results if self.search.found is not None else None
+
+
+def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline | None = None) -> Draft:
     """Read all inputs of a run, and resolve every option.
+
+    Args:
+        baseline: the run to compare with, instead of the one that the settings name.
 
     Raises:
         ConfigError: an option, a suite, a configuration or the baseline is invalid; it contains every problem.
     """
-    context = context or RunContext()
     files = tuple(suite for suite in settings.suites if isinstance(suite, Path))
     sources = Sources(working_directory(), files, settings.config, settings.agent, settings.metrics)
     problems: list[Problem] = []
@@ -102,27 +147,47 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     # The cases of recorded traces are unknown until the traces are read.
     known = () if found.traces else suites
     # The search uses the network, so it starts only after the files are valid.
-    search = found.baseline or _search(found, context)
+    search = (Search(baseline) if baseline is not None else found.baseline) or _search(found, context)
     run_provenance = context.provenance or provenance(os.environ, sources.here)
     if settings.shard is not None or found.traces or not _is_proposed(context, run_provenance):
         search = search.accepted()
-    baseline, part, of_whole = search.found, None, None
-    selected = len(cases)
+    selected, part = len(cases), None
     if settings.shard is not None:
-        cases, part = _one_shard(cases, settings.shard, baseline.results if baseline else None)
+        cases, part = _one_shard(cases, settings.shard, search.found.results if search.found else None)
         # Only the merged run is compared.
-        baseline, of_whole = None, baseline
+        search = replace(search, found=None)
+    limits = _limits(settings, config, suites)
+    if search.found is not None:
+        search = replace(search, found=masked(search.found, redact, limits.max_answer_bytes))
     past = read_history(settings.history)
-    return RunSpec(
-        gate=gate_policy(settings, config),
-        compare=_compare_policy(found, cases),
-        presentation=found.presentation,
-        redact=redact,
+    return Draft(
         suites=tuple(suites),
-        baseline=masked(baseline, redact, config.max_answer_bytes) if baseline else None,
-        baseline_of_whole=masked(of_whole, redact, config.max_answer_bytes) if of_whole else None,
-        missing_baseline=search.missing,
+        configs=configs,
+        config_of=found.config_of,
+        presentation=found.presentation,
+        cases=cases,
+        left_out=tuple(item for item in every if not selection.selects(item.case)),
+        selection=selection,
+        traces=_trace_files(found.traces, selection, settings) if found.traces else None,
+        settings=_suite_specs(found),
+        controls=found.controls,
+        limits=limits,
+        shard=part,
+        coverage=_coverage(found, settings, selected, limits, redact),
+        search=search,
         earlier=past.runs,
+        sources=sources,
+        host=of_baseline(context.control, search.found.results.run.ref if search.found else None),
+        provenance=run_provenance,
+        output=Destination(
+            directory=settings.out,
+            published=published,
+            journal=(settings.out or context.scratch) / JOURNAL_FILE,
+            resume=settings.resume,
+            quiet=settings.quiet,
+        ),
+        setup=Setup(context.setup, config.user_code),
+        redact=redact,
         warnings=(
             *context.warnings,
             *configs.warnings,
@@ -134,31 +199,6 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
             *search.warnings,
             *past.warnings,
         ),
-        max_answer_bytes=config.max_answer_bytes,
-        cases=cases,
-        left_out=tuple(item for item in every if not selection.selects(item.case)),
-        selection=selection,
-        limits=_limits(settings, config, suites),
-        llm=llm_settings(settings, config.llm),
-        settings=_suite_specs(found),
-        configs=[item for item in configs.all if item.name],
-        config_of=found.config_of,
-        of_run=config,
-        seed=settings.seed,
-        setup=Setup(context.setup, config.user_code),
-        sources=sources,
-        control_host=of_baseline(context.control, baseline.results.run.ref if baseline else None),
-        controls=found.controls,
-        traces=_trace_files(found.traces, selection, settings) if found.traces else None,
-        shard=part,
-        coverage=_coverage(found, settings, selected, config, redact),
-        resume=settings.resume,
-        provenance=run_provenance,
-        out=settings.out,
-        published=published,
-        journal=(settings.out or context.scratch) / JOURNAL_FILE,
-        activity=RUNNING if not found.traces else SCORING,
-        quiet=settings.quiet,
     )
 
 
@@ -327,14 +367,6 @@ def _search(found: _Found, context: RunContext) -> Search:
     return search_baseline(context.baseline, ids)
 
 
-def gate_policy(settings: Settings, config: Config) -> GatePolicy:
-    """Return the policy of the gate: the configuration, with the caller's overrides."""
-    fail_on = config.gate.fail_on if settings.fail_on is None else settings.fail_on
-    return replace(
-        config.gate, fail_on=fail_on, needs_baseline=config.gate.needs_baseline and settings.wants_baseline
-    )
-
-
 def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
     """Return the error with all problems; it also lists the valid suites."""
     problems = list(dict.fromkeys(problems))
@@ -376,28 +408,17 @@ def _one_shard(
     return tuple(item for item in cases if item.case.id in part), record
 
 
-def _compare_policy(found: _Found, cases: Sequence[PlannedCase]) -> ComparePolicy:
-    """Return the comparison policy, without confirmation for recorded answers, which are the same in every run."""
-    recorded = frozenset(item.case.id for item in cases if item.agent.kind == REPLAY)
-    policy = replace(found.configs.of_run.compare, recorded=recorded)
-    if found.traces or (recorded and len(recorded) == len(cases)):
-        return policy.without_runs()
-    return policy
-
-
 def _limits(settings: Settings, config: Config, suites: Sequence[Suite]) -> RunLimits:
     by_suite = max((suite.concurrency or 0 for suite in suites), default=0)
     return RunLimits(
         concurrency=settings.concurrency or config.concurrency or by_suite or DEFAULT_CONCURRENCY,
         run_s=config.time_limit_s if settings.time_limit_s is None else settings.time_limit_s,
+        max_answer_bytes=config.max_answer_bytes,
     )
 
 
-def _coverage(
-    found: _Found, settings: Settings, selected: int, config: Config, redact: Callable[[str], str]
-) -> Coverage:
-    """Return what the run is to cover; how many cases finish is known afterwards."""
-    limits = llm_settings(settings, config.llm).limits
+def _coverage(found: _Found, settings: Settings, selected: int, limits: RunLimits, redact: Redactor) -> Coverage:
+    """Return what the run is to cover; how many cases finish is known afterwards, and the budget with the rules."""
     return Coverage(
         cases=None if found.traces else sum(len(suite.cases) for suite in found.suites),
         selected=selected,
@@ -407,18 +428,5 @@ def _coverage(
         tags=[redact(tag) for tag in settings.tags],
         names=[redact(name) for name in settings.cases],
         failed_in=redact(str(settings.failed_in)) if settings.failed_in else None,
-        max_llm_calls=limits.max_calls,
-        max_cost_usd=limits.max_cost_usd,
-        time_limit_s=_limits(settings, config, found.suites).run_s,
+        time_limit_s=limits.run_s,
     )
-
-
-def llm_settings(settings: Settings, configured: LlmSettings) -> LlmSettings:
-    """Return how models are called: the configuration, with the caller's overrides."""
-    models = configured.limits
-    limits = Limits(
-        max_calls=models.max_calls if settings.max_llm_calls is None else settings.max_llm_calls,
-        max_cost_usd=models.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
-    )
-    cache = configured.cache if settings.use_cache else None
-    return replace(configured, limits=limits, cache=cache, seed=settings.seed)

@@ -1,4 +1,4 @@
-"""Versions of cases in the base commit and in the change: which one runs, and where moved cases were."""
+"""Versions of cases in the base commit and in the change: which one runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.redact import MASK
 from agenteval.core.secrets import redactor
-from agenteval.gate.integrity.pairs import Pairs
+from agenteval.gate.integrity.pairs import Pairs, pair
 from agenteval.gate.pairing import own_cases
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.model import Results
@@ -83,13 +83,28 @@ def _reported(metrics: Iterable[MetricConfig], known: Collection[str]) -> tuple[
     )
 
 
-def suite_of_base(ours: Suite, base: Mapping[str, Suite], pairs: Pairs) -> Suite | None:
-    """Return the base commit's version of a suite: with the same path, or with cases that are in this one now."""
-    if ours.path in base:
-        return base[ours.path]
-    path_of = {case.id: suite.path for suite in base.values() for case in suite.cases}
-    moved = (path_of[pairs.base[case.id].id] for case in ours.cases if case.id in pairs.base)
-    return next((base[path] for path in moved), None)
+def pair_suites(ours: Mapping[str, Suite], theirs: Mapping[str, Suite]) -> tuple[Pairs, Mapping[str, Suite | None]]:
+    """Pair the cases of the change with those of the base commit, and each suite with the one that it continues.
+
+    A suite continues the one with its path; a new one that of its first paired case. A case that the change has moved
+    into another suite counts as removed and new: its rules are other ones.
+
+    Returns:
+        The pairs, and the base commit's version of each suite of the change; ``None`` for a new one.
+    """
+    pairs = pair(
+        (case for suite in ours.values() for case in suite.cases),
+        (case for suite in theirs.values() for case in suite.cases),
+    )
+    path_of = {case.id: suite.path for suite in theirs.values() for case in suite.cases}
+    base: dict[str, Suite | None] = {}
+    moved: set[str] = set()
+    for path, suite in ours.items():
+        paths = {case.id: path_of[pairs.base[case.id].id] for case in suite.cases if case.id in pairs.base}
+        continued = path if path in theirs else next(iter(paths.values()), "")
+        base[path] = theirs.get(continued)
+        moved.update(case_id for case_id, there in paths.items() if there != continued)
+    return pairs.without(moved), base
 
 
 def suite_version(ours: Suite, theirs: Suite | None, versions: Versions) -> Suite:
@@ -232,56 +247,3 @@ def places_by_file(answers: Answers) -> Iterator[tuple[str, dict[tuple[str | int
     for place, text in answers.items():
         files.setdefault(place.file, {})[place.keys] = text
     yield from files.items()
-
-
-@dataclass(frozen=True)
-class Homes:
-    """The suites of a run: those of the change, with the rules of the base commit.
-
-    Attributes:
-        suites: the suites with the versions of their cases that run, by path. A suite of the base commit is among
-            them if cases come from it and no suite of the change continues it.
-        base: the base commit's version of each; ``None`` for a new suite.
-        moved: id of a case → path of the suite whose rules it keeps, if the change has it in another suite.
-    """
-
-    suites: Mapping[str, Suite]
-    base: Mapping[str, Suite | None]
-    moved: Mapping[str, str] = field(default_factory=dict)
-
-    def suite_of(self, path: str, case_id: str) -> Suite:
-        """Return the suite by whose rules a case runs."""
-        return self.suites[self.moved.get(case_id, path)]
-
-
-def suites_of_moved_cases(
-    ours: Mapping[str, Suite], theirs: Mapping[str, Suite], pairs: Pairs, versions: Versions
-) -> Homes:
-    """Return the suites of a run.
-
-    Args:
-        pairs: the cases of the change with their versions in the base commit.
-    """
-    base = {path: suite_of_base(suite, theirs, pairs) for path, suite in ours.items()}
-    home_of = {suite.path: path for path, suite in reversed(base.items()) if suite is not None}
-    from_suite = {case.id: suite.path for suite in theirs.values() for case in suite.cases}
-    moved: dict[str, str] = {}
-    for path, suite in ours.items():
-        for case in (case for case in suite.cases if case.id in pairs.base):
-            origin = from_suite[pairs.base[case.id].id]
-            continued = base[path]
-            if continued is None or continued.path != origin:
-                moved[case.id] = home_of.get(origin, origin)
-    cases: dict[str, list[Case]] = {}
-    for path, suite in ours.items():
-        for case in suite.cases:
-            # A line would be one of another file.
-            cases.setdefault(moved.get(case.id, path), []).append(
-                replace(case, line=None) if case.id in moved else case
-            )
-    found = {}
-    for path in (*ours, *(path for path in dict.fromkeys(moved.values()) if path not in ours)):
-        start = ours[path] if path in ours else theirs[path]
-        base.setdefault(path, theirs.get(path))
-        found[path] = suite_version(replace(start, cases=tuple(cases.get(path, ()))), base[path], versions)
-    return Homes(found, base, moved)

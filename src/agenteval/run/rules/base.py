@@ -9,31 +9,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agenteval.core.confine import confined
-from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.errors import ConfigError
 from agenteval.core.files import also_inside
 from agenteval.core.redact import Redactor
-from agenteval.core.text import place_of, working_directory
+from agenteval.core.text import place_of
 from agenteval.gate.failures import some
 from agenteval.gate.integrity.accepted import Accepted, acknowledged, in_force, settled
-from agenteval.gate.integrity.integrity import Integrity, with_ids_of
+from agenteval.gate.integrity.integrity import Integrity
 from agenteval.gate.pairing import own_cases
 from agenteval.gate.policy import BaseNames
 from agenteval.report.report import Presentation
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, Results
-from agenteval.run.config import Config, Settings
+from agenteval.run.config import Config
 from agenteval.run.confirm.clone import Clone
 from agenteval.run.confirm.control import Paths, new_place
 from agenteval.run.confirm.control_tree import ControlTree
-from agenteval.run.context import Named, RunContext, is_judged_by_base, is_judged_by_base_alone, named
 from agenteval.run.git import ControlError, ControlHost
-from agenteval.run.integrity.accepted_file import note_missing_base, read_accepted, with_rules
 from agenteval.run.resolve.configurations import Sources
-from agenteval.run.resolve.control import ControlFiles, read_control_configuration, read_control_suites
-from agenteval.run.resolve.run import gate_policy
-from agenteval.run.resolve.saved import files_of
-from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.resolve.control import ControlFiles, read_control_configuration
 from agenteval.run.resolve.written import shortened, template_texts
+from agenteval.run.rules.accepted_file import read_accepted
 from agenteval.suite.formats.registry import discover, suite_files
 from agenteval.suite.model import Case, Suite
 
@@ -258,53 +254,7 @@ def with_integrity(results: Results, integrity: Integrity) -> Results:
     return results.model_copy(update={"run": results.run.model_copy(update=recorded)})
 
 
-def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, results: Results) -> GateSpec:
-    """Return the specification of a merge with the rules of the base commit, as the shards had them.
-
-    Args:
-        settings: the caller's settings, which override those of files.
-
-    Raises:
-        ConfigError: the file of accepted changes is not valid.
-    """
-    here = working_directory()
-    baseline = spec.baseline
-    found = baseline.results if baseline else None
-    source = context.acceptances
-    given = (
-        Named() if source is None else named(source.read(), [case for _, case in results.cases()], found, spec.redact)
-    )
-    integrity = integrity_of(results, found, here, spec.redact, given.entries)
-    spec = replace(spec, warnings=(*spec.warnings, *given.warnings))
-    if baseline is not None:
-        baseline = replace(baseline, results=with_ids_of(results, baseline.results))
-    asked = replace(spec.compare, asked_by=given.asked_by)
-    spec = replace(spec, integrity=integrity, baseline=baseline, compare=asked)
-    if not is_judged_by_base(context.control.rule.kind, results.run.ref, found):
-        return spec
-    sources = Sources(here, tuple(files_of(results.suites)), settings.config)
-    try:
-        with base_rules(sources, context.control, found, read_control_suites) as base:
-            config, is_empty = base.files.of_run, base.is_empty
-            others = judged_by_others(results, base.files.suites)
-            names = _base_names(results, base.files.suites)
-            shown = presented_by_base(spec.presentation, config, base.paths)
-    except AgentEvalError as error:
-        rule, ref = context.control.rule, results.run.ref
-        return note_missing_base(spec, error, rule, ref, settings, is_compared=found is not None)
-    if is_empty:
-        return spec
-    if others is not None and found is not None and is_judged_by_base_alone(context.control.rule, results.run.ref):
-        spec = replace(spec, integrity=with_rules(spec.integrity, others))
-    return replace(
-        spec,
-        gate=gate_policy(settings, config).knowing(names),
-        compare=replace(config.compare.without_runs(), base_names=names, asked_by=given.asked_by),
-        presentation=shown,
-    )
-
-
-def _base_names(results: Results, suites: Iterable[Suite]) -> BaseNames:
+def base_names(results: Results, suites: Iterable[Suite]) -> BaseNames:
     """Return id and name in the base commit of the cases of a run that the change renamed."""
     then = {case.id: case.name for suite in suites for case in suite.cases}
     old_id = {item.after: item.before for item in results.run.integrity if item.kind == "renamed"}

@@ -1,1 +1,0 @@
-"""Reads the suites and rules of the base commit, and what was accepted; the change is judged by them."""

@@ -1,0 +1,165 @@
+"""Which cases of the suites run: by name, tag, text, or because they failed in an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.files import below
+from agenteval.core.text import choices
+from agenteval.results.model import Results
+from agenteval.results.store import RESULTS_FILE, read_results
+from agenteval.suite.model import Case
+
+
+@dataclass(frozen=True)
+class FailedCases:
+    """The cases of a run that broke, failed or could not be run."""
+
+    file: str
+    ids: tuple[str, ...]
+
+
+def failed_cases(path: Path) -> FailedCases:
+    """Return the cases of a run that did not pass.
+
+    Args:
+        path: the results, a directory with them, or a directory with the results of the run and of its baseline.
+
+    Raises:
+        ConfigError: there are no readable results, those of several runs, or of an interrupted one, or every case
+            passed.
+    """
+    try:
+        file, results = _run_in(path)
+    except ConfigError as error:
+        hint = "--failed and --failed-in take the cases of an earlier run"
+        raise ConfigError(replace(item, message=f"{item.message}; {hint}") for item in error.problems) from None
+    except OSError as error:
+        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(path), kind=Kind.RESULTS)) from None
+    if results.unfinished:
+        message = f"the run was interrupted before {results.unfinished} of its cases had finished; --resume runs them"
+        raise ConfigError(Problem(message, file=str(file), kind=Kind.RESULTS))
+    ids = _failed(results)
+    if not ids:
+        raise ConfigError(
+            Problem("no case failed in this run, so none is to be run again", file=str(file), kind=Kind.RESULTS)
+        )
+    return FailedCases(str(file), ids)
+
+
+def _failed(results: Results) -> tuple[str, ...]:
+    compared = results.comparison.cases if results.comparison else []
+    broke = {case.id for case in compared if case.change == "broke"}
+    return tuple(case.id for _, case in results.cases() if case.id in broke or case.is_open)
+
+
+def _run_in(path: Path) -> tuple[Path, Results]:
+    """Return the results that a path names: of several, those that are no baseline of the others."""
+    if not path.is_dir() or (path / RESULTS_FILE).exists():
+        file = path / RESULTS_FILE if path.is_dir() else path
+        return file, read_results(file)
+    files = [folder / RESULTS_FILE for folder, _, names in below(path) if RESULTS_FILE in names]
+    found = [(file, read_results(file)) for file in files]
+    if not found:
+        raise ConfigError(Problem(f"no {RESULTS_FILE} in this directory", file=str(path), kind=Kind.RESULTS))
+    baselines = {results.comparison.baseline.run_id for _, results in found if results.comparison}
+    runs = [(file, results) for file, results in found if results.run.id not in baselines]
+    if len(runs) != 1:
+        names = ", ".join(str(file) for file, _ in found)
+        raise ConfigError(
+            Problem(f"contains the results of several runs; name one of {names}", file=str(path), kind=Kind.RESULTS)
+        )
+    return runs[0]
+
+
+# Ids that a message lists.
+_LISTED = 3
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The cases that match every option that selects cases; by default all cases.
+
+    Attributes:
+        text: part of the name or id; upper and lower case are equal.
+        tags: a case needs one of these tags; empty selects every case.
+        names: a case needs one of these names or ids; empty selects every case.
+        failed: a case must be one of these; ``None`` selects every case.
+    """
+
+    text: str = ""
+    tags: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    failed: FailedCases | None = None
+
+    def selects(self, case: Case) -> bool:
+        """Return whether a case is selected."""
+        return self.includes(case.id, case.name, case.tags)
+
+    def includes(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
+        """Return whether a case is selected."""
+        return (
+            self.text.casefold() in f"{case_id}\n{name}".casefold()
+            and (not self.tags or not set(self.tags).isdisjoint(tags))
+            and (not self.names or case_id in self.names or name in self.names)
+            and (self.failed is None or case_id in self.failed.ids)
+        )
+
+    def problems(self, cases: Collection[Case]) -> list[Problem]:
+        """Return the problems of a selection from these cases: each unknown name, else that no case is selected."""
+        return list(self._unknown(cases)) or list(self._none_of(cases))
+
+    def warnings(self, cases: Iterable[Case]) -> tuple[str, ...]:
+        """Return a warning if some of the failed cases are not among these."""
+        if self.failed is None or not (absent := self._absent(cases)):
+            return ()
+        which = "case that failed there is" if len(absent) == 1 else "cases that failed there are"
+        return (f"{self.failed.file}: {len(absent)} {which} not in the suites of this run: {_some(absent)}",)
+
+    def _unknown(self, cases: Collection[Case]) -> Iterator[Problem]:
+        names = dict.fromkeys(case.name for case in cases)
+        known = names | dict.fromkeys(case.id for case in cases)
+        for name in dict.fromkeys(self.names):
+            if name not in known:
+                yield Problem(
+                    f"--case: no case is named {name!r}{choices(name, names, 'known')}", kind=Kind.CASE_SELECTION
+                )
+
+    def _none_of(self, cases: Collection[Case]) -> Iterator[Problem]:
+        if any(map(self.selects, cases)):
+            return
+        if self.failed is not None and len(absent := self._absent(cases)) == len(self.failed.ids):
+            message = "none of the cases that failed there is in the suites of this run"
+            yield Problem(
+                f"{message}: {_some(absent)}; name their suites", file=self.failed.file, kind=Kind.CASE_SELECTION
+            )
+            return
+        asked = [f"--filter {self.text!r}"] if self.text else []
+        asked += [f"--tag {tag}" for tag in self.tags]
+        asked += [f"--case {name!r}" for name in self.names]
+        asked += [f"failed in {self.failed.file}"] if self.failed else []
+        number = "there is 1 case" if len(cases) == 1 else f"there are {len(cases):,} cases"
+        told = self._nearest(cases) or f"; {number}"
+        yield Problem(f"no case matches {' and '.join(asked)}{told}", kind=Kind.CASE_SELECTION)
+
+    def _nearest(self, cases: Collection[Case]) -> str:
+        """Return what could be selected instead."""
+        tags = dict.fromkeys(tag for case in cases for tag in case.tags)
+        if self.tags and not any(tag in tags for tag in self.tags):
+            return choices(self.tags[0], tags, "known") if tags else "; no case has a tag"
+        if not self.text or any(map(Selection(self.text).selects, cases)):
+            return ""
+        return choices(self.text, (case.name for case in cases), "known")
+
+    def _absent(self, cases: Iterable[Case]) -> list[str]:
+        here = {case.id for case in cases}
+        return [case_id for case_id in self.failed.ids if case_id not in here] if self.failed else []
+
+
+def _some(ids: Collection[str]) -> str:
+    shown = ", ".join(islice(ids, _LISTED))
+    return f"{shown} and {len(ids) - _LISTED} more" if len(ids) > _LISTED else shown

@@ -1,0 +1,248 @@
+"""Resolves a run: settings, files, the base commit, what was accepted and earlier attempts become one specification.
+
+Accepting changes is described in docs/accepting-changes.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from agenteval.core.errors import AgentEvalError
+from agenteval.core.text import place_of
+from agenteval.gate.integrity.accepted import acknowledged, in_force, settled
+from agenteval.gate.integrity.integrity import Integrity, with_new_ids
+from agenteval.gate.integrity.pairs import digest_of, digests_of, renamed
+from agenteval.gate.pairing import Match, is_merged, own_cases
+from agenteval.gate.run_scores import pool_case
+from agenteval.results.comparison import PoolCase
+from agenteval.results.model import Difference
+from agenteval.run.baseline import FoundBaseline
+from agenteval.run.config import Settings
+from agenteval.run.context import Attempt, Named, RunContext, is_judged_by_base, named
+from agenteval.run.resolve.control import read_control_files, read_control_suites
+from agenteval.run.resolve.draft import Draft, read_draft
+from agenteval.run.resolve.rules import RulesInForce, own_rules
+from agenteval.run.resolve.spec import ControlSpec, Earlier, RunSpec
+from agenteval.run.rules.accepted_file import (
+    NO_RULES,
+    changed_notes,
+    ended_notes,
+    read_accepted,
+    rules_without_base,
+)
+from agenteval.suite.model import Case, Fingerprints, Suite
+
+# Who asks for the proof of an improvement, if nobody does by a label.
+_OPTION = "--prove"
+
+
+def resolve_files(settings: Settings, context: RunContext | None = None) -> RunSpec:
+    """Return a run as its own files describe it, for commands that compare nothing.
+
+    Raises:
+        ConfigError: an option, a suite, a configuration or the baseline is invalid; it contains every problem.
+    """
+    draft = read_draft(settings, context or RunContext())
+    return _spec(draft, own_rules(draft, settings), Integrity(), draft.search.found)
+
+
+@contextmanager
+def resolve(
+    settings: Settings, context: RunContext | None = None, baseline: FoundBaseline | None = None
+) -> Iterator[RunSpec]:
+    """Yield everything about a run: its cases and rules are those of the base commit, its agents those of the change.
+
+    The base commit's files exist until the end of the block. Without a base commit, the run is judged by its own
+    rules, and is unproven if the change could have chosen them. What was accepted counts in both.
+
+    Args:
+        settings: the caller's settings, which override those of files.
+        context: additions of the environment; none by default.
+        baseline: the run to compare with, instead of the one that the settings name.
+
+    Raises:
+        ConfigError: an option, a suite, a configuration, the baseline or the file of accepted changes is invalid.
+    """
+    context = context or RunContext()
+    draft = read_draft(settings, context, baseline)
+    entries = read_accepted(draft.sources.here, draft.redact)
+    merged = draft.baseline.run.accepted if draft.baseline is not None else ()
+    today = datetime.now(UTC).date()
+    found = _given(draft, context)
+    accepted = (*in_force(entries, merged, today), *found.entries)
+    notes = [*map(draft.redact, ended_notes(entries, merged, today)), *found.warnings]
+    rules = own_rules(draft, settings)
+    with ExitStack() as entered:
+        if _has_base(draft, settings):
+            # Imported here: most runs on a laptop have no base commit.
+            from agenteval.run.rules.base import base_rules, presented_by_base
+            from agenteval.run.rules.under_base import rules_of_base
+
+            # Recorded traces need no agent.
+            read = read_control_files if draft.traces is None else read_control_suites
+            try:
+                base = entered.enter_context(base_rules(draft.sources, draft.host, draft.baseline, read))
+            except AgentEvalError as error:
+                # Only the merge of the shards knows the baseline.
+                is_compared = draft.baseline is not None or draft.shard is not None
+                rule, ref = draft.host.rule, draft.provenance.ref
+                rules = rules_without_base(
+                    rules, error, rule, ref, fail_on=settings.fail_on, is_compared=is_compared, redact=draft.redact
+                )
+            else:
+                if base.is_empty:
+                    # The change brings the first suite.
+                    shown = presented_by_base(draft.presentation, base.files.of_run, base.paths)
+                    rules = replace(rules, presentation=shown, differences=(NO_RULES,))
+                else:
+                    rules = rules_of_base(draft, settings, base, accepted)
+        asked_by = found.asked_by or (_OPTION if settings.prove else "")
+        first = "whole" if settings.is_whole else rules.compare.first
+        rules = replace(rules, compare=replace(rules.compare, asked_by=asked_by, first=first))
+        integrity = Integrity(
+            differences=rules.differences,
+            base_cases=rules.base_cases,
+            accepted=accepted,
+            keys=tuple(entry.key for entry in entries),
+            renamed=rules.renamed,
+        )
+        integrity, compared = pair_with_baseline(draft, rules, integrity)
+        notes += map(draft.redact, changed_notes(accepted, integrity.differences))
+        integrity = replace(integrity, accepted=settled(accepted, integrity.differences))
+        attempt = _attempt(draft, rules, integrity, context)
+        yield _spec(draft, rules, integrity, compared, attempt, notes=notes)
+
+
+def _spec(
+    draft: Draft,
+    rules: RulesInForce,
+    integrity: Integrity,
+    baseline: FoundBaseline | None,
+    attempt: Attempt | None = None,
+    *,
+    notes: Iterable[str] = (),
+) -> RunSpec:
+    limits = rules.llm.limits
+    covered = {"max_llm_calls": limits.max_calls, "max_cost_usd": limits.max_cost_usd}
+    return RunSpec(
+        cases=rules.cases,
+        traces=draft.traces,
+        settings=rules.settings,
+        configs=tuple(item for item in draft.configs.all if item.name),
+        limits=draft.limits,
+        llm=rules.llm,
+        setup=draft.setup,
+        suites=rules.suites,
+        gate=rules.gate,
+        compare=rules.compare,
+        integrity=integrity,
+        earlier=Earlier(baseline=baseline, missing=draft.search.missing, runs=draft.earlier, attempt=attempt),
+        control=ControlSpec(
+            host=draft.host,
+            sources=draft.sources,
+            suites=rules.base_suites,
+            agents=rules.controls,
+        ),
+        presentation=rules.presentation,
+        provenance=draft.provenance,
+        coverage=rules.coverage.model_copy(update=covered),
+        shard=rules.shard,
+        output=draft.output,
+        redact=draft.redact,
+        warnings=(*draft.warnings, *rules.warnings, *notes, *(attempt.warnings if attempt is not None else ())),
+    )
+
+
+def _attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, context: RunContext) -> Attempt | None:
+    """Begin an attempt of a pull request; ``None`` if the run is for none, or a shard, which decides nothing."""
+    if context.attempts is None or draft.shard is not None:
+        return None
+    # Imported here: most runs are for no pull request.
+    from agenteval.run.attempt import begin_attempt
+
+    return begin_attempt(draft, rules, integrity, context.attempts)
+
+
+def _given(draft: Draft, context: RunContext) -> Named:
+    """Return what people accepted on the CI host."""
+    if context.acceptances is None:
+        return Named()
+    cases = (case for suite in draft.suites for case in suite.cases)
+    return named(context.acceptances.read(), cases, draft.baseline, draft.redact)
+
+
+def _has_base(draft: Draft, settings: Settings) -> bool:
+    """Return whether the base commit can decide: suites that a program has built are in no commit."""
+    if any(isinstance(suite, Suite) for suite in settings.suites):
+        return False
+    return is_judged_by_base(draft.host.rule.kind, draft.provenance.ref, draft.baseline)
+
+
+def pair_with_baseline(
+    draft: Draft, rules: RulesInForce, integrity: Integrity
+) -> tuple[Integrity, FoundBaseline | None]:
+    """Return the baseline with the new ids of renamed cases, and the differences of its cases.
+
+    Without a base commit, these contain the cases of the baseline that are gone or edited.
+    """
+    baseline = draft.search.found
+    if baseline is None or draft.traces is not None:
+        return integrity, baseline
+    results = baseline.results
+    ours = {case.id: case for suite in rules.suites for case in suite.cases}
+    then = own_cases(results)
+    names = _renamed(integrity, ours, then)
+    found = list(_renaming(draft, integrity, names))
+    if integrity.base_cases is None:
+        before = {names.get(case_id, case_id): case for case_id, case in then.items()}
+        found += _lost(draft, rules.suites, integrity, before)
+    integrity = replace(integrity, renamed=names, differences=(*integrity.differences, *found))
+    return integrity, replace(baseline, results=with_new_ids(results, names))
+
+
+def _renamed(integrity: Integrity, ours: Mapping[str, Case], then: Mapping[str, PoolCase]) -> dict[str, str]:
+    """Return the new ids of the baseline's cases, by old id."""
+    if not (then.keys() - ours.keys()) or not (ours.keys() - then.keys()):
+        return {}
+    # The pairs of the cases that the base commit has are known.
+    decided = integrity.base_cases or frozenset()
+    before = digests_of({case_id: case for case_id, case in then.items() if case_id not in decided})
+    after = {case_id: digest_of(case.fingerprints) for case_id, case in ours.items() if case_id not in then}
+    of_base = {old: new for old, new in integrity.renamed.items() if new not in then}
+    return {**renamed(before, after, ours), **of_base}
+
+
+def _renaming(draft: Draft, integrity: Integrity, names: Mapping[str, str]) -> Iterator[Difference]:
+    listed = {item.case for item in integrity.differences if item.kind == "renamed"}
+    for old, new in ((draft.redact(old), draft.redact(new)) for old, new in names.items()):
+        if new not in listed:
+            yield Difference(kind="renamed", case=new, before=old, after=new, effect="paired")
+
+
+def _lost(
+    draft: Draft, suites: Sequence[Suite], integrity: Integrity, then: Mapping[str, PoolCase]
+) -> Iterator[Difference]:
+    """Yield the passing cases of the baseline that are gone, or that cannot be compared with those of the change."""
+    baseline = draft.baseline
+    # The base branch itself is not reproached for the change, because the merge has accepted it.
+    if baseline is None or is_merged(draft.provenance, baseline.run):
+        return
+    ours = {case.id: case for suite in suites for case in suite.cases}
+    ran = {suite.path for suite in suites}
+    are_files = all(place_of(path) is not None for path in ran)
+    for suite, case in baseline.cases():
+        known = then.get(case.id)
+        if case.status != "passed" or known is None:
+            continue
+        is_here = suite.path in ran or (are_files and place_of(suite.path) is None)
+        if case.id not in ours and is_here:
+            digest = digest_of(Fingerprints(known.fingerprint, known.metrics))
+            lost = Difference(kind="removed", case=case.id, before=case.name, effect="unproven", fingerprint=digest)
+            yield acknowledged(lost, integrity.accepted)
+        elif case.id in ours and not Match.of(pool_case(ours[case.id].fingerprints, {}), known).comparable:
+            digest = digest_of(ours[case.id].fingerprints)
+            edited = Difference(kind="edited", case=case.id, effect="unproven", fingerprint=digest)
+            yield acknowledged(edited, integrity.accepted)

@@ -1,0 +1,240 @@
+"""Resolves commands on finished runs: saved results, and shards to merge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.files import noting_reads
+from agenteval.core.redact import Redactor
+from agenteval.core.secrets import redactor
+from agenteval.core.text import working_directory
+from agenteval.gate.integrity.integrity import with_ids_of
+from agenteval.gate.run_scores import pool_entry
+from agenteval.results.case import SuiteResult
+from agenteval.results.history import read_history
+from agenteval.results.merge import Merged
+from agenteval.results.model import OWN_NAME, Results
+from agenteval.run.baseline import FoundBaseline, Search, masked, read_baseline, search_baseline
+from agenteval.run.config import Config, Settings
+from agenteval.run.context import Named, RunContext, is_judged_by_base, is_judged_by_base_alone, named
+from agenteval.run.git import ControlHost
+from agenteval.run.plan import RunLimits
+from agenteval.run.resolve.agents import bind
+from agenteval.run.resolve.configurations import (
+    Configurations,
+    Sources,
+    files_of,
+    find_configurations,
+    read_configurations,
+)
+from agenteval.run.resolve.control import read_control_suites, with_config_defaults
+from agenteval.run.resolve.rules import RulesInForce, gate_policy
+from agenteval.run.resolve.spec import ControlSpec, Destination, Earlier, RunSpec
+from agenteval.run.resolve.suites import load_suites
+from agenteval.run.resolve.written import definitions_of, presentation, templates_of
+from agenteval.run.rules.accepted_file import rules_without_base, with_rules
+from agenteval.run.rules.base import base_names, base_rules, integrity_of, judged_by_others, presented_by_base
+from agenteval.suite.cases import masked_suite
+from agenteval.suite.model import Suite
+
+
+def resolve_saved(results: Results, settings: Settings, environment: Mapping[str, str]) -> RunSpec:
+    """Return what the gate needs to decide on the results in a file.
+
+    Args:
+        results: the run; the suites that are on this machine lead to their configurations, as in the run.
+        settings: the configuration, history, templates, and what fails the gate.
+        environment: the runner's variables with the GitHub instance and repository for links.
+
+    Raises:
+        ConfigError: a configuration or a template is invalid.
+    """
+    with noting_reads() as opened:
+        configs = configurations_of(results, settings)
+        past = read_history(settings.history)
+    config = configs.of_run
+    look = presentation(config, environment)
+    return RunSpec(
+        gate=gate_policy(settings, config),
+        compare=config.compare,
+        control=ControlSpec(sources=_sources(results, settings)),
+        presentation=look,
+        redact=redactor(configs.secrets),
+        earlier=Earlier(runs=past.runs),
+        warnings=past.warnings,
+        output=Destination(inputs=(*templates_of(look), *definitions_of([*opened, *files_of(results.suites)]))),
+    )
+
+
+def _sources(results: Results, settings: Settings) -> Sources:
+    return Sources(working_directory(), tuple(files_of(results.suites)), settings.config)
+
+
+def configurations_of(results: Results, settings: Settings) -> Configurations:
+    """Return the configurations of the suites of a run that are on this machine.
+
+    Raises:
+        ConfigError: configurations are not valid, or contradict each other.
+    """
+    problems: list[Problem] = []
+    sources = Sources(working_directory(), config=settings.config)
+    configs = read_configurations(find_configurations(sources, files_of(results.suites)), problems)
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+    return configs
+
+
+def unchanged_suites(
+    results: Sequence[SuiteResult], settings: Settings, secrets: Iterable[str]
+) -> tuple[tuple[Suite, ...], Redactor]:
+    """Return the suites of a run that this repository still has as they were, and what masks secrets in them."""
+    loaded = _suites_here(results, settings)
+    redact = redactor(frozenset(secrets).union(*(suite.secrets for suite in loaded)))
+    prints = {suite.path: suite.fingerprint for suite in results}
+    here = (masked_suite(suite, redact) for suite in loaded)
+    return tuple(suite for suite in here if prints.get(suite.path) == suite.fingerprint), redact
+
+
+def _suites_here(results: Collection[SuiteResult], settings: Settings) -> list[Suite]:
+    files = files_of(results)
+    if not files:
+        return []
+    # Problems are ignored: a suite that cannot be read has changed since the run.
+    problems: list[Problem] = []
+    loaded = load_suites(Sources(working_directory(), tuple(files), settings.config), problems)
+    configs = read_configurations(loaded.places, problems).by_file
+    found = ((suite, configs[loaded.config_of[suite.path]]) for suite in loaded.suites)
+    return [_bound(with_config_defaults(suite, config), config) for suite, config in found]
+
+
+def _bound(suite: Suite, config: Config) -> Suite:
+    """Return the suite with every ``*`` expanded, if its agents are known."""
+    try:
+        return bind(suite, None, config).suite
+    except ConfigError:
+        return suite
+
+
+def resolve_merge(
+    merged: Merged,
+    settings: Settings,
+    context: RunContext | None = None,
+    baseline: FoundBaseline | None = None,
+) -> tuple[RunSpec, Results]:
+    """Return what the gate needs to decide on merged results, and these with masked secrets.
+
+    The merged results alone decide: no case runs again. The rules are those of the base commit, as in the shards.
+
+    Args:
+        settings: the configuration, baseline, history, templates, and what fails the gate.
+        baseline: the run to compare with, instead of the one that the settings name.
+
+    Raises:
+        ConfigError: the configuration, the baseline, a template or the file of accepted changes is invalid.
+    """
+    context = context or RunContext()
+    results = merged.results
+    with noting_reads() as opened:
+        configs = configurations_of(results, settings)
+        config = configs.of_run
+        suites, redact = unchanged_suites(results.suites, settings, configs.secrets)
+    look = presentation(config, os.environ)
+    search = _baseline(settings, context, results) if baseline is None else Search(baseline)
+    past = read_history(settings.history)
+    limit = config.max_answer_bytes
+    if results.tool.name != OWN_NAME:
+        # Other tools mask no secrets.
+        results = masked(FoundBaseline(results), redact, limit).results
+    if merged.fingerprints:
+        results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
+    found = masked(search.found, redact, limit) if search.found else None
+    given = _given(results, found, context, redact)
+    integrity = integrity_of(results, found.results if found else None, working_directory(), redact, given.entries)
+    rules = RulesInForce(
+        suites=suites,
+        gate=gate_policy(settings, config),
+        compare=config.compare.without_runs(),
+        presentation=look,
+        differences=integrity.differences,
+    )
+    then = found.results if found else None
+    if is_judged_by_base(context.control.rule.kind, results.run.ref, then):
+        rules = _rules_of_base(results, then, rules, settings, context.control, redact=redact)
+    spec = RunSpec(
+        suites=suites,
+        gate=rules.gate,
+        compare=replace(rules.compare, asked_by=given.asked_by),
+        integrity=replace(integrity, differences=rules.differences),
+        earlier=Earlier(
+            baseline=replace(found, results=with_ids_of(results, found.results)) if found else None, runs=past.runs
+        ),
+        control=ControlSpec(host=context.control, sources=_sources(results, settings)),
+        presentation=rules.presentation,
+        limits=RunLimits(concurrency=1, max_answer_bytes=limit),
+        redact=redact,
+        output=Destination(inputs=(*templates_of(look), *definitions_of(opened))),
+        warnings=(
+            *context.warnings,
+            *configs.warnings,
+            *merged.warnings,
+            *search.warnings,
+            *past.warnings,
+            *given.warnings,
+            *rules.warnings,
+        ),
+    )
+    return spec, results
+
+
+def _given(results: Results, baseline: FoundBaseline | None, context: RunContext, redact: Redactor) -> Named:
+    """Return what people accepted on the CI host."""
+    if context.acceptances is None:
+        return Named()
+    cases = [case for _, case in results.cases()]
+    return named(context.acceptances.read(), cases, baseline.results if baseline else None, redact)
+
+
+def _rules_of_base(
+    results: Results,
+    baseline: Results | None,
+    own: RulesInForce,
+    settings: Settings,
+    host: ControlHost,
+    *,
+    redact: Redactor,
+) -> RulesInForce:
+    """Return the rules of the base commit for a finished run."""
+    rule, ref, is_compared = host.rule, results.run.ref, baseline is not None
+    try:
+        with base_rules(_sources(results, settings), host, baseline, read_control_suites) as base:
+            config, is_empty = base.files.of_run, base.is_empty
+            others = judged_by_others(results, base.files.suites)
+            names = base_names(results, base.files.suites)
+            shown = presented_by_base(own.presentation, config, base.paths)
+    except AgentEvalError as error:
+        return rules_without_base(
+            own, error, rule, ref, fail_on=settings.fail_on, is_compared=is_compared, redact=redact
+        )
+    if is_empty:
+        return own
+    is_open = others is not None and is_compared and is_judged_by_base_alone(rule, ref)
+    return replace(
+        own,
+        gate=gate_policy(settings, config).knowing(names),
+        compare=replace(config.compare.without_runs(), base_names=names),
+        presentation=shown,
+        differences=with_rules(own.differences, others) if is_open and others else own.differences,
+    )
+
+
+def _baseline(settings: Settings, context: RunContext, results: Results) -> Search:
+    if settings.baseline is not None:
+        from agenteval.results.importers.base import suites_of
+
+        return Search(read_baseline(settings.baseline, suites_of(results)))
+    if context.baseline is not None:
+        return search_baseline(context.baseline, [case.id for _, case in results.cases()]).accepted()
+    return Search()
