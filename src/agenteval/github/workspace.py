@@ -20,7 +20,6 @@ from agenteval.core.files import (
     below,
     boundary,
     bounded,
-    noting_reads,
     open_regular,
     outside_problem,
 )
@@ -29,7 +28,7 @@ from agenteval.core.shared_files import locked, safe_directory
 from agenteval.core.text import real_path
 from agenteval.core.writing import change_owner_of, give_to_owner, make_directory, write_file
 from agenteval.github.inputs import given_text
-from agenteval.report.report import remove_reports, report_files, results_identity
+from agenteval.report.report import remove_reports, results_identity
 from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import refuse_files
 
@@ -195,18 +194,17 @@ def without_earlier_reports(directory: Path | None, environment: Mapping[str, st
         environment: environment variables of the container, as the runner set them.
     """
     earlier = None if directory is None else results_identity(directory)
-    with noting_reads() as opened:
-        try:
-            yield
-        except BaseException as error:
-            if directory is not None and earlier is not None and results_identity(directory) == earlier:
-                # The error of the run is the one to report.
-                with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
-                    read = opened.intersection(real_path(path) for path in report_files(directory))
-                    # An input among the files stays: it may be the mistake, unless the infrastructure failed.
-                    if not read or isinstance(error, InfrastructureError):
-                        remove_reports(directory)
-            raise
+    try:
+        yield
+    except BaseException as error:
+        if directory is not None and earlier is not None and results_identity(directory) == earlier:
+            # Inputs in the directory, which are a mistake, stay.
+            is_option = isinstance(error, ConfigError) and any(item.kind is Kind.OPTION for item in error.problems)
+            # The error of the run is the one to report.
+            with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
+                if not is_option:
+                    remove_reports(directory)
+        raise
 
 
 @contextmanager
