@@ -15,7 +15,6 @@ import pytest
 import yaml
 from tests.support import (
     AGENTEVAL,
-    EQUALITY,
     PATIENCE_S,
     ROOT,
     Ended,
@@ -250,7 +249,9 @@ def earlier(request):
     agent = python_agent(runner.workspace, code)
     write_suite(runner.workspace, [case("a"), case("b", ground_truth="x")])
     agents = {"default": {**agent, "control": "earlier"}, "earlier": {**agent, "python": "agent:earlier"}}
-    (runner.workspace / "agenteval.yaml").write_text(yaml.safe_dump({"agents": agents}), encoding="utf-8")
+    (runner.workspace / "agenteval.yaml").write_text(
+        yaml.safe_dump({"agents": agents, "pass_env": ["ANSWER_*"]}), encoding="utf-8"
+    )
     before = {"ANSWER_a": "hello", "ANSWER_b": "hello"}
     assert runner.step(report_dir="before", variables=before, fail_on="none").ended.status == 0
     baseline = {"baseline": "before/results.json", "fail-on": "regressions"}
@@ -501,22 +502,14 @@ def test_inputs_in_the_report_directory_stay(runner: Runner) -> None:
     recording = '{"case": "a", "response": "hello"}\n'
     (folder / "journal.jsonl").write_text(recording, encoding="utf-8")
     write_suite(runner.workspace, [case("a")], agent={"replay": "agenteval-report/journal.jsonl"})
-    assert "would take the place of this recording" in failed(runner.step(comment="never"))
+    assert "the command reads this" in failed(runner.step(comment="never"))
     assert (folder / "journal.jsonl").read_text(encoding="utf-8") == recording
-    # Named by an input of the action, or by a file of the suite.
-    (folder / "results.json").write_text("{}", encoding="utf-8")
+    # Named by a file of the suite.
     (folder / "comment.md").write_text("{{ headline }}", encoding="utf-8")
     write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
     (runner.workspace / "agenteval.yaml").write_text(f"templates: {{comment: {folder.name}/comment.md}}\n", "utf-8")
-    assert "would take the place of this template" in failed(runner.step())
-    (runner.workspace / "agenteval.yaml").unlink()
-    (folder / "results.json").write_text("{}", encoding="utf-8")
-    suite: dict[str, Any] = {"agent": echo_agent(runner.workspace), "evaluations": {"metrics": [EQUALITY]}}
-    suite |= {"test_cases_file": f"{folder.name}/badge.json"}
-    (runner.workspace / "agent.yaml").write_text(json.dumps(suite), encoding="utf-8")
-    (folder / "badge.json").write_text(json.dumps([case("a")]), encoding="utf-8")
-    assert "would take the place of this file of a suite" in failed(runner.step(comment="never"))
-    assert {"comment.md", "badge.json", "results.json"} <= {path.name for path in folder.iterdir()}
+    assert "the command reads this" in failed(runner.step())
+    assert {"comment.md", "journal.jsonl", "results.json"} <= {path.name for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize(("choice", "status"), [("warn", 0), ("fail", 3)])
@@ -663,4 +656,4 @@ def reply(request):
     response = results_in(runner.workspace).cases()[0][1].iterations[0].turns[0].response or ""
     seen = json.loads(response.removeprefix("***"))
     assert not [name for name in seen if name.startswith(("INPUT_", "ACTIONS_")) or name == "GITHUB_TOKEN"]
-    assert seen["GITHUB_SHA"] == "c" * 40
+    assert "GITHUB_SHA" not in seen

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -32,10 +33,10 @@ from tests.support import (
 )
 
 from agenteval.agents.mcp import check_server
-from agenteval.core.confine import Owner, confined, launch, run_confined
+from agenteval.core.confine import Owner, confined, end_user_code, launch, run_confined
 from agenteval.core.errors import AgentError, ConfigError, InfrastructureError, UserCodeError
 from agenteval.core.files import FileOwner, bounded
-from agenteval.core.process_groups import end_marked, processes
+from agenteval.core.process_groups import _living_users
 from agenteval.core.secrets import COMMAND_FILES
 from agenteval.core.writing import give_to_owner
 from agenteval.github.isolation import can_open, files_with_tokens, hidden_files, restore_files
@@ -81,8 +82,7 @@ def test_it_has_an_owners_rights_and_no_other_group(confined_there: Path) -> Non
     uid, gid, groups, *rights = said.splitlines()
 
     assert (uid, gid) == ("4321", "4322")
-    [mark] = [int(group) for group in groups.split() if group != "4322"]
-    assert mark >= 61184
+    assert groups == "4322"
     assert rights.pop() == "NoNewPrivs:\t1"
     assert {right.split()[1] for right in rights} == {"0" * 16}
 
@@ -270,7 +270,7 @@ def test_a_grader_that_hangs_at_its_import_is_given_up(confined_there: Path, mon
 
 
 def test_what_leaves_group_and_session_ends_all_the_same(confined_there: Path) -> None:
-    (confined_there / "detached").write_text("echo $$ >pid\nexec env -i sleep 600\n", encoding="utf-8")
+    (confined_there / "detached").write_text("echo $$ >pid\nexec sleep 600\n", encoding="utf-8")
     start = "setsid sh -c 'setsid sh detached &' & while [ ! -s pid ]; do sleep 0.02; done"
 
     answer(shell(confined_there, f"{start}; echo done"))
@@ -287,8 +287,20 @@ def test_a_process_whose_first_thread_has_ended_ends_too(confined_there: Path) -
     assert ends(number_in(confined_there / "pid"))
 
 
-@pytest.mark.parametrize("name", ["\\nGroups:\\t1", "\\nPPid:\\t1\\n", "\\nState:\\tZ (a", "\\xff\\xfe:"])
-def test_a_name_that_looks_like_the_kernels_words_hides_no_process(confined_there: Path, name: str) -> None:
+@pytest.fixture
+def alone(confined_there: Path) -> Iterator[int]:
+    """A user whom no other test has, in the image."""
+    uid = 100_000 + os.getpid()
+    os.chown(confined_there, uid, uid)
+    with confined(owner=Owner(uid, uid)):
+        yield uid
+    end_user_code(uid)
+
+
+@pytest.mark.parametrize("name", ["\\nUid:\\t1", "\\nPPid:\\t1\\n", "\\nState:\\tZ (a", "\\xff\\xfe:"])
+def test_a_name_that_looks_like_the_kernels_words_hides_no_process(
+    confined_there: Path, alone: int, name: str
+) -> None:
     rename = (
         f"import ctypes, time\nctypes.CDLL(None).prctl(15, b'{name}', 0, 0, 0)\nprint(flush=True)\ntime.sleep(600)"
     )
@@ -296,25 +308,25 @@ def test_a_name_that_looks_like_the_kernels_words_hides_no_process(confined_ther
     with subprocess.Popen(started.argv, cwd=confined_there, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-
-        (found,) = [process for process in processes() if (started.mark or 0) in process.groups]
-        assert (found.pid, found.parent, found.is_dead) == (child.pid, os.getpid(), False)
-
-        assert end_marked(started.mark or 0, child.pid)
+        assert end_user_code(alone)
+        assert child.wait() == -signal.SIGKILL
 
 
-def test_what_breeds_without_end_ends(confined_there: Path) -> None:
-    # Each generation starts the next one and ends; a look at the list of processes never sees the same twice.
-    breed = "import os, time\nwhile True:\n    if os.fork(): os._exit(0)\n    os.setsid(); time.sleep(0.002)"
-    started = launch(("/usr/bin/python3", "-c", breed), dict(os.environ), confined_there)
-    mark = started.mark or 0
-    child = subprocess.Popen(started.argv, cwd=confined_there)
-    child.wait()
-    assert any(mark in process.groups for process in processes())
+# Each generation starts the next one and ends; a look at the list of processes never sees the same twice.
+BREED = "import os, time\nwhile True:\n    if os.fork(): os._exit(0)\n    os.setsid(); time.sleep(0.002)"
+# It erases its variables, leaves group and session, and is nobody's child.
+HIDDEN = "import os\nif os.fork(): os._exit(0)\nos.setsid()\nos.execve('/bin/sleep', ['sleep', '600'], {})"
 
-    assert end_marked(mark, child.pid)
 
-    assert not any(mark in process.groups and not process.is_dead for process in processes())
+@pytest.mark.parametrize("code", [BREED, HIDDEN])
+def test_at_the_end_of_a_run_nothing_of_the_user_is_left(confined_there: Path, alone: int, code: str) -> None:
+    started = launch(("/usr/bin/python3", "-c", code), dict(os.environ), confined_there)
+    subprocess.run(started.argv, cwd=confined_there, check=True)
+    assert eventually(lambda: alone in _living_users())
+
+    assert end_user_code(alone)
+
+    assert alone not in _living_users()
 
 
 def test_memory_has_a_limit(confined_there: Path) -> None:
@@ -633,6 +645,7 @@ import os, pathlib
 from agenteval.github.isolation import isolated
 from agenteval.github.runner import RunnerFiles
 from agenteval.core.confine import run_confined
+from agenteval.core.process_groups import _living_users
 from agenteval.core.secrets import COMMAND_FILES
 with isolated({{"GITHUB_WORKSPACE": {str(workspace)!r}, "HOME": {str(place)!r}, "USER": "somebody"}}):
     script = 'echo "$USER"; cd; touch made; stat -c %u made; pwd'
@@ -707,11 +720,11 @@ from agenteval.github.isolation import isolated
 with isolated({}):
     shown = pathlib.Path("/proc/self/environ").read_bytes()
     assert b"hush" not in shown, shown
-    assert b"MY_SETTING=seen" in shown
+    assert b"TZ=seen" in shown
     assert os.environ["INPUT_GITHUB-TOKEN"] == os.environ["SOME_API_KEY"] == "hush"
     assert b"hush" not in subprocess.check_output(["/usr/bin/env"])
 """
-    given = os.environ | {"INPUT_GITHUB-TOKEN": "hush", "SOME_API_KEY": "hush", "MY_SETTING": "seen"}
+    given = os.environ | {"INPUT_GITHUB-TOKEN": "hush", "SOME_API_KEY": "hush", "TZ": "seen", "CI": "true"}
 
     subprocess.run([sys.executable, "-c", code], env=given, check=True)
 
@@ -769,20 +782,26 @@ def test_without_a_workspace_nothing_runs(named: str) -> None:
         workspace_of_user({"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": named}).__enter__()
 
 
-def test_results_wait_for_programs_that_do_not_end(confined_there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_wait_for_programs_that_do_not_end(
+    confined_there: Path, alone: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started = launch(("/bin/sleep", "600"), dict(os.environ), confined_there)
     with subprocess.Popen(started.argv, cwd=confined_there) as child:
-        try:
-            assert eventually(lambda: any((started.mark or 0) in process.groups for process in processes()))
-            # No time to see that it has ended, as if the kernel did not end it.
-            monkeypatch.setattr("agenteval.core.process_groups._LIMIT_S", -1.0)
-            assert not end_marked(started.mark or 0, child.pid)
-            with pytest.raises(InfrastructureError, match="cannot be ended; the results are not written"):
-                check_that_user_code_ended()
-        finally:
-            monkeypatch.undo()
-            child.wait()
-    check_that_user_code_ended()
+        assert eventually(lambda: alone in _living_users())
+        # Outside of the container, others may run as the user.
+        check_that_user_code_ended(alone)
+        assert child.poll() is None
+        monkeypatch.setattr("agenteval.github.workspace.is_in_image", lambda _: True)
+        monkeypatch.setattr("agenteval.run.confirm.control.CONTROL_USERS", ())
+        # No time to see that it has ended, as if the kernel did not end it.
+        monkeypatch.setattr("agenteval.core.process_groups._LIMIT_S", -1.0)
+        monkeypatch.setattr("agenteval.core.process_groups._KILL", ("/bin/true",))
+        with pytest.raises(InfrastructureError, match="cannot be ended; the results are not written"):
+            check_that_user_code_ended(alone)
+        monkeypatch.setattr("agenteval.core.process_groups._KILL", ("/bin/sh", "-c", "kill -KILL -1"))
+        monkeypatch.setattr("agenteval.core.process_groups._LIMIT_S", PATIENCE_S)
+        check_that_user_code_ended(alone)
+        assert child.wait() == -signal.SIGKILL
 
 
 def test_programs_that_read_images_run_as_user_code(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -794,6 +813,7 @@ def test_programs_that_read_images_run_as_user_code(place: Path, monkeypatch: py
     image.chmod(0o600)
     monkeypatch.setenv("PATH", str(place))
     monkeypatch.setenv("GITHUB_TOKEN", "ghs_0123456789")
+    monkeypatch.setenv("CI", "true")
     with confined(owner=SOMEBODY):
         text = read_file(FileRef(name="image", kind="image", path=str(image)), image)
     assert text == f"tesseract {SOMEBODY.uid} none\nthe image"

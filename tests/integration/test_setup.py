@@ -167,6 +167,7 @@ def test_limits_of_agents_do_not_hold(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_secrets_reach_it_as_far_as_they_reach_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
     monkeypatch.setenv("INDEX_TOKEN", "wanted")
     monkeypatch.setenv("OTHER_TOKEN", "unwanted")
     monkeypatch.setenv("INPUT_GITHUB-TOKEN", "the workflow's")

@@ -13,7 +13,7 @@ from typing import Any
 
 from agenteval.core.confine import launch
 from agenteval.core.errors import ConfigError, agent_problem
-from agenteval.core.process_groups import VARIABLE, end_marked, end_orphans, free_mark, kill_marked, new_token
+from agenteval.core.process_groups import VARIABLE, end_orphans, new_token
 from agenteval.core.secrets import redactor
 
 _KEPT = 64 * 1024
@@ -79,20 +79,16 @@ class Child(asyncio.SubprocessProtocol):
 
     was_cut_off = False
 
-    def __init__(
-        self, on_output: Callable[[bytes], None], on_errors: Callable[[bytes], None], mark: int | None = None
-    ) -> None:
+    def __init__(self, on_output: Callable[[bytes], None], on_errors: Callable[[bytes], None]) -> None:
         loop = asyncio.get_running_loop()
-        self._mark = mark
         self._receivers = {1: on_output, 2: on_errors}
         self._open = {1, 2}
         self._output_closed: asyncio.Future[None] = loop.create_future()
         self._pipes_closed: asyncio.Future[None] = loop.create_future()
         self._exited: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.SubprocessTransport | None = None
-        self._token = new_token() if mark is None else None
+        self._token = new_token()
         self._last_resort: asyncio.TimerHandle | None = None
-        self._descendants_end: asyncio.Future[bool] | None = None
 
     @classmethod
     async def start(
@@ -110,13 +106,13 @@ class Child(asyncio.SubprocessProtocol):
             ValueError: an argument or variable contains a character that the system does not allow.
         """
         started = launch(argv, environment, directory)
-        child = cls(on_output, on_errors, started.mark)
+        child = cls(on_output, on_errors)
         starting = asyncio.ensure_future(
             asyncio.get_running_loop().subprocess_exec(
                 lambda: child,
                 *started.argv,
                 cwd=directory,
-                env=child.marked(started.environment),
+                env={**started.environment, VARIABLE: child._token},
                 start_new_session=True,
             )
         )
@@ -125,10 +121,6 @@ class Child(asyncio.SubprocessProtocol):
         except asyncio.CancelledError:
             # On cancellation asyncio would kill only the program, and would wait for its descendants.
             await _end_once_started(starting)
-            raise
-        except (OSError, ValueError):
-            if started.mark is not None:
-                free_mark(started.mark)
             raise
         return child
 
@@ -190,10 +182,6 @@ class Child(asyncio.SubprocessProtocol):
         """Wait until all output has arrived, at most for some seconds."""
         await asyncio.wait([self._pipes_closed], timeout=seconds)
 
-    def marked(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment with the variable that identifies the program's descendants."""
-        return dict(environment) if self._token is None else {**environment, VARIABLE: self._token}
-
     def end(self) -> None:
         """Send SIGTERM to the process group, and SIGKILL one second later."""
         if self._last_resort is None:
@@ -201,11 +189,8 @@ class Child(asyncio.SubprocessProtocol):
             self._last_resort = asyncio.get_running_loop().call_later(_GRACE_S, self.kill)
 
     def kill(self) -> None:
-        """Kill the program and its descendants, without waiting for their end."""
-        if self._transport is not None:
-            self._signal(signal.SIGKILL)
-            if self._mark is not None:
-                kill_marked(self._mark, self._transport.get_pid())
+        """Kill the program and its process group, without waiting for their end."""
+        self._signal(signal.SIGKILL)
 
     async def close(self) -> None:
         """End the program and its descendants, and close the pipes, also on further cancellations."""
@@ -214,8 +199,7 @@ class Child(asyncio.SubprocessProtocol):
         try:
             await self.wait()
         finally:
-            # Only the process group: all processes with the mark are ended below, in a thread.
-            self._signal(signal.SIGKILL)
+            self.kill()
             try:
                 await _finished(self._end_orphans())
             finally:
@@ -223,7 +207,6 @@ class Child(asyncio.SubprocessProtocol):
                     self._last_resort.cancel()
                 if self._transport is not None:
                     self._transport.close()
-                await self._end_descendants()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Handle asyncio's event: the program has started."""
@@ -250,19 +233,9 @@ class Child(asyncio.SubprocessProtocol):
             self._exited.set_result(None)
 
     async def _end_orphans(self) -> None:
-        if self._token is not None and self._transport is not None:
+        if self._transport is not None:
             await asyncio.wait([self._exited], timeout=LAST_WORDS_S)
             await end_orphans(self._token, self._transport.get_pid())
-
-    async def _end_descendants(self) -> None:
-        """End all processes with the mark, in a thread; a cancellation does not stop the thread."""
-        if self._mark is not None and self._transport is not None:
-            mark, self._mark = self._mark, None
-            self._descendants_end = asyncio.ensure_future(
-                asyncio.to_thread(end_marked, mark, self._transport.get_pid())
-            )
-        if self._descendants_end is not None:
-            await asyncio.shield(self._descendants_end)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._transport is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from agenteval.core.errors import UserCodeError, agent_problem
-from agenteval.core.process_groups import end_marked, new_mark
+from agenteval.core.process_groups import end_user
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import is_in_image
 from agenteval.core.secrets import is_own_name, is_passed, is_runner_name, is_secret_name
@@ -138,12 +140,10 @@ class Launch:
 
     Attributes:
         argv: the program with its arguments, after the programs that drop root's rights.
-        mark: the supplementary group of all its descendants; ``None`` without an owner.
     """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(repr=False)
-    mark: int | None = None
 
 
 _IN_FORCE: ContextVar[Confinement] = ContextVar("confinement", default=Confinement())  # noqa: B039 - it is frozen
@@ -186,7 +186,7 @@ def launch(argv: Sequence[str], environment: Mapping[str, str], directory: str |
     """Return how to start user code under the current confinement.
 
     Raises:
-        OSError: the program that drops root's rights is not installed, or too many programs are running.
+        OSError: the program that drops root's rights is not installed.
     """
     rules, apart = confinement(), _apart_in(Path(directory))
     owner = rules.owner if apart is None else apart.owner
@@ -199,9 +199,12 @@ def launch(argv: Sequence[str], environment: Mapping[str, str], directory: str |
     rest = {name: value for name, value in environment.items() if name not in late}
     if late:
         argv = (_system_program("env"), *(f"{name}={value}" for name, value in late.items()), *argv)
-    setpriv = _system_program("setpriv")
-    mark = new_mark()
-    return Launch((setpriv, *_as_owner(owner, mark), *argv), rest, mark)
+    return Launch((*_as_owner(owner.uid, owner.gid), *argv), rest)
+
+
+def end_user_code(uid: int) -> bool:
+    """End everything that runs as a user, and return whether all has ended; only for a container."""
+    return end_user(uid, _as_owner(uid, uid))
 
 
 def _apart_in(directory: Path) -> Apart | None:
@@ -211,9 +214,9 @@ def _apart_in(directory: Path) -> Apart | None:
     return apart if apart is not None and absolute.is_relative_to(apart.directory) else None
 
 
-def _as_owner(owner: Owner, mark: int) -> tuple[str, ...]:
-    ids = ("--reuid", str(owner.uid), "--regid", str(owner.gid), "--groups", str(mark))
-    return (*ids, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--")
+def _as_owner(uid: int, gid: int) -> tuple[str, ...]:
+    ids = ("--reuid", str(uid), "--regid", str(gid), "--clear-groups")
+    return (_system_program("setpriv"), *ids, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--")
 
 
 def _limits(rules: Confinement) -> tuple[str, ...]:
@@ -230,7 +233,7 @@ def _system_program(name: str) -> str:
     return program
 
 
-_MOST_NAMED = 10
+_MOST_NAMED = 5
 
 # In the image these variables come from the job and refer to files of the host, not of the container.
 _JOB_PATHS = frozenset({"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LD_PRELOAD"})
@@ -318,20 +321,17 @@ def run_confined_bytes(
     """
     with confined(memory_mb=None, cpu_s=None):
         started = launch(argv, user_environment() if environment is None else environment, directory)
-    try:
-        process = subprocess.Popen(
-            started.argv,
-            cwd=directory,
-            env=dict(started.environment),
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-        )
-        output, said = _outputs(process, timeout_s)
-    finally:
-        if started.mark is not None:
-            end_marked(started.mark, None)
+    process = subprocess.Popen(
+        started.argv,
+        cwd=directory,
+        env=dict(started.environment),
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
+    output, said = _outputs(process, timeout_s)
     if len(output) > MOST_BYTES or len(said) > MOST_BYTES:
         raise OSError(f"{Path(argv[0]).name} {WROTE_TOO_MUCH}")
     return subprocess.CompletedProcess(started.argv, process.returncode, output, said)
@@ -356,8 +356,13 @@ def _outputs(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[bytes,
         process.wait(max(0.0, end - time.monotonic()))
         return bytes(output), bytes(said)
     finally:
-        process.kill()
+        _kill_group(process)
         process.wait()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _read(process: subprocess.Popen[bytes], pipe: IO[bytes], into: bytearray) -> None:
@@ -366,7 +371,7 @@ def _read(process: subprocess.Popen[bytes], pipe: IO[bytes], into: bytearray) ->
         while len(into) <= MOST_BYTES and (piece := pipe.read(_PIECE)):
             into += piece
     if len(into) > MOST_BYTES:
-        process.kill()
+        _kill_group(process)
 
 
 _ENTERS, _EXECUTES = 41, 42

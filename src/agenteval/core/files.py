@@ -10,7 +10,6 @@ import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -154,21 +153,6 @@ _DESCRIPTORS = Path("/proc/self/fd")
 _MOST_LINKS = 40
 # The most files and folders that a search below a folder looks at.
 MOST_ENTRIES = 200_000
-_opened_files: ContextVar[set[Path] | None] = ContextVar("opened_files", default=None)
-
-
-@contextmanager
-def noting_reads() -> Iterator[set[Path]]:
-    """Yield a set that receives the real path of each file that the block opens."""
-    opened: set[Path] = set()
-    outer = _opened_files.get()
-    token = _opened_files.set(opened)
-    try:
-        yield opened
-    finally:
-        _opened_files.reset(token)
-        if outer is not None:
-            outer |= opened
 
 
 def open_regular(path: Path, *, limit: int) -> BufferedReader:
@@ -190,8 +174,6 @@ def open_regular(path: Path, *, limit: int) -> BufferedReader:
         _check(os.fstat(descriptor), limit)
         real = _opened(descriptor, path)
         _check_place(real)
-        if (noted := _opened_files.get()) is not None:
-            noted.add(real)
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)

@@ -1,239 +1,26 @@
-"""Finds and ends every descendant of a program."""
+"""Ends what programs leave behind: the orphans of a call, and at the end of a run everything of a user."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
 import re
-import secrets
 import signal
-import socket
+import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import count, islice
 from pathlib import Path
-
-from agenteval.core.records import dataclass
-
-# Finds every descendant of a program by a supplementary group, which a process cannot leave.
-#
-# A process can leave its process group, its session and its parent. An unprivileged process cannot drop a
-# supplementary group, so each user program gets a unique one.
-
-
-_PROC = "/proc"
-# Of proc(5). Line ends in a process's name are escaped.
-_STATUS = re.compile(rb"(?ms)^State:\t(\S).*?^PPid:\t(\d+)$.*?^Groups:\t?([\d ]*)$.*?^Threads:\t(\d+)$")
-# Group ids that systemd reserves for dynamic users.
-_FIRST, _LAST = 61184, 65519
-_MARKS = _LAST - _FIRST + 1
-_PAUSE_S = 0.001
-# Time for killed processes to end; in an uninterruptible system call, a process does not end.
-_LIMIT_S = 10.0
-# Time without a process of a program, after which it has ended, although other processes of the machine ended.
-_QUIET_S = 1.0
-_REAPING_INTERVAL_S = 2.0
-
-# A random start, because other runs on this machine use the same range.
-_numbers = count(secrets.randbelow(_MARKS))
-# Each is reserved for this process by the name of a socket, which the kernel gives to one process only. ``None`` if a
-# program that is no run has the name.
-_taken: dict[int, socket.socket | None] = {}
-
-
-@dataclass(frozen=True)
-class Process:
-    """The kernel's information about a process.
-
-    A process lives as long as one of its threads; its first thread can end before the others, and is a zombie then.
-    """
-
-    pid: int
-    parent: int
-    is_dead: bool
-    groups: frozenset[int]
-
-
-def new_mark() -> int:
-    """Return an unused group id, and reserve it until its processes have ended (:func:`end_marked`).
-
-    Raises:
-        OSError: all group ids are in use.
-    """
-    numbers = (_FIRST + number % _MARKS for number in islice(_numbers, _MARKS))
-    in_use = set(_taken).union(*(process.groups for process in processes()))
-    free = None
-    for mark in (number for number in numbers if number not in in_use):
-        reserved = _reserved(mark)
-        if reserved is not None:
-            _taken[mark] = reserved
-            return mark
-        free = mark
-    if free is None:
-        raise OSError(errno.EAGAIN, "too many programs are running")
-    _taken[free] = None
-    return free
-
-
-def _reserved(mark: int) -> socket.socket | None:
-    """Reserve a mark among all runs of the machine, before a process has it; ``None`` if another run did."""
-    name = socket.socket(socket.AF_UNIX)
-    try:
-        name.bind(f"\0agenteval-mark-{mark}")
-    except OSError:
-        name.close()
-        return None
-    return name
-
-
-def free_mark(mark: int) -> None:
-    """Release a group id that no process has."""
-    reserved = _taken.pop(mark, None)
-    if reserved is not None:
-        reserved.close()
-
-
-def kill_marked(mark: int, own_child: int | None) -> None:
-    """Kill every process with a mark, without waiting for their end; new ones may have started meanwhile."""
-    _kill_group(frozenset({mark}), own_child, set())
-
-
-def end_marked(mark: int, own_child: int | None) -> bool:
-    """Kill every process with a mark until none is left, reap orphans among them, and release the mark.
-
-    Returns:
-        Whether all have ended within the time limit. If not, the mark stays reserved, and
-        :func:`end_all_marked` tries again.
-    """
-    return _ended(frozenset({mark}), own_child)
-
-
-def end_all_marked() -> bool:
-    """End every process of user code that is left; return whether all have ended."""
-    return _ended(frozenset(_taken), None) if _taken else True
-
-
-def processes() -> Iterator[Process]:
-    """Yield every visible process."""
-    for pid in _pids():
-        process = _look_at(pid)
-        if process is not None:
-            yield process
-
-
-def reap(pid: int) -> None:
-    """Reap a child, if it has ended."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
-
-
-def reap_orphans() -> None:
-    """Start a thread that reaps orphans; needed if this is the first process of a container.
-
-    Starters reap their children at once, so a child that is dead in two successive checks is an orphan.
-    """
-    threading.Thread(target=_reap_for_good, name="reaper", daemon=True).start()
-
-
-def _reap_for_good() -> None:
-    before: set[int] = set()
-    while True:
-        time.sleep(_REAPING_INTERVAL_S)
-        dead = {process.pid for process in processes() if process.is_dead and process.parent == os.getpid()}
-        for pid in dead & before:
-            reap(pid)
-        before = dead
-
-
-def _ended(marks: frozenset[int], own_child: int | None) -> bool:
-    """Kill all processes with one of the marks and release the marks; return whether they ended in time."""
-    ended: set[int] = set()
-    last_found = began = time.monotonic()
-    while (sweep := _kill_group(marks, own_child, ended)).may_be_more:
-        now = time.monotonic()
-        last_found = now if sweep.found else last_found
-        if now - last_found > _QUIET_S:
-            # Processes of other programs start and end all the time.
-            break
-        if now - began > _LIMIT_S:
-            return False
-        time.sleep(_PAUSE_S)
-    for mark in marks:
-        free_mark(mark)
-    return True
-
-
-@dataclass(frozen=True)
-class _Sweep:
-    """One look at all processes: whether living ones with a mark were found, and whether any ended meanwhile."""
-
-    found: bool
-    vanished: bool
-
-    @property
-    def may_be_more(self) -> bool:
-        return self.found or self.vanished
-
-
-def _kill_group(marks: frozenset[int], own_child: int | None, ended: set[int]) -> _Sweep:
-    """Kill the processes with one of the marks, newest first.
-
-    A process that starts another one and ends is dead or gone by then, and the new one is not in the list.
-
-    Args:
-        ended: processes that were dead before; those that are dead now are added.
-    """
-    found = vanished = False
-    for pid in sorted(_pids(), reverse=True):
-        process = _look_at(pid)
-        if process is None:
-            vanished = True
-        elif marks & process.groups:
-            found = found or pid not in ended or not process.is_dead
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-            if not process.is_dead:
-                continue
-            ended.add(pid)
-            if process.parent == os.getpid() and pid != own_child:
-                reap(pid)
-    return _Sweep(found, vanished)
-
-
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir(_PROC) if name.isdigit()]  # noqa: PTH208 - the names are enough
-
-
-def _look_at(pid: int) -> Process | None:
-    """Return the kernel's information; ``None`` if the process no longer exists."""
-    # A call of an agent reads this several times for each process of the machine: pathlib and text take too long.
-    try:
-        with open(f"{_PROC}/{pid}/status", "rb", buffering=0) as file:  # noqa: PTH123
-            status = file.read()
-    except OSError:
-        return None
-    found = _STATUS.search(status)
-    if found is None:
-        raise OSError(errno.EPROTO, f"{_PROC}/{pid}/status is not as proc(5) describes it")
-    state, parent, groups, threads = found.groups()
-    return Process(
-        pid=pid,
-        parent=int(parent),
-        is_dead=state in {b"Z", b"X"} and int(threads) <= 1,
-        groups=frozenset(map(int, groups.split())),
-    )
-
+from typing import Any
 
 # Ends a program's orphans, including those that left its process group.
 #
 # Linux gives orphans to the nearest subreaper (prctl(2), ``PR_SET_CHILD_SUBREAPER``). An inherited environment
 # variable identifies their program, and all programs above it: a run inside an agent of a run gives its programs both
-# tokens. On other systems nothing happens.
+# tokens. A process that erases its variables lives until the end of the run. On other systems nothing happens.
 
 
 VARIABLE = "AGENTEVAL_PROCESS"
@@ -256,10 +43,8 @@ def adopt_orphans() -> bool:
     """Make this process a subreaper, and return whether the system supports it."""
     if not _SELF.is_dir():
         return False
-    import ctypes
-
     with contextlib.suppress(OSError, AttributeError):
-        refused: int = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        refused: int = _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         return refused == 0
     return False
 
@@ -311,10 +96,27 @@ def _environment(pid: int) -> bytes:
     with contextlib.suppress(OSError):
         # A thread that has ended, even the first one, has none either.
         for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), _rights_of(task):
                 if environment := (task / "environ").read_bytes():
                     return environment
     return b""
+
+
+@contextlib.contextmanager
+def _rights_of(process: Path) -> Iterator[None]:
+    """Read files of a process as its user: root of a container has no right to (``CAP_SYS_PTRACE``)."""
+    found = process.stat()
+    if os.geteuid() != 0 or found.st_uid == 0:
+        yield
+        return
+    # Of this thread only (setfsuid(2)).
+    _libc().setfsgid(found.st_gid)
+    _libc().setfsuid(found.st_uid)
+    try:
+        yield
+    finally:
+        _libc().setfsuid(0)
+        _libc().setfsgid(os.getegid())
 
 
 def _has_ended(pid: int) -> bool:
@@ -324,3 +126,78 @@ def _has_ended(pid: int) -> bool:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
         return True
+
+
+@cache
+def _libc() -> Any:
+    import ctypes
+
+    return ctypes.CDLL(None)
+
+
+# At the end of a run.
+
+
+# Of proc(5). Line ends in a process's name are escaped.
+_STATUS = re.compile(rb"(?ms)^State:\t(\S).*?^PPid:\t(\d+)$.*?^Uid:\t([\d\t]*)$.*?^Threads:\t(\d+)$")
+_REAPING_INTERVAL_S = 2.0
+# Time for killed processes to end; in an uninterruptible system call, a process does not end.
+_LIMIT_S = 10.0
+_KILL = ("/bin/sh", "-c", "kill -KILL -1")
+
+
+def end_user(uid: int, as_user: Sequence[str]) -> bool:
+    """Kill every process of a user, and return whether all have ended within the time limit.
+
+    Only for a container, where nobody else's programs run as this user.
+
+    Args:
+        as_user: starts a program as the user: the system kills all of a user's processes at once, so that none
+            escapes that starts others.
+    """
+    end = time.monotonic() + _LIMIT_S
+    while True:
+        # Without a look before: one that starts another one and ends can be missed.
+        subprocess.run([*as_user, *_KILL], check=False, env={}, stdin=subprocess.DEVNULL, capture_output=True)
+        if uid not in _living_users():
+            return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(_SWEEP_PAUSE_S)
+
+
+def reap_orphans() -> None:
+    """Start a thread that reaps orphans; needed if this is the first process of a container.
+
+    Starters reap their children at once, so a child that is dead in two successive checks is an orphan.
+    """
+    threading.Thread(target=_reap_for_good, name="reaper", daemon=True).start()
+
+
+def _reap_for_good() -> None:
+    before: set[int] = set()
+    while True:
+        time.sleep(_REAPING_INTERVAL_S)
+        dead = {pid for pid, parent, _, is_dead in _processes() if is_dead and parent == os.getpid()}
+        for pid in dead & before:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        before = dead
+
+
+def _living_users() -> set[int]:
+    return {uid for _, _, uids, is_dead in _processes() if not is_dead for uid in uids}
+
+
+def _processes() -> Iterator[tuple[int, int, set[int], bool]]:
+    """Yield the id, the parent and the users of each process, and whether it is dead.
+
+    A process lives as long as one of its threads; its first thread can end before the others, and is a zombie then.
+    """
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            found = _STATUS.search((process / "status").read_bytes())
+            if found is not None:
+                state, parent, users, threads = found.groups()
+                is_dead = state in {b"Z", b"X"} and int(threads) <= 1
+                yield int(process.name), int(parent), set(map(int, users.split())), is_dead

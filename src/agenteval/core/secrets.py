@@ -114,7 +114,7 @@ _LONGEST_VALUE = 100_000
 _ADDRESS = re.compile(
     r"://(?:[^\s/:@]{0,200}:(?P<password>(?!\d{1,5}/)[^\s@]{1,1024})|(?P<token>[^\s/:@]{20,1024}))@"
 )
-_PAIR = re.compile(r"(?P<key>[A-Za-z_][\w.-]{0,60})[ \t]{0,9}=[ \t]{0,9}(?P<value>[^\s;&,\"']{6,1024})")
+_PAIR = re.compile(r"(?P<key>[A-Za-z_][\w.-]{0,60})[ \t]{0,9}=[ \t]{0,9}[\"']?(?P<value>[^\s;&,\"']{6,1024})")
 _AUTH_SCHEME = re.compile(r"(?:basic|bearer|digest|negotiate|token|api[-_]?key)[ \t]+(\S+)", re.IGNORECASE)
 # A text in a secret JSON object with so many characters is no common word.
 _LONG_TEXT = 20

@@ -31,8 +31,8 @@ _MARKED = re.compile(r"(?<![^\s\[{,])[&*!](?=\S)")
 _BEFORE_CONTENT = re.compile(r"^[ \t?:-]*", re.MULTILINE)
 # Characters that aliases may repeat; without a limit, a few lines expand to terabytes.
 _MAX_REPEATED = 5_000_000
-#: Characters besides the line feed with which YAML ends lines.
-OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
+# Characters besides the line feed with which YAML ends lines.
+_OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 
 
 def check_shape(name: str, text: str, loader: type[Any]) -> None:
@@ -71,7 +71,7 @@ def check_shape(name: str, text: str, loader: type[Any]) -> None:
 
 def _is_shallow(text: str) -> bool:
     """Return whether a text is certainly shallow and without aliases. Most texts are, and the check is fast."""
-    if is_tied(text) or OTHER_BREAKS.search(text):
+    if _is_tied(text) or _OTHER_BREAKS.search(text):
         return False
     # A collection in block style is indented further than its parent, or equally if one of them is a list.
     column = max(map(len, _BEFORE_CONTENT.findall(text)))
@@ -80,7 +80,7 @@ def _is_shallow(text: str) -> bool:
     return 2 * (column + 1 + brackets) <= _MAX_DEPTH
 
 
-def is_tied(text: str) -> bool:
+def _is_tied(text: str) -> bool:
     """Return whether a text may contain anchors, aliases or tags."""
     return any(mark in text for mark in "&*!") and _MARKED.search(text) is not None
 
@@ -117,7 +117,6 @@ class Values:
     Args:
         loader: PyYAML's loader, for all other tags.
         variables: replaces variables; ``None`` if the text has none.
-        first_line: line of the file at which the text begins, from 0.
         places: the place of every scalar with variables, by the id of its node.
 
     Attributes:
@@ -125,10 +124,9 @@ class Values:
     """
 
     def __init__(
-        self, loader: Any, variables: Variables | None, first_line: int, places: Mapping[int, TextPlace] | None = None
+        self, loader: Any, variables: Variables | None, places: Mapping[int, TextPlace] | None = None
     ) -> None:
         self._loader = loader
-        self._first_line = first_line
         self._variables = variables
         self._places = places or {}
         # Aliases share nodes and therefore values.
@@ -156,7 +154,7 @@ class Values:
             node.tag = STRING_TAG
 
     def _line(self, mark: yaml.Mark) -> int:
-        return self._first_line + int(mark.line) + 1
+        return int(mark.line) + 1
 
     def _collection(self, node: yaml.Node) -> Any:
         if isinstance(node, yaml.SequenceNode) and node.tag == _SEQUENCE_TAG:
@@ -206,9 +204,7 @@ def _is_text(entry: tuple[yaml.Node, yaml.Node]) -> bool:
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
-def find_places(
-    root: yaml.Node | None, credentials: KeyPatterns, at: KeyPath, first_item: int
-) -> dict[int, TextPlace]:
+def find_places(root: yaml.Node | None, credentials: KeyPatterns) -> dict[int, TextPlace]:
     """Return the place of every scalar with variables, by the id of its node.
 
     A node that aliases put at several paths takes credentials only if all of these paths do.
@@ -217,11 +213,8 @@ def find_places(
         root: the tree; its nesting is limited.
     """
     search = _PlaceSearch()
-    if isinstance(root, yaml.SequenceNode):
-        for index, item in enumerate(root.value, first_item):
-            search.visit(item, (*at, index), credentials.after(index))
-    elif root is not None:
-        search.visit(root, tuple(at), credentials)
+    if root is not None:
+        search.visit(root, (), credentials)
     return search.found
 
 
@@ -262,10 +255,9 @@ def _merged(value: yaml.Node) -> Iterator[yaml.Node]:
 
 @dataclass(frozen=True)
 class NodePositions:
-    """Positions from PyYAML's nodes; ``first_line`` is the line of the file at which their text begins (from 0)."""
+    """Positions from PyYAML's nodes."""
 
     root: Any
-    first_line: int
 
     def line(self, path: KeyPath) -> int | None:
         """Return the line of a key, or of the nearest parent that exists."""
@@ -276,7 +268,7 @@ class NodePositions:
             if found is None:
                 break
             mark, node = found
-            line = self.first_line + mark.line + 1
+            line = mark.line + 1
         return line
 
     def source_text(self, path: KeyPath) -> str | None:
@@ -324,8 +316,6 @@ def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
 
 
 _RESOLVER = yaml.resolver.Resolver()
-
-_NO_KEYS = KeyPatterns()
 
 # No suite has longer keys.
 _LONGEST_KEY = 50
@@ -380,19 +370,15 @@ def read_yaml(
         ConfigError: the file is unreadable, not YAML, or uses unset variables (all are reported).
     """
     name = shown_as or str(path)
-    text = sealed_text(path, name)
-    keys = KeyPatterns.of(credentials)
-    folder = path.resolve().parent
-    return parse_yaml(text, name, folder, environment=environment, unset=unset, credentials=keys, unique=unique)
-
-
-def sealed_text(path: Path, name: str) -> str:
-    """Return the text of a file for ``parse_yaml``.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    return seal(read_text(path, name))
+    return parse_yaml(
+        seal(read_text(path, name)),
+        name,
+        path.resolve().parent,
+        environment=environment,
+        unset=unset,
+        credentials=credentials,
+        unique=unique,
+    )
 
 
 def parse_yaml(
@@ -400,20 +386,12 @@ def parse_yaml(
     name: str,
     directory: Path,
     *,
-    first_line: int = 0,
     environment: Mapping[str, str] | None = None,
     unset: list[Problem] | None = None,
-    credentials: KeyPatterns = _NO_KEYS,
-    at: KeyPath = (),
-    first_item: int = 0,
+    credentials: Iterable[str] = (),
     unique: bool = False,
 ) -> Document:
-    """Parse a ``sealed_text``, or a part of it, like ``read_yaml``.
-
-    Args:
-        first_line: line of the file at which the text begins, from 0.
-        environment: the variables; default: the process environment.
-    """
+    """Parse a text, like ``read_yaml``; only in a text of ``seal`` are variables replaced."""
     try:
         check_shape(name, text, _LOADER)
         loader = _LOADER(text)
@@ -421,10 +399,9 @@ def parse_yaml(
             root = loader.get_single_node()
             variables = Variables(name, environment, SEALED)
             if OPEN in text:
-                places = find_places(root, credentials.below(at), at, first_item)
-                values = Values(loader, variables, first_line, places)
+                values = Values(loader, variables, find_places(root, KeyPatterns.of(credentials)))
             else:
-                values = Values(loader, None, first_line)
+                values = Values(loader, None)
             data = values.of(root) if root is not None else None
             variables.report(unset)
         finally:
@@ -455,7 +432,7 @@ def parse_yaml(
             f"{name}:{line}: the key {key!r} is given twice, first in line {first}; the last one counts"
             for key, first, line in values.duplicates
         ),
-        positions=NodePositions(root, first_line),
+        positions=NodePositions(root),
     )
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 
-from agenteval.core.confine import Owner
+from agenteval.core.confine import Owner, end_user_code
 from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem, write_error
 from agenteval.core.files import (
     LARGEST_RECORDING,
@@ -20,17 +20,15 @@ from agenteval.core.files import (
     below,
     boundary,
     bounded,
-    noting_reads,
     open_regular,
     outside_problem,
 )
-from agenteval.core.process_groups import end_all_marked
-from agenteval.core.runtime import finished_first
+from agenteval.core.runtime import finished_first, is_in_image
 from agenteval.core.shared_files import locked, safe_directory
 from agenteval.core.text import real_path
 from agenteval.core.writing import change_owner_of, give_to_owner, make_directory, write_file
 from agenteval.github.inputs import given_text
-from agenteval.report.report import remove_reports, report_files, results_identity
+from agenteval.report.report import remove_reports, results_identity
 from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import refuse_files
 
@@ -90,7 +88,7 @@ def workspace_of_user(environment: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         # A program that still ran could put a link in the place of a file.
-        check_that_user_code_ended()
+        check_that_user_code_ended(_STAND_IN)
         _give_back(workspace)
 
 
@@ -101,13 +99,15 @@ def give_back(environment: Mapping[str, str]) -> None:
         _give_back(workspace)
 
 
-def check_that_user_code_ended() -> None:
-    """End all programs of user code that still run.
+def check_that_user_code_ended(uid: int) -> None:
+    """End all programs of user code that still run in the container; elsewhere, others may run as its user.
 
     Raises:
         InfrastructureError: a program does not end.
     """
-    if not end_all_marked():
+    from agenteval.run.confirm.control import CONTROL_USERS
+
+    if is_in_image(os.environ) and not all(map(end_user_code, {uid, *CONTROL_USERS})):
         raise InfrastructureError(
             "programs that the agent or a grader started cannot be ended; the results are not written, because these "
             "programs could change them"
@@ -194,18 +194,17 @@ def without_earlier_reports(directory: Path | None, environment: Mapping[str, st
         environment: environment variables of the container, as the runner set them.
     """
     earlier = None if directory is None else results_identity(directory)
-    with noting_reads() as opened:
-        try:
-            yield
-        except BaseException as error:
-            if directory is not None and earlier is not None and results_identity(directory) == earlier:
-                # The error of the run is the one to report.
-                with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
-                    read = opened.intersection(real_path(path) for path in report_files(directory))
-                    # An input among the files stays: it may be the mistake, unless the infrastructure failed.
-                    if not read or isinstance(error, InfrastructureError):
-                        remove_reports(directory)
-            raise
+    try:
+        yield
+    except BaseException as error:
+        if directory is not None and earlier is not None and results_identity(directory) == earlier:
+            # Inputs in the directory, which are a mistake, stay.
+            is_option = isinstance(error, ConfigError) and any(item.kind is Kind.OPTION for item in error.problems)
+            # The error of the run is the one to report.
+            with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
+                if not is_option:
+                    remove_reports(directory)
+        raise
 
 
 @contextmanager
@@ -232,7 +231,7 @@ def out_of_reach(directory: Path) -> Iterator[Path]:
         try:
             yield private
         finally:
-            check_that_user_code_ended()
+            check_that_user_code_ended(owner.uid)
             _hand_over(private, directory)
 
 

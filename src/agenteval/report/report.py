@@ -102,11 +102,6 @@ def results_identity(directory: Path) -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def report_files(directory: Path) -> list[Path]:
-    """Return the places of the reports of a run in a directory."""
-    return [directory / name for name in (RESULTS_FILE, *FILES)]
-
-
 def remove_reports(directory: Path) -> None:
     """Remove the reports of an earlier run from a directory.
 

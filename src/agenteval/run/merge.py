@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -33,7 +33,7 @@ from agenteval.run.journal import remove_journals
 from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, report_directory, reported
 from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.resolve.written import check_inputs_stay, files_of_run, problem_of_another_run, replaced_inputs
+from agenteval.run.resolve.written import check_directory, problem_of_another_run
 from agenteval.run.resolve_saved import resolve_merge
 from agenteval.run.rules.base import with_integrity
 from agenteval.suite.model import Suite
@@ -66,8 +66,8 @@ def merge_files(
     """
     context = context or RunContext()
     target = out if out.suffix == ".json" and not out.is_dir() else out / RESULTS_FILE
-    written = list(files_of_run(target))
-    parts, notes = _read(files, written)
+    check_directory(target.parent, files)
+    parts, notes = _read(files)
     if target.name != RESULTS_FILE and results_identity(target.parent) is not None:
         raise ConfigError(problem_of_another_run(target.parent))
     merged = merge(parts)
@@ -81,7 +81,7 @@ def merge_files(
         results = results.model_copy(update={"comparison": parts[0].results.comparison})
     merged = replace(merged, results=results, warnings=(*merged.warnings, *notes))
     spec, results = resolve_merge(merged, settings, context)
-    check_inputs_stay(written, spec.output.inputs)
+    check_directory(target.parent, spec.output.inputs)
     outcome, analyses = decide_finished(results, spec)
     with finished_first(), report_directory(target.parent):
         # First, so that a killed merge leaves no results of an earlier one.
@@ -184,11 +184,11 @@ def _of(provenance: Provenance | None, results: Results) -> Results:
     return results.model_copy(update={"run": run.model_copy(update=known)})
 
 
-def _read(files: Iterable[Path], written: Collection[Path]) -> tuple[list[RunToMerge], list[str]]:
+def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
     """Return the runs in files, and what other tools do not record.
 
     Raises:
-        ConfigError: files cannot be read, or would be lost; it names all of them.
+        ConfigError: files cannot be read; it names all of them.
     """
     parts: list[RunToMerge] = []
     notes: dict[str, None] = {}
@@ -201,7 +201,6 @@ def _read(files: Iterable[Path], written: Collection[Path]) -> tuple[list[RunToM
             notes |= dict.fromkeys(missing)
         except ConfigError as error:
             problems += error.problems
-        problems += replaced_inputs(written, [("results file", file)])
     if problems:
         raise ConfigError(problems)
     return parts, list(notes)

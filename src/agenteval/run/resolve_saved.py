@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
-from agenteval.core.files import noting_reads
 from agenteval.core.records import replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor
@@ -34,7 +34,7 @@ from agenteval.run.resolve.control import read_control_suites, with_config_defau
 from agenteval.run.resolve.rules import RulesInForce, gate_policy
 from agenteval.run.resolve.spec import ControlSpec, Destination, Earlier, RunSpec
 from agenteval.run.resolve.suites import load_suites
-from agenteval.run.resolve.written import definitions_of, presentation, templates_of
+from agenteval.run.resolve.written import presentation, templates_of
 from agenteval.run.rules.accepted_file import rules_without_base, with_rules
 from agenteval.run.rules.base import base_names, base_rules, integrity_of, judged_by_others, presented_by_base
 from agenteval.suite.cases import masked_suite
@@ -52,9 +52,8 @@ def resolve_saved(results: Results, settings: Settings, environment: Mapping[str
     Raises:
         ConfigError: a configuration or a template is invalid.
     """
-    with noting_reads() as opened:
-        configs = configurations_of(results, settings)
-        past = read_history(settings.history)
+    configs = configurations_of(results, settings)
+    past = read_history(settings.history)
     config = configs.of_run
     look = presentation(config, environment)
     return RunSpec(
@@ -65,8 +64,12 @@ def resolve_saved(results: Results, settings: Settings, environment: Mapping[str
         redact=redactor(configs.secrets),
         earlier=Earlier(runs=past.runs),
         warnings=past.warnings,
-        output=Destination(inputs=(*templates_of(look), *definitions_of([*opened, *files_of(results.suites)]))),
+        output=Destination(inputs=(*templates_of(look), *_files(configs), *files_of(results.suites))),
     )
+
+
+def _files(configs: Configurations) -> Iterator[Path]:
+    return (path for path in configs.by_file if path is not None)
 
 
 def _sources(results: Results, settings: Settings) -> Sources:
@@ -137,10 +140,9 @@ def resolve_merge(
     """
     context = context or RunContext()
     results = merged.results
-    with noting_reads() as opened:
-        configs = configurations_of(results, settings)
-        config = configs.of_run
-        suites, redact = unchanged_suites(results.suites, settings, configs.secrets)
+    configs = configurations_of(results, settings)
+    config = configs.of_run
+    suites, redact = unchanged_suites(results.suites, settings, configs.secrets)
     look = presentation(config, os.environ)
     search = _baseline(settings, context, results) if baseline is None else Search(baseline)
     past = read_history(settings.history)
@@ -175,7 +177,7 @@ def resolve_merge(
         presentation=rules.presentation,
         limits=RunLimits(concurrency=1, max_answer_bytes=limit),
         redact=redact,
-        output=Destination(inputs=(*templates_of(look), *definitions_of(opened))),
+        output=Destination(inputs=(*templates_of(look), *_files(configs), *files_of(results.suites))),
         warnings=(
             *context.warnings,
             *configs.warnings,

@@ -11,6 +11,7 @@ from pathlib import Path
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import kind_of
 from agenteval.core.runtime import finished_first
+from agenteval.core.text import display_path
 from agenteval.core.writing import make_directory, write_file
 from agenteval.gate.verdict import decide_gate
 from agenteval.report.facts import Report, facts, notes_of
@@ -25,7 +26,7 @@ from agenteval.run.config import Settings
 from agenteval.run.merge import decide_finished
 from agenteval.run.outcome import refuse_files, report_directory
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.resolve.written import Input, check_inputs_stay, problem_of_another_run, rendered_files
+from agenteval.run.resolve.written import check_directory, inside, problem_of_another_run
 from agenteval.run.resolve_saved import resolve_merge, resolve_saved
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
@@ -94,7 +95,7 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
     if output is None:
         sys.stdout.writelines([text] if isinstance(text, str) else text)
         return 0
-    check_inputs_stay([output], [_results_file(path), *spec.output.inputs])
+    _check_is_free(output, [_results_file(path), *spec.output.inputs])
     refuse_files(output.parent)
     _check_is_file(output)
     make_directory(output.parent)
@@ -119,8 +120,19 @@ def _consistent_results(path: Path) -> Results:
     return results
 
 
-def _results_file(path: Path) -> Input:
-    return "results file", path / RESULTS_FILE if path.is_dir() else path
+def _check_is_free(output: Path, inputs: Iterable[Path]) -> None:
+    """Check that a report replaces nothing that the command has read.
+
+    Raises:
+        ConfigError: it would.
+    """
+    for path in inside(output, inputs):
+        message = "a report would take the place of this file; name another one with -o"
+        raise ConfigError(Problem(message, file=display_path(path), kind=Kind.OPTION))
+
+
+def _results_file(path: Path) -> Path:
+    return path / RESULTS_FILE if path.is_dir() else path
 
 
 def _check_same_run(results: Results, directory: Path) -> None:
@@ -158,7 +170,9 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     if out is not None:
         _check_same_run(results, out)
     spec = resolve_saved(results, settings, os.environ)
-    check_inputs_stay(rendered_files(directory), [_results_file(path), *spec.output.inputs])
+    # The reports of results belong beside them, whatever else reads the results.
+    own = [] if _results_file(path).name == RESULTS_FILE and out is None else [_results_file(path)]
+    check_directory(directory, [*own, *spec.output.inputs])
     report = _saved_report(results, spec)
     with finished_first(), report_directory(directory):
         report = render_reports(report, directory)

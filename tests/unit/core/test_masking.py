@@ -34,7 +34,6 @@ OTHERS = {
     "agents/mcp.py": "a name of a tool, of letters",
     "github/check_run.py": "a masked result",
     "github/pygithub.py": "an existing comment",
-    "core/yaml_list.py": "the text of a file, which is read again",
     "core/secrets.py": "the place that masks first",
     "core/child.py": "masked there",
     "metrics/rules.py": "compared, not shown",

@@ -32,7 +32,7 @@ _SAME = {
 }
 _DEPLOY = "deploy the base commit's agent too, and name it with `control:` in agenteval.yaml or with --control"
 # User ids that systemd reserves and nobody uses; the second one is for a workspace that belongs to the first one.
-_CONTROL_USERS = (65532, 65531)
+CONTROL_USERS = (65532, 65531)
 # Variables with a directory that programs share, such as the caches of package managers.
 _SHARED = re.compile(r"^XDG_\w+_HOME$|CACHE|^PYTHONUSERBASE$|^(?:TMPDIR|TEMP|TMP)$", re.IGNORECASE)
 
@@ -224,7 +224,7 @@ def new_place() -> Iterator[ControlPlace]:
         variables = {"HOME": str(home), **{name: str(home / name) for name in shared}}
         for made in variables.values():
             Path(made).mkdir(mode=0o700)
-        uid = next(number for number in _CONTROL_USERS if number != owner.uid)
+        uid = next(number for number in CONTROL_USERS if number != owner.uid)
         for directory in (home, worktree):
             change_owner_of(directory, FileOwner(uid, uid))
         yield ControlPlace(folder, Apart(folder, Owner(uid, uid), variables))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.files import boundary, noting_reads
+from agenteval.core.files import boundary
 from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
@@ -15,7 +15,6 @@ from agenteval.core.text import working_directory
 from agenteval.report.limits import Presentation
 from agenteval.results.history import EarlierRun, read_history
 from agenteval.results.model import Coverage, Results, RunShard
-from agenteval.results.store import RESULTS_FILE
 from agenteval.run.baseline import FoundBaseline, Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
 from agenteval.run.context import RunContext, is_merge_group
@@ -42,18 +41,12 @@ from agenteval.run.resolve.suites import (
     without_metrics,
 )
 from agenteval.run.resolve.written import (
-    Input,
-    definitions_of,
     extended_inputs,
-    files_of_run,
     judgement_files,
     presentation,
-    programs_of,
-    recordings_of,
-    replaced_inputs,
-    reports_with_judgements,
     templates_of,
     traces_of,
+    unusable_directory,
 )
 from agenteval.run.setup import Setup
 from agenteval.suite.agents import REPLAY
@@ -138,10 +131,10 @@ def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline 
     # Where user code runs as the same user, reports are written to the published directory itself.
     published = None if context.published == settings.out else context.published
     judgements = list(judgement_files(_metrics(found)))
+    inputs = list(_inputs(found, cases))
     for out in filter(None, (settings.out, published)):
-        problems += replaced_inputs(files_of_run(out / RESULTS_FILE), _inputs(found, cases))
-        problems += reports_with_judgements(judgements, files_of_run(out / RESULTS_FILE))
-    problems += extended_inputs(judgements, _inputs(found, cases))
+        problems += unusable_directory(out, [*inputs, *judgements])
+    problems += extended_inputs(judgements, inputs)
     if problems:
         raise _error(problems, found)
     # The cases of recorded traces are unknown until the traces are read.
@@ -242,7 +235,7 @@ class _Found:
     controls: Mapping[str, AgentSpec]
     presentation: Presentation
     baseline: Search | None
-    opened: Collection[Path]
+    definitions: Sequence[Path]
 
     def masked(self, redact: Redactor) -> _Found:
         """Return the same with masked secrets in the paths, ids and names of suites and cases."""
@@ -270,10 +263,10 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
         ConfigError: no suite was found.
     """
     broken: list[Problem] = []
-    with noting_reads() as opened:
-        loaded = load_suites(sources, broken, [suite for suite in settings.suites if isinstance(suite, Suite)])
-        problems += broken
-        configs = read_configurations(loaded.places, problems)
+    loaded = load_suites(sources, broken, [suite for suite in settings.suites if isinstance(suite, Suite)])
+    problems += broken
+    configs = read_configurations(loaded.places, problems)
+    definitions = [*loaded.places.of_suites, *loaded.places.files]
     valid = {path: configs.by_file[file] for path, file in loaded.config_of.items() if file in configs.by_file}
     suites = [_with_defaults(suite, valid.get(suite.path), settings) for suite in loaded.suites]
     # Without its configuration, the names in a suite would be reported as unknown.
@@ -303,21 +296,20 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
             # Recorded traces replace the cases of the suites.
             asked = [replace(suite, cases=()) for suite in suites] if traces else suites
             baseline = Search(read_baseline(settings.baseline, known_suites(asked)))
-    return _Found(suites, bool(broken), configs, valid, agents, traces, controls, look, baseline, opened)
+    return _Found(suites, bool(broken), configs, valid, agents, traces, controls, look, baseline, definitions)
 
 
-def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Input]:
-    """Yield the files that a run reads; see ``replaced_inputs``."""
+def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Path]:
+    """Yield the files that a run reads, besides the programs of agents and what suites include."""
+    yield from found.definitions
     yield from traces_of(dict.fromkeys(found.traces.values()))
     agents = {id(item.agent): item.agent for item in cases}.values()
-    yield from recordings_of({Path(str(agent.target)): None for agent in agents if agent.kind == REPLAY})
+    yield from (Path(str(agent.target)) for agent in agents if agent.kind == REPLAY)
     turns = (turn for suite in found.suites for case in suite.cases for turn in case.turns if turn.files)
-    yield from (("attachment", Path(file.path)) for turn in turns for file in turn.files if file.path is not None)
+    yield from (Path(file.path) for turn in turns for file in turn.files if file.path is not None)
     yield from templates_of(found.presentation)
     reports = (suite.evaluation.report for suite in found.suites if suite.evaluation is not None)
-    yield from (("template", Path(report.template)) for report in reports if report and report.template is not None)
-    yield from programs_of([agent for agent in agents if agent.kind != REPLAY], _metrics(found))
-    yield from definitions_of(found.opened)
+    yield from (Path(report.template) for report in reports if report and report.template is not None)
 
 
 def _metrics(found: _Found) -> Collection[MetricConfig]:

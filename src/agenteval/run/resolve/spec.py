@@ -30,7 +30,6 @@ from agenteval.run.plan import CaseSource, Plan, PlannedCase, RunLimits, SuitePl
 from agenteval.run.progress import CONFIRMING, RUNNING, SCORING, Progress, make_progress
 from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.selection import Selection
-from agenteval.run.resolve.written import Input
 from agenteval.run.setup import Setup
 from agenteval.suite.model import AgentSpec, Suite
 
@@ -127,7 +126,7 @@ class Destination:
     Attributes:
         directory: that of the reports; ``None`` writes none.
         published: the directory to which they are copied after the run; ``None`` for none.
-        inputs: of finished results, what no report may replace; see ``written.replaced_inputs``.
+        inputs: of finished results, what the command has read.
     """
 
     directory: Path | None = None
@@ -135,7 +134,7 @@ class Destination:
     journal: Path = Path()
     resume: bool = False
     quiet: bool = False
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

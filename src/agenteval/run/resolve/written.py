@@ -1,4 +1,4 @@
-"""Files that a run writes and must not read, and how its reports look."""
+"""Where reports may be written, and how they look."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import boundary, outside_reading, read_regular
 from agenteval.core.text import display_path, real_path, working_directory
 from agenteval.report.limits import Presentation, Site
-from agenteval.report.report import ANALYSES, FILES
+from agenteval.report.report import ANALYSES
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.config import Config
-from agenteval.run.journal import CONFIRMATION_FILE, JOURNAL_FILE
-from agenteval.run.run_key import files_of_agent, files_of_metric, files_of_recording
-from agenteval.suite.cases import exists, is_file
+from agenteval.run.journal import JOURNAL_FILE
+from agenteval.suite.cases import exists
 
 if TYPE_CHECKING:
-    from agenteval.suite.model import AgentSpec, MetricConfig
+    from agenteval.suite.model import MetricConfig
 
 
 # A text in quotes may be the name of a file to include.
@@ -77,72 +76,56 @@ def _missing(templates: Mapping[str, Path | None]) -> Iterable[Problem]:
             yield Problem(f"{outside}; {named}", file=str(path), kind=Kind.FILE)
 
 
-#: The kind of a file for messages, and its path, which may be of a folder or missing.
-Input = tuple[str, Path]
-
-# Those of an analysis have the names that FluxLoop gives to its own files.
-_ANALYSIS = tuple(f"{ANALYSES}/{name}" for name in ("summary.json", "per_trace.jsonl", "report.md", "report.html"))
+# What a run leaves in a directory; those of other programs have other names.
+_OURS = (RESULTS_FILE, JOURNAL_FILE, ANALYSES, "badge.json", "trend.json")
 
 
-def files_of_run(results: Path) -> Iterator[Path]:
-    """Yield the files that a run, or a merge of runs, replaces or removes.
+def unusable_directory(out: Path, inputs: Iterable[Path]) -> Iterator[Problem]:
+    """Yield why reports may not be written to a directory: it has files of others, or inputs of the command.
 
     Args:
-        results: its results file; if this is that of a report directory, the journals beside it are removed.
+        inputs: files and folders that the command reads; those that do not exist are left out.
     """
-    out = results.parent
-    yield from (results, out / ANALYSES, *rendered_files(out))
-    if results.name != RESULTS_FILE:
-        return
-    yield out / JOURNAL_FILE
     try:
-        yield from (path for path in out.iterdir() if CONFIRMATION_FILE.fullmatch(path.name))
+        found = {path.name: path.is_dir() for path in out.iterdir() if not path.name.startswith(".")}
     except OSError:
-        # It does not exist yet.
         return
+    yield from (
+        Problem(
+            "the command reads this, and reports in the same directory could take its place; write them to another "
+            "directory with --out",
+            file=display_path(path),
+            kind=Kind.OPTION,
+        )
+        for path in inside(out, inputs)
+    )
+    if not all(found.values()) and found.keys().isdisjoint(_OURS):
+        message = "this directory has files that are not of agenteval; name a new or empty one with --out"
+        yield Problem(message, file=display_path(out), kind=Kind.OPTION)
 
 
-def rendered_files(out: Path) -> Iterator[Path]:
-    """Yield the files that are rendered from results."""
-    return (out / name for name in (*_ANALYSIS, *FILES))
+def inside(place: Path, inputs: Iterable[Path]) -> Iterator[Path]:
+    """Yield the inputs at or below a place, each once."""
+    real = real_path(place)
+    for path in dict.fromkeys(inputs):
+        if real_path(path).is_relative_to(real) and exists(path):
+            yield path
 
 
-def templates_of(look: Presentation) -> Iterator[Input]:
-    """Yield the templates of reports, and the files that they include, as inputs; see ``replaced_inputs``."""
-    named = [path for path in (look.comment_template, look.summary_template) if path is not None]
-    # Without templates, their engine is not loaded.
-    texts = look.template_texts or (template_texts(named) if named else {})
-    return (("template", Path(path)) for path in texts)
+def templates_of(look: Presentation) -> Iterator[Path]:
+    """Yield the templates of reports."""
+    return (path for path in (look.comment_template, look.summary_template) if path is not None)
 
 
-def definitions_of(opened: Iterable[Path]) -> Iterator[Input]:
-    """Yield the files of suites and configurations as inputs; see ``replaced_inputs``."""
-    return (("file of a suite or configuration", path) for path in sorted(opened))
-
-
-def recordings_of(paths: Iterable[Path]) -> Iterator[Input]:
-    """Yield recorded answers as inputs, of a folder the file that is read; see ``replaced_inputs``."""
-    for path in paths:
-        yield "recording", next(filter(is_file, files_of_recording(path)), path)
-
-
-def traces_of(paths: Iterable[Path]) -> Iterator[Input]:
-    """Yield recorded traces as inputs, of a folder the file that is read; see ``replaced_inputs``."""
+def traces_of(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield recorded traces, of a folder the file that is read."""
     for path in paths:
         # Imported here: few runs read traces.
         from agenteval.agents.recorded_cases import find_traces
 
         # Another part reports those that are missing or cannot be read.
         with contextlib.suppress(ConfigError, OSError):
-            yield "recording", find_traces(path)
-
-
-def programs_of(agents: Iterable[AgentSpec], metrics: Iterable[MetricConfig]) -> Iterator[Input]:
-    """Yield the programs and Python files that agents and metrics name as inputs; see ``replaced_inputs``."""
-    for agent in agents:
-        yield from (("program", path) for path in files_of_agent(agent))
-    for metric in metrics:
-        yield from (("program", path) for path in files_of_metric(metric))
+            yield find_traces(path)
 
 
 def judgement_files(metrics: Iterable[MetricConfig]) -> Iterator[Path]:
@@ -153,38 +136,12 @@ def judgement_files(metrics: Iterable[MetricConfig]) -> Iterator[Path]:
             yield Path(metric.where.directory, limits.cache)
 
 
-def replaced_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Problem]:
-    """Yield a problem for each input that would be lost."""
-    for kind, path in _lost(written, inputs):
-        message = f"a report would take the place of this {kind}; write the reports to another directory"
-        yield Problem(message, file=display_path(path), kind=Kind.OPTION)
-
-
-def extended_inputs(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Problem]:
-    """Yield a problem for each input to which judgements would be appended; arguments as for ``replaced_inputs``."""
-    for kind, path in _lost(written, inputs):
-        message = f"judgements would be appended to this {kind}; name another file in limits.cache"
-        yield Problem(message, file=display_path(path), kind=Kind.VALUE)
-
-
-def reports_with_judgements(judgements: Iterable[Path], reports: Iterable[Path]) -> Iterator[Problem]:
-    """Yield a problem for each file of a run to which judgements would be appended."""
-    names = {real_path(path) for path in judgements}
-    for path in reports:
-        if names and real_path(path) in names:
-            message = "judgements would be appended to this report; name another file in limits.cache"
-            yield Problem(message, file=display_path(path), kind=Kind.VALUE)
-
-
-def _lost(written: Iterable[Path], inputs: Iterable[Input]) -> Iterator[Input]:
-    lost = {real_path(path) for path in written}
-    if not lost:
-        return
-    for kind, path in inputs:
-        if (real := real_path(path)) in lost and exists(path):
-            # It may be an input in two ways.
-            lost.remove(real)
-            yield kind, path
+def extended_inputs(judgements: Iterable[Path], inputs: Iterable[Path]) -> Iterator[Problem]:
+    """Yield a problem for each input to which judgements would be appended."""
+    for path in judgements:
+        for found in inside(path, inputs):
+            message = "judgements would be appended to this file; name another one in limits.cache"
+            yield Problem(message, file=display_path(found), kind=Kind.VALUE)
 
 
 def problem_of_another_run(directory: Path) -> Problem:
@@ -193,12 +150,12 @@ def problem_of_another_run(directory: Path) -> Problem:
     return Problem(message, file=str(directory), kind=Kind.OPTION)
 
 
-def check_inputs_stay(written: Iterable[Path], inputs: Iterable[Input]) -> None:
-    """Check that no input would be lost; see ``replaced_inputs``.
+def check_directory(out: Path, inputs: Iterable[Path]) -> None:
+    """Check that reports may be written to a directory.
 
     Raises:
-        ConfigError: one would be.
+        ConfigError: they may not; see ``unusable_directory``.
     """
-    problems = list(replaced_inputs(written, inputs))
+    problems = list(unusable_directory(out, inputs))
     if problems:
         raise ConfigError(problems)

@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from agenteval.core.confine import Apart, Confinement, Owner, confined, confinement, launch, user_environment
-from agenteval.core.process_groups import free_mark
 
 
 def test_without_rules_a_program_starts_as_it_is() -> None:
     started = launch(("/bin/echo", "a b"), {"LD_PRELOAD": "theirs"}, "/")
 
     assert (started.argv, dict(started.environment)) == (("/bin/echo", "a b"), {"LD_PRELOAD": "theirs"})
-    assert started.mark is None
 
 
 def test_rules_hold_for_the_block_and_add_up() -> None:
@@ -26,19 +24,12 @@ def test_rules_hold_for_the_block_and_add_up() -> None:
     assert confinement() == Confinement()
 
 
-def test_an_owner_gets_no_rights_and_a_group_of_its_own() -> None:
+def test_an_owner_gets_no_rights_and_no_group() -> None:
     with confined(owner=Owner(4321, 4322)):
-        first, second = (launch(("/bin/echo", "a"), {}, "/") for _ in range(2))
-    try:
-        assert first.argv[0].endswith("/setpriv")
-        assert first.argv[-3:] == ("--", "/bin/echo", "a")
-        assert {"--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"} <= set(first.argv)
-        groups = first.argv[first.argv.index("--groups") + 1]
-        assert groups == str(first.mark)
-        assert first.mark != second.mark
-    finally:
-        for started in (first, second):
-            free_mark(started.mark or 0)
+        started = launch(("/bin/echo", "a"), {}, "/")
+    assert started.argv[0].endswith("/setpriv")
+    assert started.argv[-3:] == ("--", "/bin/echo", "a")
+    assert {"--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--clear-groups"} <= set(started.argv)
 
 
 def test_a_directory_that_is_set_apart_has_another_user_and_other_variables(tmp_path: Path) -> None:
@@ -57,7 +48,6 @@ def test_a_directory_that_is_set_apart_has_another_user_and_other_variables(tmp_
     with confined(owner=Owner(4321, 4322), apart=apart):
         for directory, uid in places.items():
             started = launch(("/bin/echo", "a"), {"HOME": "/agent", "LANG": "C"}, directory)
-            free_mark(started.mark or 0)
             assert started.argv[started.argv.index("--reuid") + 1] == str(uid), directory
             home = "/apart" if uid == 5321 else "/agent"
             assert dict(started.environment) == {"HOME": home, "LANG": "C"}
@@ -66,7 +56,6 @@ def test_a_directory_that_is_set_apart_has_another_user_and_other_variables(tmp_
 def test_variables_that_load_code_are_set_after_the_rights_are_dropped() -> None:
     with confined(owner=Owner(4321, 4322)):
         started = launch(("/bin/echo", "a"), {"LD_PRELOAD": "/evil.so", "GCONV_PATH": "/evil", "HOME": "/home"}, "/")
-    free_mark(started.mark or 0)
 
     assert dict(started.environment) == {"HOME": "/home"}
     end_of_options = started.argv.index("--")

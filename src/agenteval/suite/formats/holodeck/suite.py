@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.core.document import Document, KeyPath, KeyPatterns, with_variables
+from agenteval.core.document import Document, KeyPath, with_variables
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.models import ModelSpec
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.validation import not_a_mapping, score_message
-from agenteval.core.yaml_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
+from agenteval.core.yaml import read_yaml
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import is_inline_agent, read_agent
 from agenteval.suite.formats.holodeck.agent import repeated_names, validate_file
@@ -43,18 +43,14 @@ _METRICS = (
     "test_cases.*.evaluations.*",
     "test_cases.*.turns.*.evaluations.*",
 )
-_CREDENTIALS = KeyPatterns.of(
-    (
-        *CREDENTIALS,
-        *(f"{metric}.model.**" for metric in _METRICS),
-        *(f"agent.{key}" for key in AGENT_CREDENTIALS),
-    )
+_CREDENTIALS = (
+    *CREDENTIALS,
+    *(f"{metric}.model.**" for metric in _METRICS),
+    *(f"agent.{key}" for key in AGENT_CREDENTIALS),
 )
 # A file of cases may have the list at its top.
-_CASE_CREDENTIALS = KeyPatterns.of(
-    f"{cases}.{key}.model.api_key"
-    for cases in ("test_cases.*", "*")
-    for key in ("evaluations.*", "turns.*.evaluations.*")
+_CASE_CREDENTIALS = tuple(
+    f"{cases}.{key}.model.**" for cases in ("test_cases.*", "*") for key in ("evaluations.*", "turns.*.evaluations.*")
 )
 
 
@@ -70,33 +66,26 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
     """
     env = read_env_files(path.resolve().parent, str(Path(shown_as).parent))
     with with_variables(added=env.variables):
-        try:
-            return _loaded(path, shown_as, env, read_in_parts)
-        except NotInPartsError:
-            return _loaded(path, shown_as, env, read_whole)
+        problems: list[Problem] = []
+        document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
+        return _HoloDeckLoader(document, env, problems).load()
 
 
-def _loaded(path: Path, shown_as: str, env: HoloDeckEnvFiles, read: ReadList) -> Suite:
-    problems: list[Problem] = []
-    found = read(path, _CASES, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
-    return _HoloDeckLoader(found, read, env, problems).load()
+def _listed(source: Document) -> tuple[KeyPath, Any]:
+    """Return the list of the cases of a file, at its top or under a key, and where it is."""
+    is_below = isinstance(source.data, dict) and _CASES in source.data
+    return ((_CASES,), source.data[_CASES]) if is_below else ((), source.data)
 
 
 @dataclass
 class _HoloDeckLoader:
-    found: ListInFile
-    read: ReadList
+    document: Document
     env: HoloDeckEnvFiles
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     secrets: set[str] = field(default_factory=set)
     judge: ModelSpec = field(default_factory=lambda: default_judge(None))
     legacy: LegacyMetrics = field(default_factory=LegacyMetrics)
-
-    @property
-    def document(self) -> Document:
-        """The suite's file."""
-        return self.found.document
 
     def load(self) -> Suite:
         document = self.document
@@ -115,7 +104,7 @@ class _HoloDeckLoader:
         if entry is not None and entry.evaluations is not None and entry.evaluations.optimizer:
             message = "agenteval evaluates an agent and does not optimise it; run `holodeck test optimize` for that"
             self.warnings.append(str(document.problem(("evaluations", "optimizer"), message)))
-        source = self._case_source(document.data)
+        source = self._case_document(document.data)
         # Read cases even with other problems, to report every mistake at once.
         cases = self._cases(source, entry)
         self.warnings += self.legacy.note()
@@ -154,45 +143,38 @@ class _HoloDeckLoader:
             for metric in turn.metrics
         )
 
-    def _case_source(self, data: Mapping[str, Any]) -> ListInFile:
-        """Return the source of the cases: inline, or the file that ``test_cases_file`` names."""
+    def _case_document(self, data: Mapping[str, Any]) -> Document:
+        """Return the file of the cases: the suite's, or the one that ``test_cases_file`` names."""
         file = data.get("test_cases_file")
         if not isinstance(file, str):
-            return self.found
+            return self.document
         if _CASES in data:
             self._problem(("test_cases_file",), "give `test_cases` or `test_cases_file`, not both")
-            return self.found
+            return self.document
         shown_as = str(Path(self.document.file).parent / file)
         try:
             path = self.document.directory / file
-            source = self.read(path, _CASES, shown_as=shown_as, unset=self.problems, credentials=_CASE_CREDENTIALS)
+            found = read_yaml(path, shown_as=shown_as, unset=self.problems, credentials=_CASE_CREDENTIALS)
         except ConfigError as error:
             self.problems += [
                 replace(problem, message=f"test_cases_file: {problem.message}") for problem in error.problems
             ]
-            return ListInFile(Document(file=shown_as, directory=self.document.directory, data=[]), (), [])
-        document = source.document
-        self.warnings.extend(document.warnings)
-        self.secrets |= document.secrets
-        listed = document.data[_CASES] if source.at else document.data
+            return Document(file=shown_as, directory=self.document.directory, data=[])
+        self.warnings.extend(found.warnings)
+        self.secrets |= found.secrets
+        at, listed = _listed(found)
         if listed is not None and not isinstance(listed, list):
-            self.problems.append(
-                document.problem(source.at, "must be a list of cases, or a mapping with `test_cases`")
-            )
-        return source
+            self.problems.append(found.problem(at, "must be a list of cases, or a mapping with `test_cases`"))
+        return found
 
-    def _cases(self, source: ListInFile, entry: AgentFile | None) -> tuple[Case, ...]:
+    def _cases(self, source: Document, entry: AgentFile | None) -> tuple[Case, ...]:
         shared = entry.evaluations.metrics if entry and entry.evaluations else []
         shared_configs = self.metrics(shared, "suite", self.document, ("evaluations", "metrics"), report=True)
         files = FileReader(entry.execution if entry else None, self.warnings)
-        cases: list[Case] = []
-        for part in source.parts:
-            reader = CaseReader(self, part.document, shared_configs, files)
-            read = [reader.read((*source.at, index)) for index in part.items]
-            cases += [case for case in read if case is not None]
-            self.warnings.extend(part.document.warnings)
-            self.secrets |= part.document.secrets
-        return self._with_unique_ids(cases, source.document)
+        reader = CaseReader(self, source, shared_configs, files)
+        at, listed = _listed(source)
+        read = [reader.read((*at, index)) for index in range(len(listed) if isinstance(listed, list) else 0)]
+        return self._with_unique_ids([case for case in read if case is not None], source)
 
     def _with_unique_ids(self, cases: list[Case], source: Document) -> tuple[Case, ...]:
         """Return the cases with a number in the ids of repeated ones; their order distinguishes them."""
