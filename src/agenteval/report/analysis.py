@@ -184,7 +184,7 @@ def _sentences(result: EvaluationResult) -> Iterator[str]:
     if scores["average"] is not None:
         yield f"The mean score is {number(scores['average'])}, {number(content['threshold'])} is needed to pass."
     if scores["deviation"] is not None:
-        yield f"Final scores have a standard deviation of {scores['deviation']:.3f}."
+        yield f"Final scores have a standard deviation of {number(scores['deviation'])}."
 
 
 def _key_metrics(suite: AnalysedSuite, _: EvaluationReport) -> Part:
@@ -209,7 +209,9 @@ def _figures(result: EvaluationResult) -> Iterator[Figure]:
     yield Figure("Pass rate", share(content["pass_rate"]), note)
     if average is not None:
         state: State = "good" if average >= threshold else "bad"
-        yield Figure("Mean score", f"{average:.3f}", f"needed {threshold:g}{bounds.get('average_score', '')}", state)
+        yield Figure(
+            "Mean score", number(average), f"needed {number(threshold)}{bounds.get('average_score', '')}", state
+        )
     if result.checks:
         met = sum(check.met is True for check in result.checks)
         yield Figure("Conditions met", f"{met} of {len(result.checks)}", verdict(result), MET_STATES[result.success])

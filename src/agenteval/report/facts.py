@@ -24,9 +24,9 @@ from agenteval.report.limits import COMMIT, REPOSITORY, Presentation, Site
 from agenteval.report.metrics import Base, MetricRow, SpendingRow, metric_rows, spending
 from agenteval.report.parts import Excerpt, Part
 from agenteval.report.setup import IntegrityRow, integrity_rows, metric_errors, run_setup, size
-from agenteval.report.trend import RunPoint, trend
+from agenteval.report.trend import RunPoint, earlier_pool, trend
 from agenteval.results.case import CaseResult, Criterion, IterationResult, SuiteResult
-from agenteval.results.comparison import ComparedCase
+from agenteval.results.comparison import ComparedCase, PoolEntry
 from agenteval.results.history import EarlierRun
 from agenteval.results.masking import shortened_note
 from agenteval.results.model import OWN_NAME, Results, Run, Summary
@@ -205,12 +205,14 @@ class ReportSource:
 
     Attributes:
         archive: access to the run's full cases; the results of a large run contain only outlines of some cases.
+        pool: the earlier runs of the base, the oldest first.
         analyses: analyses of suites that evaluate the run as a whole.
         presentation: users' templates, the reporters that the configuration names, and the target of links.
     """
 
     results: Results
     archive: Archive = IN_MEMORY
+    pool: tuple[PoolEntry, ...] = ()
     analyses: tuple[AnalysedSuite, ...] = ()
     presentation: Presentation = field(default_factory=Presentation)
 
@@ -423,6 +425,7 @@ def facts(
     *,
     archive: Archive = IN_MEMORY,
     earlier: Sequence[EarlierRun] = (),
+    base: Results | None = None,
     analyses: Sequence[AnalysedSuite] = (),
     presentation: Presentation | None = None,
 ) -> Report:
@@ -431,16 +434,18 @@ def facts(
     Args:
         archive: access to the run's full cases.
         earlier: earlier runs, for trends.
+        base: the baseline's run with the runs before it, of which the results of a change have only the names.
         analyses: analyses of suites that evaluate the run as a whole.
         presentation: users' templates, and the target of links.
     """
-    source = ReportSource(results, archive, tuple(analyses), presentation or Presentation())
+    pool = earlier_pool(results, base)
+    source = ReportSource(results, archive, pool, tuple(analyses), presentation or Presentation())
     comparison, rules = results.comparison, results.gate.rules if results.gate else gate.rules
     gate = gate if gate.rules is rules else gate.model_copy(update={"rules": rules})
     about = _about(results, source.presentation.site)
     counts = Counts.of(results, frozenset(rules.quarantine if rules else ()))
     causes = causes_of(results)
-    base = Base.of(comparison, results.run.started_at) if comparison else None
+    compared = Base.of(comparison, results.run.started_at) if comparison else None
     differences = tuple(integrity_rows(results.run))
     certainty = (*comparison.sentences, comparison.improvement) if comparison else ()
     return Report(
@@ -456,10 +461,10 @@ def facts(
         warnings=tuple(dict.fromkeys((*warnings, *metric_errors(results)))),
         rules=differences,
         criteria=tuple((suite.name, criterion) for suite in results.suites for criterion in suite.criteria),
-        base=base,
+        base=compared,
         cases=_cases(results),
-        setup=run_setup(results, archive, base, differences),
-        trend=trend(results, earlier),
+        setup=run_setup(results, archive, compared, differences),
+        trend=trend(results, earlier, base),
         run=results.run,
         summary=results.summary,
         about=about,
