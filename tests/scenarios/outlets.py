@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from agenteval.github.publisher import PublishOptions, content_of
-from agenteval.report.check import annotate
 from agenteval.report.facts import facts, notes_of
+from agenteval.report.overview import annotate
 from agenteval.results.store import read_results
 
 if TYPE_CHECKING:

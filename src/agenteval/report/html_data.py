@@ -20,7 +20,8 @@ from agenteval.core.records import dataclass, field, replace
 from agenteval.report import words
 from agenteval.report.cases import KINDS, NOT_PASSED, Kinds, case_metrics
 from agenteval.report.causes import CaseChange, by_cause, finding, removed
-from agenteval.report.facts import CaseRow, ReportSource
+from agenteval.report.facts import ReportSource
+from agenteval.report.stories import CaseRow
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import ComparedCase, ComparedMetric, PoolEntry, Proof
 

@@ -33,9 +33,9 @@ from agenteval.core import escape
 from agenteval.core.files import read_regular
 from agenteval.core.records import dataclass
 from agenteval.report import words
-from agenteval.report.facts import Story
 from agenteval.report.limits import template_directory
 from agenteval.report.parts import Excerpt
+from agenteval.report.stories import Story
 from agenteval.results.case import Criterion, Score
 from agenteval.results.verdict import criterion_texts
 

@@ -9,7 +9,8 @@ from agenteval.core import text as texts
 from agenteval.report import words
 from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import CaseChange, Cause, is_about, largest_cause, others
-from agenteval.report.facts import Report, Story
+from agenteval.report.facts import Report
+from agenteval.report.stories import Story
 from agenteval.report.terminal_lines import BLANK, LONGEST_NAME, Line, Part, Style, line, shown
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.comparison import ComparedCase

@@ -291,11 +291,12 @@ def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
 
 def _kinds(order: Order) -> Iterator[Any]:
     from agenteval.gate import failures
-    from agenteval.report import cases, causes, facts, heading, metrics, parts, setup
+    from agenteval.report import cases, causes, facts, heading, metrics, parts, setup, steps, stories, trend
     from agenteval.results import model, verdict
 
     yield type(order.detail)
-    modules = (facts, heading, causes, metrics, setup, parts, cases, failures, verdict, model)
+    ours = (facts, heading, causes, metrics, setup, parts, cases, steps, stories, trend)
+    modules = (*ours, failures, verdict, model)
     for module in modules:
         for value in vars(module).values():
             if isinstance(value, type) and (is_dataclass(value) or issubclass(value, BaseModel)):
