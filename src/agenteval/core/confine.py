@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
@@ -170,6 +170,9 @@ def confined(**changes: Any) -> Iterator[None]:
 
 def under_rules(rules: UserCodeRules) -> AbstractContextManager[None]:
     """Apply the rules of a configuration within the block."""
+    now = _IN_FORCE.get()
+    if (now.pass_env, now.memory_mb, now.cpu_s) == (rules.pass_env, rules.memory_mb, rules.cpu_s):
+        return nullcontext()
     return confined(pass_env=rules.pass_env, memory_mb=rules.memory_mb, cpu_s=rules.cpu_s)
 
 

@@ -25,8 +25,8 @@ from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import Coverage, EndedBy, Memory, Results, Run, Tool
-from agenteval.results.rollup import MetricUse
-from agenteval.results.store import RESULTS_FILE, Archive, InMemory
+from agenteval.results.rollup import CaseTally
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE, Archive
 from agenteval.results.verdict import Gate
 from agenteval.run.compare import ComparedRun
 from agenteval.run.plan import RunExecution
@@ -117,7 +117,7 @@ def make_results(spec: RunSpec, execution: RunExecution) -> Results:
 
 
 def _suite_result(suite: Suite, spec: RunSpec, execution: RunExecution) -> SuiteResult:
-    use = execution.metric_use.get(suite.path, MetricUse())
+    tally = execution.tallies.get(suite.path, CaseTally())
     return SuiteResult(
         path=suite.path,
         name=spec.redact(suite.name),
@@ -125,8 +125,8 @@ def _suite_result(suite: Suite, spec: RunSpec, execution: RunExecution) -> Suite
         fingerprint=suite.fingerprint,
         threshold=suite.aggregate.threshold if suite.aggregate else None,
         # Only the whole run shows whether a metric measured nothing.
-        unmeasured=use.unmeasured if spec.shard is None else [],
-        undecided=use.undecided,
+        unmeasured=tally.unmeasured if spec.shard is None else [],
+        undecided=tally.undecided,
         goal=spec.redact(suite.evaluation.goal) if suite.evaluation and suite.evaluation.goal else None,
         cases=list(execution.cases.get(suite.path, ())),
     )
@@ -335,7 +335,7 @@ def shown_again(results: Results, memory: Memory, spec: RunSpec) -> RunOutcome:
         gate=gate,
         warnings=tuple(warnings),
         exit_status=gate.exit_status,
-        archive=InMemory(),
+        archive=IN_MEMORY,
         quarantined=quarantined(results, spec.gate),
         presentation=spec.presentation,
         earlier=tuple(spec.earlier.runs),

@@ -19,7 +19,7 @@ from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.merge import Merged
 from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
-from agenteval.results.store import RESULTS_FILE, InMemory, read_results, results_json
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE, read_results, results_json
 from agenteval.run.baseline import baseline_of, check_baseline, check_not_shard
 from agenteval.run.config import Settings
 from agenteval.run.merge import decide_finished
@@ -81,12 +81,12 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
     kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
     if kind == "json" and output is None:
         # No configuration is needed, so none can be wrong.
-        sys.stdout.writelines(results_json(results, InMemory()))
+        sys.stdout.writelines(results_json(results, IN_MEMORY))
         return 0
     spec = resolve_saved(results, settings, os.environ)
     text: str | Iterable[str]
     if kind == "json":
-        text = results_json(results, InMemory())
+        text = results_json(results, IN_MEMORY)
     else:
         reporter, name = _REPORTS[kind]
         report = _saved_report(results, spec)
@@ -138,7 +138,8 @@ def _check_same_run(results: Results, directory: Path) -> None:
 
 def _saved_report(results: Results, spec: RunSpec) -> Report:
     warnings = (*notes_of(results), *spec.warnings)
-    gate = decide_gate(results, spec.gate)
+    # What was decided is decided; only other tools leave it open.
+    gate = results.gate or decide_gate(results, spec.gate)
     return facts(results, gate, warnings, earlier=spec.earlier.runs, presentation=spec.presentation)
 
 

@@ -267,8 +267,10 @@ class _Scheduler:
             self._nothing_left.append(job)
             return
         spec = job.agent.spec
-        width = min(limit for limit in (spec.concurrency, self._limits.concurrency) if limit is not None)
-        lane = self._lanes.setdefault(id(spec), _AgentQueue(width))
+        lane = self._lanes.get(id(spec))
+        if lane is None:
+            width = min(limit for limit in (spec.concurrency, self._limits.concurrency) if limit is not None)
+            lane = self._lanes[id(spec)] = _AgentQueue(width)
         if id(job.agent.agent) not in lane.conversing:
             lane.conversing[id(job.agent.agent)] = Conversing(
                 self._attachments, Retrying(spec, lane.width, self._seed, self._progress)

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from tests.unit.runs import case, results
 
 from agenteval.gate.comparer import Comparer
+from agenteval.gate.comparison import decide_files
 from agenteval.gate.policy import ComparePolicy, Quarantine
 from agenteval.gate.verdict import (
     DEFAULT_FAIL_ON,
@@ -47,7 +48,7 @@ def run(letters: str, before: str | None = None) -> Results:
 def compared(now: Results, then: Results, policy: ComparePolicy = FILES) -> Results:
     """A run with its comparison."""
     known = {item.id for _, item in now.cases()}
-    return now.model_copy(update={"comparison": Comparer(now, then, known, policy).decide()})
+    return now.model_copy(update={"comparison": decide_files(Comparer(now, then, known, policy))})
 
 
 def policy(*fail_on: FailOn, max_error_rate: float = 0.10) -> GatePolicy:

@@ -9,8 +9,8 @@ from typing import Any
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
-from agenteval.gate.compared import proofs_of
 from agenteval.gate.proof import GateOutcome, GateSuspicion, Test
+from agenteval.gate.rows import proofs_of
 from agenteval.gate.verdict import GatePolicy, decide_gate, rules_of
 from agenteval.gate.words import Telling, headline, sentences
 from agenteval.report.facts import Report

@@ -309,14 +309,14 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
 def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Input]:
     """Yield the files that a run reads; see ``replaced_inputs``."""
     yield from traces_of(dict.fromkeys(found.traces.values()))
-    yield from recordings_of({Path(str(item.agent.target)): None for item in cases if item.agent.kind == REPLAY})
-    turns = (turn for suite in found.suites for case in suite.cases for turn in case.turns)
+    agents = {id(item.agent): item.agent for item in cases}.values()
+    yield from recordings_of({Path(str(agent.target)): None for agent in agents if agent.kind == REPLAY})
+    turns = (turn for suite in found.suites for case in suite.cases for turn in case.turns if turn.files)
     yield from (("attachment", Path(file.path)) for turn in turns for file in turn.files if file.path is not None)
     yield from templates_of(found.presentation)
     reports = (suite.evaluation.report for suite in found.suites if suite.evaluation is not None)
     yield from (("template", Path(report.template)) for report in reports if report and report.template is not None)
-    asked = {id(item.agent): item.agent for item in cases if item.agent.kind != REPLAY}
-    yield from programs_of(asked.values(), _metrics(found))
+    yield from programs_of([agent for agent in agents if agent.kind != REPLAY], _metrics(found))
     yield from definitions_of(found.opened)
 
 

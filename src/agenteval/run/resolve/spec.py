@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -241,7 +242,7 @@ def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = Fa
         redact=spec.redact,
         progress=_progress(spec) if again is None else _progress_of_pass(again.cases),
         compared=again is not None or spec.baseline is not None or spec.earlier.missing is not None,
-        is_quarantined_by_name=lambda case: is_quarantined_by_name(spec.gate, case),
+        is_quarantined_by_name=partial(is_quarantined_by_name, spec.gate) if spec.gate.quarantine else None,
         max_answer_bytes=limits.max_answer_bytes,
         conditions=again.conditions if again is not None else None,
         measured=tuple(spec.compare.resources),

@@ -47,7 +47,7 @@ from agenteval.results.comparison import (
     ScoreChange,
 )
 from agenteval.results.model import MetricSummary
-from agenteval.results.store import InMemory
+from agenteval.results.store import Archive
 from agenteval.results.verdict import Verdict
 
 PAYLOADS = (
@@ -412,7 +412,7 @@ def test_cases_are_read_once_and_leave_as_they_come() -> None:
     sample = samples.many(1_000)
     read = 0
 
-    class Counted(InMemory):
+    class Counted(Archive):
         def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
             nonlocal read
             for case in suite.cases:

@@ -27,7 +27,7 @@ from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.comparison import ComparedMetric
 from agenteval.results.history import MOST_RUNS, EarlierRun, EarlierRuns, read_history
 from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
-from agenteval.results.store import InMemory, results_json
+from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.results.verdict import Gate
 from agenteval.run.config import Settings
 from agenteval.run.saved_results import render_again
@@ -63,7 +63,7 @@ def _run(name: str, moment: str, results: Results | None = None) -> Results:
 
 def _write(path: Path, results: Results) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(results_json(results, InMemory())), encoding="utf-8")
+    path.write_text("".join(results_json(results, IN_MEMORY)), encoding="utf-8")
 
 
 # Reading a history.
@@ -124,7 +124,7 @@ def test_a_history_that_is_not_there_or_empty_is_a_warning_only(tmp_path: Path) 
 
 @pytest.mark.parametrize("indent", [None, 4])
 def test_files_that_another_program_rewrote_can_be_read(tmp_path: Path, indent: int | None) -> None:
-    value = json.loads("".join(results_json(_run("same", "2026"), InMemory())))
+    value = json.loads("".join(results_json(_run("same", "2026"), IN_MEMORY)))
     turned = dict(sorted(value.items(), reverse=True))
     (tmp_path / "results.json").write_text(json.dumps(turned, indent=indent))
     (earlier,) = read_history(tmp_path).runs
