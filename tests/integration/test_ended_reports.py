@@ -77,7 +77,7 @@ ENDED_LATER = """
 import json, os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from agenteval.__main__ import main
-from agenteval.report import badge
+from agenteval.report import overview as badge
 
 first, second = json.loads(sys.argv[1])
 usual = badge.report_files
