@@ -206,43 +206,42 @@ class Conversations:
 
     async def converse(self, job: Job, iteration: int) -> list[TurnRecord]:
         """Send all turns of a case in a new session."""
-        # An agent may start a process at any time.
-        with under_rules(job.plan.rules):
-            session = job.agent.agent.session()
-            try:
-                return await self._turns(job, iteration, session)
-            finally:
-                await session.end()
-
-    async def _turns(self, job: Job, iteration: int, session: Session) -> list[TurnRecord]:
+        # It tells nothing: a first run and a pass side by side look alike to the agent.
+        name = uuid.uuid4().hex
         retrieval = Retrieval(job.suite.retrieval_tools)
         case_s = job.plan.case_s
         clock = _NO_LIMIT if case_s is None else CaseDeadline.start(case_s)
         history: list[Mapping[str, str]] = []
         exchanges: list[TurnRecord] = []
-        # It tells nothing: a first run and a pass side by side look alike to the agent.
-        name = uuid.uuid4().hex
         unanswered = 0
-        for number, turn in enumerate(job.case.turns):
-            request = _request(job, iteration, number, name, tuple(history))
-            if unanswered < _BROKEN_TURNS:
-                try:
-                    if turn.files:
-                        attached = await self._attachments.get(turn.files)
-                        request = replace(request, files=attached.paths, file_texts=attached.texts)
-                    answer = await self.ask(session, request, clock, exception_is_answer=turn.exception_is_answer)
-                except AttachmentError as failure:
-                    answer = Answer(error=str(failure), unavailable=True)
-            else:
-                answer = Answer(error=f"not asked: {_BROKEN_TURNS} turns in a row had no answer")
-            history.append({"role": "user", "content": turn.input})
-            if answer.reply is None:
-                unanswered += 1
-            else:
-                unanswered = 0
-                history.append({"role": "assistant", "content": answer.reply.response})
-            passages = retrieval.passages(turn, answer.reply) if answer.reply else ()
-            exchanges.append(TurnRecord(request, answer, passages))
+        # An agent may start a process at any time.
+        with under_rules(job.plan.rules):
+            session = job.agent.agent.session()
+            try:
+                for number, turn in enumerate(job.case.turns):
+                    request = _request(job, iteration, number, name, tuple(history))
+                    if unanswered < _BROKEN_TURNS:
+                        try:
+                            if turn.files:
+                                attached = await self._attachments.get(turn.files)
+                                request = replace(request, files=attached.paths, file_texts=attached.texts)
+                            answer = await self.ask(
+                                session, request, clock, exception_is_answer=turn.exception_is_answer
+                            )
+                        except AttachmentError as failure:
+                            answer = Answer(error=str(failure), unavailable=True)
+                    else:
+                        answer = Answer(error=f"not asked: {_BROKEN_TURNS} turns in a row had no answer")
+                    history.append({"role": "user", "content": turn.input})
+                    if answer.reply is None:
+                        unanswered += 1
+                    else:
+                        unanswered = 0
+                        history.append({"role": "assistant", "content": answer.reply.response})
+                    passages = retrieval.passages(turn, answer.reply) if answer.reply else ()
+                    exchanges.append(TurnRecord(request, answer, passages))
+            finally:
+                await session.end()
         return exchanges
 
     async def ask(

@@ -283,7 +283,15 @@ class _Scheduler:
 
     async def _work(self, lane: _AgentQueue, queue: Iterator[tuple[Job, int]]) -> None:
         for job, index in queue:
-            exchanges = await self._asked(lane, job, index)
+            # The agent's limit is acquired first: cases that wait for one agent must not block other agents. The job
+            # stays registered as started until it is scored.
+            async with lane.under_way:
+                await self._under_way.acquire()
+                try:
+                    exchanges = await lane.conversations[id(job.agent.agent)].converse(job, index)
+                except BaseException:
+                    self._under_way.release()
+                    raise
             try:
                 # While judges score its answers, the agent is free for other cases.
                 await self._add(job, await self._rated(job, index, exchanges))
@@ -312,17 +320,6 @@ class _Scheduler:
             await self._add(job, await rate_iteration(job.case, 0, [exchange], job.plan.catalog, job.unjudged))
             # Rule metrics never wait; without this pause, signals and the time limit would have to.
             await asyncio.sleep(0)
-
-    async def _asked(self, lane: _AgentQueue, job: Job, index: int) -> list[TurnRecord]:
-        """Return the conversation of one iteration; the job stays registered as started until it is scored."""
-        # The agent's limit is acquired first: cases that wait for one agent must not block other agents.
-        async with lane.under_way:
-            await self._under_way.acquire()
-            try:
-                return await lane.conversations[id(job.agent.agent)].converse(job, index)
-            except BaseException:
-                self._under_way.release()
-                raise
 
     async def _add(self, job: Job, iteration: IterationResult) -> None:
         there = self._collected.setdefault(job.case.id, list(job.done))
