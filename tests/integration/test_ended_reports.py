@@ -80,7 +80,7 @@ from agenteval.__main__ import main
 from agenteval.report import badge
 
 first, second = json.loads(sys.argv[1])
-usual = badge.badge_json
+usual = badge.report_files
 
 def ended(*given):
     os.kill(os.getpid(), {number})
@@ -88,7 +88,7 @@ def ended(*given):
 
 sys.argv[1:] = first
 main()
-badge.badge_json = ended
+badge.report_files = ended
 sys.stdout = open("stdout", "w")
 sys.argv[1:] = second
 sys.exit(main())

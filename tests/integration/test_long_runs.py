@@ -43,10 +43,9 @@ from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.gate.policy import Quarantine
 from agenteval.gate.run_scores import entry_without_cases
 from agenteval.gate.verdict import GatePolicy, decide_gate, is_quarantined_by_name, quarantined
-from agenteval.report.report import Report, print_result, write_reports
-from agenteval.report.view.next_steps import annotate
-from agenteval.report.view.notes import repetitions
-from agenteval.report.view.view import GateView, metric_errors
+from agenteval.report.check import annotate
+from agenteval.report.facts import facts
+from agenteval.report.report import print_result, write_reports
 from agenteval.results.case import CaseResult, SuiteResult, Usage
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.store import read_results
@@ -136,18 +135,18 @@ def run_of(
 def reports(directory: Path, kept: CaseStore, results: Results, policy: GatePolicy) -> dict[str, Any]:
     """Everything that is said of a run, by file."""
     gate = decide_gate(results, policy, date(2026, 1, 1))
-    view = GateView.of(gate, kept.warnings)
-    view = write_reports(Report(view, kept), results, directory / "results.json").gate
+    report = facts(results, gate, kept.warnings, archive=kept)
+    report = write_reports(report, directory / "results.json")
     with (directory / "table.txt").open("w", encoding="utf-8") as table:
-        print_result(results, view, table)
+        print_result(report, table)
     files = {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix != ".jsonl"}
     return {
         **files,
-        "annotations": annotate(results),
+        "annotations": annotate(report),
         "gate": gate,
         "quarantined": quarantined(results, policy, date(2026, 1, 1)),
-        "broken metrics": metric_errors(results),
-        "repetitions": repetitions(results),
+        "warnings": report.warnings,
+        "size": report.about.size,
     }
 
 

@@ -107,9 +107,10 @@ def _run(arguments: argparse.Namespace) -> int:
             from agenteval.github.action import run_on_github
 
             return run_on_github(settings, out, arguments.runs, on_github, os.environ)
-        outcome = run_repeatedly(
-            settings, out, arguments.runs, lambda line: print(f"agenteval: {line}", file=sys.stderr)
-        )
+        if arguments.runs == 1:
+            outcome = run(replace(settings, out=out))
+        else:
+            outcome = run_repeatedly(settings, out, arguments.runs, _tell)
         if outcome.agent_problems:
             from agenteval.cli.output import print_mistakes
             from agenteval.core.mistakes import mistakes
@@ -122,8 +123,7 @@ def _run(arguments: argparse.Namespace) -> int:
         # Only if both go to the same place, the message stands above the result.
         is_one_place = sys.stdout.isatty() == sys.stderr.isatty()
         explained = outcome.agent_errors if is_one_place else ()
-        detail = TerminalDetail(arguments.verbosity, outcome.archive, commands, explained)
-        print_result(outcome.results, outcome.view, sys.stdout, detail)
+        print_result(outcome.report, sys.stdout, TerminalDetail(arguments.verbosity, commands, explained))
         return outcome.exit_status
 
 

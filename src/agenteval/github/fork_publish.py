@@ -23,7 +23,7 @@ from agenteval.github.runner import say
 from agenteval.github.second_stage import BaseCommitFiles, SecondStage
 from agenteval.github.shared_check import Conclusion
 from agenteval.github.workflow_runs import JobRun, artifacts_named, end_of, executions_of, is_repeated
-from agenteval.report.comment_overview import render_nothing_left
+from agenteval.report.overview import render_nothing_left
 from agenteval.results.model import Results
 from agenteval.results.store import parse_results
 from agenteval.results.verdict import Verdict

@@ -11,7 +11,6 @@ from agenteval.core import escape
 from agenteval.core import text as texts
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import mask
-from agenteval.results.store import IN_MEMORY, Archive
 
 _PAGE = "report.html"
 _DIRECTORY = Path("agenteval-report")
@@ -63,12 +62,10 @@ class TerminalDetail:
 
     Attributes:
         verbosity: 0; 1 adds all cases with their metrics, and the means; 2 adds the statistics.
-        archive: access to the full cases.
         explained: errors of agents that a message above explains; they are not repeated.
     """
 
     verbosity: int = 0
-    archive: Archive = IN_MEMORY
     commands: NextCommands = field(default_factory=NextCommands)
     explained: tuple[str, ...] = ()
 

@@ -71,6 +71,7 @@ def compare(
     """
     check_not_shard(current, None)
     check_baseline(baseline, None)
+    from agenteval.gate.comparison import decide_files
     from agenteval.gate.integrity.integrity import with_ids_of
     from agenteval.gate.policy import ComparePolicy
     from agenteval.run.compare import comparer_of
@@ -78,7 +79,7 @@ def compare(
 
     policy = ComparePolicy(quarantine=gate.quarantine if gate else ()).without_runs()
     then = baseline_of(with_ids_of(current, baseline))
-    return comparer_of(current, RunSpec(compare=policy), then).decide()
+    return decide_files(comparer_of(current, RunSpec(compare=policy), then))
 
 
 @checked

@@ -91,8 +91,8 @@ def merge_files(
         outcome = reported(outcome, spec, analyses, target)
     # In a workflow the page is in an artifact.
     commands = None if context.provenance is not None else next_commands(target.parent)
-    detail = TerminalDetail(settings.verbosity, outcome.archive, commands or NextCommands())
-    print_result(outcome.results, outcome.view, stream or sys.stdout, detail)
+    detail = TerminalDetail(settings.verbosity, commands or NextCommands())
+    print_result(outcome.report, stream or sys.stdout, detail)
     return outcome
 
 

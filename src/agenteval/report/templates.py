@@ -28,7 +28,7 @@ from markupsafe import Markup
 
 from agenteval.core.files import read_regular
 from agenteval.core.records import dataclass
-from agenteval.report.size_limits import template_directory
+from agenteval.report.limits import template_directory
 
 #: The name under which a user's template is loaded; no file can have it.
 USER_TEMPLATE = "<own>"
