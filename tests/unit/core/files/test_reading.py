@@ -46,7 +46,7 @@ ALLOWED = {
     "github/issue.py": "opens connections",
     "github/saved_results.py": "opens connections",
     "run/confirm/runs.py": "opens a control",
-    "run/integrity/accept.py": "its write_bytes is that of core/writing.py",
+    "run/accept.py": "its write_bytes is that of core/writing.py",
     "github/attempts.py": "opens connections; its write_bytes is that of core/writing.py",
     "github/baseline_search.py": "opens connections",
     "github/fork_publish.py": "opens connections",
