@@ -22,7 +22,7 @@ from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResu
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.model import Results, Run, Tool
 from agenteval.results.rollup import case_status, iteration_status, mean_score, summarise
-from agenteval.results.store import InMemory, results_json
+from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.suite.model import Fingerprints
 
 _ITERATIONS = 3
@@ -88,7 +88,7 @@ def _iteration(chance: random.Random, index: int, rate: float, metrics: int) -> 
 
 
 def _write(path: Path, results: Results) -> None:
-    write_file(path.parent, path.name, results_json(results, InMemory()))
+    write_file(path.parent, path.name, results_json(results, IN_MEMORY))
 
 
 def _seconds(directory: Path) -> float:

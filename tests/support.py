@@ -30,12 +30,14 @@ from tests.command import can_copy, copying_program, run_copy
 from agenteval.agents.base import Agent, Reply, Request
 from agenteval.agents.registry import build_agent
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.metrics.resources import GraderPool, Resources
+from agenteval.core.redact import Redactor
+from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
-from agenteval.run.plan import SuitePlan
+from agenteval.run.plan import Plan, PlannedCase, RunLimits, SuitePlan
+from agenteval.run.progress import SilentProgress
 from agenteval.suite.model import AgentSpec
 
 ROOT = Path(__file__).parents[1]
@@ -100,6 +102,21 @@ def suite_plan(case_s: float | None = None) -> SuitePlan:
     """Return what the cases of a suite without a configuration share."""
     resources = Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1))
     return SuitePlan(MetricCatalog(resources), case_s=case_s)
+
+
+def run_plan(journal: Path, cases: Sequence[PlannedCase], **more: Any) -> Plan:
+    """A plan that asks nobody."""
+    return Plan(
+        run_id="run-1",
+        cases=cases,
+        suites={},
+        limits=RunLimits(1),
+        resources=RunResources(Gateway(LlmSettings()), ()),
+        journal=journal,
+        redact=Redactor([]),
+        progress=SilentProgress(),
+        **{"compared": False, "is_quarantined_by_name": None, **more},
+    )
 
 
 def agent_spec(kind: str, target: str | Sequence[str], directory: Path, **fields: Any) -> AgentSpec:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from scripts.pictures.ink import LINE_HEIGHT, MONO_WIDTH, Canvas, Span, cells, lines_of
 
-from agenteval.report.view import view
-from agenteval.report.view.run_page import RunPage, make_run_page
+from agenteval.report import words
+from agenteval.report.facts import Report, facts, notes_of
+from agenteval.report.html import head_facts
 from agenteval.results.case import CaseResult, SuiteResult, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
 from agenteval.results.model import Results
-from agenteval.results.store import InMemory
 
 _WIDTH, _LIST, _SIDE = 920.0, 270.0, 18.0
 _SIZE, _SMALL, _CODE = 13.0, 12.0, 11.0
@@ -27,7 +28,7 @@ def page_picture(results: Results, theme: str, title: str) -> str:
     """Return the picture of the page of a compared run in which a case needs attention."""
     if results.gate is None:
         raise ValueError("the run has no gate")
-    page = make_run_page(results, view.view_of(results.gate, results), InMemory())
+    page = facts(results, results.gate, notes_of(results))
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
     rows = [
         _Row(suite, case, compared.get(case.id))
@@ -40,7 +41,7 @@ def page_picture(results: Results, theme: str, title: str) -> str:
     canvas.bar(0, top, _WIDTH, 1, "border")
     mark = len(canvas.parts)
     left = _list(canvas, rows, results.summary.cases, top + 14)
-    right = _case(canvas, rows[0], page.base, top + 16)
+    right = _case(canvas, rows[0], page.base_name, top + 16)
     end = max(left, right) + 14
     canvas.parts.insert(mark, _panel(canvas, top + 1, end))
     canvas.bar(_LIST, top, 1, end - top, "border")
@@ -64,7 +65,7 @@ class _Row:
 
     @property
     def cause(self) -> str:
-        facts = view.facts(self.case)
+        facts = words.facts(self.case)
         told = [fact for fact in facts if fact.reason] or list(facts)
         return (told[0].reason or str(told[0])) if told else ""
 
@@ -94,16 +95,16 @@ def _panel(canvas: Canvas, top: float, end: float) -> str:
     return f'<rect x="{_LIST:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>'
 
 
-def _head(canvas: Canvas, page: RunPage) -> float:
-    ink = {"good": "good", "bad": "bad"}.get(page.state, "warning")
+def _head(canvas: Canvas, page: Report) -> float:
+    ink = {"passed": "good", "failed": "bad", "error": "bad"}.get(page.verdict, "warning")
     verdict = Span(page.verdict, ink, bold=True, size=15)
     canvas.box(_SIDE, 14, verdict.width + 18, 26, line=ink)
     canvas.line(_SIDE + 9, 27, [verdict])
     left = _SIDE + verdict.width + 30
-    title = lines_of([Span(f"{page.title}: {page.headline}", bold=True, size=17)], _WIDTH - left - _SIDE)
+    title = lines_of([Span(f"{page.heading.title}", bold=True, size=17)], _WIDTH - left - _SIDE)
     top = _paragraph(canvas, title, left, 14)
     facts: list[Span] = []
-    for label, value in page.facts:
+    for label, value in filter(itemgetter(1), head_facts(page)):
         # A fact is not broken into two lines.
         words = value.replace(" ", "\u00a0")
         facts += [
@@ -152,16 +153,16 @@ def _case(canvas: Canvas, row: _Row, base: str, top: float) -> float:
     left, room = _LIST + 20, _WIDTH - _LIST - 40
     heading = [Span("✗ ", "bad", bold=True, size=16), Span(row.case.name, bold=True, size=16)]
     x = canvas.line(left, top + 10, heading)
-    where = view.location(row.suite, row.case)
+    where = words.location(row.suite, row.case)
     canvas.line(
         x + 14, top + 11, [Span(row.kind, "bad", bold=True, size=_SIZE), Span(f"    {where}", "quiet", size=_SIZE)]
     )
     top = _squares(canvas, row, base, left, top + 30) + 10
-    facts = [str(fact) for fact in view.facts(row.case)]
+    facts = [str(fact) for fact in words.facts(row.case)]
     lines = [line for fact in facts for line in lines_of([Span(fact, "bad", size=_SIZE)], room - 28)]
     canvas.box(left, top, room, len(lines) * _SIZE * LINE_HEIGHT + 16, fill="page", line="bad")
     top = _paragraph(canvas, lines, left + 14, top + 8) + 22
-    iteration = view.shown_iteration(row.case)
+    iteration = row.case.telling_iteration
     if iteration is None:
         return top
     changes = {answer.turn: answer for answer in (row.compared.answers if row.compared else ())}

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from agenteval.gate.verdict import GatePolicy
     from agenteval.metrics.base import CaseMetric, Metric, MetricError, Observation, Outcome
     from agenteval.metrics.resources import Resources
-    from agenteval.report.report import Report, ReportFile
+    from agenteval.report.facts import Report
+    from agenteval.report.limits import ReportFile
     from agenteval.results.case import ToolCall, Usage
     from agenteval.results.comparison import Comparison
     from agenteval.results.model import Results
@@ -82,7 +83,8 @@ _NAMES_OF_MODULES = {
     "core.llm.budget": ("Limits",),
     "metrics.base": ("CaseMetric", "Metric", "MetricError", "Observation", "Outcome"),
     "metrics.resources": ("Resources",),
-    "report.report": ("Report", "ReportFile"),
+    "report.facts": ("Report",),
+    "report.limits": ("ReportFile",),
     "results.case": ("ToolCall", "Usage"),
     "results.comparison": ("Comparison",),
     "results.model": ("Results",),

@@ -21,26 +21,26 @@ test_cases: [{name: hello, input: Hi, ground_truth: Hello}, {name: bye, input: B
 _REPLIES = '{"case": "hello", "response": "Hello"}\n{"case": "bye", "response": "What?"}\n'
 _REPORTER = """\
 import json
-from agenteval.report.report import ReportFile
+from agenteval.report.limits import ReportFile
 
-def render(report, results):
-    cases = [[case.name, case.status] for suite in results.suites for case in report.cases(suite)]
-    content = json.dumps({"passed": report.gate.passed, "cases": cases})
+def render(report):
+    cases = [[case.name, case.status] for suite in report.results.suites for case in report.cases_of(suite)]
+    content = json.dumps({"passed": report.passed, "cases": cases})
     yield ReportFile("ctrf.json", content, ("a note of ctrf",))
 
-def folder(report, results):
+def folder(report):
     yield ReportFile("../escaped.json", "{}")
 
-def taken(report, results):
+def taken(report):
     yield ReportFile("REPORT.html", "mine")
 
-def broken(report, results):
+def broken(report):
     raise KeyError("no such key")
 
-def text(report, results):
+def text(report):
     yield "ctrf.json"
 
-def leave(report, results):
+def leave(report):
     raise SystemExit(0)
 
 constant = 7

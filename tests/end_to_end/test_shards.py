@@ -150,7 +150,7 @@ def test_a_baseline_may_lie_elsewhere(command: Command, tmp_path: Path) -> None:
     comparison = read_results(Path("merged")).comparison
     assert comparison is not None
     assert (comparison.baseline.run_id, comparison.baseline.distance) == (remote.results.run.id, 2)
-    assert "one run was left out" in outcome.view.warnings
+    assert "one run was left out" in outcome.warnings
 
 
 def test_cases_that_a_filter_leaves_out_are_not_removed(command: Command, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_a_report_shrinks_to_the_room_that_others_left(tmp_path: Path, used: int
     answer = "Ответ такой-то длины. " if used < 2 else "An answer of some length. "
     sample = samples.many_regressions(2_000, answer * 40)
     files = RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)})
-    files.report(lambda room: render_summary(sample.results, sample.gate, limit=room))
+    files.report(lambda room: render_summary(sample.report, limit=room))
     text = path.read_text(encoding="utf-8")
     assert used < len(text.encode()) <= LARGEST_SUMMARY
     added = text[used:].strip()
@@ -31,10 +31,8 @@ def test_a_report_shrinks_to_the_room_that_others_left(tmp_path: Path, used: int
 def test_what_fits_is_not_shortened(tmp_path: Path) -> None:
     path = tmp_path / "summary"
     sample = samples.regressed()
-    RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)}).report(
-        lambda room: render_summary(sample.results, sample.gate, limit=room)
-    )
-    assert path.read_text(encoding="utf-8") == render_summary(sample.results, sample.gate) + "\n"
+    RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)}).report(lambda room: render_summary(sample.report, limit=room))
+    assert path.read_text(encoding="utf-8") == render_summary(sample.report) + "\n"
 
 
 @pytest.mark.parametrize("used", [LARGEST_SUMMARY - 400, LARGEST_SUMMARY + 5])
@@ -42,9 +40,7 @@ def test_without_room_for_the_verdict_a_note_takes_its_place_or_nothing(tmp_path
     path = tmp_path / "summary"
     path.write_bytes(b"x" * used)
     sample = samples.many_regressions(50, "An answer of some length. " * 40)
-    RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)}).report(
-        lambda room: render_summary(sample.results, sample.gate, limit=room)
-    )
+    RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)}).report(lambda room: render_summary(sample.report, limit=room))
     added = path.read_text(encoding="utf-8")[used:]
     assert added == "" if used > LARGEST_SUMMARY else "too large for the job summary" in added
     assert used >= LARGEST_SUMMARY or path.stat().st_size <= LARGEST_SUMMARY

@@ -256,7 +256,7 @@ def test_who_made_it_forget_is_told(folder: Path) -> None:
     outcome = evaluated(Source(Recollection(forgotten_by="someone", warnings=("a note",))))
 
     said = "the earlier runs of this pull request were forgotten: someone set `agenteval: forget`"
-    assert outcome.view.warnings[:2] == ("a note", said)
+    assert outcome.warnings[:2] == ("a note", said)
     assert outcome.results.memory is not None
     assert outcome.results.memory.forgotten_by == "someone"
 

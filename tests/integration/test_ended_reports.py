@@ -17,7 +17,7 @@ from agenteval.results.store import RESULTS_FILE
 REPORTS = {RESULTS_FILE, *FILES}
 # In the order in which a run reaches them.
 STAGES = {
-    "the first case": ("agenteval.run.case_store", "CaseStore.record"),
+    "the first case": ("agenteval.run.store", "CaseStore.record"),
     "the results": ("agenteval.run.pipeline", "make_results"),
     "the comparison": ("agenteval.run.pipeline", "compare_first"),
     "the gate": ("agenteval.run.pipeline", "decide"),
@@ -33,7 +33,7 @@ import importlib, json, os, shutil, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from agenteval.__main__ import main
 import agenteval.cli.main, agenteval.run.pipeline, agenteval.report.html, agenteval.report.markdown
-import agenteval.report.junit, agenteval.report.badge, agenteval.report.report, agenteval.run.case_store
+import agenteval.report.junit, agenteval.report.badge, agenteval.report.report, agenteval.run.store
 
 stages, numbers, arguments = json.loads(sys.argv[1])
 sys.argv[1:] = arguments
@@ -80,7 +80,7 @@ from agenteval.__main__ import main
 from agenteval.report import badge
 
 first, second = json.loads(sys.argv[1])
-usual = badge.badge_json
+usual = badge.report_files
 
 def ended(*given):
     os.kill(os.getpid(), {number})
@@ -88,7 +88,7 @@ def ended(*given):
 
 sys.argv[1:] = first
 main()
-badge.badge_json = ended
+badge.report_files = ended
 sys.stdout = open("stdout", "w")
 sys.argv[1:] = second
 sys.exit(main())

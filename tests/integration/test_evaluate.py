@@ -551,7 +551,7 @@ def test_a_metric_that_does_not_apply_is_skipped() -> None:
     score = outcome.results.suites[0].cases[0].iterations[0].turns[0].scores[1]
     assert (score.status, score.reason) == ("skipped", "the metric does not apply")
     assert outcome.gate.headline == "metric unchecked: never (unmeasured in every reply)"
-    assert outcome.view.warnings == ()
+    assert outcome.warnings == ()
 
 
 @pytest.mark.long

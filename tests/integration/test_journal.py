@@ -41,10 +41,10 @@ def test_holds_the_run_and_every_case(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path) as journal:
         journal.begin("run-1", {"agent.yaml": "abc"})
-        journal.add("agent.yaml", result("a", "of\u2028two\nlines \U0001f600").model_dump_json())
+        journal.add("agent.yaml", result("a", "of\u2028two\nlines \U0001f600").model_dump_json().encode())
         # Written at once: another process sees it while the run goes on.
         assert len(read_journal(path)) == 2
-        journal.add("agent.yaml", result("b").model_dump_json())
+        journal.add("agent.yaml", result("b").model_dump_json().encode())
     first, *others = read_journal(path)
     assert (first["run"], first["suites"]) == ("run-1", {"agent.yaml": "abc"})
     assert [line["suite"] for line in others] == ["agent.yaml"] * 2
@@ -56,8 +56,8 @@ def test_a_line_that_a_crash_cut_short_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path) as journal:
         journal.begin("run-1", {})
-        journal.add("agent.yaml", result("a").model_dump_json())
-        journal.add("agent.yaml", result("b").model_dump_json())
+        journal.add("agent.yaml", result("a").model_dump_json().encode())
+        journal.add("agent.yaml", result("b").model_dump_json().encode())
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole[:-30], encoding="utf-8")
     assert [line["case"]["name"] for line in read_journal(path)[1:]] == ["a"]

@@ -13,6 +13,7 @@ import tempfile
 import tracemalloc
 from collections.abc import Callable, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -29,6 +30,7 @@ from tests.support import (
     environment,
     python_agent,
     results_in,
+    run_plan,
     run_to_end,
     said,
     suite_plan,
@@ -38,24 +40,18 @@ from tests.unit import runs
 
 from agenteval.agents.registry import build_agent
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.core.redact import Redactor
 from agenteval.gate.policy import Quarantine
 from agenteval.gate.run_scores import entry_without_cases
 from agenteval.gate.verdict import GatePolicy, decide_gate, is_quarantined_by_name, quarantined
-from agenteval.metrics.resources import RunResources
-from agenteval.report.report import Report, print_result, write_reports
-from agenteval.report.view.next_steps import annotate
-from agenteval.report.view.notes import repetitions
-from agenteval.report.view.view import GateView, metric_errors
+from agenteval.report.check import annotate
+from agenteval.report.facts import facts
+from agenteval.report.report import print_result, write_reports
 from agenteval.results.case import CaseResult, SuiteResult, Usage
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.store import read_results
-from agenteval.run import case_store, retention
-from agenteval.run.case_store import CaseReceivers, CaseStore
-from agenteval.run.journal import Journal
+from agenteval.run import store
 from agenteval.run.plan import AgentSlot, Job, PlannedCase
-from agenteval.run.progress import SilentProgress
-from agenteval.run.retention import KeepAll, Retention, ShownOnly
+from agenteval.run.store import CaseStore
 from agenteval.suite.model import AgentSpec, Case, Suite, Turn
 
 SUITES = ("agent.yaml", "other.yaml")
@@ -99,11 +95,6 @@ def planned(found: Sequence[CaseResult]) -> list[PlannedCase]:
     ]
 
 
-def make_store(journal: Journal, kept: Retention, plan: Sequence[PlannedCase]) -> CaseStore:
-    output = CaseReceivers(RunResources(Gateway(LlmSettings()), ()), Redactor([]), SilentProgress())
-    return CaseStore(journal, kept, output, run_id="run-1", planned=plan)
-
-
 def job(position: int, item: PlannedCase) -> Job:
     return Job(
         item.suite,
@@ -116,20 +107,19 @@ def job(position: int, item: PlannedCase) -> Job:
 
 
 def run_of(
-    directory: Path, kept: Retention, found: Sequence[CaseResult], order: Sequence[int], unfinished: set[int]
+    directory: Path, found: Sequence[CaseResult], order: Sequence[int], unfinished: set[int], **more: Any
 ) -> tuple[CaseStore, Results]:
     """The results of cases that ended in some order, of which some did not finish."""
     plan = planned(found)
-    journal = Journal(directory / "journal.jsonl")
-    kept_cases = make_store(journal, kept, plan)
-    with journal:
+    kept_cases = CaseStore(run_plan(directory / "journal.jsonl", plan, **more), len(plan))
+    with kept_cases.journal as journal:
         journal.begin("run-1", {})
         for position in order:
             if position in unfinished:
                 kept_cases.unfinished(position, plan[position], found[position])
             else:
                 kept_cases.record(job(position, plan[position]), found[position])
-    cases = kept_cases.cases()
+    cases = kept_cases.shown()
     results = runs.results(run_id="run-1").model_copy(
         update={
             "summary": kept_cases.summary(RunUsage(cost_usd=0.3)),
@@ -145,23 +135,23 @@ def run_of(
 def reports(directory: Path, kept: CaseStore, results: Results, policy: GatePolicy) -> dict[str, Any]:
     """Everything that is said of a run, by file."""
     gate = decide_gate(results, policy, date(2026, 1, 1))
-    view = GateView.of(gate, kept.retries.warnings)
-    view = write_reports(Report(view, kept.archive), results, directory / "results.json").gate
+    report = facts(results, gate, kept.warnings, archive=kept)
+    report = write_reports(report, directory / "results.json")
     with (directory / "table.txt").open("w", encoding="utf-8") as table:
-        print_result(results, view, table)
+        print_result(report, table)
     files = {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix != ".jsonl"}
     return {
         **files,
-        "annotations": annotate(results),
+        "annotations": annotate(report),
         "gate": gate,
         "quarantined": quarantined(results, policy, date(2026, 1, 1)),
-        "broken metrics": metric_errors(results),
-        "repetitions": repetitions(results),
+        "warnings": report.warnings,
+        "size": report.about.size,
     }
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("most", [retention.MOST_SHOWN, 2])
+@pytest.mark.parametrize("most", [store.MOST_SHOWN, 2])
 @settings(max_examples=40, deadline=None)
 @given(kinds=st.lists(st.sampled_from(sorted(KINDS)), max_size=40), chance=st.randoms(), split=st.integers(0, 40))
 def test_reports_are_the_same_in_whatever_order_cases_end(
@@ -212,89 +202,57 @@ def test_one_reason_for_many_answers_is_one_cause() -> None:
     assert "12 of 12 cases failed — all for the same reason\n" in held["comment.md"].decode()
 
 
-def test_the_first_case_of_a_later_cause_is_shown_in_full() -> None:
-    found = [
-        runs.case(f"case {number}", "failed", [{"numeric": 0.1}], "first" if number < 4 else "later", SUITES[0])
-        for number in range(8)
-    ]
-    for order in (range(8), range(7, -1, -1)):
-        whole, held = both_reports(found, order, set(), most=2)
-        assert whole["comment.md"] == held["comment.md"]
-        assert "<b>case 4</b>" in held["comment.md"].decode()
-
-
 def test_cases_that_tell_too_much_have_no_cause() -> None:
     letters = "abcdefghijkl"
     found = [KINDS["lost"](f"case {letter}", SUITES[0]) for letter in letters]
     found = [_with_turn(case, error=f"no {letter}") for case, letter in zip(found, letters, strict=True)]
-    _, held = both_reports(found, range(12), set(), most=2)
+    _, held = both_reports(found, range(12), set(), most=2, room=6 * len(found[0].model_dump_json()))
     comment = held["comment.md"].decode()
     assert "for the same reason" not in comment
     assert "| 🔌 | <b>case g</b>, <b>case h</b> and 4 more |  | could not be run: report.html tells why |" in comment
 
 
-def test_the_number_of_causes_is_a_minimum_where_cases_do_not_tell_theirs() -> None:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    found = [KINDS["lost"](f"case {letter}", SUITES[0]) for letter in letters]
-    found = [_with_turn(case, error=f"no {letter}") for case, letter in zip(found, letters, strict=True)]
-    whole, held = both_reports(found, range(26), set(), most=6)
-    assert "… and 18 more cases with 18 other causes" in whole["comment.md"].decode()
-    assert "… and 18 more cases with at least 11 other causes" in held["comment.md"].decode()
-    assert "… and 16 more cases with 16 other causes" in whole["table.txt"].decode()
-    assert "… and 16 more cases with at least 9 other causes" in held["table.txt"].decode()
-
-
 def both_reports(
-    found: Sequence[CaseResult], order: Sequence[int], unfinished: set[int], most: int
+    found: Sequence[CaseResult], order: Sequence[int], unfinished: set[int], most: int, room: int = 8_000_000
 ) -> list[dict[str, Any]]:
     """The reports of a run whose cases are all held in memory, and of one that holds only so many in full."""
     policy = GatePolicy(quarantine=(Quarantine("*3", date(2027, 1, 1)),))
     with (
         tempfile.TemporaryDirectory() as place,
-        patch.object(retention, "MOST_SHOWN", most),
-        patch.object(case_store, "_POOLED_AT_ONCE", 3),
+        patch.object(store, "MOST_SHOWN", most),
+        patch.object(store, "_MOST_IN_FULL", room),
+        patch.object(store, "_POOLED_AT_ONCE", 3),
     ):
         said = []
-        retentions: dict[str, Retention] = {
-            "all": KeepAll(),
-            "shown": ShownOnly(lambda item: is_quarantined_by_name(policy, item)),
-        }
-        for name, kept in retentions.items():
+        for name in ("all", "shown"):
             directory = Path(place, name)
             directory.mkdir()
-            kept_cases, results = run_of(directory, kept, found, order, unfinished)
+            more = {"compared": name == "all", "is_quarantined_by_name": partial(is_quarantined_by_name, policy)}
+            kept_cases, results = run_of(directory, found, order, unfinished, **more)
             said.append(reports(directory, kept_cases, results, policy))
         assert len(read_results(directory).pool[0].cases) == len(order)
         return said
 
 
-def test_what_no_report_lists_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MOST_SHOWN", 3)
+def test_what_no_report_lists_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_SHOWN", 3)
     order = random.Random(5).sample(range(400), 400)
     kinds = ["passed"] * 100 + ["failed"] * 100 + ["half"] * 100 + ["partly"] * 2 + ["passed"] * 98
-    held = ShownOnly(lambda item: item.name == "passed 350")
-    for position in order:
-        held.add(position, KINDS[kinds[position]](f"{kinds[position]} {position}", SUITES[0]))
-    found = {item.name: item for item in held.cases(range(400))}
-    inputs = {name: item.iterations[0].turns[0].input for name, item in found.items() if item.iterations}
-    in_full = [name for name, text in inputs.items() if text not in {"", "…"}]
-    # Besides those that are listed, the first of all that tell the same.
-    assert in_full == ["passed 0", "passed 1", "passed 2", "failed 100", "failed 101", "failed 102", "failed 103"]
-    failed = {f"failed {number}" for number in range(100, 200)}
-    passed = {"passed 0", "passed 1", "passed 2", "partly 300", "partly 301", "passed 350"}
-    assert failed | passed <= found.keys()
-    # Besides these, at most one for each number of iterations.
-    assert len(found) <= len(failed | passed) + 2
-    assert {len(item.iterations) for item in found.values()} == {0, 1, 2}
+    found = [KINDS[kind](f"{kind} {position}", SUITES[0]) for position, kind in enumerate(kinds)]
+    monkeypatch.setattr(store, "_MOST_IN_FULL", 50 * len(found[100].model_dump_json().encode()))
+    kept, _ = run_of(tmp_path, found, order, set(), is_quarantined_by_name=lambda item: item.name == "passed 350")
+    held = {item.name: item for item in kept.shown()[SUITES[0]]}
+    passed = {"passed 0", "passed 1", "passed 2", "half 200", "partly 300", "partly 301", "passed 350"}
+    assert held.keys() == {f"failed {number}" for number in range(100, 200)} | passed
+    assert next(name for name, item in held.items() if not item.iterations) == "failed 150"
+    assert held["failed 149"] == found[149]
 
 
 @pytest.mark.long
-def test_memory_does_not_grow_with_what_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MOST_SHOWN", 10)
+def test_memory_does_not_grow_with_what_passes(tmp_path: Path) -> None:
     amount = 3_000
     plan = planned([KINDS["passed"](str(number), SUITES[0]) for number in range(2 * amount)])
-    journal = Journal(tmp_path / "journal.jsonl")
-    kept = make_store(journal, ShownOnly(lambda _: False), plan)
+    kept = CaseStore(run_plan(tmp_path / "journal.jsonl", plan), len(plan))
 
     def finish(positions: range) -> int:
         for position in positions:
@@ -316,8 +274,8 @@ def test_memory_does_not_grow_with_what_passes(tmp_path: Path, monkeypatch: pyte
 
 LONG = """
 import sys
-import agenteval.run.retention
-agenteval.run.retention.MOST_SHOWN = 8
+import agenteval.run.store
+agenteval.run.store.MOST_SHOWN = 8
 from agenteval.cli.main import main
 sys.argv[0] = "agenteval"
 sys.exit(main(sys.argv[1:]))

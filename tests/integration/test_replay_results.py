@@ -22,7 +22,7 @@ from agenteval.agents.replay_agent import read_recording
 from agenteval.core.errors import AgentError, ConfigError
 from agenteval.core.writing import write_file
 from agenteval.results.case import CaseResult, IterationResult, ToolCall, TurnResult, Usage
-from agenteval.results.store import InMemory, results_json
+from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.suite.model import AgentSpec
 
 
@@ -44,7 +44,7 @@ def case(name: str, *iterations: Sequence[TurnResult], path: str = "agent.yaml")
 
 
 def recorded(directory: Path, *cases: CaseResult) -> AgentSpec:
-    write_file(directory, "results.json", results_json(runs.results(*cases), InMemory()))
+    write_file(directory, "results.json", results_json(runs.results(*cases), IN_MEMORY))
     return agent_spec("replay", str(directory / "results.json"), directory)
 
 

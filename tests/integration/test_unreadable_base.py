@@ -162,7 +162,7 @@ def test_without_a_baseline_there_is_nothing_to_protect(proposal: Proposal) -> N
     proposal.settings = Settings(quiet=True)
     outcome = proposal.evaluated()
     assert not any(item.effect == "unproven" for item in outcome.results.run.integrity)
-    assert any("so this run uses its own" in text for text in outcome.view.warnings)
+    assert any("so this run uses its own" in text for text in outcome.warnings)
 
 
 # What is missing in the base commit, and not needed for its rules
@@ -336,7 +336,7 @@ def test_the_first_suite_is_decided_by_itself(proposal: Proposal, agent: str) ->
     outcome = proposal.evaluated()
     assert (outcome.gate.verdict, outcome.exit_status) == (("passed", 0) if agent == RIGHT else ("failed", 1))
     assert [(item.kind, item.effect) for item in outcome.results.run.integrity] == [("rules", "absolute")]
-    assert not any("cannot be read" in text for text in outcome.view.warnings)
+    assert not any("cannot be read" in text for text in outcome.warnings)
 
 
 def test_a_base_commit_with_a_configuration_alone_decides_with_it(proposal: Proposal) -> None:

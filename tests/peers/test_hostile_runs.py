@@ -29,18 +29,17 @@ from agenteval.core import escape
 from agenteval.core.errors import Problem
 from agenteval.github.check_run import abandonment, creation, updates
 from agenteval.github.publisher import PublishOptions, content_of
-from agenteval.report.badge import badge_json
-from agenteval.report.comment_overview import (
+from agenteval.report.badge import report_files as badge_files
+from agenteval.report.evaluation import render_markdown
+from agenteval.report.limits import Site
+from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.overview import (
     render_nothing_left,
     render_problems,
     render_running,
     render_unfinished,
     running_note,
 )
-from agenteval.report.evaluation import render_markdown
-from agenteval.report.markdown import render_comment, render_summary
-from agenteval.report.report import Presentation, Site
-from agenteval.report.view.view import GateView
 from agenteval.results.analysis.evaluate import AnalysedSuite, evaluate
 from agenteval.suite.evaluation import Analyses, Evaluation, EvaluationReport
 
@@ -278,9 +277,7 @@ class _Fields:
         return value
 
     def sample(self, sample: Sample) -> Sample:
-        gate = sample.gate
-        view = GateView(gate.verdict, self.of(gate.headline), self.of(gate.reasons), self.of(gate.warnings))
-        return Sample(self.of(sample.results), view)
+        return Sample(self.of(sample.results), self.of(sample.gate), self.of(sample.warnings))
 
 
 def _is_literal(annotation: Any) -> bool:
@@ -293,7 +290,7 @@ def _samples() -> dict[str, Sample]:
 
 
 _SAMPLES = _samples()
-_SITE = Presentation(site=Site(repository="acme/widgets"))
+_SITE = Site(repository="acme/widgets")
 
 
 def _pages(fields: _Fields) -> Iterator[tuple[str, str]]:
@@ -301,8 +298,8 @@ def _pages(fields: _Fields) -> Iterator[tuple[str, str]]:
     for name, original in _SAMPLES.items():
         sample = fields.sample(original)
         comment_id = fields.text("comment id")
-        yield f"comment of {name}", render_comment(sample.results, sample.gate, comment_id, limit=_NO_LIMIT)
-        yield f"summary of {name}", render_summary(sample.results, sample.gate, limit=_NO_LIMIT, presentation=_SITE)
+        yield f"comment of {name}", render_comment(sample.report, comment_id, limit=_NO_LIMIT)
+        yield f"summary of {name}", render_summary(sample.presented(site=_SITE), limit=_NO_LIMIT)
     problem = Problem(fields.text("message"), file=fields.text("file"), line=3, path=fields.text("path"))
     yield "problems", render_problems([problem] * 3)
     yield "nothing left", render_nothing_left(fields.text("commit"), _URL, escape.markdown_inline(fields.text("why")))
@@ -337,9 +334,8 @@ def _evaluation(fields: _Fields) -> AnalysedSuite:
 
 def _by_user_template(fields: _Fields, template: Path) -> str:
     sample = fields.sample(_SAMPLES["regressed"])
-    look = Presentation(comment_template=template, site=Site())
     warned: list[str] = []
-    page = render_comment(sample.results, sample.gate, limit=_NO_LIMIT, presentation=look, warn=warned.append)
+    page = render_comment(sample.presented(comment_template=template), limit=_NO_LIMIT, warn=warned.append)
     assert warned == []
     return page
 
@@ -389,7 +385,7 @@ def test_a_check_run_gets_the_same_pages_in_its_limits(piece: str) -> None:
     texts = set()
     for original in _SAMPLES.values():
         sample = _Fields(str, piece).sample(original)
-        content = content_of(sample.results, sample.gate, PublishOptions(), presentation=_SITE)
+        content = content_of(sample.presented(site=_SITE), PublishOptions())
         bodies = updates(content.conclusion, content.title, content.summary, content.details, content.annotations)
         for note in (content.summary, render_running(piece * 300, _URL)):
             bodies += [creation(_COMMIT, "agenteval", "", "id", note), abandonment(note)]
@@ -401,7 +397,8 @@ def test_a_check_run_gets_the_same_pages_in_its_limits(piece: str) -> None:
                 assert len(annotation["title"].splitlines()) <= 1
         assert_only_ours(rendered(content.markdown, hardbreaks=True))
         # The badge shows numbers only.
-        assert re.fullmatch(r"[\w %.,]+", json.loads(badge_json(sample.results, sample.gate))["message"])
+        (badge,) = badge_files(sample.report)
+        assert re.fullmatch(r"[\w %.,]+", json.loads(str(badge.text))["message"])
     # Many check runs have the same texts.
     for text in texts:
         assert_only_ours(rendered(text, hardbreaks=False))

@@ -15,8 +15,8 @@ from tests.unit.report.scenarios import SCENARIOS
 from agenteval.core import escape
 from agenteval.core.errors import Kind, Problem
 from agenteval.core.mistakes import page_of
-from agenteval.report.comment_overview import render_problems
 from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.overview import render_problems
 
 pytestmark = [
     pytest.mark.peer,
@@ -28,11 +28,11 @@ _HELP = page_of(Kind.VALUE)
 
 
 def _comment(sample: Sample) -> str:
-    return render_comment(sample.results, sample.gate)
+    return render_comment(sample.report)
 
 
 def _summary(sample: Sample) -> str:
-    return render_summary(sample.results, sample.gate)
+    return render_summary(sample.report)
 
 
 def _inline(sample: Sample) -> str:

@@ -30,6 +30,7 @@ from tests.support import (
     environment,
     serving,
     trusting_one_authority,
+    verdict_of,
 )
 
 from agenteval.cli import main as cli
@@ -183,7 +184,30 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
             stage.forget()
             command = agenteval if scenario.is_slow else _in_this_process
             ended = command(*words, cwd=folder, env=variables)
-            yield step, Seen(ended, folder, folder / _report_directory(words), stage.asked)
+            seen = Seen(ended, folder, folder / _report_directory(words), stage.asked)
+            yield step, seen
+            if (
+                (again := _comparison_of(words))
+                and (seen.reports / "results.json").exists()
+                and ended.status in {0, 1, 3}
+            ):
+                _check_same_verdict(ended, _in_this_process(*again, cwd=folder, env=variables))
+
+
+def _comparison_of(words: Sequence[str]) -> list[str]:
+    """Return the command that compares the results of a run with the same baseline; empty for other commands."""
+    given = dict(pairwise(words))
+    if words[:1] != ["run"] or "--baseline" not in given or {"--shard", "--runs", "--traces"} & set(words):
+        return []
+    options = [word for name in ("--config", "--fail-on") if name in given for word in (name, given[name])]
+    return ["compare", _report_directory(words), given["--baseline"], *options]
+
+
+def _check_same_verdict(ran: Ended, compared: Ended) -> None:
+    """Check that a comparison of the files says what the run said."""
+    told = [(ended.status, verdict_of(ended.out)) for ended in (ran, compared)]
+    if told[0] != told[1]:
+        raise AssertionError(f"the run says {told[0]}, and compare {told[1]}\n{compared.out}\n{compared.err}")
 
 
 def _runner(step: Mapping[str, Any], folder: Path) -> dict[str, str]:

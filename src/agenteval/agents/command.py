@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agenteval.agents.base import Remarks, Reply, Request
@@ -13,6 +12,7 @@ from agenteval.agents.tool_calls import CallsElsewhere
 from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, ending, find_program
 from agenteval.core.confine import MOST_BYTES, WROTE_TOO_MUCH, check_access, user_environment
 from agenteval.core.errors import AgentError, TransientAgentError, agent_problem
+from agenteval.core.records import dataclass
 from agenteval.suite.agent_keys import INPUT, takes_input, with_input
 from agenteval.suite.model import AgentSpec
 

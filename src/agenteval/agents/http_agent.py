@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -33,6 +32,7 @@ from agenteval.agents.reading import WHOLE, ReplyForm, suggestion
 from agenteval.agents.tool_calls import CallsElsewhere, raise_error
 from agenteval.core.errors import AgentError, ConfigError, TransientAgentError, agent_problem
 from agenteval.core.escape import display_url
+from agenteval.core.records import dataclass, field
 from agenteval.core.redact import MASK
 from agenteval.core.secrets import shortened
 from agenteval.core.text import text_of
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _DOT_SEGMENTS = frozenset({".", ".."})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RequestBuilder:
     """Builds requests by the options of an agent.
 
@@ -152,7 +152,7 @@ def _is_untagged(kind: str, response: HttpResponse) -> bool:
     return kind == "text/html" and not response.content.lstrip().startswith(b"<")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Received:
     """A response as JSON: one document, or those of a stream; or the text of a response that is not JSON."""
 
@@ -160,7 +160,7 @@ class Received:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReplyReader:
     """Reads replies by the options of an agent.
 

@@ -10,7 +10,6 @@ import ssl
 import time
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from types import SimpleNamespace
@@ -21,6 +20,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http import HttpProcessingError
 
 from agenteval.agents.http_response import MAX_BYTES, TRANSIENT_STATUSES, Address, HttpError, HttpResponse
+from agenteval.core.records import dataclass
 from agenteval.core.runtime import in_thread, localhost_hint
 from agenteval.core.secrets import shortened
 
@@ -228,7 +228,7 @@ class _UnansweredError(HttpError):
     """The connection ended before a response began."""
 
 
-@dataclass(slots=True)
+@dataclass
 class _Progress:
     is_connected: bool = False
     is_reused: bool = False

@@ -9,13 +9,13 @@ import re
 import sys
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.errors import AgentError
 from agenteval.core.escape import display_url
+from agenteval.core.records import dataclass
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -26,7 +26,7 @@ _HOST = re.compile(r"[!$&'()*+,;=\w.~%-]+", re.ASCII)
 _IPV4 = re.compile(r"\d+\.\d+\.\d+\.\d+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Address:
     """A valid address.
 
@@ -140,7 +140,7 @@ class HttpError(Exception):
         self.is_transient = is_transient
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HttpResponse:
     """A complete response.
 
@@ -215,7 +215,7 @@ _BEGINS_AS_EVENTS = re.compile(r"(?:data|event|id|retry)?:|(?:\r\n|\r|\n)+(?:dat
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StreamEvent:
     """One event: its name, empty for most, and its data."""
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent, NativeOutput, StructuredDict, ToolOutput
@@ -31,6 +30,7 @@ from agenteval.core.errors import (
 from agenteval.core.llm.calls import CallTotals
 from agenteval.core.llm.gateway import Gateway
 from agenteval.core.llm.models import BudgetSpentError, LlmError
+from agenteval.core.records import dataclass, replace
 from agenteval.results.case import Usage
 from agenteval.suite.agent_definitions import ModelAgentSpec, model_agent_of
 from agenteval.suite.model import AgentSpec

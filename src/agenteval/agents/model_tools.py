@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -19,6 +18,7 @@ from agenteval.agents.worker.pool import WorkerPool
 from agenteval.core.errors import AgentError, AgentImportError, ConfigError, Kind, UserCodeError, agent_problem
 from agenteval.core.llm.calls import Call
 from agenteval.core.llm.gateway import Gateway
+from agenteval.core.records import dataclass, replace
 from agenteval.results.case import ToolCall
 from agenteval.suite.model_tools import FunctionTool, PromptTool
 
@@ -27,7 +27,7 @@ _CALL = "agenteval.agents.worker.metrics:call"
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelTool:
     """A tool as the model sees it.
 

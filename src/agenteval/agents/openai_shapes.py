@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agenteval.agents.http_response import StreamEvent, objects_of
 from agenteval.agents.tool_calls import calls_in, raise_error, reported, text_of_blocks
 from agenteval.core.errors import TransientAgentError
+from agenteval.core.records import dataclass
 from agenteval.suite.forms import parse_path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """A published form of requests and replies.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agenteval.agents.otel_messages import (
@@ -20,6 +19,7 @@ from agenteval.agents.otel_messages import (
     value_of,
     values_of,
 )
+from agenteval.core.records import dataclass
 from agenteval.results.case import MOST_USED, ToolCall, Usage
 
 # The attributes that name the case of a trace; the first present one counts.
@@ -33,7 +33,7 @@ _OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"
 _NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolRun:
     """An executed tool; ``arguments`` and ``result`` are set if content was recorded."""
 
@@ -43,7 +43,7 @@ class ToolRun:
     result: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AgentSpan:
     """One span.
 
@@ -236,7 +236,7 @@ class _RequestedCalls:
 _AGENT = "invoke_agent"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OtelAnswer:
     """The question and answer of an agent in one trace.
 
@@ -260,7 +260,7 @@ class OtelAnswer:
     conversation: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Placed:
     """A span with its place in the tree.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from agenteval.core.records import dataclass, field
 
 # The relevant part of OTLP's JSON format (opentelemetry-proto: trace, logs and common, version 1).
 #
@@ -197,7 +198,7 @@ _SHAPE = frozenset({"role", "parts", "content", "tool_calls"})
 _ASKING, _ANSWERING = frozenset({"user", "human"}), frozenset({"assistant", "model", "ai", ""})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpanEvent:
     """An event of a span, with its message."""
 
@@ -205,7 +206,7 @@ class SpanEvent:
     attributes: Attributes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SaidCall:
     """A tool call that a model requested; ``id`` is empty if it has none."""
 
@@ -214,7 +215,7 @@ class SaidCall:
     arguments: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Said:
     """The messages of a span.
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.agents.base import Reply, Request, answer_text, as_text, reply_from_json, reply_to
 from agenteval.agents.tool_calls import parsed_arguments, raise_error, reported, text_of_blocks
 from agenteval.core.errors import AgentError
+from agenteval.core.records import dataclass, field
 from agenteval.suite.forms import JsonPath, PathError, described, parse_path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallPaths:
     """The paths of the parts of a tool call, from an item of the list of calls."""
 
@@ -30,7 +30,7 @@ class CallPaths:
                 yield {"name": name, **found, "args": parsed_arguments(found.get("args"))}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReplyPaths:
     """The paths of the parts of a reply, in every document of it: a stream consists of several.
 
@@ -182,7 +182,7 @@ def _suggested_path(value: Mapping[str, Any]) -> str:
     return f"set `response_path: {path}`" if path else "set `response_path` to the path of the answer"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReplyForm:
     """The form of the replies of one agent.
 
@@ -257,7 +257,7 @@ def _paths_of_texts(value: Any, path: str, depth: int) -> Iterator[str]:
                 yield from _paths_of_texts(value[key], f"{path}.{key}" if path else key, depth - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Output:
     """The reply that a program printed.
 
@@ -272,7 +272,7 @@ class Output:
     no_json: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OutputReader:
     """Reads what a program printed.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from agenteval.agents.base import Reply, is_number
 from agenteval.agents.recording import BadLine, Trace, is_otel
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import read_lines
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import beginning
 from agenteval.core.text import text_of
 from agenteval.results.case import MOST_USED
@@ -165,7 +165,7 @@ def _trace(number: int, record: dict[str, Any]) -> Trace:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedAnswer:
     """The answer of a trace.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -13,13 +12,14 @@ from pydantic import ValidationError
 from agenteval.agents.base import Reply
 from agenteval.core.errors import Kind, Problem
 from agenteval.core.files import read_head, read_lines
+from agenteval.core.records import dataclass, field
 from agenteval.results.record import Record
 
 if TYPE_CHECKING:
     from agenteval.agents.otel_messages import Export
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedTurn:
     """One recorded exchange.
 
@@ -36,7 +36,7 @@ RecordedIteration = Mapping[int, RecordedTurn]
 RecordedCase = Mapping[int, RecordedIteration]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedQuestion:
     """A case whose recorded answers are searched for."""
 
@@ -63,7 +63,7 @@ class Recording(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trace:
     """One recorded answer.
 
@@ -88,7 +88,7 @@ class Trace:
     record: Record = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BadLine:
     """A line that is not a trace: its place, and the problem with its fix."""
 

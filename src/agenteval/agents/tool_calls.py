@@ -6,11 +6,11 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from agenteval.core.errors import AgentError
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.core.text import text_of
 from agenteval.suite.forms import JsonPath, Step
@@ -41,7 +41,7 @@ _OTHER = frozenset(
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class _Call:
     id: str | None
     name: str
@@ -49,7 +49,7 @@ class _Call:
     has_ended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _End:
     """The result or the error of a call that is listed elsewhere."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from agenteval.agents.otel import CASE_ATTRIBUTES, AgentSpan, OtelAnswer, agent_
 from agenteval.agents.otel_messages import Export, SpanEvent, read_said
 from agenteval.agents.recording import BadLine, RecordedCase, RecordedQuestion, RecordedTurn, Trace, read_exports
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.results.record import trace_of_reply
 
 # Reads the answers of an agent from its OpenTelemetry traces.
@@ -21,7 +21,7 @@ from agenteval.results.record import trace_of_reply
 # the text of questions, answers and tool calls, not the exported spans.
 
 
-@dataclass(slots=True)
+@dataclass
 class _Trace:
     """The data of a trace that is still being read.
 

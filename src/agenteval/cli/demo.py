@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,6 +21,7 @@ from rich.table import Table
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.escape import terminal
+from agenteval.core.records import dataclass
 from agenteval.results.store import read_results
 
 # Longer words are continued on the next line.

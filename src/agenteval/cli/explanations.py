@@ -8,18 +8,18 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass
 from agenteval.core.text import did_you_mean
 from agenteval.metrics.registry import METRICS, MetricType
 from agenteval.results.verdict import WORDS, Word
 from agenteval.suite.formats.registry import formats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Published:
     title: str
     body: Callable[[], dict[str, Any]]
@@ -86,7 +86,7 @@ def _trace() -> dict[str, Any]:
     return {**body, "anyOf": [{"required": ["output"]}, {"required": ["final_output"]}]}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConfigKey:
     """One key of a mapping.
 
@@ -100,7 +100,7 @@ class ConfigKey:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConfigMapping:
     """A mapping of the file.
 
@@ -218,7 +218,7 @@ _TITLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Topic:
     """Something that can be explained.
 

@@ -10,12 +10,12 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.confine import run_confined
 from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, read_regular
+from agenteval.core.records import dataclass
 from agenteval.core.text import repository_of
 from agenteval.core.writing import make_directory, remove_file, write_bytes, write_new_file
 from agenteval.suite.agents import KINDS, AgentKind

@@ -19,7 +19,7 @@ from agenteval.core.escape import terminal
 from agenteval.core.mistakes import Line, LinePart, Mistake, Style, counted, mistakes, shown
 from agenteval.core.plugins import ALLOWED_VARIABLE, Plugin
 from agenteval.core.secrets import mask
-from agenteval.report.view.view import count
+from agenteval.report.words import count
 from agenteval.results.store import RESULTS_FILE
 
 if TYPE_CHECKING:

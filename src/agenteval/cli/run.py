@@ -115,8 +115,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     # Only if both go to the same place, the message stands above the result.
     is_one_place = sys.stdout.isatty() == sys.stderr.isatty()
     explained = outcome.agent_errors if is_one_place else ()
-    detail = TerminalDetail(arguments.verbosity, outcome.archive, commands, explained)
-    print_result(outcome.results, outcome.view, sys.stdout, detail)
+    print_result(outcome.report, sys.stdout, TerminalDetail(arguments.verbosity, commands, explained))
     return outcome.exit_status
 
 

@@ -10,14 +10,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 from agenteval.core.errors import UserCodeError, agent_problem
 from agenteval.core.process_groups import end_user
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import is_in_image
 from agenteval.core.secrets import is_own_name, is_passed, is_runner_name, is_secret_name
 
@@ -170,6 +170,9 @@ def confined(**changes: Any) -> Iterator[None]:
 
 def under_rules(rules: UserCodeRules) -> AbstractContextManager[None]:
     """Apply the rules of a configuration within the block."""
+    now = _IN_FORCE.get()
+    if (now.pass_env, now.memory_mb, now.cpu_s) == (rules.pass_env, rules.memory_mb, rules.cpu_s):
+        return nullcontext()
     return confined(pass_env=rules.pass_env, memory_mb=rules.memory_mb, cpu_s=rules.cpu_s)
 
 

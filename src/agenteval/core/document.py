@@ -11,7 +11,6 @@ import os
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from io import TextIOWrapper
 from itertools import islice
@@ -21,6 +20,7 @@ from typing import Any, Protocol, Self
 from agenteval.core.confine import confinement
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, open_regular
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import add_secrets, is_passed, is_reserved_name, is_secret_name, secrets_in
 
 _LINE = re.compile(

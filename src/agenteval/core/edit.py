@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from agenteval.core.document import VARIABLE, KeyPath, dotted
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import dataclass
 from agenteval.core.toml import find_positions, parse_toml
 from agenteval.core.yaml import STRING_TAG, check_shape, seal
 

@@ -10,12 +10,12 @@ import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, replace
 
 
 @dataclass(frozen=True)

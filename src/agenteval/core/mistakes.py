@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Literal
 from agenteval.core.errors import AgentEvalError, Kind, Problem
 from agenteval.core.escape import terminal
 from agenteval.core.files import open_regular
+from agenteval.core.records import dataclass
 from agenteval.core.secrets import is_secret_name, mask
 from agenteval.core.text import repository_of, width, working_directory
 from agenteval.core.version import DOCUMENTATION

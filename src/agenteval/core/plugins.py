@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass
 
 Group = Literal["agenteval.metrics", "agenteval.agents", "agenteval.formats", "agenteval.reporters"]
 GROUPS: tuple[Group, ...] = ("agenteval.metrics", "agenteval.agents", "agenteval.formats", "agenteval.reporters")

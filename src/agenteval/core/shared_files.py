@@ -11,11 +11,11 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem
+from agenteval.core.records import dataclass, field
 from agenteval.core.writing import make_directory, open_shared, remove_file, write_bytes
 
 # Not from the environment: the job could name a directory that user code can rename.

@@ -6,13 +6,13 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import date, time
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.document import Document, KeyPath, KeyPatterns, Positions, TextPlace, Variables, read_text
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, field
 
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*'""")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from agenteval.core.document import (
     substituted,
 )
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, field
 
 # Deeper files crash the parser itself.
 _MAX_DEPTH = 100

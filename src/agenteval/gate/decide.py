@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.statistics import fisher_p
 from agenteval.gate.proof import (
     Ask,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from agenteval.core.records import dataclass
 from agenteval.gate.decide import Evidence
 from agenteval.gate.pairing import Match, own_cases
 from agenteval.gate.policy import TOLERANCE, ComparePolicy

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from agenteval.core.records import dataclass, field
 from agenteval.gate.policy import BaseNames
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.comparison import ComparedCase, Comparison

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from agenteval.core.records import dataclass
 from agenteval.gate.failures import Counts, Failures, compared, of_cases, some
 from agenteval.gate.words import enumeration, percent, share
 from agenteval.results.case import Criterion

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.text import did_you_mean
 from agenteval.gate.values import Constants
 

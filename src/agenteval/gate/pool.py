@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from agenteval.core.records import dataclass, field
 from agenteval.gate.pairing import Match, own_cases
 from agenteval.gate.run_scores import RESOURCE, pool_entry
 from agenteval.gate.values import Constants

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from agenteval.core.records import dataclass, field
 from agenteval.core.statistics import fisher_p, student_t_quantile
 from agenteval.gate.statistics import interval, mean, p_by_pass
 from agenteval.gate.suspicion import spread_of_pass

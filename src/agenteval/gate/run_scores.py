@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from agenteval.core.records import dataclass, field
 from agenteval.results.case import CaseResult, IterationResult, SuiteResult, TurnResult
 from agenteval.results.comparison import MadeWith, PoolCase, PoolEntry
 from agenteval.results.model import Results
@@ -84,6 +84,8 @@ def scores_of(
         asked: ids of the metrics of the case, which are needed if no iteration was scored.
         turns: how many turns of every earlier iteration each metric scored.
     """
+    if threshold is None and not turns and (plain := _plain_scores(case)):
+        return plain
     iterations = [_Iteration.of(iteration, threshold) for iteration in case.iterations]
     scored = dict.fromkeys(name for iteration in iterations for name in iteration.scores)
     names = scored or dict.fromkeys(asked)
@@ -99,6 +101,19 @@ def scores_of(
         # The results of a large run contain some cases without their iterations.
         found[OVERALL] = [case.score]
     return found
+
+
+def _plain_scores(case: CaseResult) -> dict[str, list[float | None]]:
+    """Return the scores of a case of one answer that every metric scored, as most are; empty for others."""
+    if (
+        len(case.iterations) != 1
+        or len(case.iterations[0].turns) != 1
+        or case.iterations[0].turns[0].error is not None
+    ):
+        return {}
+    scores = case.iterations[0].turns[0].scores
+    found: dict[str, list[float | None]] = {score.id: [score.score] for score in scores if score.status == "scored"}
+    return found if len(found) == len(scores) else {}
 
 
 def case_amounts(case: CaseResult, resources: Collection[str]) -> dict[str, list[float | None]]:

@@ -7,8 +7,8 @@ of 0..1, or the negative logarithm of an amount. ``None`` is a lost iteration, w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from agenteval.core.records import dataclass, field
 from agenteval.gate.statistics import mean
 
 #: Case → its value in each pass. Cases of a run may have different numbers of passes.

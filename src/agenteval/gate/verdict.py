@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.text import choices
 from agenteval.gate.failures import Counts, Failures, Required, failures_of, of_cases
 from agenteval.gate.findings import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from agenteval.core import escape
+from agenteval.core.records import dataclass, field
 from agenteval.gate.proof import GateOutcome, GateSuspicion, Test
 from agenteval.gate.values import ANSWERED
 

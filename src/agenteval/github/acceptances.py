@@ -6,7 +6,6 @@ The event of a label tells who set it and when: after the commit that is evaluat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.github.client import (
     PULL_REQUEST_PERMISSIONS,

@@ -30,8 +30,8 @@ from agenteval.github.workspace import (
     without_earlier_reports,
     workspace_of_user,
 )
-from agenteval.report.comment_overview import render_problems, render_unfinished, render_unpublished
 from agenteval.report.markdown import render_summary
+from agenteval.report.overview import render_problems, render_unfinished, render_unpublished
 from agenteval.report.report import print_result
 from agenteval.report.terminal_lines import TerminalDetail
 from agenteval.results.store import RESULTS_FILE
@@ -143,9 +143,7 @@ def _act(context: Context, files: RunnerFiles) -> int:
         else:
             host = replace(host, published=directory)
             outcome = run_repeatedly(settings, private, runs, lambda line: say(f"agenteval: {line}"), host)
-            print_result(
-                outcome.results, outcome.view, sys.stdout, TerminalDetail(settings.verbosity, outcome.archive)
-            )
+            print_result(outcome.report, sys.stdout, TerminalDetail(settings.verbosity))
     _finish(context, files, outcome, directory)
     return outcome.exit_status
 
@@ -162,16 +160,8 @@ def _begin(context: Context, files: RunnerFiles) -> None:
 
 def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory: Path) -> None:
     files.outputs(outputs_of(outcome, files.relative(directory)))
-    look = outcome.presentation
-    results, view, archive = outcome.results, outcome.view, outcome.archive
-    files.report(lambda room: render_summary(results, view, archive=archive, limit=room, presentation=look))
-    content = content_of(
-        results,
-        view,
-        context.options,
-        name=context.step.title,
-        presentation=look,
-    )
+    files.report(lambda room: render_summary(outcome.report, limit=room))
+    content = content_of(outcome.report, context.options, name=context.step.title)
     if outcome.is_cancelled:
         _abandon(context, files)
         return
@@ -183,7 +173,7 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
         for line in as_commands(content.annotations, _COMMANDS):
             say(line)
     if outcome.exit_status:
-        say(annotation("error", outcome.view.headline, title="agenteval"))
+        say(annotation("error", outcome.gate.headline, title="agenteval"))
 
 
 def _abandon(context: Context, files: RunnerFiles) -> None:

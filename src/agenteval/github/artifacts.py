@@ -8,7 +8,6 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.github.client import USER_AGENT, GitHubClient, GithubError
 from agenteval.github.workflow_runs import Artifact
@@ -47,7 +47,7 @@ class UnreadableZipError(ValueError):
     """An invalid zip file; the text continues "because"."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MemberLimits:
     """Limits of a member.
 
@@ -146,7 +146,7 @@ class UnusableArtifactError(AgentEvalError):
         super().__init__(f"the artifact cannot be used: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DownloadLimits:
     """Limits of a download.
 

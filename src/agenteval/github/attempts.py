@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.core.writing import write_bytes
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import dataclass, field, replace
 from agenteval.github.artifacts import DownloadLimits, MemberLimits
 from agenteval.github.event import EventRights
 from agenteval.github.history import GithubHistory, distance, first_parents
@@ -93,7 +93,7 @@ _SHORT = 7
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Start:
     """Start at a commit; ``place`` describes it in messages."""
 
@@ -101,21 +101,21 @@ class Start:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unknown:
     """The commit to start at is unknown; ``why`` is a sentence with the fix."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GivenRun:
     """Use a given run."""
 
     run_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BaselineSearch:
     """Parameters of a search.
 
@@ -136,7 +136,7 @@ class BaselineSearch:
     default_branch: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SearchLimits:
     """Limits of a search.
 
@@ -153,7 +153,7 @@ class SearchLimits:
     total_s: float = 300.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Found:
     """A baseline.
 
@@ -174,7 +174,7 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Missing:
     """No baseline: the reason as a sentence, and the skipped runs."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.escape import terminal
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.core.text import place_of
 from agenteval.github import baseline as wanted

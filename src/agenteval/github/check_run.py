@@ -7,13 +7,13 @@ same commit, so the gate stays the job's exit status.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from agenteval.core.records import dataclass
 from agenteval.github.client import GitHubClient
 from agenteval.github.runner import annotation as command
 from agenteval.github.shared_check import TEXT_LIMIT, CheckName, Conclusion, completed_id
-from agenteval.report.view.next_steps import Annotation, Level
+from agenteval.report.check import Annotation, Level
 
 PERMISSIONS = ("contents: read", "checks: write")
 #: Limit of annotations per request.
@@ -28,7 +28,7 @@ _LEVELS: dict[Level, Literal["error", "warning", "notice"]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckRun:
     """A check run on GitHub.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.escape import display_url, is_http_url
 from agenteval.core.files import read_regular
+from agenteval.core.records import dataclass, field
 from agenteval.core.version import __version__
 from agenteval.github.event import EvaluationRequest, EventRights, with_confirmed_request
 
@@ -40,7 +40,7 @@ class GithubError(AgentEvalError):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GitHubClient:
     """Configuration of the connection. Nothing is sent before :meth:`open`.
 

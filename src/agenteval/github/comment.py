@@ -6,9 +6,9 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agenteval.core.records import dataclass, replace
 from agenteval.core.secrets import shortened
 from agenteval.github.client import GitHubClient
 from agenteval.github.comment_sections import Absent, AbsentState, Comment, Origin, Section, marker, section_key

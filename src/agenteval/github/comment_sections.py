@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from agenteval.core.escape import address, markdown_inline
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import shortened
-from agenteval.report.size_limits import COMMENT_LIMIT, ReportTooLargeError, characters
+from agenteval.report.limits import COMMENT_LIMIT, ReportTooLargeError, characters
 from agenteval.results.verdict import Verdict
 
 # The table above the sections of a comment that several jobs share. Pure.
@@ -43,7 +43,7 @@ _WORDS_WITHOUT: Mapping[AbsentState, str] = {
 _LONGEST_JOB = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Absent:
     """A job of the workflow run that has no result in the comment.
 
@@ -176,7 +176,7 @@ class Revision:
         return f"{self.run_id}.{self.attempt}.{self.stamp}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Origin:
     """The step that writes a section, as hashes."""
 
@@ -197,7 +197,7 @@ class Origin:
         return f"{self.workflow}.{self.job}.{self.step}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """Text of one step. Line ends become ``\\n``, outer blank lines are removed, and lines like markers are escaped.
 
@@ -296,7 +296,7 @@ class Section:
         return replace(self.without_detail(), head=head, notice=notice, row="")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comment:
     """A comment with one section per key; the worst verdict comes first, then the keys decide.
 

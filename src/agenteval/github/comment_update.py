@@ -12,9 +12,9 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
+from agenteval.core.records import dataclass
 from agenteval.github.client import GithubError
 from agenteval.github.comment_sections import Comment, Origin, Revision, Section, unix_lines
 from agenteval.results.verdict import Verdict
@@ -102,7 +102,7 @@ Action = Literal["created", "updated", "unchanged", "absent", "superseded"]
 _UNANSWERED_S = (1.0, 4.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CommentOutcome:
     """Address of the comment, and the action taken.
 
@@ -116,7 +116,7 @@ class CommentOutcome:
     action: Action
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Posted:
     """A comment as GitHub stored it."""
 
@@ -162,7 +162,7 @@ class Conversation(Protocol):
         """Delete a comment, if it still exists."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pacing:
     """Waiting times and rounds for other jobs.
 

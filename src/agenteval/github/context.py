@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.yaml import read_yaml
 from agenteval.github.baseline import Lineage, find_lineage, short
 from agenteval.github.client import GitHubClient

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, read_regular
+from agenteval.core.records import dataclass, replace
 
 DEPENDABOT = "dependabot[bot]"
 
@@ -32,7 +32,7 @@ _NO_COMMAND = (
 _COMMAND = re.compile(r"/evaluate +([0-9a-f]{40}|[0-9a-f]{64})")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EvaluationRequest:
     """A comment on a pull request that asks for the evaluation of a commit. GitHub must confirm it."""
 
@@ -40,7 +40,7 @@ class EvaluationRequest:
     commit: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EventRights:
     """What to evaluate, and what may be written. Unknown texts are ``None``.
 

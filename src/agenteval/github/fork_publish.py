@@ -7,11 +7,11 @@ trusts nothing: it validates the results, decides by the rules of the base branc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.escape import markdown_inline
+from agenteval.core.records import dataclass, replace
 from agenteval.core.secrets import shortened
 from agenteval.github.acceptances import RESULTS_LABEL, RemoteAcceptances
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
@@ -23,7 +23,7 @@ from agenteval.github.runner import say
 from agenteval.github.second_stage import BaseCommitFiles, SecondStage
 from agenteval.github.shared_check import Conclusion
 from agenteval.github.workflow_runs import JobRun, artifacts_named, end_of, executions_of, is_repeated
-from agenteval.report.comment_overview import render_nothing_left
+from agenteval.report.overview import render_nothing_left
 from agenteval.results.model import Results
 from agenteval.results.store import parse_results
 from agenteval.results.verdict import Verdict
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 FORK_PERMISSIONS = ("actions: read", "contents: read", "pull-requests: read")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpenPullRequest:
     """A pull request that is open; ``base`` is the commit of the base branch that GitHub records for it."""
 
@@ -51,7 +51,7 @@ class OpenPullRequest:
     base: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FirstStage:
     """The fork's workflow run.
 

@@ -6,7 +6,6 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -14,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.escape import is_http_url
+from agenteval.core.records import dataclass, field
 from agenteval.github.client import GitHubClient, GithubError
 from agenteval.run.git import ControlRule, Head, Remote
 

@@ -7,13 +7,13 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files import also_inside, outside_problem
 from agenteval.core.llm.gateway import CACHE_DIRECTORY, default_directory, files_directory
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.shared_files import CACHE_KEY, key_problem
 from agenteval.core.text import choices
 from agenteval.core.writing import give_to_owner, make_directory, write_file

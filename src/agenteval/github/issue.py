@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agenteval.core.escape import address, markdown_inline
+from agenteval.core.records import dataclass
 from agenteval.core.secrets import shortened
 from agenteval.github.client import GitHubClient
 from agenteval.results.comparison import Comparison

@@ -5,24 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass, field, replace
 from agenteval.github.check_run import CheckRun
 from agenteval.github.client import GitHubClient
 from agenteval.github.comment import CommentOutcome, Mode, Pacing, RunJobs, StepName
 from agenteval.github.comment_sections import Origin, Revision, Section
 from agenteval.github.shared_check import TEXT_LIMIT, Conclusion
-from agenteval.report.comment_overview import render_running, render_unfinished, running_note
-from agenteval.report.report import Presentation
-from agenteval.report.size_limits import utf8_bytes
-from agenteval.report.view.causes import causes_of
-from agenteval.report.view.heading import heading_of as heading_of_run
-from agenteval.report.view.next_steps import Annotation, annotate
-from agenteval.report.view.view import GateView
-from agenteval.results.model import Results
+from agenteval.report.check import Annotation, annotate
+from agenteval.report.facts import Report
+from agenteval.report.limits import utf8_bytes
+from agenteval.report.overview import render_running, render_unfinished, running_note
 from agenteval.results.verdict import Verdict
 
 CommentMode = Literal["always", "changes", "failures", "never"]
@@ -32,8 +28,6 @@ _SECTION_LIMIT = 64_000
 # Lines that begin neither a table nor a list nor a paragraph.
 _NO_TABLE = ("<", "```", "#", "~~~")
 _TITLE_LIMIT = 250
-_CHANGES = {"broke", "repaired"}
-_PLAIN = Presentation()
 # A notice is not worth waiting for; texts of other jobs are still repaired.
 _AT_ONCE = Pacing(settle_s=0.1, jitter_s=0.2)
 
@@ -176,11 +170,11 @@ def revision_of(run_id: str | None, attempt: str | None) -> Revision:
     return Revision(run, times)
 
 
-def _conclusion(view: GateView) -> Conclusion:
+def _conclusion(report: Report) -> Conclusion:
     """Return the conclusion of the check run; an unproven run is never a success."""
-    if view.verdict == "unproven":
-        return "action_required" if view.fails_job else "neutral"
-    return "success" if view.passed else "failure"
+    if report.verdict == "unproven":
+        return "action_required" if report.gate.exit_status else "neutral"
+    return "success" if report.passed else "failure"
 
 
 def heading_of(name: str, comment_id: str) -> str:
@@ -188,33 +182,24 @@ def heading_of(name: str, comment_id: str) -> str:
     return f"{name} ({comment_id})" if name and comment_id else name or comment_id
 
 
-def content_of(
-    results: Results,
-    view: GateView,
-    options: PublishOptions,
-    *,
-    name: str = "",
-    presentation: Presentation = _PLAIN,
-) -> Content:
+def content_of(report: Report, options: PublishOptions, *, name: str = "") -> Content:
     """Return the texts of a finished run; ``name`` is the job's, for the heading of the comment."""
-    from agenteval.report.comment_overview import overview_row
-    from agenteval.report.markdown import render_check, render_comment
+    from agenteval.report.markdown import render_comment
+    from agenteval.report.overview import overview_row
 
-    comparison = results.comparison
-    found = annotate(results).items if options.annotations else ()
     job = heading_of(name, options.comment_id)
-    markdown = render_comment(results, view, job, limit=_SECTION_LIMIT, presentation=presentation)
+    markdown = render_comment(report, job, limit=_SECTION_LIMIT)
     fits = utf8_bytes(markdown) <= TEXT_LIMIT
-    text = markdown if fits else render_check(results, view, limit=TEXT_LIMIT, presentation=presentation)
+    text = markdown if fits else render_comment(report, limit=TEXT_LIMIT, size=utf8_bytes)
     return Content(
-        title=one_line(heading_of_run(results, view, causes_of(results)).title, _TITLE_LIMIT),
+        title=one_line(report.heading.title, _TITLE_LIMIT),
         markdown=markdown,
         details=_after(text),
-        conclusion=_conclusion(view),
-        verdict=view.verdict,
-        is_change=comparison is not None and any(case.change in _CHANGES for case in comparison.cases),
-        annotations=found,
-        row=overview_row(results, view, job, presentation),
+        conclusion=_conclusion(report),
+        verdict=report.verdict,
+        is_change=report.base is not None and report.base.is_changed,
+        annotations=annotate(report).items if options.annotations else (),
+        row=overview_row(report, job),
     )
 
 

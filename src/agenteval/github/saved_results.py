@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.check_run import creation, updates
@@ -31,8 +31,8 @@ from agenteval.github.publisher import (
     section_of,
 )
 from agenteval.github.workflow_runs import Artifact, WorkflowRun, artifacts_named, get_run
-from agenteval.report.comment_overview import render_running
-from agenteval.report.view.view import view_of
+from agenteval.report.facts import facts, notes_of
+from agenteval.report.overview import render_running
 from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import parse_results, read_results
@@ -315,7 +315,7 @@ def judged_content(
     judged = results.model_copy(
         update={"gate": gate.model_copy(update={"rules": rules_of(spec.gate, quarantined(results, spec.gate))})}
     )
-    return content_of(judged, view_of(gate, judged), options, presentation=spec.presentation)
+    return content_of(facts(judged, gate, notes_of(judged), presentation=spec.presentation), options)
 
 
 def _place(results: Results, target: PublishTarget, environment: Mapping[str, str]) -> PublicationTarget:

@@ -8,13 +8,13 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 import yaml
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files import also_inside
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.shared_files import safe_directory
 from agenteval.core.text import is_too_long
 from agenteval.core.yaml import parse_yaml
@@ -22,8 +22,8 @@ from agenteval.gate.policy import BaseNames
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.github.client import GitHubClient, GithubError, read_file
 from agenteval.github.publisher import Content, PublishOptions, content_of
+from agenteval.report.facts import facts, notes_of
 from agenteval.report.markdown import render_summary
-from agenteval.report.view.view import view_of
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate, Rules, Verdict
 from agenteval.run.config import CONFIG_FILE, Settings
@@ -260,16 +260,14 @@ class SecondStage:
             policy = spec.gate.knowing(_base_names(results))
             out = quarantined(results, policy)
             found = agreed(decide_gate(results, policy), rules_of(policy, out), results.gate)
-            view = view_of(found.gate, results)
             said = (found.contradiction,) if found.contradiction else found.warnings
-            view = replace(view, warnings=(*said, *view.warnings))
-            look = spec.presentation
             # The rules in the results are only a claim.
             rules = {"rules": rules_of(policy, out)}
             judged = results.model_copy(update={"gate": found.gate.model_copy(update=rules)})
-            content = content_of(judged, view, self.options, name=self.name, presentation=look)
-            if look.summary_template is not None:
-                content = replace(content, own_summary=render_summary(judged, view, presentation=look))
+            report = facts(judged, found.gate, (*said, *notes_of(results)), presentation=spec.presentation)
+            content = content_of(report, self.options, name=self.name)
+            if spec.presentation.summary_template is not None:
+                content = replace(content, own_summary=render_summary(report))
         return content, found
 
 

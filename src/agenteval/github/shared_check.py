@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from agenteval.core.escape import address
+from agenteval.core.records import dataclass, replace
 from agenteval.core.secrets import shortened
 
 #: Limit of a summary and of a text, in bytes. GitHub's documentation gives characters, but GitHub counts bytes.
@@ -33,7 +33,7 @@ _LONGEST_TITLE = 250
 _MARK = "\n\n<!-- agenteval:shared -->\n"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckName:
     """What the check runs have in common: the full sha of their commit, and their name."""
 
@@ -41,7 +41,7 @@ class CheckName:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shown:
     """A check run that agenteval has written.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from agenteval.core.records import dataclass
 from agenteval.github.client import GitHubClient, GithubError
 from agenteval.github.comment import RunJobs, WorkflowJob
 

@@ -7,7 +7,6 @@ import logging
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -18,6 +17,7 @@ from agenteval.core.llm.gateway import key_of
 from agenteval.core.llm.models import LlmError, ModelSpec
 from agenteval.core.llm.provider_base import limit_hooks
 from agenteval.core.llm.providers import api_key, reachable
+from agenteval.core.records import dataclass
 from agenteval.core.runtime import in_thread
 from agenteval.metrics.base import MetricError, Observation, Outcome
 from agenteval.metrics.resources import Resources
@@ -38,7 +38,7 @@ _INPUTS: Mapping[str, tuple[str, ...]] = {
 _NEEDS = {"groundedness": frozenset({"sources"}), "similarity": frozenset({"ground_truth"})}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AzureMetric:
     """An evaluator of the SDK that asks a model to rate from 1 to 5; the score is rating/5.
 

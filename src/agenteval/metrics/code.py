@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agenteval.core.errors import AgentError
+from agenteval.core.records import dataclass, field
 from agenteval.metrics.base import REQUIRABLE, MetricError, NotApplicableError, Observation, Outcome
 from agenteval.metrics.resources import Resources
 from agenteval.suite.model import Place
@@ -21,7 +21,7 @@ _PASSING = 0.5
 _CALL_LIMIT_S = 300.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CodeGrader:
     """Calls ``module:callable`` with a ``GraderContext``.
 
@@ -72,7 +72,7 @@ def _turn(observation: Observation) -> dict[str, Any]:
 _EVALUATE = "agenteval.agents.worker.metrics:evaluate"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CustomFunction:
     """Calls an evaluation function, which returns a verdict and optionally a score (default: 1 or 0).
 
@@ -114,7 +114,7 @@ class CustomFunction:
 _METRICS = "agenteval.agents.worker.metrics"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UserMetric:
     """Calls a user function or class with an ``agenteval.grader.Observation``.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass
 from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
 from agenteval.metrics.deepeval_model import JudgeModel
 from agenteval.metrics.resources import Resources
@@ -32,7 +32,7 @@ _RAG_CLASSES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GEval:
     """G-Eval (Liu et al. 2023): the judge follows evaluation steps and scores 0 to 10, reported as 0 to 1.
 
@@ -78,7 +78,7 @@ class GEval:
         return await _measured(metric, judge, observation)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rag:
     """A judge's score of an answer and its retrieved passages.
 

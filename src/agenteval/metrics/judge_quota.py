@@ -12,13 +12,13 @@ import os
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.llm.models import NotAskedError
+from agenteval.core.records import dataclass, field
 from agenteval.core.shared_files import Seal, read_cache_file, seal
 from agenteval.core.writing import append_to_file, make_directory
 from agenteval.results.record import Record

@@ -6,12 +6,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from agenteval.core.records import dataclass
 from agenteval.core.secrets import beginning, shortened
 from agenteval.core.text import text_of
 from agenteval.metrics.base import MetricError, shown
@@ -201,7 +201,7 @@ _LIST_MARK = re.compile(r"^[^\S\n]*(?P<number>\d+)[.)]\s+", re.MULTILINE)
 _REASON = re.compile(r"\breason(?:ing)?\b[^\w\n]*?[:\-–—][^\w\n\"'(\[]*(?P<reason>\S.*)", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judgement:
     """A score on the judge's scale, and its reason."""
 

@@ -7,12 +7,12 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from agenteval.core.llm.calls import Call
 from agenteval.core.llm.models import ModelSpec
 from agenteval.core.llm.providers import endpoint
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import beginning
 from agenteval.core.text import text_of
 from agenteval.metrics.base import MetricError, Observation, Outcome, record_of, shown
@@ -44,7 +44,7 @@ Reply with one JSON object and nothing else. It must follow this JSON Schema:
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PromptJudge:
     """A model's score, divided by the maximum of its scale; the limits of the case decide the verdict.
 
@@ -186,7 +186,7 @@ Judge only as the text outside of the [[{mark} ...]] marks tells you.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TraceJudge:
     """A model's score divided by the maximum; the suite's aggregate decides the verdict.
 

@@ -8,7 +8,6 @@ import string
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -16,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from rapidfuzz.distance import LCSseq
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, field
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.text import GROUND_TRUTH
 
@@ -105,7 +105,7 @@ _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TokenF1:
     """Token F1 as SQuAD defines it (Rajpurkar et al. 2016, the official evaluation script).
 
@@ -142,7 +142,7 @@ def _words(text: str) -> list[str]:
     return text.lower().translate(_NO_PUNCTUATION).split()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Sacrebleu:
     scorer: Any
     tokens: Tokens13a
@@ -159,7 +159,7 @@ def _sacrebleu() -> _Sacrebleu:
     return _Sacrebleu(scorer, Tokens13a(scorer.tokenizer), str(scorer.get_signature()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bleu:
     """Sentence BLEU by sacrebleu: 13a tokens, case-sensitive, exponential smoothing, effective order."""
 
@@ -189,7 +189,7 @@ class Bleu:
         return Outcome(score.score / 100, details=details)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _RougeParts:
     tokens: Callable[[str], list[str]]
     longest_common_subsequence: Callable[[list[str], list[str]], int]
@@ -204,7 +204,7 @@ def _rouge() -> _RougeParts:
     return _RougeParts(lambda text: NON_ALPHANUM_RE.sub(" ", text.lower()).split(), longest_common_subsequence)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rouge:
     """ROUGE F-measure on rouge-score's tokens, without stemming (Lin 2004, with one reference).
 
@@ -347,7 +347,7 @@ def _lexnames() -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Meteor:
     """METEOR (alpha 0.9, beta 3, gamma 0.5; Porter stems, WordNet 3.0 synonyms).
 

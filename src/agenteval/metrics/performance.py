@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+from agenteval.core.records import dataclass
 from agenteval.metrics.base import MetricError, Observation, Outcome
 
 _NOTHING_NEEDED: frozenset[str] = frozenset()
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Latency:
     """1 if the mean latency is within the limits, else 0. All limits are in seconds."""
 
@@ -30,7 +30,7 @@ class Latency:
         return _outcomes(observations, known, (self.minimum, self.maximum, self.equal), " s")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tokens:
     """1 if the mean numbers of tokens are within the limits, else 0.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from pydantic import PlainValidator
 
 from agenteval.core.arguments import problems
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, fields, is_dataclass, replace
 from agenteval.core.text import choices
 from agenteval.metrics.base import CaseMetric, Metric, metric_problem
 from agenteval.metrics.resources import Resources
@@ -94,7 +94,7 @@ def _fields(metric: Any) -> tuple[str, ...]:
 _GIVEN = frozenset({"resources", "where"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MetricType:
     """A registered metric.
 

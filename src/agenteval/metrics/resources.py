@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +22,7 @@ from agenteval.core.errors import (
 )
 from agenteval.core.llm.gateway import Gateway
 from agenteval.core.llm.models import UNNAMED_JUDGE, ModelSpec
+from agenteval.core.records import dataclass
 from agenteval.core.text import working_directory_beside
 from agenteval.results.model import RunUsage, UsedPlugin
 from agenteval.suite.model import AgentSpec, MetricConfig, Place

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
+from agenteval.core.records import dataclass, field
 from agenteval.core.text import text_of
 from agenteval.metrics.base import MetricError, Observation, Outcome, record_of, shown
 from agenteval.metrics.resources import Resources
@@ -23,7 +23,7 @@ from agenteval.suite.model import MetricConfig
 FLAGS = {"IGNORECASE": "i", "MULTILINE": "m", "DOTALL": "s"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuleScore:
     """The score of one rule, 0..1, and the reason if it is not 1.
 
@@ -249,7 +249,7 @@ RULES: Mapping[str, Callable[..., RuleScore]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuleBased:
     """The mean of several rules; the suite's aggregate decides the verdict.
 

@@ -7,10 +7,10 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass
 from agenteval.core.text import json_in
 from agenteval.metrics.base import Observation, Outcome, literal_equal, shown
 from agenteval.metrics.resources import Resources
@@ -30,7 +30,7 @@ _LISTS = frozenset({"list", "set"})
 _ANY = FieldType("any")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """1 if the answer is JSON that follows the schema, else 0; text around the JSON is ignored.
 
@@ -76,7 +76,7 @@ class Schema:
         return f"{alike.path}: {wanted}, got {shown(alike.text)} ({score:.3f})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SimilarText:
     """A text inside an answer that must be similar to a reference."""
 

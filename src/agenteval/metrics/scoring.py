@@ -8,12 +8,12 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 from agenteval.core.llm.models import ModelSpec, NotAskedError
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import contained, in_thread
 from agenteval.metrics.base import (
     CaseMetric,
@@ -236,6 +236,8 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
             observation = replace(observation, response=text_at_path(observation.response, config.response_path))
         except ValueError as error:
             return Outcome(0.0, passed=False, decided=True, reason=str(error))
+    if _is_quick(config, metric, observation):
+        return _outcome(config, metric.measure(observation))
     for attempt in range(config.retries + 1):
         try:
             return await _attempt(config, metric, observation)
@@ -245,6 +247,13 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
             if attempt == config.retries:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _is_quick(config: MetricConfig, metric: Metric, observation: Observation) -> bool:
+    """Return whether a measurement needs neither attempts nor a time limit nor a thread."""
+    may_fail = config.retries or _is_callers(config) or _asks(metric)
+    limit_s = getattr(metric, "default_limit_s", None) if config.timeout_s is None else config.timeout_s
+    return not may_fail and limit_s is None and not _may_take_long(metric, observation)
 
 
 async def _attempt(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome | None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import mul
 from typing import ClassVar
 
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass
 from agenteval.metrics.base import MetricError, Observation, Outcome
 from agenteval.metrics.resources import Resources
 
@@ -22,7 +22,7 @@ _NOTHING_NEEDED: frozenset[str] = frozenset()
 Vector = Sequence[float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Similar:
     """The cosine similarity of an answer and a reference, 0..1 (opposite meanings count as 0).
 
@@ -47,7 +47,7 @@ class Similar:
         return Outcome(score, reason=f"similarity {score:.3f} to the expected text", model=label)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Consistency:
     """The similarity of each answer of a case to the centre of all answers, 0..1.
 

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
 from typing import Any, ClassVar
 
+from agenteval.core.records import dataclass, field
 from agenteval.core.text import parse_number
 from agenteval.metrics.base import MetricError, Observation, Outcome, shown
 from agenteval.suite.forms import TextMatch
@@ -120,7 +120,7 @@ GROUND_TRUTH = frozenset({"ground_truth"})
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Equality:
     """1 if response and ground truth are equal after the selected normalisations, else 0."""
 
@@ -148,7 +148,7 @@ class Equality:
         return text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Numeric:
     """1 if two numbers agree within an absolute or a relative tolerance, else 0.
 
@@ -210,7 +210,7 @@ _ANY: dict[str, tuple[Callable[[str, str], bool], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextMatchMetric:
     """1 if the answer matches, else 0; without a verdict if every text matches."""
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from agenteval.core.records import dataclass
 from agenteval.metrics.base import Observation, Outcome, literal_equal, shown
 from agenteval.metrics.text import full_match
 from agenteval.results.case import ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolCalls:
     """1 if every expected call was made, else 0.
 
@@ -113,7 +113,7 @@ _SEPARATORS = str.maketrans("", "", ",_\u202f")
 _WHITE_SPACE = re.compile(r"\s+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExpectedTools:
     """1 if every expected tool was called, else 0 with the missing calls as the reason.
 

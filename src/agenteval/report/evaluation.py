@@ -6,15 +6,15 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agenteval.core.records import replace
+from agenteval.report.facts import Report
 from agenteval.report.html import PageFiles, fill, generate, read_user_template
-from agenteval.report.report import ANALYSES, Report, ReportFile
-from agenteval.report.size_limits import UserTemplateError
-from agenteval.results.model import Results
+from agenteval.report.limits import ReportFile, UserTemplateError
+from agenteval.report.report import ANALYSES
 
 if TYPE_CHECKING:
     from agenteval.results.analysis.evaluate import AnalysedSuite
@@ -24,10 +24,10 @@ _STATIC = PageFiles("analysis.html.j2")
 _INTERACTIVE = replace(_STATIC, scripts=("elements.js", "answers.js"))
 
 
-def report_files(report: Report, _: Results) -> Iterator[ReportFile]:
+def report_files(report: Report) -> Iterator[ReportFile]:
     """Yield the files of all analysed suites; if there are several, each suite has a separate folder."""
     created = datetime.now(UTC)
-    asking = [suite for suite in report.analyses if suite.report is not None]
+    asking = [suite for suite in report.source.analyses if suite.report is not None]
     for suite in asking:
         folder = f"{ANALYSES}/{_slug(suite.path)}" if len(asking) > 1 else ANALYSES
         for file in suite_files(suite, created):
@@ -54,16 +54,16 @@ def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]
 def render_markdown(suite: AnalysedSuite, created: datetime) -> str:
     """Return the report as Markdown, without charts."""
     # Imported here and below, so that a run without analyses does not import it.
-    from agenteval.report.markdown_filters import MARKDOWN
-    from agenteval.report.templating import built_in_template
-    from agenteval.report.view.analysis import make_analysis_page
+    from agenteval.report.analysis import make_analysis_page
+    from agenteval.report.filters import MARKDOWN
+    from agenteval.report.templates import built_in_template
 
     return built_in_template(MARKDOWN, "report.md.j2").render(page=make_analysis_page(suite, created))
 
 
 def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
     """Return the report as one page that loads nothing, or the user's template with its placeholders replaced."""
-    from agenteval.report.view.analysis import make_analysis_page
+    from agenteval.report.analysis import make_analysis_page
 
     template = suite.report.template if suite.report else None
     notices: tuple[str, ...] = ()

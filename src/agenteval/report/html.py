@@ -8,16 +8,24 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
+
+from markupsafe import Markup
 
 from agenteval.core import escape
 from agenteval.core.escape import html
 from agenteval.core.files import read_regular
+from agenteval.core.records import dataclass
 from agenteval.core.text import display_path
+from agenteval.report import words
+from agenteval.report.cases import KINDS, Kinds, fallen_metrics
+from agenteval.report.causes import proofs_by_case
+from agenteval.report.charts import interval_svg, score_histogram, svg, time_histogram
+from agenteval.report.facts import Report
 from agenteval.report.html_data import (
     CHANGES,
     DATA_LIMIT,
@@ -30,21 +38,16 @@ from agenteval.report.html_data import (
     chunks,
     earlier_pool,
 )
-from agenteval.report.report import Report, ReportFile
-from agenteval.report.size_limits import UserTemplateError, template_directory
-from agenteval.report.view import view
-from agenteval.report.view.cases import KINDS, Kinds, fallen_metrics
-from agenteval.report.view.causes import proofs_by_case
-from agenteval.report.view.comparison import base_name, moment, short_commit
-from agenteval.report.view.parts import Histogram, Part, score_histogram, time_histogram
-from agenteval.report.view.run_page import make_run_page
-from agenteval.report.view.trend import RunPoint, trend, trend_json, trend_part
-from agenteval.report.view.view import GateView
-from agenteval.results.model import Results
-from agenteval.results.store import Archive
+from agenteval.report.limits import ReportFile, UserTemplateError, template_directory
+from agenteval.report.metrics import explanations, resource_amount, resource_change, resource_name
+from agenteval.report.parts import Figure, Histogram, Part, State, listed, table
+from agenteval.report.templates import Language, built_in_template
+from agenteval.report.trend import trend_json, trend_part
+from agenteval.report.words import moment, short_commit
+from agenteval.results.verdict import Verdict, criterion_texts, seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageFiles:
     """The files of a page below ``templates/html``.
 
@@ -64,10 +67,6 @@ def generate(files: PageFiles, **values: Any) -> Iterator[str]:
     Args:
         files: its template, style and script.
     """
-    # Imported here, so that commands without reports do not import it.
-    from agenteval.report.svg import HTML
-    from agenteval.report.templating import built_in_template
-
     style, script = "".join(map(_text, files.styles)), _script(files.scripts)
     yield from built_in_template(HTML, files.template).generate(
         style=style, script=script, policy=_policy(style, script), **values
@@ -161,9 +160,9 @@ def script_json(value: Any) -> str:
 
 # Renders ``report.html``: the run as one file that loads nothing.
 #
-# The template gets ``page`` (:class:`~agenteval.report.view.run_page.RunPage`), ``chunks`` (the cases, see
-# :mod:`~agenteval.report.html_data`), ``survey`` (complete after the last chunk), and functions for parts that need
-# the survey.
+# The template gets ``report`` (:class:`~agenteval.report.facts.Report`), ``page`` (what only the page shows of it),
+# ``chunks`` (the cases, see :mod:`~agenteval.report.html_data`), ``survey`` (complete after the last chunk), and
+# functions for parts that need the survey.
 
 
 _FILES = PageFiles(
@@ -178,37 +177,133 @@ _MOST_HISTOGRAMS = 24
 _LONGEST_LABEL = 60
 
 
-def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
+_MOST_ROWS = 200
+_LONGEST_BRANCH = 80
+#: Words for a condition that is met, not met, or without data, and their states.
+MET: Mapping[bool | None, str] = {True: "met", False: "not met", None: "not checked"}
+MET_STATES: Mapping[bool | None, State] = {True: "good", False: "bad", None: "neutral"}
+_VERDICT_STATES: Mapping[Verdict, State] = {"passed": "good", "failed": "bad", "unproven": "neutral", "error": "bad"}
+
+
+def report_files(report: Report) -> Iterator[ReportFile]:
     """Yield ``report.html``, and ``trend.json`` with the numbers of its trend lines."""
-    points = trend(results, report.earlier)
-    yield ReportFile("trend.json", trend_json(points))
-    yield ReportFile("report.html", render(results, report.gate, report.archive, points))
+    yield ReportFile("trend.json", trend_json(report.trend))
+    yield ReportFile("report.html", render(report))
 
 
-def render(
-    results: Results, gate: GateView, archive: Archive, points: Sequence[RunPoint], *, limit: int = DATA_LIMIT
-) -> Iterator[str]:
+def render(report: Report, *, limit: int = DATA_LIMIT) -> Iterator[str]:
     """Render the report piece by piece.
 
     Args:
-        archive: access to the run's full cases.
-        points: this run and earlier ones, for the trend lines.
         limit: maximum number of characters of the cases; longer texts are cut.
     """
+    results = report.results
     comparison = results.comparison
     survey = RunTable(Kinds.of(results), proofs_by_case(comparison), fallen_metrics(comparison))
-    metrics = results.summary.metrics
+    metrics = report.summary.metrics
     yield from generate(
         _FILES,
-        page=make_run_page(results, gate, archive),
+        page={
+            "title": report.heading.name,
+            "verdict": report.verdict,
+            "state": _VERDICT_STATES[report.verdict],
+            "facts": tuple((label, value) for label, value in head_facts(report) if value),
+        },
+        report=report,
+        notices=_notices(report),
+        moved=_moved(report),
+        criteria=_criteria(report),
+        cost=cost_part(report),
         # The cases precede the parts with their figures, because each case is read only once.
-        chunks=chunks(results, archive, survey, limit),
+        chunks=chunks(results, report.source.archive, survey, limit),
         survey=survey,
         unscored=lambda: [name for name in survey.broken if name not in metrics or not metrics[name].n],
-        distributions=lambda: _distributions(survey, base_name(results.comparison)),
+        distributions=lambda: _distributions(survey, report.base_name),
         times=lambda: _times(survey),
-        index=lambda: _index(results, survey),
-        trends=trend_part(points),
+        index=lambda: _index(report, survey),
+        trends=trend_part(report.trend),
+    )
+
+
+def _notices(report: Report) -> tuple[Part, ...]:
+    parts = (
+        listed("reasons", "Reasons", report.gate.reasons, _MOST_ROWS),
+        listed("certainty", "How sure?", report.certainty, _MOST_ROWS),
+        listed("warnings", "Warnings", report.warnings, _MOST_ROWS, warns=True),
+    )
+    return tuple(part for part in parts if not part.empty)
+
+
+def head_facts(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the few facts of the head: how many passed, what it cost, what it is compared with, and of what it is."""
+    summary, run, counts = report.summary, report.run, report.counts
+    resources = report.base.resources if report.base else ()
+    changes = {item.name: f"({resource_change(item)} an answer)" for item in resources if resource_change(item)}
+    evaluated = counts.cases - counts.skipped
+    rate = counts.passed / evaluated if evaluated else None
+    left_out = [f"{counts.skipped:,} skipped"] if counts.skipped else []
+    left_out += [f"{summary.cases - counts.cases:,} in quarantine"] if summary.cases != counts.cases else []
+    without = f", without {' and '.join(left_out)}" if left_out else ""
+    yield "Passed", f"{counts.passed:,} of {evaluated:,} ({words.percent(rate)}){without}"
+    yield "Could not be run", f"{summary.errors:,}" if summary.errors else ""
+    yield "Skipped", f"{summary.skipped:,}" if summary.skipped else ""
+    yield "Mean score", words.number(summary.score)
+    cost = words.money(summary.usage.cost_usd) if summary.usage.cost_usd else ""
+    yield "Cost", " ".join(filter(None, (cost, changes.get("cost_usd", ""))))
+    yield "Time", " ".join(filter(None, (words.duration(run.duration_s), changes.get("latency_ms", ""))))
+    if base := report.base:
+        yield "Compared with", ", ".join(filter(None, (f"{base.name} {_commit(base.commit)}".strip(), base.age)))
+    branch = escape.one_line((run.ref or "").removeprefix("refs/heads/"), _LONGEST_BRANCH)
+    yield "This run", ", ".join(filter(None, (branch, _commit(run.commit), moment(run.started_at))))
+
+
+def _commit(sha: str | None) -> str:
+    return short_commit(sha)[:7]
+
+
+def _moved(report: Report) -> Part:
+    columns = ("This change", "#Difference")
+    tables = (
+        table(metric.moved_title, ("Case", metric.moved_before, *columns), metric.moved, _MOST_ROWS)
+        for metric in report.metrics
+        if metric.moved
+    )
+    return Part("moved", "Cases behind the change", tables=tuple(tables))
+
+
+def _criteria(report: Report) -> Part:
+    rows = ((MET[item.met], item.name, suite, *criterion_texts(item)) for suite, item in report.criteria)
+    columns = ("Result", "Criterion", "Suite", "#Value", "#Needed")
+    shown = table("", columns, rows, _MOST_ROWS, (MET_STATES[item.met] for _, item in report.criteria))
+    return Part("criteria", "Criteria", tables=(shown,) if report.criteria else ())
+
+
+def cost_part(report: Report) -> Part:
+    """Return tokens, cost and time, with their changes against the baseline."""
+    usage, resources = report.summary.usage, report.base.resources if report.base else ()
+    figures = (
+        Figure("Cost", words.money(usage.cost_usd) if usage.cost_usd else words.NOTHING, words.from_cache(usage)),
+        Figure("Input tokens", f"{usage.input_tokens:,}"),
+        Figure("Output tokens", f"{usage.output_tokens:,}"),
+        Figure("Model calls", f"{usage.llm_calls:,}"),
+        Figure("Duration", words.duration(report.run.duration_s)),
+    )
+    rows = [
+        (
+            resource_name(item),
+            resource_amount(item, item.baseline),
+            resource_amount(item, item.current),
+            resource_change(item) or words.NOTHING,
+        )
+        for item in resources
+    ]
+    columns = ("For each answer", f"#{report.base_name}", "#Here", "#Change")
+    return Part(
+        "spent",
+        "What was used",
+        paragraphs=tuple(explanations(resources)),
+        figures=figures,
+        tables=(table("", columns, rows, len(rows)),) if rows else (),
     )
 
 
@@ -227,7 +322,7 @@ def _histograms(survey: RunTable) -> Iterator[Histogram]:
 
 
 def _times(survey: RunTable) -> Part:
-    facts = [("Tool calls", f"{survey.calls:,} in {view.count(survey.answers, 'answer')}")] if survey.calls else []
+    facts = [("Tool calls", f"{survey.calls:,} in {words.count(survey.answers, 'answer')}")] if survey.calls else []
     if survey.retries:
         facts.append(("Retries", f"{survey.retries:,}"))
     charts = (time_histogram("Time for a case", sorted(survey.times)),) if survey.times else ()
@@ -239,9 +334,9 @@ def _usual_threshold(survey: RunTable, name: str) -> float | None:
     return most[0][0] if most else None
 
 
-def _index(results: Results, survey: RunTable) -> str:
+def _index(report: Report, survey: RunTable) -> str:
     """Return the lists whose entries the rows of the data refer to by number, and the names of both sides."""
-    baseline = results.comparison.baseline if results.comparison else None
+    pool = earlier_pool(report.results)
     index = {
         "row": ROW,
         "statuses": STATUSES,
@@ -250,14 +345,57 @@ def _index(results: Results, survey: RunTable) -> str:
         "outcomes": OUTCOMES,
         "metrics": list(survey.metrics),
         "tags": list(survey.tags),
-        "suites": [{"path": suite.path, "name": suite.name} for suite in results.suites],
-        "pool": [
-            {"commit": short_commit(entry.commit)[:7], "made": moment(entry.created_at)}
-            for entry in earlier_pool(results)
-        ],
+        "suites": [{"path": path, "name": name} for path, name in report.about.suites],
+        "pool": [{"commit": _commit(entry.commit), "made": moment(entry.created_at)} for entry in pool],
         "kinds": [[name, KINDS[name].words, KINDS[name].attention] for name in KIND_NAMES],
         "causes": survey.causes,
-        "base": base_name(results.comparison),
-        "base_commit": short_commit(baseline.commit)[:7] if baseline else "",
+        "base": report.base_name,
+        "base_commit": _commit(report.base.commit) if report.base else "",
     }
     return escape.json_in_html(json.dumps(index, ensure_ascii=False))
+
+
+# HTML of templates: escaping of values, and filters for numbers, states and charts.
+#
+# Texts that filters return are escaped like all others; only ``trusted``, ``chart`` and ``interval`` return markup.
+
+
+_STATES = {"passed": "good", "failed": "bad", "error": "bad"}
+
+
+def escaped(value: Any) -> Any:
+    """Return a text as HTML; markup and numbers stay as they are."""
+    return Markup(escape.html(value)) if type(value) is str else value  # noqa: S704
+
+
+def _trusted(text: str) -> Markup:
+    return Markup(text)  # noqa: S704 - built-in markup, or text that core/escape.py has escaped
+
+
+def _time(milliseconds: float | None) -> str:
+    return words.NOTHING if milliseconds is None else seconds(milliseconds)
+
+
+def _exact(value: float | None) -> str:
+    return "" if value is None else f"{value:.9g}"
+
+
+#: The filters; ``trusted`` is only for the built-in style, script and policy, and for data that is escaped as JSON.
+FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
+    {
+        "short": escape.one_line,
+        "integer": lambda value: f"{value:,}",
+        "exact": _exact,
+        "number": words.number,
+        "percent": words.percent,
+        "count": words.count,
+        "money": words.money,
+        "time": _time,
+        "state": lambda status: _STATES.get(status, "neutral"),
+        "chart": lambda chart: _trusted(svg(chart)),
+        "interval": lambda metric: _trusted(interval_svg(metric)),
+        "trusted": _trusted,
+    }
+)
+
+HTML = Language(folder="html", escape=escaped, filters=FILTERS)

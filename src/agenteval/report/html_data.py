@@ -8,7 +8,6 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from heapq import heappush, heapreplace
 from math import isfinite
 from typing import Any, Final
@@ -17,9 +16,11 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
 from agenteval.core.escape import json_in_html
-from agenteval.report.view import view
-from agenteval.report.view.cases import KINDS, NOT_PASSED, CaseMetricRow, Kinds, case_metrics
-from agenteval.report.view.causes import CaseChange, by_cause, finding, removed
+from agenteval.core.records import dataclass, field, replace
+from agenteval.report import words
+from agenteval.report.cases import KINDS, NOT_PASSED, Kinds, case_metrics
+from agenteval.report.causes import CaseChange, by_cause, finding, removed
+from agenteval.report.facts import CaseRow
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import ComparedCase, ComparedMetric, PoolEntry, Proof
 from agenteval.results.model import Results
@@ -156,16 +157,6 @@ class StaticRow:
     others: int = 0
 
 
-@dataclass(frozen=True)
-class CheckedRow:
-    """A case with the result of each metric, for the page without JavaScript."""
-
-    name: str
-    status: str
-    score: float | None
-    metrics: tuple[CaseMetricRow, ...]
-
-
 @dataclass
 class RunTable:
     """Figures about all cases; complete when every case has been read.
@@ -198,7 +189,7 @@ class RunTable:
     broken: Counter[str] = field(default_factory=Counter)
     not_passed: list[StaticRow] = field(default_factory=list)
     all_not_passed: int = 0
-    checked: list[CheckedRow] = field(default_factory=list)
+    checked: list[CaseRow] = field(default_factory=list)
     all_checked: int = 0
     cut: int = 0
     _cases: int = 0
@@ -221,7 +212,7 @@ class RunTable:
         told = finding(case, owner, compared, self.kinds, self.proofs.get(case.id))
         self.all_checked += 1
         if len(self.checked) < MOST_CHECKED_ROWS:
-            self.checked.append(CheckedRow(case.name, case.status, case.score, case_metrics(case)))
+            self.checked.append(CaseRow(case.status, case.name, case.score, case_metrics(case)))
         if case.status in NOT_PASSED:
             self._keep(case, owner, compared, told.error if told else ("", ""))
         row = [
@@ -339,16 +330,16 @@ class RunTable:
             self.not_passed.append(
                 StaticRow(
                     name=case.name,
-                    where=view.location(suite, case),
+                    where=words.location(suite, case),
                     status=case.status,
                     change=compared.change if compared and compared.change != "same" else "",
                     score=case.score,
-                    why=view.why(case),
+                    why=words.why(case),
                 )
             )
 
 
-@dataclass(slots=True)
+@dataclass
 class _MetricResult:
     metric: int
     total: float = 0.0
@@ -380,16 +371,10 @@ _CHUNK_CASES = 200
 _CHUNK_CHARACTERS = 1_000_000
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """JSON for two script elements."""
-
-    rows: str
-    cases: str
-
-
-def chunks(results: Results, archive: Archive, survey: RunTable, limit: int = DATA_LIMIT) -> Iterator[Chunk]:
-    """Yield all cases; removed cases come last.
+def chunks(
+    results: Results, archive: Archive, survey: RunTable, limit: int = DATA_LIMIT
+) -> Iterator[tuple[str, str]]:
+    """Yield the JSON of all rows and cases, for two script elements each time; removed cases come last.
 
     Args:
         archive: access to its full cases.
@@ -424,8 +409,8 @@ def earlier_pool(results: Results) -> list[PoolEntry]:
     return [entry for entry in results.pool if entry.run_id != results.run.id]
 
 
-def _chunk(rows: list[list[Any]], cases: list[str]) -> Chunk:
-    return Chunk(json_in_html(_list(map(compact_json, rows))), json_in_html(_list(cases)))
+def _chunk(rows: list[list[Any]], cases: list[str]) -> tuple[str, str]:
+    return (json_in_html(_list(map(compact_json, rows))), json_in_html(_list(cases)))
 
 
 def _list(values: Iterable[str]) -> str:

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from agenteval.core import escape
-from agenteval.gate.findings import run_notes
-from agenteval.report.report import Report, ReportFile
-from agenteval.report.view import view
-from agenteval.report.view.cases import case_metrics
+from agenteval.report import words
+from agenteval.report.cases import case_metrics
+from agenteval.report.facts import Report
+from agenteval.report.limits import ReportFile
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.masking import shortened_note
-from agenteval.results.model import Results
 from agenteval.results.store import Archive, Passed, agent_seconds
 
 if TYPE_CHECKING:
@@ -35,28 +34,25 @@ _COUNTS = ("tests", "failures", "errors")
 _STEP = "  "
 
 
-def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
+def report_files(report: Report) -> Iterator[ReportFile]:
     """Yield ``junit.xml``."""
-    yield ReportFile("junit.xml", render(results, report.archive))
+    yield ReportFile("junit.xml", render(report))
 
 
-def render(results: Results, archive: Archive) -> Iterator[str]:
-    """Render the run as a JUnit document in UTF-8, piece by piece.
-
-    Args:
-        archive: access to its full cases.
-    """
+def render(report: Report) -> Iterator[str]:
+    """Render the run as a JUnit document in UTF-8, piece by piece."""
+    results, archive, unfinished = report.results, report.source.archive, report.about.unfinished
     # JUnit times have no time zone, so the time in UTC is cut after the seconds.
-    timestamp = _line(results.run.started_at[:_TIMESTAMP])
+    timestamp = _line(report.run.started_at[:_TIMESTAMP])
     seconds = [archive.seconds(suite) for suite in results.suites]
     heads = [
         _suite_head(suite, archive.counts(suite), _time(taken), timestamp)
         for suite, taken in zip(results.suites, seconds, strict=True)
     ]
-    if heads and results.unfinished:
+    if heads and unfinished:
         # Reporters look at testcases only, so one of them tells of all cases that did not run.
         heads[-1] |= {key: str(int(heads[-1][key]) + 1) for key in ("tests", "errors")}
-    properties = list(_properties(results, len(results.suites) == 1))
+    properties = list(_properties(report, len(results.suites) == 1))
     root = {key: str(sum(int(head[key]) for head in heads)) for key in _COUNTS}
     root["time"] = _time(sum(seconds))
     yield '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -65,8 +61,8 @@ def render(results: Results, archive: Archive) -> Iterator[str]:
         yield _open_tag("testsuite", head, _STEP)
         yield from properties
         yield from _testcases(_findings(suite, archive, int(head["tests"])), _line(suite.path))
-        if suite is results.suites[-1] and results.unfinished:
-            yield f"{_STEP * 2}{_unfinished(results.unfinished, _line(suite.path))}\n"
+        if suite is results.suites[-1] and unfinished:
+            yield f"{_STEP * 2}{_unfinished(unfinished, _line(suite.path))}\n"
         yield f"{_STEP}</testsuite>\n"
     yield "</testsuites>\n"
 
@@ -90,9 +86,9 @@ def _suite_head(suite: SuiteResult, counts: Counter[CaseStatus], time: str, time
     }
 
 
-def _properties(results: Results, with_metrics: bool) -> Iterator[str]:
+def _properties(report: Report, with_metrics: bool) -> Iterator[str]:
     """Yield the properties of a testsuite: what the run covered, if that is not everything, and the metrics."""
-    found = [*_coverage(results), *(_metrics(results) if with_metrics else ())]
+    found = [*_coverage(report), *(_metrics(report) if with_metrics else ())]
     if found:
         yield f"{_STEP * 2}<properties>\n"
         for name, value in found:
@@ -100,18 +96,17 @@ def _properties(results: Results, with_metrics: bool) -> Iterator[str]:
         yield f"{_STEP * 2}</properties>\n"
 
 
-def _coverage(results: Results) -> Iterator[tuple[str, str]]:
-    covered = results.run.coverage
+def _coverage(report: Report) -> Iterator[tuple[str, str]]:
+    covered = report.run.coverage
     counts = [covered.counts_note] if covered is not None and covered.counts_note else []
-    notes = "; ".join([*counts, *run_notes(results)])
-    if notes:
+    if notes := "; ".join([*counts, *report.about.notes]):
         yield "coverage", notes
 
 
-def _metrics(results: Results) -> Iterator[tuple[str, str]]:
-    for row in view.metric_rows(results):
-        passed = "" if row.pass_rate is None else f", {view.percent(row.pass_rate)} passed"
-        yield f"metric.{row.id}", f"mean {view.number(row.mean)} of {view.count(row.n, 'score')}{passed}"
+def _metrics(report: Report) -> Iterator[tuple[str, str]]:
+    for row in report.scores:
+        passed = "" if row.pass_rate is None else f", {words.percent(row.pass_rate)} passed"
+        yield f"metric.{row.id}", f"mean {words.number(row.mean)} of {words.count(row.n, 'score')}{passed}"
 
 
 def _open_tag(name: str, attributes: Mapping[str, str], indent: str) -> str:
@@ -162,7 +157,7 @@ def _unfinished(amount: int, path: str) -> str:
     from junit_xml import TestCase
 
     testcase = TestCase("the run was interrupted", classname=path)
-    testcase.add_error_info(f"{view.count(amount, 'case')} did not run", error_type="interrupted")
+    testcase.add_error_info(f"{words.count(amount, 'case')} did not run", error_type="interrupted")
     return _element(testcase, _time(0))
 
 
@@ -182,7 +177,7 @@ def _not_passed(case: CaseResult, path: str) -> TestCase:
     from junit_xml import TestCase
 
     testcase = TestCase(_line(case.name), classname=path, stdout=_metric_lines(case) or None)
-    message = _line(view.why(case)) or case.status
+    message = _line(words.why(case)) or case.status
     if case.status == "skipped":
         testcase.add_skipped_info(message)
     elif case.status == "failed":
@@ -194,7 +189,7 @@ def _not_passed(case: CaseResult, path: str) -> TestCase:
 
 def _type(case: CaseResult) -> str:
     """Return the id of the first metric that failed, or ``agent``."""
-    found = view.facts(case)
+    found = words.facts(case)
     return _line(found[0].id) if found else case.status
 
 
@@ -233,8 +228,8 @@ def _turn_lines(turn: TurnResult) -> Iterator[str]:
 
 def _score_line(score: Score) -> str:
     verdict = {True: " passed", False: " failed", None: ""}[score.passed]
-    reason = view.score_reason(score)
-    line = f"{score.id} {view.score_values(score)}{verdict}{': ' if reason else ''}{reason}"
+    reason = words.score_reason(score)
+    line = f"{score.id} {words.score_values(score)}{verdict}{': ' if reason else ''}{reason}"
     return escape.one_line(line, _LONGEST_MESSAGE)
 
 

@@ -1,4 +1,4 @@
-"""Reports: their data, all of them by name, and the writing of their files."""
+"""Reports: all of them by name, their settings, and the writing of their files."""
 
 from __future__ import annotations
 
@@ -6,156 +6,26 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from importlib import import_module
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
-from urllib.parse import quote
 
 from agenteval.core import plugins
 from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem
 from agenteval.core.shared_files import LOCK_FILE
 from agenteval.core.text import choices
 from agenteval.core.writing import remove_regular_file, write_file
-from agenteval.report.view.view import GateView
-from agenteval.results.case import CaseResult, SuiteResult
-from agenteval.results.history import EarlierRun
-from agenteval.results.model import Results, Run
-from agenteval.results.store import RESULTS_FILE, Archive, InMemory, results_json
+from agenteval.report.limits import ReportFile
+from agenteval.results.store import RESULTS_FILE, results_json
 
 if TYPE_CHECKING:
+    from agenteval.report.facts import Report
     from agenteval.report.terminal_lines import TerminalDetail
-    from agenteval.results.analysis.evaluate import AnalysedSuite
 
 
-GITHUB = "https://github.com"
-
-_REPOSITORY = re.compile(r"(?!\.)[\w.-]{1,100}/(?!\.)[\w.-]{1,100}", re.ASCII)
-
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """The server and the repository that reports link to.
-
-    Attributes:
-        server: address of the GitHub instance.
-        repository: the only repository for links; if empty, the repository in the results file.
-    """
-
-    server: str = GITHUB
-    repository: str = ""
-
-    @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Site:
-        """Return the site in the runner's variables; github.com without a runner."""
-        server = (environment.get("GITHUB_SERVER_URL") or GITHUB).rstrip("/")
-        return cls(server, environment.get("GITHUB_REPOSITORY", ""))
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """The addresses of one run; an unknown address is empty."""
-
-    site: Site
-    run: Run
-
-    def suite(self, path: str, line: int | None) -> str:
-        """Return the address of a line of a suite's file in the evaluated commit."""
-        commit = self.run.commit or ""
-        pure = PurePosixPath(path)
-        inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
-        if not (self._root and inside and _COMMIT.fullmatch(commit)):
-            return ""
-        # Paths come from results files and may contain lone surrogates, which cannot be encoded.
-        written = quote(pure.as_posix(), safe="/", errors="replace")
-        return f"{self._root}/blob/{commit}/{written}" + (f"#L{line}" if line and line > 0 else "")
-
-    @property
-    def workflow_run(self) -> str:
-        """The address of the run's workflow run."""
-        number = self.run.workflow_run_id or ""
-        return f"{self._root}/actions/runs/{number}" if self._root and number.isascii() and number.isdigit() else ""
-
-    @property
-    def _root(self) -> str:
-        repository = self.run.repository or ""
-        if self.site.repository not in {"", repository} or not _REPOSITORY.fullmatch(repository):
-            return ""
-        return f"{self.site.server}/{repository}"
-
-
-@dataclass(frozen=True, slots=True)
-class Presentation:
-    """The settings of reports.
-
-    Attributes:
-        comment_template: the user's template of the comment, if there is one.
-        summary_template: the user's template of the job summary, if there is one.
-        template_texts: the content of the templates and of the files that they name, by path, as it was before user
-            code ran; ``None`` to read the files when they are used.
-        site: the target of links.
-        reports: names of reporters of other packages.
-    """
-
-    comment_template: Path | None = None
-    summary_template: Path | None = None
-    site: Site = field(default_factory=Site)
-    reports: tuple[str, ...] = ()
-    template_texts: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReportFile:
-    """A file of a report.
-
-    Attributes:
-        name: name of the file in the report directory.
-        text: its content, as one text or piece by piece.
-        warnings: warnings for the terminal and for reports that are written later.
-    """
-
-    name: str
-    text: str | Iterable[str]
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The input of a reporter besides the results.
-
-    Attributes:
-        gate: the gate's decision: ``passed``, ``headline``, ``reasons``, ``warnings``.
-        archive: access to the run's full cases; the results of a large run contain only outlines of some cases.
-        earlier: earlier runs, for trends.
-        analyses: analyses of suites that evaluate the run as a whole.
-        presentation: users' templates, the reporters that the configuration names, and the target of links.
-    """
-
-    gate: GateView
-    archive: Archive = field(default_factory=InMemory)
-    earlier: tuple[EarlierRun, ...] = ()
-    analyses: tuple[AnalysedSuite, ...] = ()
-    presentation: Presentation = field(default_factory=Presentation)
-
-    def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
-        """Yield the cases of a suite in full, in the suite's order."""
-        yield from self.archive.cases(suite)
-
-    def with_warnings(self, warnings: Iterable[str]) -> Report:
-        """Return the report with further warnings before the gate's warnings, without duplicates."""
-        merged = tuple(dict.fromkeys((*warnings, *self.gate.warnings)))
-        return replace(self, gate=replace(self.gate, warnings=merged))
-
-
-#: A reporter.
-Render = Callable[[Report, Results], Iterable[ReportFile]]
-
-# The reporters, which write the files of a report.
-#
-# A reporter is a function ``report_files(Report, Results)`` that yields the files of one kind of report. Reporters of
-# other packages run in agenteval's process, so they run only if ``AGENTEVAL_PLUGINS`` names them.
+#: A reporter: a function ``report_files(report)`` that yields the files of one kind of report. Reporters of other
+#: packages run in agenteval's process, so they run only if ``AGENTEVAL_PLUGINS`` names them.
+Render = Callable[["Report"], Iterable[ReportFile]]
 
 
 #: The modules of the built-in reporters. They run in this order: later ones show the warnings of earlier ones.
@@ -173,9 +43,10 @@ FILES = ("junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "r
 ANALYSES = "evaluation"
 
 
-def built_in() -> Iterator[Render]:
-    """Yield the built-in reporters, which run for every report."""
-    yield from map(built_in_reporter, REPORTERS)
+def built_in(report: Report) -> Iterator[Render]:
+    """Yield the built-in reporters that have something to write."""
+    names = (name for name in REPORTERS if name != "evaluation" or report.source.analyses)
+    yield from map(built_in_reporter, names)
 
 
 def built_in_reporter(name: str) -> Render:
@@ -264,14 +135,12 @@ _CONFIRMATION = re.compile(r"confirmation(-[0-9]+)?\.jsonl", re.IGNORECASE)
 _RESERVED = frozenset({RESULTS_FILE, "journal.jsonl", ANALYSES, LOCK_FILE})
 
 
-def write_reports(report: Report, results: Results, path: Path) -> Report:
+def write_reports(report: Report, path: Path) -> Report:
     """Write the results, then the files rendered from them, so that a rendering error loses no result.
 
     Earlier files are removed first: at no time do results and rendered files of different runs stand side by side.
 
     Args:
-        report: the report without the results.
-        results: the run.
         path: the results file; all others are written beside it.
 
     Returns:
@@ -281,23 +150,14 @@ def write_reports(report: Report, results: Results, path: Path) -> Report:
         InfrastructureError: a file cannot be written, or a reporter of another package failed.
     """
     remove_rendered(path.parent)
-    write_file(path.parent, path.name, results_json(results, report.archive))
-    return _render(report, results, path.parent, {path.name})
+    write_file(path.parent, path.name, results_json(report.results, report.source.archive))
+    return _render(report, path.parent, {path.name})
 
 
-def render_reports(report: Report, results: Results, directory: Path) -> Report:
-    """Write the files that are rendered from saved results.
-
-    Args:
-        report: the report without the results.
-        results: the run.
-        directory: directory of the files.
-
-    Returns:
-        The report. Errors are those of :func:`write_reports`.
-    """
+def render_reports(report: Report, directory: Path) -> Report:
+    """Write the files that are rendered from saved results; result and errors are those of :func:`write_reports`."""
     remove_rendered(directory)
-    return _render(report, results, directory, set())
+    return _render(report, directory, set())
 
 
 def write_files(files: Iterable[ReportFile], directory: Path) -> tuple[ReportFile, ...]:
@@ -313,25 +173,25 @@ def write_files(files: Iterable[ReportFile], directory: Path) -> tuple[ReportFil
     return tuple(written)
 
 
-def print_result(results: Results, view: GateView, stream: TextIO, detail: TerminalDetail | None = None) -> None:
+def print_result(report: Report, stream: TextIO, detail: TerminalDetail | None = None) -> None:
     """Print the result; colour only on a terminal, and never with ``NO_COLOR`` set."""
-    from agenteval.report.terminal import print_results
+    from agenteval.report.terminal import print_report
     from agenteval.report.terminal_lines import TerminalDetail
 
     colour = stream.isatty() and not os.environ.get("NO_COLOR")
-    print_results(results, view, stream, colour, detail or TerminalDetail())
+    print_report(report, stream, colour, detail or TerminalDetail())
 
 
-def _render(report: Report, results: Results, directory: Path, taken: set[str]) -> Report:
+def _render(report: Report, directory: Path, taken: set[str]) -> Report:
     names = {*_RESERVED, *taken}
-    for render in built_in():
-        written = write_files(render(report, results), directory)
+    for render in built_in(report):
+        written = write_files(render(report), directory)
         names.update(file.name for file in written)
         report = report.with_warnings(text for file in written for text in file.warnings)
     failed = []
-    for name in report.presentation.reports:
+    for name in report.source.presentation.reports:
         try:
-            written = write_files(_checked(find_reporter(name)(report, results), names), directory)
+            written = write_files(_checked(find_reporter(name)(report), names), directory)
         except AgentEvalError as error:
             failed.append(f"reports: {name}: {error}")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - no other report may be lost

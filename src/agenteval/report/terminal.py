@@ -9,7 +9,12 @@ from itertools import groupby
 from typing import TextIO
 
 from agenteval.core import text as cells
-from agenteval.report.terminal_causes import SIGNS, Causes
+from agenteval.report import words
+from agenteval.report.cases import KINDS, Kind, distinct_iterations
+from agenteval.report.causes import Cause, one_cause_is_likely
+from agenteval.report.facts import Report
+from agenteval.report.metrics import resource_amount, resource_change
+from agenteval.report.terminal_causes import SIGNS, cause_lines
 from agenteval.report.terminal_lines import (
     BLANK,
     LONGEST_NAME,
@@ -22,17 +27,7 @@ from agenteval.report.terminal_lines import (
     shown,
     write,
 )
-from agenteval.report.view import view
-from agenteval.report.view.cases import KINDS, Kind, distinct_iterations
-from agenteval.report.view.causes import Cause, causes_of
-from agenteval.report.view.comparison import ResourceRow, base_name, evidence_rows, moved_cases, resource_rows
-from agenteval.report.view.heading import one_cause_is_likely
-from agenteval.report.view.next_steps import is_suspicious, only_means_fell, open_cases
-from agenteval.report.view.notes import certainty, gate_needs, integrity_rows
-from agenteval.report.view.view import GateView
 from agenteval.results.case import CaseResult, CaseStatus, Score, SuiteResult, TurnResult
-from agenteval.results.model import Results
-from agenteval.results.store import Archive
 from agenteval.results.verdict import Verdict
 
 _MOST_CASES = 1_000
@@ -46,14 +41,15 @@ _MARKS: dict[bool | None, Part] = {True: ("✓", "green"), False: ("✗", "red")
 _LONGEST_INPUT = 200
 
 
-def case_lines(results: Results, archive: Archive) -> Iterator[Line]:
+def case_lines(report: Report) -> Iterator[Line]:
     """Yield the lines of all cases, in the order of the suites."""
-    several = len(results.suites) > 1
+    suites = report.results.suites
+    several = len(suites) > 1
     left = _MOST_CASES
-    for suite in results.suites:
-        for case in archive.cases(suite):
+    for suite in suites:
+        for case in report.cases_of(suite):
             if not left:
-                yield line((f"… and {results.summary.cases - _MOST_CASES:,} more in results.json", "dim"))
+                yield line((f"… and {report.summary.cases - _MOST_CASES:,} more in results.json", "dim"))
                 yield BLANK
                 return
             left -= 1
@@ -64,13 +60,13 @@ def case_lines(results: Results, archive: Archive) -> Iterator[Line]:
 def _case(case: CaseResult, suite: SuiteResult | None) -> Iterator[Line]:
     sign, style = _SIGNS[case.status]
     where: Part = (f"  {shown(suite.path)}" if suite else "", "dim")
-    note = view.iterations_note(case)
+    note = words.iterations_note(case)
     yield line(
         (f"{sign} ", style), (shown(case.name, LONGEST_NAME), "bold"), where, (f"  {note}" if note else "", "dim")
     )
-    for iteration, words in distinct_iterations(case):
-        if words:
-            yield line((words, "dim"), indent=2, hang=4)
+    for iteration, which in distinct_iterations(case):
+        if which:
+            yield line((which, "dim"), indent=2, hang=4)
         for turn in iteration.turns:
             yield from _turn(turn, several=len(iteration.turns) > 1)
 
@@ -94,14 +90,14 @@ def _turn(turn: TurnResult, *, several: bool) -> Iterator[Line]:
 
 def _score(score: Score) -> Line:
     """Return ``✓ faithfulness: 0.92 (threshold: 0.8)``, with the reason if the metric failed."""
-    reason = view.score_reason(score)
+    reason = words.score_reason(score)
     if score.status != "scored" or score.score is None:
         sign: Part = ("! ", "magenta") if score.status == "error" else ("- ", "yellow")
         return line(
             sign, f"{shown(score.id, 100)}: {score.status}{f': {shown(reason)}' if reason else ''}", indent=4, hang=8
         )
     mark, style = _MARKS[score.passed]
-    value, _ = view.distinct(score.score, score.threshold)
+    value, _ = words.distinct(score.score, score.threshold)
     threshold = "—" if score.threshold is None else f"{score.threshold:g}"
     why: Part = (f"  {shown(reason)}" if reason and score.passed is not True else "", "dim")
     return line(
@@ -114,44 +110,43 @@ _GAP = "  "
 _WORDS: dict[str, Style] = {"proven": "red", "unproven": "yellow", "suspicious": "yellow"}
 
 
-def metric_lines(results: Results) -> Iterator[Line]:
+def metric_lines(report: Report) -> Iterator[Line]:
     """Yield the table of metrics: numbers first, so that a long name wraps at the end of its line."""
-    rows = view.metric_rows(results)
+    rows = report.scores
     if not rows:
         return
-    compared = results.comparison is not None
+    compared = report.base is not None
     header = (
         ("mean", "base", "change", "scores", "pass", "metric") if compared else ("mean", "scores", "pass", "metric")
     )
     table = [header]
     for row in rows[:_MOST_ROWS]:
-        change = (view.number(row.baseline), view.signed(row.difference)) if compared else ()
-        cells = (view.number(row.current), *change, f"{row.n:,}", view.percent(row.pass_rate))
+        change = (words.number(row.baseline), words.signed(row.difference)) if compared else ()
+        cells = (words.number(row.current), *change, f"{row.n:,}", words.percent(row.pass_rate))
         table.append((*cells, shown(row.id, LONGEST_NAME)))
     yield from _columns(table)
     yield from _hidden(len(rows) - _MOST_ROWS)
     yield BLANK
 
 
-def statistics_lines(results: Results) -> Iterator[Line]:
+def statistics_lines(report: Report) -> Iterator[Line]:
     """Yield what the comparison found in each metric, the cases behind changes, and the conditions of the gate."""
-    comparison = results.comparison
-    rows = list(evidence_rows(comparison)) if comparison else []
-    if comparison is None or not rows:
+    rows = report.evidence
+    if report.base is None or not rows:
         return
     for row in rows[:_MOST_ROWS]:
-        facts = [f"change {row.change}", f"p {row.p}", row.basis, f"finds a drop of {row.catches}"]
-        known = (fact for fact in facts if not fact.endswith(view.NOTHING))
+        p, catches = f"p {row.p}" if row.p else "", f"finds a drop of {row.catches}" if row.catches else ""
+        known = filter(None, [f"change {row.change_with_range}", p, row.basis, catches])
         yield line((shown(row.id, LONGEST_NAME), "bold"), _GAP, (row.word, _WORDS.get(row.word, "")))
         yield line((" · ".join(known), ""), indent=4, hang=4)
     yield from _hidden(len(rows) - _MOST_ROWS)
-    for group in moved_cases(comparison, _MOST_ROWS):
-        yield line((shown(group.title), "bold"))
-        table = [("difference", shown(group.before.lower(), 40), "this change", "case")]
-        table += [(row.change, row.before, row.after, shown(row.name, LONGEST_NAME)) for row in group.rows.items]
+    for row in filter(lambda row: row.moved, rows):
+        yield line((shown(row.moved_title), "bold"))
+        table = [("difference", shown(row.moved_before.lower(), 40), "this change", "case")]
+        table += [(by, was, now, shown(name, LONGEST_NAME)) for name, was, now, by in row.moved[:_MOST_ROWS]]
         yield from _columns(table)
-        yield from _hidden(group.rows.hidden)
-    for text in gate_needs(comparison):
+        yield from _hidden(len(row.moved) - _MOST_ROWS)
+    for text in report.base.needs:
         yield line((shown(text), "dim"))
     yield BLANK
 
@@ -174,6 +169,7 @@ _LABEL = 7
 _MOST_LISTED = 20
 _MOST_NAMED = 2
 _WORTH_TELLING = 0.2
+_AMOUNTS = {"cost_usd": "{} an answer ", "tokens": "tokens {} ", "latency_ms": "time {} "}
 _BADGES: dict[Verdict, tuple[str, Style]] = {
     "passed": ("passed", "bold white on green"),
     "failed": ("FAILED", "bold white on red"),
@@ -182,38 +178,28 @@ _BADGES: dict[Verdict, tuple[str, Style]] = {
 }
 
 
-def closing_lines(
-    results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands, columns: int
-) -> Iterator[Line]:
-    """Yield the lines after what needs eyes.
-
-    Args:
-        causes: all causes; those without separate lines are counted.
-    """
-    certain = certainty(results)
-    counted = [cause for cause in causes if cause.kind not in SIGNS]
-    before = [
-        *_also(results, counted),
-        *_cost(results),
-        *_notes(results, gate),
-    ]
+def closing_lines(report: Report, commands: NextCommands, columns: int) -> Iterator[Line]:
+    """Yield the lines after what needs eyes."""
+    before = [*_also(report), *_cost(report), *_notes(report)]
     yield from before
     if before:
         yield BLANK
-    yield from _verdict(results, gate, columns)
-    yield from _sure(certain)
-    yield from _commands(results, gate, causes, commands)
+    yield from _verdict(report, columns)
+    for sentence in report.certainty:
+        yield _labelled("sure?", shown(sentence))
+    yield from _commands(report, commands)
 
 
 def _labelled(label: str, *parts: Part | str) -> Line:
     return line((label.ljust(_LABEL), "dim"), *parts, hang=_LABEL)
 
 
-def _also(results: Results, causes: Sequence[Cause]) -> Iterator[Line]:
+def _also(report: Report) -> Iterator[Line]:
     parts: list[Part | str] = []
-    for kind, found in groupby(causes, lambda cause: cause.kind):
-        parts += [" · "] if parts else []
-        parts.append(_counted(kind, tuple(found), shown(base_name(results.comparison))))
+    for kind, found in groupby(report.causes, lambda cause: cause.kind):
+        if kind not in SIGNS:
+            parts += [" · "] if parts else []
+            parts.append(_counted(kind, tuple(found), shown(report.base_name)))
     if parts:
         yield _labelled("also", *parts)
 
@@ -236,7 +222,7 @@ def _counted(kind: Kind, causes: Sequence[Cause], base: str) -> Part:
             return f"{amount:,} repaired{_named(causes)}", "green"
         case "skipped":
             reasons = [cause.text for cause in causes if cause.example and cause.example.wrong]
-            more = f", and {view.count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+            more = f", and {words.count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
             return f"{amount:,} skipped{f' ({shown(reasons[0])}{more})' if reasons else ''}", "yellow"
     return f"{amount:,} {KINDS[kind].words}{_named(causes)}", ""
 
@@ -253,35 +239,27 @@ def _named(causes: Sequence[Cause]) -> str:
     return f" ({', '.join(texts)})"
 
 
-def _cost(results: Results) -> Iterator[Line]:
+def _cost(report: Report) -> Iterator[Line]:
     """Yield what changed much in each answer, and what the cache saved."""
-    comparison = results.comparison
-    changes = {resource.name: resource.change for resource in comparison.resources} if comparison else {}
-    rows = resource_rows(comparison) if comparison else ()
-    if any(abs(change or 0.0) >= _WORTH_TELLING for change in changes.values()):
+    resources = report.base.resources if report.base else ()
+    if any(abs(item.change or 0.0) >= _WORTH_TELLING for item in resources):
         parts: list[Part | str] = []
-        for row in sorted(rows, key=lambda row: row.name):
+        for item in sorted(resources, key=lambda item: item.name):
+            amount = resource_amount(item, item.current)
             parts += ["  "] if parts else []
-            parts += [_amount(row), (row.change, "yellow")]
+            parts += [_AMOUNTS[item.name].format(amount), (resource_change(item), "yellow")]
         yield _labelled("cost", *parts)
-    if cached := view.from_cache(results.summary.usage):
+    if cached := words.from_cache(report.summary.usage):
         yield _labelled("cache", (shown(cached), "dim"))
 
 
-def _amount(row: ResourceRow) -> str:
-    match row.name:
-        case "cost per answer":
-            return f"{row.after} an answer "
-        case "tokens per answer":
-            return f"tokens {row.after} "
-    return f"time {row.after} "
-
-
-def _notes(results: Results, gate: GateView) -> Iterator[Line]:
+def _notes(report: Report) -> Iterator[Line]:
     """Yield what differs from the base, warnings, and what closes the gate unless the verdict states it."""
-    yield from _listed("differs from the base: ", [str(row) for row in integrity_rows(results.run)], "yellow")
-    yield from _listed("warning: ", [*gate.warnings, *view.metric_errors(results)], "yellow")
-    yield from _listed("why".ljust(_LABEL), [str(condition) for condition in gate.unmet], "")
+    yield from _listed("differs from the base: ", [str(row) for row in report.rules], "yellow")
+    yield from _listed("warning: ", report.warnings, "yellow")
+    # The headline may tell the only condition already.
+    told = [item.found for item in report.conditions] == [report.gate.headline]
+    yield from _listed("why".ljust(_LABEL), [] if told else [str(item) for item in report.conditions], "")
 
 
 def _listed(label: str, texts: Sequence[str], style: Style) -> Iterator[Line]:
@@ -291,16 +269,16 @@ def _listed(label: str, texts: Sequence[str], style: Style) -> Iterator[Line]:
         yield line((f"{label}… and {len(texts) - _MOST_LISTED:,} more", style), hang=_LABEL)
 
 
-def _verdict(results: Results, gate: GateView, columns: int) -> Iterator[Line]:
-    word, style = _BADGES[gate.verdict]
-    headline = shown(view.headline(results, gate))
-    told = "" if headline == gate.verdict else headline
-    counts, usage = view.counts(results), results.summary.usage
+def _verdict(report: Report, columns: int) -> Iterator[Line]:
+    word, style = _BADGES[report.verdict]
+    headline = shown(report.headline)
+    told = "" if headline == report.verdict else headline
+    counts, usage = report.counts, report.summary.usage
     passed = f"{counts.passed:,} of {counts.cases:,}"
     is_told = any(f"{passed} {noun} pass" in told for noun in ("case", "cases"))
     figures = [] if is_told else [f"{passed} pass"]
-    figures += [view.money(usage.cost_usd)] if usage.cost_usd else []
-    figures.append(view.duration(results.run.duration_s))
+    figures += [words.money(usage.cost_usd)] if usage.cost_usd else []
+    figures.append(words.duration(report.run.duration_s))
     totals: Part = (" · ".join(figures), "dim")
     first = line((word, style), "  ", (told, "bold"))
     if not told:
@@ -312,20 +290,14 @@ def _verdict(results: Results, gate: GateView, columns: int) -> Iterator[Line]:
         yield line(totals, indent=2)
 
 
-def _sure(certain: Sequence[str]) -> Iterator[Line]:
-    """Yield how sure the gate is of what it found."""
-    for sentence in certain:
-        yield _labelled("sure?", shown(sentence))
-
-
-def _commands(results: Results, gate: GateView, causes: Sequence[Cause], commands: NextCommands) -> Iterator[Line]:
-    wrong = open_cases(results)
-    again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {view.count(wrong, 'case')}"
-    if only_means_fell(results, causes):
+def _commands(report: Report, commands: NextCommands) -> Iterator[Line]:
+    wrong = report.steps.open_cases
+    again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {words.count(wrong, 'case')}"
+    if report.steps.needs_all:
         again, only, wrong = again.removesuffix(" --failed"), "all cases: a mean is worse", 1
     offered = [
-        ("again", again if wrong and not gate.passed else "", only),
-        ("prove", commands.prove if is_suspicious(results) else "", "side by side with the base"),
+        ("again", again if wrong and not report.passed else "", only),
+        ("prove", commands.prove if report.steps.can_prove else "", "side by side with the base"),
         ("look", commands.look, shown(commands.page)),
     ]
     room = max(len(command) for _, command, _ in offered)
@@ -345,14 +317,8 @@ _NARROWEST = 40
 _PLAIN = TerminalDetail()
 
 
-def print_results(
-    results: Results,
-    gate: GateView,
-    stream: TextIO,
-    colour: bool,
-    detail: TerminalDetail = _PLAIN,
-    *,
-    width: int | None = None,
+def print_report(
+    report: Report, stream: TextIO, colour: bool, detail: TerminalDetail = _PLAIN, *, width: int | None = None
 ) -> None:
     """Print the result; the last lines are the verdict and the next commands.
 
@@ -362,7 +328,7 @@ def print_results(
             programs find whole messages.
     """
     columns = max(_NARROWEST, width or _width_of(stream))
-    write(_lines(results, gate, detail, columns), stream, colour, columns)
+    write(_lines(report, detail, columns), stream, colour, columns)
 
 
 def _width_of(stream: TextIO) -> int:
@@ -370,17 +336,16 @@ def _width_of(stream: TextIO) -> int:
     return shutil.get_terminal_size().columns if is_known else _UNLIMITED
 
 
-def _lines(results: Results, gate: GateView, detail: TerminalDetail, columns: int) -> Iterator[Line]:
-    causes = causes_of(results)
+def _lines(report: Report, detail: TerminalDetail, columns: int) -> Iterator[Line]:
     if detail.verbosity >= 1:
-        yield from case_lines(results, detail.archive)
-        yield from metric_lines(results)
+        yield from case_lines(report)
+        yield from metric_lines(report)
     if detail.verbosity >= 2:
-        yield from statistics_lines(results)
+        yield from statistics_lines(report)
     most = _MOST_CAUSES_VERBOSE if detail.verbosity else _MOST_CAUSES
-    yield from Causes(results, causes, most, detail.explained).lines(columns)
-    if one_cause_is_likely(causes):
+    yield from cause_lines(report, most, detail.explained, columns)
+    if one_cause_is_likely(report.causes):
         text = "One cause for all of them is likely: a model, key or service that answers differently."
         yield line((text, "yellow"))
         yield BLANK
-    yield from closing_lines(results, gate, causes, detail.commands, columns)
+    yield from closing_lines(report, detail.commands, columns)

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 
 from agenteval.core import text as texts
+from agenteval.report import words
+from agenteval.report.cases import KINDS, Kind
+from agenteval.report.causes import CaseChange, Cause, is_about, largest_cause, others
+from agenteval.report.facts import Report, Story
 from agenteval.report.terminal_lines import BLANK, LONGEST_NAME, Line, Part, Style, line, shown
-from agenteval.report.view import view
-from agenteval.report.view.case_details import Pieces, difference
-from agenteval.report.view.cases import KINDS, Kind
-from agenteval.report.view.cause_rows import calls_of_both, others
-from agenteval.report.view.causes import CaseChange, Cause, Tries, is_about, largest_cause
-from agenteval.report.view.comparison import base_name
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
-from agenteval.results.model import Results
 
 _LONGEST_QUESTION = 150
 _LONGEST_ANSWER = 240
@@ -43,6 +38,8 @@ def _calls(answer: AnswerChange, turn: TurnResult) -> Iterator[Line]:
     """Yield the tool calls that only one side made; without those of the baseline, nothing is known of them."""
     if not answer.calls_before:
         return
+    from agenteval.report.diff import calls_of_both
+
     for text, side in calls_of_both(answer.calls_before, turn.tool_calls):
         if side == "before":
             yield _answer("- ", "red", ((f"⚙ {shown(text)}", "red"),))
@@ -54,6 +51,8 @@ def _both(answer: AnswerChange) -> Iterator[Line]:
     if answer.same:
         yield _answer("  ", "dim", ((_text(answer.after), "dim"),))
         return
+    from agenteval.report.diff import difference
+
     before, after = answer.before or "", answer.after or ""
     pieces = difference(before, after, _LONGEST_ANSWER) if before and after else None
     if pieces is None:
@@ -64,14 +63,14 @@ def _both(answer: AnswerChange) -> Iterator[Line]:
     yield _answer("+ ", "green", _marked(pieces[1], "green"))
 
 
-def _marked(pieces: Pieces, style: Style) -> Iterator[Part]:
+def _marked(pieces: Sequence[tuple[str, bool]], style: Style) -> Iterator[Part]:
     """Yield the pieces of an answer on one line, the changed ones in a colour."""
-    for piece in pieces:
-        text = shown(piece.text, len(piece.text))
+    for piece, is_changed in pieces:
+        text = shown(piece, len(piece))
         # ``shown`` removes the blanks at the ends.
-        before, after = (" " if blank else "" for blank in (piece.text[:1].isspace(), piece.text[-1:].isspace()))
+        before, after = (" " if blank else "" for blank in (piece[:1].isspace(), piece[-1:].isspace()))
         if text:
-            yield (f"{before}{text}{after}", style if piece.changed else "dim")
+            yield (f"{before}{text}{after}", style if is_changed else "dim")
         elif before or after:
             yield (" ", "dim")
 
@@ -98,101 +97,78 @@ _MOST_NAMES = 10
 _WIDEST_RULE = 100
 
 
-@dataclass(frozen=True)
-class Causes:
-    """The causes of a run.
+def cause_lines(report: Report, most: int, explained: Sequence[str], columns: int) -> Iterator[Line]:
+    """Yield the lines of all kinds that need eyes.
 
-    Attributes:
+    Args:
         most: maximum number of causes of a kind; the cases of the others are counted.
         explained: errors of agents that a message above explains.
     """
-
-    results: Results
-    causes: Sequence[Cause]
-    most: int
-    explained: tuple[str, ...] = ()
-
-    def lines(self, columns: int) -> Iterator[Line]:
-        """Yield the lines of all kinds that need eyes."""
-        for kind, found in groupby(self.causes, lambda cause: cause.kind):
-            if kind in SIGNS:
-                yield from self._kind(kind, tuple(found), columns)
-
-    def _kind(self, kind: Kind, causes: Sequence[Cause], columns: int) -> Iterator[Line]:
-        style = SIGNS[kind][1]
+    for kind, found in groupby(report.causes, lambda cause: cause.kind):
+        if kind not in SIGNS:
+            continue
+        causes, style = tuple(found), SIGNS[kind][1]
         yield from _heading(_title(kind, causes), style, columns)
-        for cause in causes[: self.most]:
-            yield from self._cause(cause, columns)
+        for cause in causes[:most]:
+            yield from _fallen(report, cause) if kind == "fell" else _cause(report, cause, explained, columns)
             yield BLANK
-        if more := others(causes[self.most :]):
+        if more := others(causes[most:]):
             yield line((f"… and {more}", "dim"))
             yield BLANK
 
-    def _cause(self, cause: Cause, columns: int) -> Iterator[Line]:
-        sign, style = SIGNS[cause.kind]
-        if cause.kind == "fell":
-            yield line((f"{sign} ", style), (shown(cause.words), "bold"))
-            yield from self._fallen(cause)
-            return
-        names: list[Part] = [(f"{sign} ", style), (_names(cause.cases), "bold")]
-        tries = self._tries(cause, style)
+
+def _cause(report: Report, cause: Cause, explained: Sequence[str], columns: int) -> Iterator[Line]:
+    sign, style = SIGNS[cause.kind]
+    names: list[Part] = [(f"{sign} ", style), (_names(cause.cases), "bold")]
+    tries = _tries(report, cause, style)
+    taken = sum(texts.width(text) for text, _ in (*names, *tries)) + 2
+    if tries and taken <= columns:
+        yield line(*names, "  ", *tries)
+    else:
+        yield line(*names)
         if tries:
-            taken = sum(texts.width(text) for text, _ in (*names, *tries)) + 2
-            if taken <= columns:
-                yield line(*names, "  ", *tries)
-            else:
-                yield line(*names)
-                yield line(*tries, indent=2)
-        else:
-            yield line(*names)
-        if any(is_about(cause, error) for error in self.explained):
-            tries_failed = _failed_tries(cause.now)
-            yield line((f"for the reason above{f' ({tries_failed})' if tries_failed else ''}", "dim"), indent=2)
-            return
-        example = cause.example
-        case = self._cases.get(example.id) if example else None
-        yield line(*_what(cause, case, self._compared.get(example.id) if example else None), indent=2, hang=4)
-        turn = _wrong_turn(case, cause)
-        if example is not None and case is not None and turn is not None and cause.kind != "error":
-            several = len(_turns(case)) > 1
-            yield from turn_lines(turn, self._compared.get(example.id), several=several)
+            yield line(*tries, indent=2)
+    if any(is_about(cause, error) for error in explained):
+        failed = _failed_tries(cause)
+        yield line((f"for the reason above{f' ({failed})' if failed else ''}", "dim"), indent=2)
+        return
+    story = report.stories.get(cause.example.id) if cause.example else None
+    yield line(*_what(cause, story), indent=2, hang=4)
+    if story is not None and cause.kind != "error":
+        yield from _wrong_turn(story)
 
-    def _tries(self, cause: Cause, style: Style) -> list[Part]:
-        now, before = cause.now, cause.before
-        if cause.kind == "error" or now is None or (now.of <= 1 and before is None):
-            return []
-        here: Part = (f"here {now}", style)
-        return [here] if before is None else [(f"{self._base} {before}", "dim"), (" → ", ""), here]
 
-    def _fallen(self, cause: Cause) -> Iterator[Line]:
-        """Yield the cases that moved as the mean did, and the first of them that failed; none of them is proven."""
-        if cause.cases:
-            yield line(_names(cause.cases), indent=2, hang=4)
-        if cause.alike:
-            yield line(shown(cause.answer), indent=2, hang=4)
-        found = next((found for found in cause.cases if found.wrong is not None and found.id in self._cases), None)
-        if found is None or found.wrong is None:
-            return
-        case, compared, turn = self._cases[found.id], self._compared.get(found.id), found.wrong.turn
-        yield line(f"{shown(found.name, LONGEST_NAME)}: {shown(str(found.wrong))}", indent=2, hang=4)
-        shown_turn = next((each for each in _turns(case) if each.index == (turn or 1) - 1), None)
-        if shown_turn is not None:
-            yield from turn_lines(shown_turn, compared, several=len(_turns(case)) > 1)
+def _tries(report: Report, cause: Cause, style: Style) -> list[Part]:
+    tells = any(found.now is not None and found.now.of > 1 for found in cause.cases)
+    if cause.kind == "error" or not cause.now or (not tells and not cause.before):
+        return []
+    here: Part = (f"here {cause.now}", style)
+    return [(f"{shown(report.base_name)} {cause.before}", "dim"), (" → ", ""), here] if cause.before else [here]
 
-    @cached_property
-    def _base(self) -> str:
-        return shown(base_name(self.results.comparison))
 
-    @cached_property
-    def _cases(self) -> Mapping[str, CaseResult]:
-        wanted = {cause.example.id for cause in self.causes if cause.example}
-        wanted |= {found.id for cause in self.causes if cause.kind == "fell" for found in cause.cases}
-        return {case.id: case for _, case in self.results.cases() if case.id in wanted}
+def _fallen(report: Report, cause: Cause) -> Iterator[Line]:
+    """Yield the cases that moved as the mean did, and the first of them that failed; none of them is proven."""
+    sign, style = SIGNS[cause.kind]
+    yield line((f"{sign} ", style), (shown(cause.words), "bold"))
+    if cause.cases:
+        yield line(_names(cause.cases), indent=2, hang=4)
+    if cause.alike:
+        yield line(shown(cause.answer), indent=2, hang=4)
+    story = next(
+        (report.stories[found.id] for found in cause.cases if found.wrong and found.id in report.stories), None
+    )
+    if story is not None:
+        yield line(f"{shown(story.name, LONGEST_NAME)}: {shown(str(story.found.wrong))}", indent=2, hang=4)
+        yield from _wrong_turn(story)
 
-    @cached_property
-    def _compared(self) -> Mapping[str, ComparedCase]:
-        comparison = self.results.comparison
-        return {case.id: case for case in comparison.cases} if comparison else {}
+
+def _wrong_turn(story: Story) -> Iterator[Line]:
+    """Yield the turn of a case that went wrong first."""
+    turns, wrong = _turns(story.case), story.found.wrong
+    place = (wrong.turn or 1) - 1 if wrong else 0
+    for turn in turns:
+        if turn.index == place:
+            yield from turn_lines(turn, story.compared, several=len(turns) > 1)
 
 
 def _heading(title: str, style: Style, columns: int) -> Iterator[Line]:
@@ -201,8 +177,8 @@ def _heading(title: str, style: Style, columns: int) -> Iterator[Line]:
 
 
 def _title(kind: Kind, causes: Sequence[Cause]) -> str:
-    cases = view.count(sum(len(cause.cases) for cause in causes), "case")
-    amount = view.count(len(causes), "metric") if kind == "fell" else f"{cases}{_together(causes)}"
+    cases = words.count(sum(len(cause.cases) for cause in causes), "case")
+    amount = words.count(len(causes), "metric") if kind == "fell" else f"{cases}{_together(causes)}"
     return f"{KINDS[kind].words}: {amount}"
 
 
@@ -221,47 +197,44 @@ def _names(found: Sequence[CaseChange]) -> str:
     return f"{names} and {more:,} more" if more > 0 else names
 
 
-def _what(cause: Cause, case: CaseResult | None, compared: ComparedCase | None) -> Iterator[Part]:
+def _what(cause: Cause, story: Story | None) -> Iterator[Part]:
     """Yield what went wrong first: ``turn 1, tools 1.00 → 0.00: cancel_order was not called``."""
     wrong = cause.example.wrong if cause.example else None
     where = f"turn {cause.turn}, " if cause.turn else ""
     if wrong is None or cause.by == "answer" or wrong.is_error:
-        tries = _failed_tries(cause.now) if cause.kind == "error" else ""
+        tries = _failed_tries(cause) if cause.kind == "error" else ""
         yield (f"{where.removesuffix(', ')}{': ' if where else ''}{shown(cause.words)}", "")
         yield (f" ({tries})" if tries else "", "dim")
         return
-    values = _values(wrong.metric, case, compared, wrong.turn)
+    values = _values(wrong.metric, story, wrong.turn) if story else ""
     # Without a reason, the words are the values already.
     reason = "" if wrong.words.startswith(f"{wrong.metric} ") else shown(wrong.words)
     yield (f"{where}{shown(wrong.metric, LONGEST_NAME)} {values}{': ' if reason else ''}{reason}", "")
 
 
-def _failed_tries(now: Tries | None) -> str:
-    return f"{now.of - now.passed:,} of {now.of:,} tries" if now and now.of > 1 else ""
+def _failed_tries(cause: Cause) -> str:
+    """Return how many tries of a case failed: ``2 of 3 tries``; those of several cases are not added."""
+    known = {found.now for found in cause.cases if found.now is not None}
+    if len(known) != 1 or (now := known.pop()).of <= 1:
+        return ""
+    return f"{now.of - now.passed:,} of {now.of:,} tries{' each' if len(cause.cases) > 1 else ''}"
 
 
-def _values(metric: str, case: CaseResult | None, compared: ComparedCase | None, turn: int | None) -> str:
+def _values(metric: str, story: Story, turn: int | None) -> str:
     """Return the score on both sides, or else the score and its threshold."""
-    for change in compared.metrics if compared else ():
+    for change in story.compared.metrics if story.compared else ():
         if change.id == metric and change.before is not None and change.after is not None:
-            return " → ".join(view.distinct(change.before, change.after))
+            return " → ".join(words.distinct(change.before, change.after))
     scores = (
         score
-        for each in (_turns(case) if case else ())
+        for each in _turns(story.case)
         for score in each.scores
         if score.id == metric and (turn is None or each.index + 1 == turn)
     )
     found = next(scores, None)
-    return view.score_values(found) if found else ""
+    return words.score_values(found) if found else ""
 
 
 def _turns(case: CaseResult) -> Sequence[TurnResult]:
-    iteration = view.shown_iteration(case)
+    iteration = case.telling_iteration
     return iteration.turns if iteration else ()
-
-
-def _wrong_turn(case: CaseResult | None, cause: Cause) -> TurnResult | None:
-    turns = _turns(case) if case else ()
-    wrong = cause.example.wrong if cause.example else None
-    place = (wrong.turn or 1) - 1 if wrong else 0
-    return next((turn for turn in turns if turn.index == place), None)

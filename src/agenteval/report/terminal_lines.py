@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TextIO
 
 from agenteval.core import escape
 from agenteval.core import text as texts
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import mask
-from agenteval.results.store import Archive, InMemory
 
 _PAGE = "report.html"
 _DIRECTORY = Path("agenteval-report")
@@ -19,7 +18,7 @@ _DIRECTORY = Path("agenteval-report")
 _CHOOSING = {"--failed", "--resume"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NextCommands:
     """How to go on; empty texts are left out.
 
@@ -57,18 +56,16 @@ def _again(words: Sequence[str]) -> str:
     return shlex.join(["agenteval", *map(mask, kept), "--failed"])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TerminalDetail:
     """What is printed besides what needs eyes.
 
     Attributes:
         verbosity: 0; 1 adds all cases with their metrics, and the means; 2 adds the statistics.
-        archive: access to the full cases.
         explained: errors of agents that a message above explains; they are not repeated.
     """
 
     verbosity: int = 0
-    archive: Archive = field(default_factory=InMemory)
     commands: NextCommands = field(default_factory=NextCommands)
     explained: tuple[str, ...] = ()
 
@@ -84,7 +81,7 @@ _LONGEST = 500
 LONGEST_NAME = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """One line, which may take several on a narrow terminal.
 

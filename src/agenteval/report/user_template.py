@@ -13,13 +13,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.escape import one_line
 from agenteval.core.files import open_regular
-from agenteval.report.markdown_page import Page
-from agenteval.report.size_limits import Detail, ReportTooLargeError, UserTemplateError, fit
+from agenteval.core.records import dataclass, replace
+from agenteval.report.facts import Report
+from agenteval.report.limits import Detail, ReportTooLargeError, UserTemplateError
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 
@@ -68,12 +68,12 @@ MEMORY = 2 << 30
 _WORKER = "agenteval.report.user_template_worker"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Order:
     """The template to render and its data."""
 
     template: Path
-    page: Page
+    report: Report
     detail: Detail
     largest: int
     memory: int
@@ -82,36 +82,36 @@ class Order:
 
 def render_user_template(
     template: Path,
-    page: Callable[[Detail], Page],
-    size: Callable[[str], int],
-    limit: int,
-    levels: tuple[Detail, ...],
+    report: Report,
+    fitted: Callable[[Callable[[Detail], str]], str],
     *,
-    texts: Mapping[str, str] | None = None,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> str:
     """Render a user's template with as much detail as fits.
 
     Args:
-        texts: the content of the files, as in ``Presentation``.
-        time_limit_s: limit for all levels together, in seconds.
+        fitted: renders with the most detail that fits.
+        time_limit_s: limit for all levels of detail together, in seconds.
 
     Raises:
         UserTemplateError: the template cannot be read, is invalid, takes too long, or its text cannot be published.
     """
+    texts = report.source.presentation.template_texts
     if texts is None:
         _check(template)
     end = time.monotonic() + time_limit_s
+    # All cases of a large run would take long to send.
+    data = replace(report, source=None)  # type: ignore[arg-type]
 
     def rendered(detail: Detail) -> str:
-        order = Order(template, page(detail), detail, LARGEST, MEMORY, texts)
+        order = Order(template, data, detail, LARGEST, MEMORY, texts)
         return _asked(order, max(0.0, end - time.monotonic()), time_limit_s)
 
     try:
-        text = fit(rendered, size, limit, levels)
-    except ReportTooLargeError:
-        message = f"its text does not fit into {limit:,} even with the least detail; use `detail` to show less"
-        raise UserTemplateError(template, message) from None
+        text = fitted(rendered)
+    except ReportTooLargeError as error:
+        message = str(error).replace("the report does", "its text does", 1)
+        raise UserTemplateError(template, f"{message}; use `detail` to show less") from None
     # A short comment contains only the first two paragraphs, so they must be complete.
     head = "\n\n".join(text.strip().split("\n\n")[:2])
     if opened := unclosed(text):

@@ -11,7 +11,6 @@ import pickle
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError
 from pydantic import BaseModel
 
-from agenteval.report.markdown_filters import MARKDOWN
-from agenteval.report.size_limits import template_directory
-from agenteval.report.templating import USER_TEMPLATE, make_environment
+from agenteval.core.records import fields, is_dataclass
+from agenteval.report.filters import MARKDOWN
+from agenteval.report.limits import template_directory
+from agenteval.report.templates import USER_TEMPLATE, make_environment
 
 if TYPE_CHECKING:
     from agenteval.report.user_template import Order
@@ -62,7 +62,7 @@ def _rendered(order: Order) -> str:
     )
     parts: list[str] = []
     room = order.largest
-    for part in template.generate(report=order.page, detail=order.detail):
+    for part in template.generate(report=order.report, detail=order.detail):
         room -= len(part)
         if room < 0:
             raise _TooMuchError(f"writes more than {order.largest:,} characters; use `detail` to show less")
@@ -134,12 +134,12 @@ def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
 
 
 def _kinds(order: Order) -> Iterator[Any]:
-    from agenteval.report import markdown_page
-    from agenteval.report.view import case_details, cause_rows, comparison, heading, next_steps, notes, parts, view
-    from agenteval.results import model
+    from agenteval.gate import failures
+    from agenteval.report import cases, causes, facts, heading, metrics, parts, setup
+    from agenteval.results import model, verdict
 
     yield type(order.detail)
-    modules = (markdown_page, parts, heading, cause_rows, next_steps, notes, case_details, view, comparison, model)
+    modules = (facts, heading, causes, metrics, setup, parts, cases, failures, verdict, model)
     for module in modules:
         for value in vars(module).values():
             if isinstance(value, type) and (is_dataclass(value) or issubclass(value, BaseModel)):

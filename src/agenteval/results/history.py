@@ -6,13 +6,13 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agenteval.core.files import LARGEST_RESULTS, below, open_regular
+from agenteval.core.records import dataclass
 from agenteval.results.model import SCHEMA_VERSION, EndedBy, Results, Run, Summary
 
 _ENDINGS: dict[EndedBy, str] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from typing import TypeVar
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass
 from agenteval.core.version import __version__
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import PoolEntry
@@ -26,7 +26,7 @@ from agenteval.results.model import (
     Tool,
     UsedPlugin,
 )
-from agenteval.results.rollup import MetricUse, case_status, mean, strict_case_status, summarise
+from agenteval.results.rollup import case_status, mean, strict_case_status, summarise, tally_of
 from agenteval.suite.model import Fingerprints
 
 # Scores over all iterations of a case, which change with the number of iterations.
@@ -325,10 +325,8 @@ def _repeated(runs: Sequence[RunToMerge]) -> list[SuiteResult]:
 
 def _with_cases(suite: SuiteResult, cases: list[CaseResult]) -> SuiteResult:
     criteria = [criterion.model_copy(update={"met": None, "value": None}) for criterion in suite.criteria]
-    use = MetricUse(suite.threshold)
-    for case in cases:
-        use.add(case)
-    found = {"criteria": criteria, "cases": cases, "unmeasured": use.unmeasured, "undecided": use.undecided}
+    tally = tally_of(cases, suite.threshold)
+    found = {"criteria": criteria, "cases": cases, "unmeasured": tally.unmeasured, "undecided": tally.undecided}
     return suite.model_copy(update=found)
 
 

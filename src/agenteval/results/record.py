@@ -6,9 +6,9 @@ import contextlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from agenteval.core.records import dataclass
 from agenteval.results.case import ToolCall, Usage
 
 Record = Mapping[str, Any]
@@ -202,7 +202,7 @@ _INSIDE = (
 _DEPTH = 6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TokenUsage:
     """Token counts.
 

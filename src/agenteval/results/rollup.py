@@ -8,12 +8,21 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.results.case import CaseResult, CaseStatus, IterationResult, NotAsked, Score, SuiteResult, TurnResult
+from agenteval.core.records import dataclass, field
+from agenteval.results.case import (
+    CaseResult,
+    CaseStatus,
+    IterationResult,
+    NotAsked,
+    Score,
+    SuiteResult,
+    TurnResult,
+    Usage,
+)
 from agenteval.results.model import OWN_NAME, Judging, MetricSummary, NotJudged, Results, RunUsage, Summary
 
 if TYPE_CHECKING:
@@ -48,46 +57,6 @@ def without_traceback(error: str) -> str:
 
 #: Key in the details of a rule-based score: the rules that had nothing to measure in the reply.
 UNMEASURED = "unmeasured"
-
-
-class MetricUse:
-    """The metrics of one suite over its cases, which may be added in any order.
-
-    Args:
-        threshold: the suite's threshold of the aggregated score; ``None`` if the verdicts of metrics decide.
-
-    Attributes:
-        undecided: number of passed cases without a verdict; see ``is_undecided``.
-    """
-
-    def __init__(self, threshold: float | None = None) -> None:
-        self._threshold = threshold
-        self._skipped: set[str] = set()
-        self._measured: set[str] = set()
-        self._parts: dict[str, frozenset[str]] = {}
-        self.undecided = 0
-
-    def add(self, case: CaseResult) -> None:
-        """Count a case."""
-        self.undecided += is_undecided(case, self._threshold)
-        for score in case.scores:
-            if score.status != "skipped":
-                self._measured.add(score.id)
-                if score.status == "scored" and score.gating:
-                    parts = _unmeasured_parts(score)
-                    self._parts[score.id] = parts & self._parts.get(score.id, parts)
-            elif score.gating and not score.not_asked:
-                self._skipped.add(score.id)
-
-    @property
-    def unmeasured(self) -> list[str]:
-        """The metrics that can decide and measured nothing in any reply of the suite, sorted by id.
-
-        A metric was skipped for every reply, or a part of it, such as a rule, had nothing to measure in any reply.
-        Metrics that a limit left out are not among them: ``Summary.judging`` counts their cases.
-        """
-        parts = (f"{name} ({part})" for name, found in self._parts.items() for part in found)
-        return sorted((*(self._skipped - self._measured), *parts))
 
 
 def is_undecided(case: CaseResult, threshold: float | None) -> bool:
@@ -245,147 +214,196 @@ def mean(values: Iterable[float | None]) -> float | None:
     return sum(present) / len(present) if present else None
 
 
+_DECIDED = frozenset({"passed", "failed"})
+
+
 class CaseTally:
-    """Counts finished cases in any order, so that the summary does not need them afterwards.
+    """Counts the finished cases of a suite, in any order, so that nothing needs them afterwards.
 
     Args:
+        threshold: the suite's threshold of the aggregated score; ``None`` if the verdicts of metrics decide.
         metered: ids of cases answered by model agents; the usage of their turns is part of the models' usage.
+
+    Attributes:
+        undecided: number of passed cases without a verdict; see ``is_undecided``.
+        retried: number of turns that were retried, of retries, and of these turns that got an answer.
     """
 
-    def __init__(self, metered: Collection[str] = ()) -> None:
+    def __init__(self, threshold: float | None = None, metered: Collection[str] = ()) -> None:
+        self._threshold = threshold
         self._metered = metered
-        self._statuses: Counter[CaseStatus] = Counter()
-        self._scores = _Numbers()
-        self._metrics: dict[str, _MetricTotals] = {}
-        self._judging = _Judging()
-        self._incomplete = 0
-        self._input_tokens = self._output_tokens = 0
-        self._costs_usd = _Numbers()
+        self.statuses: Counter[CaseStatus] = Counter()
+        self.scores = array("d")
+        self.metrics: dict[str, _MetricTotals] = {}
+        self.judged = 0
+        self.not_judged: Counter[NotAsked] = Counter()
+        self.incomplete = 0
+        self.tokens = (0, 0)
+        self.costs_usd = array("d")
+        self.undecided = 0
+        self.retried = (0, 0, 0)
+        self._skipped: set[str] = set()
 
-    def add(self, case: CaseResult) -> None:
-        """Count a case."""
-        self._statuses[case.status] += 1
-        self._scores.add(case.score)
-        self._judging.add(case)
-        self._incomplete += not case.is_fully_evaluated
-        for turn in case.turns:
-            if turn.usage is not None and case.id not in self._metered:
-                self._input_tokens += turn.usage.input_tokens or 0
-                self._output_tokens += turn.usage.output_tokens or 0
-                self._costs_usd.add(turn.usage.cost_usd or None)
-        for score in case.scores:
-            if score.status != "skipped":
-                if score.id not in self._metrics:
-                    self._metrics[score.id] = _MetricTotals()
-                self._metrics[score.id].add(score)
+    def add(self, case: CaseResult, position: int = 0) -> None:  # noqa: C901 - one pass
+        """Count a case; metrics are in the order of the positions of their first cases."""
+        self.statuses[case.status] += 1
+        if case.score is not None:
+            self.scores.append(case.score)
+        is_broken = is_judged = has_verdict = False
+        not_asked: NotAsked | None = None
+        for iteration in case.iterations:
+            for turn in iteration.turns:
+                if turn.retries:
+                    turns, retries, answered = self.retried
+                    self.retried = (turns + 1, retries + turn.retries, answered + (turn.error is None))
+                if turn.usage is not None and case.id not in self._metered:
+                    self._spend(turn.usage)
+                for place, score in enumerate(turn.scores):
+                    has_verdict = has_verdict or score.passed is not None
+                    is_judged = is_judged or bool(score.model)
+                    if score.status != "skipped":
+                        self._measure(score, (position, place))
+                        is_broken |= score.status == "error" and score.gating and iteration.status in _DECIDED
+                    elif score.gating:
+                        not_asked = not_asked or score.not_asked
+                        if not score.not_asked:
+                            self._skipped.add(score.id)
+        self.incomplete += is_broken
+        self.judged += is_judged and not_asked is None
+        if not_asked is not None:
+            self.not_judged[not_asked] += 1
+        self.undecided += case.status == "passed" and not self._threshold and not has_verdict
 
-    def summary(self, models: RunUsage | None = None) -> Summary:
-        """Return the summary of the run.
+    def _spend(self, usage: Usage) -> None:
+        read, written = self.tokens
+        self.tokens = (read + (usage.input_tokens or 0), written + (usage.output_tokens or 0))
+        if usage.cost_usd:
+            self.costs_usd.append(usage.cost_usd)
 
-        Args:
-            models: the usage of all models that agenteval called: judges and model agents.
+    def _measure(self, score: Score, place: tuple[int, int]) -> None:
+        found = self.metrics.get(score.id)
+        if found is None:
+            found = self.metrics[score.id] = _MetricTotals(place)
+        found.add(score, place)
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """The metrics that can decide and measured nothing in any reply of the suite, sorted by id.
+
+        A metric was skipped for every reply, or a part of it, such as a rule, had nothing to measure in any reply.
+        Metrics that a limit left out are not among them: ``Summary.judging`` counts their cases.
         """
-        counts = self._statuses
-        judged = counts["passed"] + counts["failed"] + counts["error"]
-        agents = RunUsage(
-            input_tokens=self._input_tokens, output_tokens=self._output_tokens, cost_usd=self._costs_usd.total
-        )
-        return Summary(
-            cases=counts.total(),
-            passed=counts["passed"],
-            failed=counts["failed"],
-            errors=counts["error"],
-            skipped=counts["skipped"],
-            pass_rate=counts["passed"] / judged if judged else None,
-            score=self._scores.mean,
-            metrics={name: found.summary for name, found in self._metrics.items()},
-            usage=(models or RunUsage()).plus(agents),
-            not_fully_evaluated=self._incomplete,
-            judging=self._judging.summary,
-        )
-
-
-@dataclass
-class _Numbers:
-    """Numbers whose sum does not depend on their order."""
-
-    values: array[float] = field(default_factory=lambda: array("d"))
-
-    def add(self, value: float | None) -> None:
-        if value is not None:
-            self.values.append(value)
-
-    @property
-    def n(self) -> int:
-        return len(self.values)
-
-    @property
-    def total(self) -> float:
-        return total(self.values)
-
-    @property
-    def mean(self) -> float | None:
-        return self.total / self.n if self.n else None
+        parts = (f"{name} ({part})" for name, found in self.metrics.items() for part in found.unmeasured or ())
+        return sorted((*(self._skipped - self.metrics.keys()), *parts))
 
 
 @dataclass
 class _MetricTotals:
-    scores: _Numbers = field(default_factory=_Numbers)
+    """One metric over cases; ``first`` is the position of the first of them, and the place of the score in it."""
+
+    first: tuple[int, int]
+    scores: array[float] = field(default_factory=lambda: array("d"))
     verdicts: int = 0
     passed: int = 0
     errors: int = 0
     gating: bool = False
+    unmeasured: frozenset[str] | None = None
 
-    def add(self, score: Score) -> None:
-        self.scores.add(score.score)
-        self.errors += score.status == "error"
-        self.gating |= score.gating
+    def add(self, score: Score, place: tuple[int, int]) -> None:
+        self.first = min(self.first, place)
+        if score.score is not None:
+            self.scores.append(score.score)
+        if score.status == "error":
+            self.errors += 1
+        elif score.gating:
+            parts = _unmeasured_parts(score)
+            self.unmeasured = parts if self.unmeasured is None else self.unmeasured & parts
+        self.gating = self.gating or score.gating
         if score.passed is not None:
             self.verdicts += 1
             self.passed += score.passed
 
-    @property
-    def summary(self) -> MetricSummary:
-        return MetricSummary(
-            n=self.scores.n,
-            mean=self.scores.mean,
-            pass_rate=self.passed / self.verdicts if self.verdicts else None,
-            errors=self.errors,
-            gating=self.gating,
-        )
+
+def summary_of(tallies: Iterable[CaseTally], models: RunUsage | None = None) -> Summary:
+    """Return the summary of a run.
+
+    Args:
+        tallies: of its suites.
+        models: the usage of all models that agenteval called: judges and model agents.
+    """
+    parts = list(tallies)
+    statuses = [part.statuses for part in parts]
+    passed, failed, errors = (sum(found[name] for found in statuses) for name in ("passed", "failed", "error"))
+    metrics: dict[str, list[_MetricTotals]] = {}
+    for part in parts:
+        for name, found in part.metrics.items():
+            metrics.setdefault(name, []).append(found)
+    ordered = sorted(metrics, key=lambda name: min(found.first for found in metrics[name]))
+    agents = RunUsage(
+        input_tokens=sum(part.tokens[0] for part in parts),
+        output_tokens=sum(part.tokens[1] for part in parts),
+        cost_usd=total(_joined(part.costs_usd for part in parts)),
+    )
+    return Summary(
+        cases=sum(found.total() for found in statuses),
+        passed=passed,
+        failed=failed,
+        errors=errors,
+        skipped=sum(found["skipped"] for found in statuses),
+        pass_rate=passed / (passed + failed + errors) if passed + failed + errors else None,
+        score=_mean(_joined(part.scores for part in parts)),
+        metrics={name: _metric_summary(metrics[name]) for name in ordered},
+        usage=(models or RunUsage()).plus(agents),
+        not_fully_evaluated=sum(part.incomplete for part in parts),
+        judging=_judging(parts),
+    )
 
 
-@dataclass
-class _Judging:
-    cases: int = 0
-    not_judged: Counter[NotAsked] = field(default_factory=Counter)
-
-    def add(self, case: CaseResult) -> None:
-        reason = next((score.not_asked for score in case.scores if score.not_asked and score.gating), None)
-        self.cases += reason is not None or any(score.model for score in case.scores)
-        if reason is not None:
-            self.not_judged[reason] += 1
-
-    @property
-    def summary(self) -> Judging | None:
-        if not self.not_judged:
-            return None
-        reasons = sorted(self.not_judged, key=lambda reason: (reason.cause, reason.limit))
-        return Judging(
-            cases=self.cases,
-            judged=self.cases - self.not_judged.total(),
-            not_judged=[
-                NotJudged(cause=reason.cause, limit=reason.limit, cases=self.not_judged[reason]) for reason in reasons
-            ],
-        )
+def _joined(parts: Iterable[array[float]]) -> array[float]:
+    return array("d", b"".join(part.tobytes() for part in parts))
 
 
-def summarise(cases: Iterable[CaseResult], models: RunUsage | None = None, metered: Collection[str] = ()) -> Summary:
-    """Return the summary of a whole run; see ``CaseTally``."""
-    tally = CaseTally(metered)
-    for case in cases:
-        tally.add(case)
-    return tally.summary(models)
+def _mean(values: Sequence[float]) -> float | None:
+    return total(values) / len(values) if values else None
+
+
+def _metric_summary(parts: Sequence[_MetricTotals]) -> MetricSummary:
+    scores, verdicts = _joined(part.scores for part in parts), sum(part.verdicts for part in parts)
+    return MetricSummary(
+        n=len(scores),
+        mean=_mean(scores),
+        pass_rate=sum(part.passed for part in parts) / verdicts if verdicts else None,
+        errors=sum(part.errors for part in parts),
+        gating=any(part.gating for part in parts),
+    )
+
+
+def _judging(parts: Sequence[CaseTally]) -> Judging | None:
+    not_judged = sum((part.not_judged for part in parts), Counter[NotAsked]())
+    if not not_judged:
+        return None
+    judged = sum(part.judged for part in parts)
+    reasons = sorted(not_judged, key=lambda reason: (reason.cause, reason.limit))
+    return Judging(
+        cases=judged + not_judged.total(),
+        judged=judged,
+        not_judged=[
+            NotJudged(cause=reason.cause, limit=reason.limit, cases=not_judged[reason]) for reason in reasons
+        ],
+    )
+
+
+def tally_of(cases: Iterable[CaseResult], threshold: float | None = None) -> CaseTally:
+    """Return the counts of the cases of a suite, in its order."""
+    tally = CaseTally(threshold)
+    for position, case in enumerate(cases):
+        tally.add(case, position)
+    return tally
+
+
+def summarise(cases: Iterable[CaseResult], models: RunUsage | None = None) -> Summary:
+    """Return the summary of a whole run."""
+    return summary_of([tally_of(cases)], models)
 
 
 _COUNTS = ("cases", "passed", "failed", "errors", "skipped")

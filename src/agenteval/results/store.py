@@ -7,15 +7,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, RootModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_RESULTS, open_regular, read_regular
+from agenteval.core.records import dataclass
 from agenteval.core.runtime import gc_paused
 from agenteval.results.case import CaseResult, CaseStatus, SuiteResult, clean_json
 from agenteval.results.comparison import PoolCase, PoolEntry
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Passed:
     """The essential data of a passed case; the agent's time over all turns and iterations is in seconds."""
 
@@ -34,53 +34,25 @@ class Passed:
     seconds: float
 
 
-class Archive(Protocol):
-    """Access to the full cases of a suite, in suite order."""
-
-    def cases(self, suite: SuiteResult) -> Iterable[CaseResult]:
-        """Yield every case of a suite."""
-        ...
-
-    def texts(self, suite: SuiteResult) -> Iterable[str]:
-        """Yield every case of a suite as one line of JSON."""
-        ...
-
-    def findings(self, suite: SuiteResult) -> Iterable[tuple[CaseResult, float] | Passed]:
-        """Yield the cases that did not pass, each with the agent's seconds, and the passed ones, in suite order."""
-        ...
-
-    def pooled(self, entry: PoolEntry) -> Iterable[Mapping[str, PoolCase]]:
-        """Yield the cases of an entry of the results' pool by id, in batches."""
-        ...
-
-    def seconds(self, suite: SuiteResult) -> float:
-        """Return the agent's time over all cases of a suite, in seconds."""
-        ...
-
-    def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
-        """Return the number of cases of a suite by status."""
-        ...
-
-
-class InMemory:
-    """An archive of results that contain all cases in full."""
+class Archive:
+    """Access to the full cases of results, in suite order; here, of results that contain them."""
 
     def cases(self, suite: SuiteResult) -> Iterable[CaseResult]:
         """Yield every case of a suite."""
         return suite.cases
 
-    def texts(self, suite: SuiteResult) -> Iterator[str]:
+    def texts(self, suite: SuiteResult) -> Iterable[str]:
         """Yield every case of a suite as one line of JSON."""
         return (case.model_dump_json() for case in self.cases(suite))
 
-    def findings(self, suite: SuiteResult) -> Iterator[tuple[CaseResult, float] | Passed]:
+    def findings(self, suite: SuiteResult) -> Iterable[tuple[CaseResult, float] | Passed]:
         """Yield the cases that did not pass, each with the agent's seconds, and the passed ones, in suite order."""
         for case in self.cases(suite):
             seconds = agent_seconds(case)
             yield Passed(case.name, seconds) if case.status == "passed" else (case, seconds)
 
-    def pooled(self, entry: PoolEntry) -> tuple[Mapping[str, PoolCase]]:
-        """Yield the cases of an entry of the results' pool by id."""
+    def pooled(self, entry: PoolEntry) -> Iterable[Mapping[str, PoolCase]]:
+        """Yield the cases of an entry of the results' pool by id, in batches."""
         return (entry.cases,)
 
     def seconds(self, suite: SuiteResult) -> float:
@@ -92,7 +64,7 @@ class InMemory:
         return Counter(case.status for case in suite.cases)
 
 
-IN_MEMORY: Final = InMemory()
+IN_MEMORY: Final = Archive()
 
 
 def in_full(results: Results, archive: Archive) -> Results:
@@ -114,38 +86,6 @@ def in_full(results: Results, archive: Archive) -> Results:
 def agent_seconds(case: CaseResult) -> float:
     """Return the agent's time over all turns and iterations of a case, in seconds."""
     return sum([turn.latency_ms or 0.0 for turn in case.turns]) / 1000
-
-
-def outline(case: CaseResult) -> CaseResult:
-    """Return a case without its iterations: its name and result."""
-    return case.model_copy(update={"iterations": []})
-
-
-def without_texts(case: CaseResult) -> CaseResult:
-    """Return a case with its scores, but without inputs and answers."""
-    iterations = [
-        iteration.model_copy(
-            update={
-                "turns": [
-                    turn.model_copy(
-                        update={
-                            "input": "",
-                            "ground_truth": None,
-                            "response": None,
-                            "tool_calls": [],
-                            "retrieval_context": [],
-                            "scores": [
-                                score.model_copy(update={"reason": None, "details": None}) for score in turn.scores
-                            ],
-                        }
-                    )
-                    for turn in iteration.turns
-                ]
-            }
-        )
-        for iteration in case.iterations
-    ]
-    return case.model_copy(update={"iterations": iterations})
 
 
 # The gate of earlier versions decided by other rules.

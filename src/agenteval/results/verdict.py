@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import not_
 from typing import Literal
 
 from pydantic import Field
 
+from agenteval.core.records import dataclass
 from agenteval.results.case import Criterion, ResultsModel, Text
 
 #: The only verdicts. Outputs, comment, check run, results.json and terminal use these words.
@@ -106,7 +106,7 @@ class Gate(ResultsModel):
 WordKind = Literal["verdict", "comparison", "status", "case", "term"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Word:
     """A word of the reports.
 

@@ -6,7 +6,6 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from agenteval.core.document import dotted
 from agenteval.core.edit import NotReplaceableError, Replacements, with_toml_texts, with_yaml_texts
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, read_regular
+from agenteval.core.records import dataclass, replace
 from agenteval.core.text import did_you_mean, join_choices, place_of, working_directory
 from agenteval.core.writing import write_bytes
 from agenteval.gate.integrity.accepted import Accepted, AcceptedChange

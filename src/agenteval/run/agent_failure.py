@@ -6,13 +6,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.core.errors import Kind, Problem, agent_problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import is_secret_name, shortened
 from agenteval.core.text import display_path
-from agenteval.results.case import CaseResult
+from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.rollup import RAISED, agent_errors
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.model import AgentSpec
@@ -152,13 +152,20 @@ class _Agent:
     def add(self, case: CaseResult) -> None:
         """Count a case."""
         self.cases += 1
-        for turn in case.turns:
-            if turn.error is None and turn.latency_ms is not None:
-                self.fastest_ms = min(turn.latency_ms, self.fastest_ms or turn.latency_ms)
-        self.has_tool_calls |= any(turn.tool_calls for turn in case.turns)
-        self.without_expected_calls += any(score.kind == _TOOLS and score.passed is False for score in case.scores)
         # What was not asked did not fail.
-        for error in agent_errors(turn for turn in case.turns if not turn.not_asked):
+        failed: list[TurnResult] = []
+        for turn in case.turns:
+            if turn.error is None:
+                if turn.latency_ms is not None:
+                    self.fastest_ms = min(turn.latency_ms, self.fastest_ms or turn.latency_ms)
+            elif not turn.not_asked:
+                failed.append(turn)
+            self.has_tool_calls = self.has_tool_calls or bool(turn.tool_calls)
+        if not self.has_tool_calls:
+            self.without_expected_calls += any(
+                score.kind == _TOOLS and score.passed is False for score in case.scores
+            )
+        for error in agent_errors(failed) if failed else ():
             if error in self.errors or len(self.errors) < _MOST_ERRORS:
                 self.errors[error] += 1
 
@@ -171,7 +178,10 @@ class AgentNotes:
 
     def add(self, spec: AgentSpec, case: CaseResult) -> None:
         """Count a finished case of an agent."""
-        self._agents.setdefault(id(spec), _Agent(spec)).add(case)
+        agent = self._agents.get(id(spec))
+        if agent is None:
+            agent = self._agents[id(spec)] = _Agent(spec)
+        agent.add(case)
 
     def failures(self) -> Iterator[AgentFailure]:
         """Yield the error of each agent that failed in every case for one reason, and of those that were too slow."""

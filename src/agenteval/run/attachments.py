@@ -12,7 +12,6 @@ import threading
 import zipfile
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +22,7 @@ from agenteval.core.confine import confinement, run_confined
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.files import LARGEST_ATTACHMENT, also_inside, read_regular
 from agenteval.core.llm.gateway import files_directory
+from agenteval.core.records import dataclass
 from agenteval.core.runtime import in_thread
 from agenteval.core.shared_files import seal
 from agenteval.suite.cases import PLAIN, content_problem, decode_text, is_old_office
@@ -344,7 +344,7 @@ class AttachmentError(AgentEvalError):
     """A file of a turn cannot be downloaded or read; the message names the file and the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attached:
     """The files of one turn."""
 

@@ -7,12 +7,12 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.files import LARGEST_RECORDING, MOST_ENTRIES, open_regular
+from agenteval.core.records import dataclass, replace
 from agenteval.core.text import working_directory
 from agenteval.core.version import __version__
 from agenteval.gate.integrity.integrity import Integrity

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.gate.pairing import Rescored
 from agenteval.results.case import CaseResult

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import dataclass, replace
 from agenteval.core.text import place_of
 from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.history import why_no_baseline
@@ -69,7 +69,10 @@ def compare_first(
         is_waiting = spec.earlier.missing is not None and execution.complete
         return FirstComparison(ComparedRun(results), needs_passes=is_waiting)
     comparer = comparer_of(results, spec, baseline, control)
-    compared = ComparedRun(_with(comparer.decide(), comparer))
+    # Imported here: most runs have no baseline.
+    from agenteval.gate.comparison import decide_files
+
+    compared = ComparedRun(_with(decide_files(comparer), comparer))
     return FirstComparison(_noted(compared), comparer, needs_passes=execution.complete and comparer.needs_runs)
 
 
@@ -175,6 +178,7 @@ def prove_and_compare(
         control: the base commit, from ``prepared_control``.
         resumes: whether passes of an interrupted run are read from its journals.
     """
+    from agenteval.gate.comparison import make_comparison
     from agenteval.gate.proof import CannotRunError
     from agenteval.run.confirm.passes import passes_of
 
@@ -190,7 +194,7 @@ def prove_and_compare(
                 None if look_back is None else lambda ask: look_back.again(ask, sides),
             )
         decision = replace(decision, commit=passes.commit)
-        results = _with(comparer.concluded(decision), comparer, _entries(comparer, decision))
+        results = _with(make_comparison(comparer, decision), comparer, _entries(comparer, decision))
         passes.close()
     compared = _noted(ComparedRun(results))
     return replace(

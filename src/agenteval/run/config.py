@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from agenteval.core.confine import UserCodeRules
 from agenteval.core.document import read_text
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import add_listed_secrets
 from agenteval.core.text import display_path
 from agenteval.core.yaml import parse_yaml

@@ -10,12 +10,12 @@ import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.base import Reply, Request, Session
 from agenteval.core.confine import under_rules
 from agenteval.core.errors import AgentError, AgentNotAskedError, ToolRaisedError, TransientAgentError
+from agenteval.core.records import dataclass, replace
 from agenteval.results.case import NotAsked, ToolCall
 from agenteval.results.rollup import without_attempts
 from agenteval.run.agent_failure import MOST_ALIKE
@@ -37,7 +37,7 @@ _MOST_FAILURES = 20
 _MOST_FAILURES_OF_EACH = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """A reply, or the reason for its absence.
 
@@ -60,7 +60,7 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseDeadline:
     """The time limit of one iteration of a case, if it has one."""
 
@@ -257,7 +257,7 @@ _BROKEN_TURNS = 2
 _NO_LIMIT = CaseDeadline()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TurnRecord:
     """One turn: the request and the answer.
 

@@ -8,7 +8,6 @@ import re
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.escape import display_url
+from agenteval.core.records import dataclass
 from agenteval.core.secrets import shortened
 from agenteval.core.shared_files import Seal, read_cache_file, write_cache_file
 from agenteval.suite.model import FileKind

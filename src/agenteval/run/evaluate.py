@@ -7,7 +7,6 @@ import inspect
 import signal
 import tempfile
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
@@ -17,6 +16,7 @@ from pydantic import Field, InstanceOf
 from agenteval.agents.callable import AgentFunction, callable_spec, in_loop
 from agenteval.core.arguments import FilePath, Name, checked
 from agenteval.core.llm.budget import Limits
+from agenteval.core.records import dataclass, replace
 from agenteval.core.runtime import Interrupter, interruptible
 from agenteval.core.secrets import masking
 from agenteval.core.text import working_directory
@@ -24,7 +24,7 @@ from agenteval.gate.verdict import GatePolicy
 from agenteval.metrics.registry import GivenMetric, given_metric
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
-from agenteval.results.store import InMemory, in_full
+from agenteval.results.store import IN_MEMORY, in_full
 from agenteval.run.baseline import Search, baseline_of, check_baseline, check_not_shard
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
@@ -71,6 +71,7 @@ def compare(
     """
     check_not_shard(current, None)
     check_baseline(baseline, None)
+    from agenteval.gate.comparison import decide_files
     from agenteval.gate.integrity.integrity import with_ids_of
     from agenteval.gate.policy import ComparePolicy
     from agenteval.run.compare import comparer_of
@@ -78,7 +79,7 @@ def compare(
 
     policy = ComparePolicy(quarantine=gate.quarantine if gate else ()).without_runs()
     then = baseline_of(with_ids_of(current, baseline))
-    return comparer_of(current, RunSpec(compare=policy), then).decide()
+    return decide_files(comparer_of(current, RunSpec(compare=policy), then))
 
 
 @checked
@@ -257,7 +258,7 @@ def _run(asked: _Arguments) -> RunOutcome:
     source = None if asked.baseline is None else _GivenBaseline(asked.baseline)
     with masking(), tempfile.TemporaryDirectory(prefix="agenteval-") as scratch:
         outcome = run(asked.settings, RunContext(baseline=source, scratch=Path(scratch)))
-        return replace(outcome, results=in_full(outcome.results, outcome.archive), archive=InMemory())
+        return replace(outcome, results=in_full(outcome.results, outcome.archive), archive=IN_MEMORY)
 
 
 def _in_event_loop() -> bool:

@@ -6,20 +6,19 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
 from agenteval.agents.base import Agent, CheckedAgent, RecordedAgent, RemarkingAgent
 from agenteval.agents.registry import build_agent
 from agenteval.core.confine import UserCodeRules, under_rules
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_failures
 from agenteval.core.llm.models import NotAskedError
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import until_signal
 from agenteval.metrics.resources import check_unnamed_judge
 from agenteval.metrics.scoring import built_metrics
 from agenteval.report.report import remove_reports
 from agenteval.results.case import CaseResult
-from agenteval.run.case_store import CaseReceivers, CaseStore
-from agenteval.run.journal import Journal, case_text, parsed, remove_journals
+from agenteval.run.journal import parsed, remove_journals
 from agenteval.run.plan import (
     AgentSlot,
     Job,
@@ -31,12 +30,12 @@ from agenteval.run.plan import (
     budget_warnings,
     with_session,
 )
-from agenteval.run.retention import KeepAll, ShownOnly
 from agenteval.run.run_key import RunKey
 from agenteval.run.scheduler import JudgedCases, checkable, run_jobs, why_unchecked
 from agenteval.run.scoring import case_of
+from agenteval.run.store import CaseStore
 from agenteval.suite.agent_definitions import MODEL_AGENT
-from agenteval.suite.model import AgentSpec
+from agenteval.suite.model import AgentSpec, MetricConfig
 
 
 def execute(plan: Plan) -> RunExecution:
@@ -58,7 +57,7 @@ def execute(plan: Plan) -> RunExecution:
     warnings = (
         *runner.notices,
         *budget_warnings(plan.resources.gateway),
-        *runner.store.retries.warnings,
+        *runner.store.warnings,
         *runner.agent_notes(),
         *plan.warnings,
     )
@@ -126,12 +125,12 @@ def _execution(plan: Plan, runner: _Runner, started: float, duration_s: float) -
         run_id=plan.run_id,
         started=started,
         duration_s=duration_s,
-        cases=store.cases(),
+        cases=store.shown(),
         summary=store.summary(asked),
         total=runner.survey.total,
         answers=store.answers(),
-        metric_use=store.metric_use,
-        archive=store.archive,
+        tallies=store.tallies,
+        archive=store,
         is_pooled=plan.known_cases is not None,
         plugins=plan.resources.plugins,
     )
@@ -180,10 +179,14 @@ def _surveyed(plan: Plan) -> _Precheck:
     problems: dict[tuple[str, str], Problem] = {}
     checked: set[str] = set()
     unchecked: dict[str, PlannedCase] = {}
+    # The metrics of a suite whose cases are checkable: most cases share them.
+    shared: dict[str, tuple[MetricConfig, ...]] = {}
     for planned in plan.cases:
         case, agent = planned.case, planned.agent
         try:
-            if checkable(case, plan.suites[planned.suite.path].catalog):
+            is_known = shared.get(planned.suite.path) is case.all_metrics
+            if is_known or checkable(case, plan.suites[planned.suite.path].catalog):
+                shared[planned.suite.path] = case.all_metrics
                 checked.add(planned.suite.path)
             else:
                 unchecked.setdefault(planned.suite.path, planned)
@@ -224,19 +227,6 @@ def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
     return any(checkable(case, catalog) for case in first.suite.cases)
 
 
-def _case_store(plan: Plan, survey: _Precheck, journal: Journal) -> CaseStore:
-    return CaseStore(
-        journal,
-        KeepAll() if plan.compared else ShownOnly(plan.is_quarantined_by_name),
-        CaseReceivers(plan.resources, plan.redact, plan.progress, plan.max_answer_bytes),
-        run_id=plan.run_id,
-        # Recorded traces have no pool entry: they are identified by their ids only.
-        planned=plan.known_cases or (),
-        metered=survey.metered,
-        measured=plan.measured,
-    )
-
-
 class _Runner:
     """The state of a run; it outlives a signal, so that finished cases are not lost."""
 
@@ -244,8 +234,7 @@ class _Runner:
         self._plan = plan
         self.survey = survey
         self._until = None if plan.limits.run_s is None else time.monotonic() + plan.limits.run_s
-        self._journal = Journal(plan.journal, plan.earlier.kept if plan.earlier else None)
-        self.store = _case_store(plan, survey, self._journal)
+        self.store = CaseStore(plan, survey.total, survey.metered)
         self.unfinished = 0
         self.signal: int | None = None
         self.notices: tuple[str, ...] = ()
@@ -263,7 +252,7 @@ class _Runner:
         agents = self._agents
         try:
             self.signal = await until_signal(self._run_jobs(agents))
-            if not self._journal.is_opened:
+            if not self.store.journal.is_opened:
                 # A signal ended the start of the agents: what is reported is this run, and not the one before it.
                 with self._begun():
                     pass
@@ -299,7 +288,7 @@ class _Runner:
             # The journal comes last: what a killed process leaves is of one run at any time.
             remove_reports(directory)
             remove_journals(directory)
-        with self._journal as journal:
+        with self.store.journal as journal:
             if earlier is None:
                 journal.begin(
                     plan.run_id,
@@ -338,14 +327,11 @@ class _Runner:
 
     def _resume(self, earlier: ResumedRun) -> None:
         """Add the cases that the interrupted run had finished, with the names and lines of the current suite."""
-        with self._journal.read() as lines:
-            for position, item in enumerate(self._plan.cases):
-                place = earlier.complete.get((item.suite.path, item.case.id))
-                if place is not None:
-                    text = case_text(lines, item.suite.path, place)
-                    done = parsed(CaseResult, text)
-                    result = case_of(item.case, done.iterations, done.unneeded)
-                    self.store.resumed(position, item, result, place, text)
+        for position, item in enumerate(self._plan.cases):
+            there = earlier.complete.get((item.suite.path, item.case.id))
+            if there is not None:
+                done = parsed(CaseResult, self.store.journal.read(*there))
+                self.store.resumed(position, item, case_of(item.case, done.iterations, done.unneeded), there)
 
 
 async def _start(

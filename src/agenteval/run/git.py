@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from agenteval.core.confine import confined, run_confined_bytes, user_environment
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import dataclass, field, replace
 
 Kind = Literal["local", "merge-base", "first-parent", "previous", "pull-request"]
 

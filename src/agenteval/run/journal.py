@@ -11,7 +11,6 @@ The first line identifies the run and its conditions. Each further line is one o
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -20,7 +19,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -35,8 +34,8 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 JOURNAL_FILE = "journal.jsonl"
 # The journals of the runs of a confirmation.
 CONFIRMATION_FILE = re.compile(r"confirmation(-[0-9]+)?\.jsonl")
-# Bytes read at once: cases finish nearly in suite order, so the next case is usually in the buffer.
-_BUFFER = 1 << 16
+# Bytes read at once.
+_BUFFER = 1 << 20
 
 
 def confirmation_file(number: int) -> str:
@@ -58,60 +57,6 @@ def remove_journals(directory: Path) -> None:
     """
     remove_confirmations(directory)
     remove_regular_file(directory, JOURNAL_FILE)
-
-
-class PositionedFile(io.RawIOBase):
-    """Reads an open file from its beginning, without moving the place where it is written.
-
-    Args:
-        descriptor: the file, which is not closed with this object.
-    """
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._place = 0
-
-    def readable(self) -> bool:
-        """Return true."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return true."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to a place, from the beginning of the file or from the current place."""
-        self._place = offset + (self._place if whence == os.SEEK_CUR else 0)
-        return self._place
-
-    def readinto(self, buffer: Any) -> int:
-        """Read the next bytes."""
-        data = _read_at(self._descriptor, len(buffer), self._place)
-        buffer[: len(data)] = data
-        self._place += len(data)
-        return len(data)
-
-
-def _check_kept(kept: KeptLines, file: PositionedFile) -> None:
-    """Check that a journal begins with the lines that were read.
-
-    Raises:
-        InfrastructureError: it is another one by now.
-    """
-    digest, left = hashlib.sha256(), kept.size
-    while left and (piece := file.read(min(left, _BUFFER))):
-        digest.update(piece)
-        left -= len(piece)
-    if digest.digest() != kept.digest:
-        raise InfrastructureError("--resume: the journal has changed since it was read; run the command again")
-
-
-def _read_at(descriptor: int, size: int, place: int) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(descriptor, size, place)
-    # Lines are appended wherever the file's position is.
-    os.lseek(descriptor, place, os.SEEK_SET)
-    return os.read(descriptor, size)
 
 
 class Journal:
@@ -157,7 +102,7 @@ class Journal:
             return create_file(self.path.parent, self.path.name)
         descriptor = reopen_file(self.path.parent, self.path.name)
         try:
-            _check_kept(self._keep, PositionedFile(descriptor))
+            _check_kept(self._keep, descriptor)
             os.ftruncate(descriptor, self._keep.size)
         except BaseException:
             os.close(descriptor)
@@ -165,15 +110,18 @@ class Journal:
         self._size = self._keep.size
         return descriptor
 
-    def read(self) -> BinaryIO:
-        """Return the lines for ``case_text``, from the file that was written, whatever the path names by now.
+    def read(self, place: int, size: int) -> bytes:
+        """Return bytes of the file that was written, whatever the path names by now.
 
         Raises:
-            InfrastructureError: the journal was never opened.
+            InfrastructureError: the journal was never opened, or cannot be read.
         """
         if self._descriptor is None:
             raise InfrastructureError(f"cannot read {self.path}: the run wrote no journal")
-        return io.BufferedReader(PositionedFile(self._descriptor), _BUFFER)
+        try:
+            return _read_at(self._descriptor, size, place)
+        except OSError as error:
+            raise InfrastructureError(f"cannot read {self.path}: {error.strerror}") from None
 
     def begin(self, run_id: str, suites: Mapping[str, str], **more: Any) -> None:
         """Write the first line.
@@ -181,7 +129,7 @@ class Journal:
         Args:
             more: data that a resumed run needs, as JSON; see `run.journal.resume`.
         """
-        self._write(json.dumps({"run": run_id, "version": __version__, "suites": dict(suites), **more}))
+        self._write_line(json.dumps({"run": run_id, "version": __version__, "suites": dict(suites), **more}))
 
     def resume(self, resumed: float, active_s: float) -> None:
         """Record that an interrupted run is resumed.
@@ -190,28 +138,31 @@ class Journal:
             resumed: time of resumption, in seconds since the epoch.
             active_s: duration of the run before the interruption, in seconds.
         """
-        self._write(json.dumps({"resumed": resumed, "active_s": active_s}))
+        self._write_line(json.dumps({"resumed": resumed, "active_s": active_s}))
 
-    def add(self, suite: str, case: str) -> int:
-        """Write a finished case, as JSON; return the byte offset of its line, for ``case_text``."""
-        place = self._size
-        self._write(f"{case_start(suite)}{case}}}")
+    def add(self, suite: str, case: bytes) -> int:
+        """Write a finished case, as JSON; return the byte offset of the JSON, for ``read``."""
+        start = case_start(suite)
+        place = self._size + len(start)
+        self._write(b"".join((start, case, CASE_END)))
         return place
 
     def add_iteration(self, suite: str, case_id: str, iteration: str) -> None:
         """Write a finished iteration of a case, as JSON."""
-        self._write(f'{{"suite": {json.dumps(suite)}, "of": {json.dumps(case_id)}, "iteration": {iteration}}}')
+        self._write_line(f'{{"suite": {json.dumps(suite)}, "of": {json.dumps(case_id)}, "iteration": {iteration}}}')
 
     def spend(self, asked: RunUsage, judged: Mapping[str, int]) -> None:
         """Write the usage of models so far, if it has changed."""
         if asked != self._asked:
             self._asked = asked
-            self._write(f'{{"asked": {asked.model_dump_json()}, "judged": {json.dumps(dict(judged))}}}')
+            self._write_line(f'{{"asked": {asked.model_dump_json()}, "judged": {json.dumps(dict(judged))}}}')
 
-    def _write(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
+        self._write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+    def _write(self, data: bytes) -> None:
         if self._descriptor is None or not self._is_writable:
             return
-        data = f"{line}\n".encode("utf-8", "backslashreplace")
         self._size += len(data)
         try:
             while data:
@@ -223,22 +174,36 @@ class Journal:
         return InfrastructureError(f"cannot write {self.path}: {error.strerror or error}")
 
 
+def _check_kept(kept: KeptLines, descriptor: int) -> None:
+    """Check that a journal begins with the lines that were read.
+
+    Raises:
+        InfrastructureError: it is another one by now.
+    """
+    digest, place = hashlib.sha256(), 0
+    while place < kept.size and (piece := _read_at(descriptor, min(kept.size - place, _BUFFER), place)):
+        digest.update(piece)
+        place += len(piece)
+    if digest.digest() != kept.digest:
+        raise InfrastructureError("--resume: the journal has changed since it was read; run the command again")
+
+
+def _read_at(descriptor: int, size: int, place: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, place)
+    # Lines are appended wherever the file's position is.
+    os.lseek(descriptor, place, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
 @lru_cache(32)
-def case_start(suite: str) -> str:
-    """Return the text before the case in its line; ASCII."""
-    return f'{{"suite": {json.dumps(suite)}, "case": '
+def case_start(suite: str) -> bytes:
+    """Return what precedes the case in its line."""
+    return f'{{"suite": {json.dumps(suite)}, "case": '.encode()
 
 
-def case_text(lines: BinaryIO, suite: str, place: int) -> bytes:
-    """Return the JSON of the case whose line starts at a byte offset; `suite` is the path of its suite."""
-    lines.seek(place)
-    return case_in(lines.readline(), suite)
-
-
-def case_in(line: bytes, suite: str) -> bytes:
-    """Return the JSON of the case in a line, which starts with ``case_start``."""
-    # Without the closing brace and the line break.
-    return line[len(case_start(suite)) : -2]
+#: What follows the case in its line.
+CASE_END = b"}\n"
 
 
 def parsed(model: type[ModelT], text: bytes) -> ModelT:

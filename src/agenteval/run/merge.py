@@ -24,7 +24,7 @@ from agenteval.results.masking import shortened_values
 from agenteval.results.merge import RunToMerge, merge
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import check_consistent
-from agenteval.results.store import RESULTS_FILE, InMemory
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE
 from agenteval.run.compare import compare_first, rescored_baseline
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext, is_judged_by_base_alone
@@ -91,8 +91,8 @@ def merge_files(
         outcome = reported(outcome, spec, analyses, target)
     # In a workflow the page is in an artifact.
     commands = None if context.provenance is not None else next_commands(target.parent)
-    detail = TerminalDetail(settings.verbosity, outcome.archive, commands or NextCommands())
-    print_result(outcome.results, outcome.view, stream or sys.stdout, detail)
+    detail = TerminalDetail(settings.verbosity, commands or NextCommands())
+    print_result(outcome.report, stream or sys.stdout, detail)
     return outcome
 
 
@@ -218,7 +218,7 @@ def _execution(results: Results, suites: Sequence[Suite]) -> RunExecution:
         asked=RunUsage(),
         total=results.summary.cases,
         answers=_answers(results, suites),
-        archive=InMemory(),
+        archive=IN_MEMORY,
         nothing_to_check=skipped and all(turn.response is None and turn.error is None for turn in turns),
     )
 

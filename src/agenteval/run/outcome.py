@@ -5,27 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import kind_of
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.shared_files import locked
 from agenteval.core.text import display_path
 from agenteval.core.version import __version__
 from agenteval.core.writing import make_directory
 from agenteval.gate.run_scores import entry_without_cases
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
-from agenteval.report.report import Presentation, Report, write_reports
-from agenteval.report.view.view import GateView
+from agenteval.report.limits import Presentation
+from agenteval.report.report import write_reports
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import Coverage, EndedBy, Memory, Results, Run, Tool
-from agenteval.results.rollup import MetricUse
-from agenteval.results.store import RESULTS_FILE, Archive, InMemory
+from agenteval.results.rollup import CaseTally
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE, Archive
 from agenteval.results.verdict import Gate
 from agenteval.run.compare import ComparedRun
 from agenteval.run.plan import RunExecution
@@ -34,6 +35,7 @@ from agenteval.suite.agent_definitions import MODEL_AGENT, HolodeckProject
 from agenteval.suite.model import AgentSpec, Suite
 
 if TYPE_CHECKING:
+    from agenteval.report.facts import Report
     from agenteval.results.analysis.answers import EvaluatedAnswer
     from agenteval.results.analysis.evaluate import AnalysedSuite
 
@@ -115,7 +117,7 @@ def make_results(spec: RunSpec, execution: RunExecution) -> Results:
 
 
 def _suite_result(suite: Suite, spec: RunSpec, execution: RunExecution) -> SuiteResult:
-    use = execution.metric_use.get(suite.path, MetricUse())
+    tally = execution.tallies.get(suite.path, CaseTally())
     return SuiteResult(
         path=suite.path,
         name=spec.redact(suite.name),
@@ -123,8 +125,8 @@ def _suite_result(suite: Suite, spec: RunSpec, execution: RunExecution) -> Suite
         fingerprint=suite.fingerprint,
         threshold=suite.aggregate.threshold if suite.aggregate else None,
         # Only the whole run shows whether a metric measured nothing.
-        unmeasured=use.unmeasured if spec.shard is None else [],
-        undecided=use.undecided,
+        unmeasured=tally.unmeasured if spec.shard is None else [],
+        undecided=tally.undecided,
         goal=spec.redact(suite.evaluation.goal) if suite.evaluation and suite.evaluation.goal else None,
         cases=list(execution.cases.get(suite.path, ())),
     )
@@ -205,16 +207,20 @@ class RunOutcome:
     Attributes:
         quarantined: ids of the cases that do not affect the gate.
         presentation: templates and links of comment and summary.
+        earlier: earlier runs, for trends.
+        analyses: analyses of suites that evaluate the run as a whole; without them none is reported.
         agent_problems: why agents failed in all of their cases, or were too slow.
     """
 
     results: Results
     gate: Gate
-    view: GateView
+    warnings: tuple[str, ...]
     exit_status: int
     archive: Archive
     quarantined: frozenset[str] = frozenset()
     presentation: Presentation = field(default_factory=Presentation)
+    earlier: tuple[EarlierRun, ...] = ()
+    analyses: tuple[AnalysedSuite, ...] = ()
     agent_problems: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
 
@@ -227,14 +233,21 @@ class RunOutcome:
         """Return the outcome with the exit status of a signal that arrived after the run; ``None`` for no signal."""
         return self if signal is None or self.is_cancelled else replace(self, exit_status=_SIGNALS + signal)
 
-    def report(self, earlier: Sequence[EarlierRun], analyses: SuiteAnalyses | None = None) -> Report:
-        """Return the input of reporters besides the results.
+    @cached_property
+    def report(self) -> Report:
+        """What every report shows."""
+        # Imported here, because commands that only check import this module.
+        from agenteval.report.facts import facts
 
-        Args:
-            analyses: the analyses of suites; without them no analysis report is written.
-        """
-        suites = analyses.of_suites if analyses else ()
-        return Report(self.view, self.archive, tuple(earlier), suites, self.presentation)
+        return facts(
+            self.results,
+            self.gate,
+            self.warnings,
+            archive=self.archive,
+            earlier=self.earlier,
+            analyses=self.analyses,
+            presentation=self.presentation,
+        )
 
 
 def decide(compared: ComparedRun, spec: RunSpec, execution: RunExecution, further: Sequence[str]) -> RunOutcome:
@@ -247,17 +260,17 @@ def decide(compared: ComparedRun, spec: RunSpec, execution: RunExecution, furthe
     gate = gate.model_copy(update={"rules": rules_of(spec.gate, out)})
     results = results.model_copy(update={"gate": gate})
     warnings = (*spec.warnings, *execution.warnings, *further, *compared.warnings)
-    view = GateView.of(gate, tuple(spec.redact(text) for text in warnings))
     if spec.earlier.attempt is not None:
         results = results.model_copy(update={"memory": spec.earlier.attempt.recorded(results)})
     return RunOutcome(
         results=results,
         gate=gate,
-        view=view,
+        warnings=tuple(spec.redact(text) for text in warnings),
         exit_status=gate.exit_status,
         archive=execution.archive,
         quarantined=out,
         presentation=spec.presentation,
+        earlier=tuple(spec.earlier.runs),
         agent_problems=execution.agent_problems,
         agent_errors=execution.agent_errors,
     )
@@ -276,8 +289,10 @@ def reported(
         path = spec.output.directory / RESULTS_FILE
     if path is None:
         return outcome
-    report = write_reports(outcome.report(spec.earlier.runs, analyses), outcome.results, path)
-    return replace(outcome, view=report.gate)
+    if analyses is not None:
+        outcome = replace(outcome, analyses=analyses.of_suites)
+    written = write_reports(outcome.report, path)
+    return outcome if written is outcome.report else replace(outcome, warnings=written.warnings)
 
 
 def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
@@ -314,11 +329,12 @@ def shown_again(results: Results, memory: Memory, spec: RunSpec) -> RunOutcome:
     return RunOutcome(
         results=results,
         gate=gate,
-        view=GateView.of(gate, tuple(warnings)),
+        warnings=tuple(warnings),
         exit_status=gate.exit_status,
-        archive=InMemory(),
+        archive=IN_MEMORY,
         quarantined=quarantined(results, spec.gate),
         presentation=spec.presentation,
+        earlier=tuple(spec.earlier.runs),
     )
 
 

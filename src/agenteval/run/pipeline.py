@@ -16,7 +16,7 @@ from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import summarise
-from agenteval.results.store import RESULTS_FILE, InMemory
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE
 from agenteval.run.baseline import FoundBaseline
 from agenteval.run.compare import compare_first, comparer_of, prepared_control, prove_and_compare, rescored_baseline
 from agenteval.run.config import CONFIG_FILE, Settings
@@ -89,7 +89,7 @@ def _so_far(spec: RunSpec, cases: Sequence[tuple[str, CaseResult]]) -> Results:
         asked=RunUsage(),
         total=len(cases),
         answers={},
-        archive=InMemory(),
+        archive=IN_MEMORY,
     )
     return make_results(spec, execution)
 

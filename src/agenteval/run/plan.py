@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,14 +12,15 @@ from agenteval.agents.base import Agent
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import Problem
 from agenteval.core.llm.gateway import Gateway
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.metrics.resources import RunResources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.case import CaseResult, Criterion, IterationResult
 from agenteval.results.masking import MAX_ANSWER_BYTES
 from agenteval.results.model import Results, RunUsage, Summary, UsedPlugin
-from agenteval.results.rollup import MetricUse
-from agenteval.results.store import Archive, InMemory
+from agenteval.results.rollup import CaseTally
+from agenteval.results.store import IN_MEMORY, Archive
 from agenteval.run.progress import Progress
 from agenteval.suite.model import AgentSpec, Case, Suite
 
@@ -100,14 +100,14 @@ class ResumedRun:
 
     Attributes:
         active_s: duration of the run so far, in seconds.
-        complete: byte offsets of the cases that had finished all iterations, by suite path and case id.
+        complete: byte offset and length of the cases that had finished all iterations, by suite path and case id.
         iterations: finished iterations of the other cases, by case id.
     """
 
     run_id: str
     active_s: float
     kept: KeptLines
-    complete: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    complete: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     iterations: Mapping[str, tuple[IterationResult, ...]] = field(default_factory=dict)
     done: int = 0
     asked: RunUsage = field(default_factory=RunUsage)
@@ -182,7 +182,8 @@ class Plan:
     Attributes:
         seed: the random seed; ``None`` for a random one.
         compared: keep all cases in memory, because they are compared with a baseline.
-        is_quarantined_by_name: returns whether the quarantine names a case; reports list it with any status.
+        is_quarantined_by_name: returns whether the quarantine names a case; reports list it with any status. ``None``
+            without a quarantine.
         max_answer_bytes: bytes of one text of an answer that results keep.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
         replaced: directories with files of an earlier run, which are removed when this run begins.
@@ -200,7 +201,7 @@ class Plan:
     redact: Redactor = field(repr=False)
     progress: Progress
     compared: bool
-    is_quarantined_by_name: Callable[[CaseResult], bool]
+    is_quarantined_by_name: Callable[[CaseResult], bool] | None
     max_answer_bytes: int = MAX_ANSWER_BYTES
     seed: int | None = None
     earlier: ResumedRun | None = None
@@ -235,7 +236,7 @@ class RunExecution:
 
     Attributes:
         cases: cases by suite path, in suite order; large runs keep only what reports show.
-        metric_use: what the metrics of each suite measured, by suite path.
+        tallies: the counts of each suite's cases, by suite path.
         is_pooled: whether the run gets an entry in its pool, for later statistical comparisons.
         answers: the answers that analyses need, by path of each suite that defines an analysis.
         earlier_s: the part of the duration before the run was interrupted, in seconds.
@@ -255,8 +256,8 @@ class RunExecution:
     is_pooled: bool = True
     earlier_s: float = 0.0
     answers: Mapping[str, Sequence[EvaluatedAnswer]] = field(default_factory=dict)
-    metric_use: Mapping[str, MetricUse] = field(default_factory=dict)
-    archive: Archive = field(default_factory=InMemory)
+    tallies: Mapping[str, CaseTally] = field(default_factory=dict)
+    archive: Archive = IN_MEMORY
     signal: int | None = None
     unfinished: int = 0
     refused_calls: int = 0

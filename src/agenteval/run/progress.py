@@ -6,16 +6,16 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from agenteval.core import escape
 from agenteval.core import text as texts
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
+from agenteval.report import words
 from agenteval.report.terminal_lines import Line, Part, Style, laid_out
-from agenteval.report.view import view
-from agenteval.report.view.view import count, duration, money
+from agenteval.report.words import count, duration, money
 from agenteval.results.case import CaseResult
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Step:
     what: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Retry:
     """A failed attempt that is repeated.
 
@@ -407,7 +407,7 @@ class LiveProgress:
 
 def _failure(case: CaseResult, columns: int) -> Iterator[_Parts]:
     sign, style = _SIGNS[case.status]
-    parts: tuple[Part, ...] = ((f"{sign} ", style), (_text(case.name), ""), (f"  {_text(view.why(case))}", "dim"))
+    parts: tuple[Part, ...] = ((f"{sign} ", style), (_text(case.name), ""), (f"  {_text(words.why(case))}", "dim"))
     first, *others = laid_out(Line(parts), columns)
     yield first
     if len(others) >= _LINES_OF_A_FAILURE:

@@ -10,12 +10,13 @@ from pathlib import Path
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.comparer import Comparer, Decision, answered
+from agenteval.gate.comparison import replace_decision
 from agenteval.gate.decide import prove
 from agenteval.gate.proof import GateSuspicion
-from agenteval.report.report import Report, print_result, write_reports
+from agenteval.report.report import print_result, write_reports
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.model import Results, RunUsage
-from agenteval.results.store import RESULTS_FILE, InMemory, read_results
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE, read_results
 from agenteval.run.baseline import FoundBaseline
 from agenteval.run.compare import ComparedRun, prepared_control
 from agenteval.run.config import Settings
@@ -62,9 +63,9 @@ def prove_file(path: Path, settings: Settings) -> int:
         ):
             outcome = _proven(results, spec, execution, passes)
         outcome = outcome.ended_by(signals.held)
-        report = write_reports(Report(outcome.view, InMemory()), outcome.results, directory / RESULTS_FILE)
-    detail = TerminalDetail(settings.verbosity, InMemory(), next_commands(directory))
-    print_result(outcome.results, report.gate, sys.stdout, detail)
+        report = write_reports(outcome.report, directory / RESULTS_FILE)
+    detail = TerminalDetail(settings.verbosity, next_commands(directory))
+    print_result(report, sys.stdout, detail)
     return outcome.exit_status
 
 
@@ -83,7 +84,7 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
         evidence = comparer.sides.evidence
         out = answered(prove(evidence, asked, spec.compare.rules), (lambda ask: passes.again(ask, comparer.sides)))
         decision = Decision(out, commit=passes.commit)
-        found = results.model_copy(update={"comparison": comparer.replaced(comparison, decision)})
+        found = results.model_copy(update={"comparison": replace_decision(comparer, comparison, decision)})
         passes.close()
     usage = found.summary.usage.plus(passes.usage)
     found = found.model_copy(update={"summary": found.summary.model_copy(update={"usage": usage})})
@@ -102,5 +103,5 @@ def _execution(results: Results) -> RunExecution:
         asked=RunUsage(),
         total=results.summary.cases,
         answers={},
-        archive=InMemory(),
+        archive=IN_MEMORY,
     )

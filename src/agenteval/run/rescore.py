@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from agenteval.agents.base import Reply, Request
 from agenteval.agents.recorded_results import recorded_turn
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import MASK
 from agenteval.gate.pairing import Match, Rescored, own_cases
 from agenteval.gate.run_scores import pool_case, scores_of

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import replace
 from agenteval.core.text import place_of
 from agenteval.gate.integrity.accepted import acknowledged, in_force, settled
 from agenteval.gate.integrity.integrity import Integrity, with_new_ids

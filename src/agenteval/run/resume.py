@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -17,11 +16,12 @@ from agenteval.agents.recorded_cases import find_traces, recorded_cases
 from agenteval.agents.recording import BadLine
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_RECORDING, is_stream, open_regular
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.masking import shortened_values
 from agenteval.results.model import RunUsage
-from agenteval.run.journal import case_in, case_start, parsed
+from agenteval.run.journal import CASE_END, case_start, parsed
 from agenteval.run.plan import KeptLines, PlannedCase, ResumedRun, needs_whole_answers
 from agenteval.run.run_key import changes, conditions
 from agenteval.suite.agents import REPLAY
@@ -289,7 +289,7 @@ class _Left:
         self.since = since
         self.active_s = 0.0
         self.iterations: dict[str, dict[int, IterationResult]] = {}
-        self.complete: dict[tuple[str, str], int] = {}
+        self.complete: dict[tuple[str, str], tuple[int, int]] = {}
         self._numbers: dict[tuple[str, str], int] = {}
         self.asked = RunUsage()
         self.judged: dict[str, int] = {}
@@ -309,15 +309,17 @@ class _Left:
         elif "resumed" in line:
             self.since, self.active_s = float(line["resumed"]), float(line["active_s"])
         elif "case" in line:
-            if not text.startswith(case_start(line["suite"]).encode()):
+            start = case_start(line["suite"])
+            if not text.startswith(start):
                 return
             # The same bytes as the run will read for its reports.
-            case = parsed(CaseResult, case_in(text, line["suite"]))
+            own = text[len(start) : -len(CASE_END)]
+            case = parsed(CaseResult, own)
             key = (line["suite"], case.id)
             if any(map(_is_limited, case.iterations)):
                 self.iterations.pop(case.id, None)
                 return
-            self.complete[key] = place
+            self.complete[key] = (place + len(start), len(own))
             self._numbers[key] = len(case.iterations)
             self.iterations.pop(case.id, None)
             if shortened_values(case):

@@ -6,7 +6,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
@@ -15,13 +14,13 @@ from agenteval.core.runtime import finished_first
 from agenteval.core.text import display_path
 from agenteval.core.writing import make_directory, write_file
 from agenteval.gate.verdict import decide_gate
-from agenteval.report.report import Report, built_in_reporter, print_result, render_reports, results_identity
+from agenteval.report.facts import Report, facts, notes_of
+from agenteval.report.report import built_in_reporter, print_result, render_reports, results_identity
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
-from agenteval.report.view.view import view_of
 from agenteval.results.merge import Merged
 from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
-from agenteval.results.store import RESULTS_FILE, InMemory, read_results, results_json
+from agenteval.results.store import IN_MEMORY, RESULTS_FILE, read_results, results_json
 from agenteval.run.baseline import baseline_of, check_baseline, check_not_shard
 from agenteval.run.config import Settings
 from agenteval.run.merge import decide_finished
@@ -64,7 +63,7 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
         notes = (*notes, "both files contain the same run, so nothing can differ")
     spec, results = resolve_merge(Merged(now, {}), settings, baseline=baseline_of(then, notes))
     outcome, _ = decide_finished(results, spec)
-    print_result(outcome.results, outcome.view, sys.stdout, TerminalDetail(settings.verbosity))
+    print_result(outcome.report, sys.stdout, TerminalDetail(settings.verbosity))
     return outcome.exit_status
 
 
@@ -83,16 +82,16 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
     kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
     if kind == "json" and output is None:
         # No configuration is needed, so none can be wrong.
-        sys.stdout.writelines(results_json(results, InMemory()))
+        sys.stdout.writelines(results_json(results, IN_MEMORY))
         return 0
     spec = resolve_saved(results, settings, os.environ)
     text: str | Iterable[str]
     if kind == "json":
-        text = results_json(results, InMemory())
+        text = results_json(results, IN_MEMORY)
     else:
         reporter, name = _REPORTS[kind]
         report = _saved_report(results, spec)
-        text = next(file.text for file in built_in_reporter(reporter)(report, results) if file.name == name)
+        text = next(file.text for file in built_in_reporter(reporter)(report) if file.name == name)
     if output is None:
         sys.stdout.writelines([text] if isinstance(text, str) else text)
         return 0
@@ -150,9 +149,10 @@ def _check_same_run(results: Results, directory: Path) -> None:
 
 
 def _saved_report(results: Results, spec: RunSpec) -> Report:
-    view = view_of(decide_gate(results, spec.gate), results)
-    view = replace(view, warnings=(*view.warnings, *spec.warnings))
-    return Report(view, earlier=spec.earlier.runs, presentation=spec.presentation)
+    warnings = (*notes_of(results), *spec.warnings)
+    # What was decided is decided; only other tools leave it open.
+    gate = results.gate or decide_gate(results, spec.gate)
+    return facts(results, gate, warnings, earlier=spec.earlier.runs, presentation=spec.presentation)
 
 
 def render_again(path: Path, settings: Settings, out: Path | None) -> int:
@@ -175,7 +175,7 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     check_directory(directory, [*own, *spec.output.inputs])
     report = _saved_report(results, spec)
     with finished_first(), report_directory(directory):
-        report = render_reports(report, results, directory)
+        report = render_reports(report, directory)
     detail = TerminalDetail(settings.verbosity, commands=next_commands(directory))
-    print_result(results, report.gate, sys.stdout, detail)
+    print_result(report, sys.stdout, detail)
     return 0

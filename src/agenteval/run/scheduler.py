@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import Kind, Problem
 from agenteval.core.llm.models import NotAskedError
+from agenteval.core.records import dataclass, field
 from agenteval.metrics.base import requirements
 from agenteval.metrics.judge_quota import JudgeSample, trace_identity
 from agenteval.metrics.scoring import MetricCatalog
@@ -267,8 +267,10 @@ class _Scheduler:
             self._nothing_left.append(job)
             return
         spec = job.agent.spec
-        width = min(limit for limit in (spec.concurrency, self._limits.concurrency) if limit is not None)
-        lane = self._lanes.setdefault(id(spec), _AgentQueue(width))
+        lane = self._lanes.get(id(spec))
+        if lane is None:
+            width = min(limit for limit in (spec.concurrency, self._limits.concurrency) if limit is not None)
+            lane = self._lanes[id(spec)] = _AgentQueue(width)
         if id(job.agent.agent) not in lane.conversing:
             lane.conversing[id(job.agent.agent)] = Conversing(
                 self._attachments, Retrying(spec, lane.width, self._seed, self._progress)

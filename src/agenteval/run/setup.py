@@ -12,7 +12,6 @@ import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from agenteval.core.child import Child, ending
@@ -27,6 +26,7 @@ from agenteval.core.confine import (
 )
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.escape import terminal
+from agenteval.core.records import dataclass, field
 from agenteval.core.redact import MASK, Redactor
 from agenteval.core.runtime import until_signal
 

@@ -7,10 +7,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass
 from agenteval.core.secrets import redactor
 from agenteval.core.text import display_path, real_path, repository_of, working_directory
 from agenteval.run.resolve.configurations import Sources

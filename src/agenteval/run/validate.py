@@ -9,7 +9,7 @@ from agenteval.agents.registry import unavailable_agents
 from agenteval.core.confine import under_rules
 from agenteval.core.errors import ConfigError
 from agenteval.core.escape import terminal
-from agenteval.report.view.view import count
+from agenteval.report.words import count
 from agenteval.results.model import Results
 from agenteval.run.config import Config, Settings
 from agenteval.run.execute import check

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.errors import Problem
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import asdict, dataclass, field
 from agenteval.suite.model import AgentSpec
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MODEL_AGENT = "model"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelAgentSpec:
     """A model agent.
 
@@ -52,7 +52,7 @@ def model_agent_of(spec: AgentSpec) -> ModelAgentSpec:
 FLUXLOOP_AGENT = "project_runner"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FluxLoopAgentSpec:
     """The ``runner`` of a project.
 
@@ -89,7 +89,7 @@ def fluxloop_agent_of(spec: AgentSpec) -> FluxLoopAgentSpec:
 HOLODECK_AGENT = "holodeck"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HolodeckProject:
     """A HoloDeck project, without its evaluation.
 

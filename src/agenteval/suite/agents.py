@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.records import dataclass, replace
 from agenteval.core.text import is_too_long, join_choices
 from agenteval.core.validation import Duration, validate
 from agenteval.suite.agent_keys import (

@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from operator import or_
 from typing import Any, Literal
 
+from agenteval.core.records import dataclass, field
 from agenteval.core.text import choices, matches_everything
 
 
@@ -55,7 +55,7 @@ Section = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Aggregate:
     """Aggregation of the scores of an answer into one score with a threshold.
 
@@ -72,7 +72,7 @@ class Aggregate:
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Criteria:
     """Conditions on a whole run; the gate fails if one is not met. ``None`` and empty values set none.
 
@@ -91,7 +91,7 @@ class Criteria:
     tool_calls: tuple[ToolCheck, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AlertRule:
     """A condition on a figure of the run that causes a warning, ``error_rate > 5``."""
 
@@ -100,7 +100,7 @@ class AlertRule:
     threshold: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Analyses:
     """Analyses besides the scores.
 
@@ -129,7 +129,7 @@ class Analyses:
     alerts: tuple[AlertRule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EvaluationReport:
     """Report of a suite's evaluation, in addition to the reports of every run.
 
@@ -148,7 +148,7 @@ class EvaluationReport:
     template: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evaluation:
     """Evaluation of a whole run.
 
@@ -208,7 +208,7 @@ def alert_problem(rule: AlertRule, metric_ids: Collection[str] = ()) -> str | No
     return f"the threshold {rule.threshold:g} is no value of {rule.metric}, which is {unit}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgeLimits:
     """Limits for all judges of a suite together.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from string import Formatter
 from typing import Any, Literal
 
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.core.text import matches_everything
 
@@ -38,7 +38,7 @@ class PathError(ValueError):
     """A path without a value; the message names the step, and the keys that exist there."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JsonPath:
     """A path in JSON documents."""
 
@@ -81,7 +81,7 @@ class JsonPath:
         return f"the response has no {what} ({key} {str(self)!r}); {where} is {described(missing.value)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Missing:
     """The value without the next step, and the number of that step."""
 
@@ -301,7 +301,7 @@ _PARTS = frozenset({"contains_any", "startswith", "endswith"})
 TypeName = Literal["str", "int", "float", "bool", "dict", "list", "set", "any"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextMatch:
     """A strategy for matching a text.
 
@@ -328,7 +328,7 @@ class TextMatch:
         return self.strategy in _PARTS and any(is_empty)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FieldType:
     """A type of JSON value; ``item`` is the type inside a list or a set, if given."""
 
@@ -339,7 +339,7 @@ class FieldType:
         return f"{self.name}[{self.item}]" if self.item else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FieldSpec:
     """Requirements of a JSON value.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
+from json.encoder import encode_basestring
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -347,6 +348,9 @@ class Case:
     @property
     def all_metrics(self) -> tuple[MetricConfig, ...]:
         """Return the metrics of all turns, then those over all iterations."""
+        if len(self.turns) == 1 and not self.metrics:
+            # Most cases; every step of a run asks.
+            return self.turns[0].metrics
         return (*(metric for turn in self.turns for metric in turn.metrics), *self.metrics)
 
 
@@ -433,14 +437,14 @@ class Suite:
     @cached_property
     def fingerprint(self) -> str:
         """Return a hash of the fingerprints of all cases."""
-        return _digest(_json([case.id, case.fingerprint]) for case in self.cases)
+        return _digest(_array((_json(case.id), f'"{case.fingerprint}"')) for case in self.cases)
 
 
 def _question_content(turn: Turn) -> tuple[str, ...]:
     """Return the parts that are sent to the agent or tool, as JSON."""
     return (
         _json(turn.input),
-        _array(_json(file.content) for file in turn.files),
+        _array(_json(file.content) for file in turn.files) if turn.files else "[]",
         _json(_text_keys(turn.context)) if turn.context else "{}",
     )
 
@@ -462,7 +466,9 @@ def _text_keys(value: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    return "null" if value is None else _ENCODER.encode(value)
+    if value is None:
+        return "null"
+    return encode_basestring(value) if type(value) is str else _ENCODER.encode(value)
 
 
 def _array(items: Iterable[str]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FunctionTool:
     """A Python function of the user.
 
@@ -27,7 +27,7 @@ class FunctionTool:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class McpServer:
     """A server that offers tools by the Model Context Protocol.
 
@@ -54,7 +54,7 @@ class McpServer:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PromptTool:
     """A prompt that a model answers; ``{{name}}`` in the template stands for an argument."""
 

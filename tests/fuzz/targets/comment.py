@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from agenteval.github.comment_update import parse
-from agenteval.report.size_limits import ReportTooLargeError
+from agenteval.report.limits import ReportTooLargeError
 
 
 def target(data: bytes) -> None:

@@ -8,7 +8,7 @@ from tests.fuzz.scratch import as_file
 
 from agenteval.core.errors import ConfigError
 from agenteval.results.case import CaseResult
-from agenteval.run.journal import case_text, parsed
+from agenteval.run.journal import parsed
 from agenteval.run.resume import _read
 
 
@@ -18,5 +18,6 @@ def target(data: bytes) -> None:
         earlier, _ = _read(path)
         assert earlier.kept.size <= len(data)
         with path.open("rb") as lines:
-            for (suite, case_id), place in earlier.complete.items():
-                assert parsed(CaseResult, case_text(lines, suite, place)).id == case_id
+            for (_, case_id), (place, size) in earlier.complete.items():
+                lines.seek(place)
+                assert parsed(CaseResult, lines.read(size)).id == case_id

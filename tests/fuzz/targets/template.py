@@ -12,10 +12,9 @@ from tests.fuzz.interrupt import raised_after
 from tests.fuzz.scratch import as_file
 from tests.unit.report import samples
 
+from agenteval.report.facts import Report
 from agenteval.report.html import fill
-from agenteval.report.markdown_page import Page, ReportSource
-from agenteval.report.report import Site
-from agenteval.report.size_limits import COMMENT_LEVELS
+from agenteval.report.limits import COMMENT_LEVELS
 from agenteval.report.user_template import Order, unclosed
 from agenteval.report.user_template_worker import _described, _place, _rendered
 
@@ -27,14 +26,13 @@ class _TooLongError(Exception):
 
 
 @cache
-def _page() -> Page:
-    sample = samples.regressed()
-    return ReportSource.of(sample.results, sample.gate, "agenteval", "elsewhere", Site()).page(COMMENT_LEVELS[0])
+def _report() -> Report:
+    return samples.regressed().report
 
 
 def target(data: bytes) -> None:
     path: Path = as_file(data, "template/own.md.j2")
-    order = Order(path, _page(), COMMENT_LEVELS[0], 200_000, 2 << 30)
+    order = Order(path, _report(), COMMENT_LEVELS[0], 200_000, 2 << 30)
     try:
         with raised_after(_SECONDS, _TooLongError):
             text = _rendered(order)

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from tests.unit.runs import case, results
 
 from agenteval.gate.comparer import Comparer
+from agenteval.gate.comparison import decide_files
 from agenteval.gate.policy import ComparePolicy, Quarantine
 from agenteval.gate.verdict import (
     DEFAULT_FAIL_ON,
@@ -22,8 +23,8 @@ from agenteval.gate.verdict import (
     parse_fail_on,
 )
 from agenteval.github.publisher import PublishOptions, content_of
+from agenteval.report.facts import facts
 from agenteval.report.markdown import render_comment
-from agenteval.report.view.view import GateView
 from agenteval.results.case import CaseStatus, Criterion
 from agenteval.results.model import Coverage, EndedBy, Results, RunShard
 from agenteval.results.verdict import MendedBy, Unproven
@@ -47,7 +48,7 @@ def run(letters: str, before: str | None = None) -> Results:
 def compared(now: Results, then: Results, policy: ComparePolicy = FILES) -> Results:
     """A run with its comparison."""
     known = {item.id for _, item in now.cases()}
-    return now.model_copy(update={"comparison": Comparer(now, then, known, policy).decide()})
+    return now.model_copy(update={"comparison": decide_files(Comparer(now, then, known, policy))})
 
 
 def policy(*fail_on: FailOn, max_error_rate: float = 0.10) -> GatePolicy:
@@ -430,8 +431,8 @@ class TestVerdict:
         coverage = Coverage(cases=8, selected=max(selected, len(statuses)), finished=len(statuses), ended_by=ended_by)
         checked = covered(run(statuses, before), coverage, complete=ended_by in {None, "budget"})
         gate = decide_gate(checked, chosen)
-        view = GateView.of(gate, ())
-        comment = render_comment(checked, view)
+        report = facts(checked, gate)
+        comment = render_comment(report)
         first = comment.split("\n", 1)[0]
         icon = first.split()[1]
         assert icon in ICONS[gate.verdict]
@@ -441,7 +442,7 @@ class TestVerdict:
         if gate.exit_status == 0:
             assert icon in {"✅", "⚠️"}
             assert "Merging is blocked" not in comment
-        assert (content_of(checked, view, PublishOptions()).conclusion == "success") is gate.passed
+        assert (content_of(report, PublishOptions()).conclusion == "success") is gate.passed
         assert not gate.passed or gate.exit_status == 0
         if gate.passed:
             assert "p" in statuses or "f" in statuses

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.support import ROOT
 
-from agenteval.report import html
-from agenteval.report.view.trend import trend
-from agenteval.report.view.view import GateView
+from agenteval.report.facts import Report, facts
+from agenteval.report.limits import Presentation
 from agenteval.results.case import (
     CaseResult,
     CaseStatus,
@@ -32,8 +32,7 @@ from agenteval.results.comparison import (
     ScoreChange,
 )
 from agenteval.results.model import MetricSummary, Results, Run, RunUsage, Summary, Tool
-from agenteval.results.store import InMemory
-from agenteval.results.verdict import Condition, Verdict
+from agenteval.results.verdict import Condition, Gate, Verdict
 
 GOLDEN = ROOT / "tests" / "data" / "golden"
 
@@ -58,10 +57,20 @@ HOSTILE_TEXTS = (
 
 @dataclass(frozen=True)
 class Sample:
-    """A run and its verdict."""
+    """A run, its verdict and its warnings."""
 
     results: Results
-    gate: GateView
+    gate: Gate
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def report(self) -> Report:
+        """What every report shows of it."""
+        return self.presented()
+
+    def presented(self, **look: Any) -> Report:
+        """The same with settings of reports."""
+        return facts(self.results, self.gate, self.warnings, presentation=Presentation(**look))
 
 
 def own_parts_cut(page: str) -> str:
@@ -245,16 +254,30 @@ def failed_case(name: str, expected: str, answer: str, *scores: Score, line: int
     )
 
 
-def closed(verdict: Verdict, headline: str, reasons: tuple[str, ...], warnings: tuple[str, ...] = ()) -> GateView:
+def gate_of(
+    verdict: Verdict, headline: str, reasons: Iterable[str] = (), conditions: Iterable[Condition] = ()
+) -> Gate:
+    """A decision."""
+    status = {"passed": 0, "error": 3}.get(verdict, 1)
+    return Gate(
+        verdict=verdict,
+        exit_status=status,
+        headline=headline,
+        reasons=tuple(reasons),
+        conditions=tuple(conditions),
+    )
+
+
+def closed(verdict: Verdict, headline: str, reasons: tuple[str, ...]) -> Gate:
     """A gate that does not pass, for these reasons alone."""
-    return GateView(verdict, headline, reasons, warnings, conditions=tuple(Condition(found=text) for text in reasons))
+    return gate_of(verdict, headline, reasons, [Condition(found=text) for text in reasons])
 
 
 def green() -> Sample:
     """Everything passed; there is no baseline."""
     cases = [passed_case(f"Order {number}", line=10 + number) for number in range(3)]
     usage = RunUsage(input_tokens=1234, output_tokens=567, llm_calls=3, cost_usd=0.0123)
-    return Sample(results(suite(*cases), usage=usage), GateView("passed", "passed", (), ()))
+    return Sample(results(suite(*cases), usage=usage), gate_of("passed", "passed"))
 
 
 def regressed() -> Sample:
@@ -269,11 +292,10 @@ def regressed() -> Sample:
     ]
     return Sample(
         results(suite(*cases), comparison=_comparison(), usage=RunUsage(input_tokens=5120, output_tokens=880)),
-        GateView(
+        gate_of(
             "failed",
             "2 cases broke",
             ("2 cases broke: Refund total, Return label", "1 case failed"),
-            ("the baseline is 3 commits old",),
             conditions=(
                 Condition(found="2 of 5 cases broke", rule="fail-on: regressions", about="cases"),
                 Condition(
@@ -283,6 +305,7 @@ def regressed() -> Sample:
                 ),
             ),
         ),
+        ("the baseline is 3 commits old",),
     )
 
 
@@ -484,7 +507,8 @@ def hostile() -> Sample:
             ),
             comparison=comparison,
         ),
-        closed("failed", everything, HOSTILE_TEXTS, HOSTILE_TEXTS),
+        closed("failed", everything, HOSTILE_TEXTS),
+        HOSTILE_TEXTS,
     )
 
 
@@ -540,7 +564,7 @@ def many(amount: int, *, status: CaseStatus = "passed", answer: str = "42") -> S
     good = status == "passed"
     return Sample(
         results(suite(*cases)),
-        GateView("passed" if good else "failed", "passed" if good else f"{amount} cases failed", (), ()),
+        gate_of("passed" if good else "failed", "passed" if good else f"{amount} cases failed"),
     )
 
 
@@ -576,12 +600,14 @@ def many_regressions(amount: int, answer: str) -> Sample:
             "summary": sample.results.summary.model_copy(update={"metrics": metrics}),
         }
     )
-    return Sample(changed, closed("failed", answer, (answer,) * 1000, (answer,) * 1000))
+    warnings = tuple(f"{answer} {number}" for number in range(1000))
+    return Sample(changed, closed("failed", answer, (answer,) * 1000), warnings)
 
 
 def write_page(sample: Sample, directory: Path) -> Path:
     """Write the HTML report of a run; return its file."""
+    from agenteval.report import html
+
     path = directory / "report.html"
-    parts = html.render(sample.results, sample.gate, InMemory(), trend(sample.results, ()))
-    path.write_text("".join(parts), encoding="utf-8")
+    path.write_text("".join(html.render(sample.report)), encoding="utf-8")
     return path

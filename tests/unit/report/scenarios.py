@@ -9,12 +9,12 @@ from typing import Any
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
-from agenteval.gate.compared import proofs_of
 from agenteval.gate.proof import GateOutcome, GateSuspicion, Test
+from agenteval.gate.rows import proofs_of
 from agenteval.gate.verdict import GatePolicy, decide_gate, rules_of
 from agenteval.gate.words import Telling, headline, sentences
-from agenteval.report.report import Site
-from agenteval.report.view.view import GateView, view_of
+from agenteval.report.facts import Report
+from agenteval.report.limits import Site
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.comparison import (
     AnswerChange,
@@ -40,6 +40,11 @@ class Scenario:
 
     sample: Sample
     site: Site = field(default_factory=lambda: Site(repository="acme/widgets"))
+
+    @property
+    def report(self) -> Report:
+        """What every report shows of it."""
+        return self.sample.presented(site=self.site)
 
 
 def green() -> Scenario:
@@ -109,7 +114,7 @@ def no_baseline() -> Scenario:
     """There is nothing to compare with, and the report says why."""
     sample = samples.green()
     warning = "nothing was compared: there is no artifact agenteval of a successful run on main"
-    return Scenario(replace(sample, gate=replace(sample.gate, warnings=(warning,))))
+    return Scenario(replace(sample, warnings=(warning,)))
 
 
 def all_errors() -> Scenario:
@@ -148,7 +153,8 @@ def many() -> Scenario:
 
 def empty() -> Scenario:
     """A suite without a single case."""
-    return Scenario(Sample(run_of([]), GateView("passed", "nothing was evaluated", (), ("the suite has no case",))))
+    gate = samples.gate_of("passed", "nothing was evaluated")
+    return Scenario(Sample(run_of([]), gate, ("the suite has no case",)))
 
 
 def fork() -> Scenario:
@@ -255,7 +261,7 @@ def gated(run: Results, policy: GatePolicy | None = None) -> Sample:
     rules = policy or GatePolicy()
     gate = decide_gate(run, rules).model_copy(update={"rules": rules_of(rules, ())})
     decided = run.model_copy(update={"gate": gate})
-    return Sample(decided, view_of(gate, decided))
+    return Sample(decided, gate)
 
 
 def compared_run(

@@ -7,7 +7,8 @@ from tests.unit.report import samples
 from tests.unit.results.analysis.answers import AGGREGATE, many
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.report.report import Report, remove_rendered, remove_reports, results_identity, write_reports
+from agenteval.report.facts import facts
+from agenteval.report.report import remove_rendered, remove_reports, results_identity, write_reports
 from agenteval.results.analysis.evaluate import AnalysedSuite, evaluate
 from agenteval.results.store import RESULTS_FILE
 from agenteval.suite.evaluation import Evaluation, EvaluationReport
@@ -29,7 +30,7 @@ def test_everything_that_a_run_writes_is_removed_and_nothing_else(tmp_path: Path
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("the user's", encoding="utf-8")
     own = everything_in(tmp_path)
-    write_reports(Report(sample.gate, analyses=(analysed(),)), sample.results, tmp_path / RESULTS_FILE)
+    write_reports(facts(sample.results, sample.gate, analyses=(analysed(),)), tmp_path / RESULTS_FILE)
     analysis = {name for name in everything_in(tmp_path) - own if name.startswith("evaluation/")}
     # What a process leaves that is killed while it writes.
     (tmp_path / f".report.html.{'0a' * 8}").write_text("<p>half", encoding="utf-8")

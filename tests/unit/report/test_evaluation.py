@@ -18,15 +18,14 @@ from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.writing import make_directory
+from agenteval.report import charts as drawings
 from agenteval.report import evaluation
-from agenteval.report import svg as drawings
+from agenteval.report.analysis import MOST_ANSWERS, ORDER, SECTION_TITLES
+from agenteval.report.charts import score_histogram, svg, time_histogram
 from agenteval.report.evaluation import render_markdown, report_files, suite_files
+from agenteval.report.facts import facts
 from agenteval.report.html import script_json
-from agenteval.report.report import Report, write_files
-from agenteval.report.svg import svg
-from agenteval.report.view.analysis import MOST_ANSWERS, ORDER, SECTION_TITLES
-from agenteval.report.view.parts import Mark, score_histogram, time_histogram
-from agenteval.report.view.view import GateView
+from agenteval.report.report import write_files
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import AnalysedSuite, EvaluationResult, evaluate
 from agenteval.suite.evaluation import (
@@ -459,8 +458,8 @@ def test_each_analysed_suite_has_a_separate_folder() -> None:
     silent = replace(asking[0], report=None)
 
     def names(*suites: AnalysedSuite) -> list[str]:
-        gate = GateView("passed", "passed", (), ())
-        return [file.name for file in report_files(Report(gate, analyses=suites), samples.green().results)]
+        sample = samples.green()
+        return [file.name for file in report_files(facts(sample.results, sample.gate, analyses=suites))]
 
     assert names(silent) == []
     assert names(asking[0], silent) == [
@@ -484,10 +483,10 @@ def test_every_score_is_in_one_bin() -> None:
 
 def test_a_long_tail_is_gathered_in_the_last_bin() -> None:
     times = sorted([100.0 + number for number in range(100)] + [90_000.0])
-    chart = time_histogram("Times", times, [Mark(150.0, "half"), Mark(90_000.0, "longest")])
+    chart = time_histogram("Times", times, [(150.0, "half"), (90_000.0, "longest")])
     assert (chart.low, chart.high, chart.beyond) == (0.0, 500.0, 1)
     assert sum(chart.counts) == 101
-    assert [mark.label for mark in chart.marks] == ["half"]
+    assert [label for _, label in chart.marks] == ["half"]
     assert "and more: 1</title>" in svg(chart)
     short = time_histogram("Times", [10.0, 20.0], [])
     assert (short.high, short.beyond) == (20.0, 0)

@@ -15,12 +15,10 @@ from agenteval.core.errors import Problem
 from agenteval.github.check_run import as_commands
 from agenteval.github.runner import annotation
 from agenteval.report import junit
-from agenteval.report.comment_overview import render_nothing_left, render_problems, render_unfinished
+from agenteval.report.check import annotate
 from agenteval.report.markdown import render_comment, render_summary
-from agenteval.report.terminal import print_results
-from agenteval.report.view.next_steps import annotate
-from agenteval.report.view.view import GateView
-from agenteval.results.store import InMemory
+from agenteval.report.overview import render_nothing_left, render_problems, render_unfinished
+from agenteval.report.terminal import print_report
 
 _LONG = tuple(piece * 100_000 for piece in ("::error::x ", "##[error]x", "\x1b[31m", "\n::x::", "</a>]]>"))
 _CORPUS = (
@@ -49,7 +47,7 @@ def _commands(text: str) -> list[str]:
 
 def _sample(text: str) -> Sample:
     sample = samples.many_regressions(3, text)
-    return Sample(sample.results, GateView("failed", text, (text,), (text,)))
+    return Sample(sample.results, samples.gate_of("failed", text, (text,)), (text,))
 
 
 def test_the_check_itself_finds_commands() -> None:
@@ -63,7 +61,7 @@ def test_the_check_itself_finds_commands() -> None:
 def test_a_terminal_gets_no_command_and_no_control(text: str, width: int, colour: bool) -> None:
     stream = io.StringIO()
     sample = _sample(text)
-    print_results(sample.results, sample.gate, stream, colour=colour, width=width)
+    print_report(sample.report, stream, colour=colour, width=width)
     shown = stream.getvalue()
     assert _commands(shown) == []
     without_style = re.sub(r"\x1b\[[0-9;]*m", "", shown) if colour else shown
@@ -85,7 +83,7 @@ def test_a_workflow_command_holds_one_text(text: str) -> None:
 
 @pytest.mark.parametrize("text", _CORPUS)
 def test_annotations_are_one_command_each(text: str) -> None:
-    found = annotate(_sample(text).results)
+    found = annotate(_sample(text).report)
     lines = list(as_commands(found.items, 9))
     assert lines
     for line in lines:
@@ -95,7 +93,7 @@ def test_annotations_are_one_command_each(text: str) -> None:
 
 @pytest.mark.parametrize("text", _CORPUS)
 def test_xml_parses(text: str) -> None:
-    document = "".join(junit.render(_sample(text).results, InMemory()))
+    document = "".join(junit.render(_sample(text).report))
     root = etree.fromstring(document.encode())
     assert {element.tag for element in root.iter()} == {
         "testsuites",
@@ -113,8 +111,8 @@ def test_markdown_contains_no_marker_and_can_be_encoded(text: str) -> None:
     sample = _sample(text)
     problem = Problem(text, file=text, line=3, path=text)
     for shown in (
-        render_comment(sample.results, sample.gate, text),
-        render_summary(sample.results, sample.gate),
+        render_comment(sample.report, text),
+        render_summary(sample.report),
         render_problems([problem] * 60),
         render_unfinished(text, "https://github.com/acme/widgets/actions/runs/1"),
         render_nothing_left(text, "https://github.com/acme/widgets/actions/runs/1", "It was cancelled."),

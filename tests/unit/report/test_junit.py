@@ -12,16 +12,16 @@ from tests.unit.core.text.test_escape import TEXTS
 from tests.unit.report import samples
 
 from agenteval.report import junit
+from agenteval.report.facts import facts
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Coverage, Results
-from agenteval.results.store import InMemory
 
 _DATA = ROOT / "tests" / "data"
 _SCHEMAS = ["junit-10.xsd", "junit-10-2014.xsd"]
 
 
 def _rendered(results: Results) -> str:
-    return "".join(junit.render(results, InMemory()))
+    return "".join(junit.render(facts(results, samples.gate_of("passed", "passed"))))
 
 
 @pytest.mark.parametrize("name", samples.SAMPLES)

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.report import samples
 
 from agenteval.core.escape import address
-from agenteval.report.report import Links, Site
+from agenteval.report.facts import About, source_link
+from agenteval.report.limits import Site
 from agenteval.results.model import Run
 
 _COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -20,26 +23,32 @@ def _run(values: Mapping[str, str | None]) -> Run:
     return Run.model_validate({**fixed, **known, **values})
 
 
-def _links(site: Site | None = None, **values: str | None) -> Links:
-    return Links(site or Site(), _run(values))
+def _about(site: Site | None = None, **values: str | None) -> About:
+    sample = samples.green()
+    changed = sample.results.model_copy(update={"run": _run(values)})
+    return replace(sample, results=changed).presented(site=site or Site()).about
+
+
+def _link(path: str, line: int | None, site: Site | None = None, **values: str | None) -> str:
+    return source_link(_about(site, **values).source, path, line)
 
 
 def test_a_line_of_a_suite() -> None:
     base = f"https://github.com/acme/widgets/blob/{_COMMIT}"
-    assert _links().suite("a/b.yaml", 12) == f"{base}/a/b.yaml#L12"
-    assert _links().suite("a/b.yaml", None) == f"{base}/a/b.yaml"
-    assert _links().suite('a b/"é#?%.yaml', 1) == f"{base}/a%20b/%22%C3%A9%23%3F%25.yaml#L1"
+    assert _link("a/b.yaml", 12) == f"{base}/a/b.yaml#L12"
+    assert _link("a/b.yaml", None) == f"{base}/a/b.yaml"
+    assert _link('a b/"é#?%.yaml', 1) == f"{base}/a%20b/%22%C3%A9%23%3F%25.yaml#L1"
 
 
 def test_the_workflow_run() -> None:
-    assert _links().workflow_run == "https://github.com/acme/widgets/actions/runs/7001"
-    assert _links(workflow_run_id="7/../..").workflow_run == ""
-    assert _links(workflow_run_id=None).workflow_run == ""
+    assert _about().link == "https://github.com/acme/widgets/actions/runs/7001"
+    assert _about(workflow_run_id="7/../..").link == ""
+    assert _about(workflow_run_id=None).link == ""
 
 
 def test_another_server() -> None:
     site = Site.of({"GITHUB_SERVER_URL": "https://git.example/", "GITHUB_REPOSITORY": "acme/widgets"})
-    assert _links(site).suite("s.yaml", 1) == f"https://git.example/acme/widgets/blob/{_COMMIT}/s.yaml#L1"
+    assert _link("s.yaml", 1, site) == f"https://git.example/acme/widgets/blob/{_COMMIT}/s.yaml#L1"
 
 
 @pytest.mark.parametrize(
@@ -56,24 +65,24 @@ def test_another_server() -> None:
     ],
 )
 def test_no_link_where_the_place_is_not_known(values: dict[str, str | None]) -> None:
-    assert Links(Site(), _run(values)).suite("s.yaml", 1) == ""
+    assert _link("s.yaml", 1, None, **values) == ""
 
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "../s.yaml", "a/../../s.yaml"])
 def test_no_link_out_of_the_repository(path: str) -> None:
-    assert _links().suite(path, 1) == ""
+    assert _link(path, 1) == ""
 
 
 def test_results_of_strangers_lead_nowhere_else() -> None:
     site = Site(repository="acme/widgets")
-    assert _links(site, repository="evil/widgets").suite("s.yaml", 1) == ""
-    assert _links(site, repository="evil/widgets").workflow_run == ""
-    assert _links(site).suite("s.yaml", 1)
+    assert _link("s.yaml", 1, site, repository="evil/widgets") == ""
+    assert _about(site, repository="evil/widgets").link == ""
+    assert _link("s.yaml", 1, site)
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_path_gives_an_address_on_the_site_or_none(path: str) -> None:
-    link = _links().suite(path, 3)
+    link = _link(path, 3)
     if link:
         assert address(link) != "#"
         parts = urlsplit(link)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.report.markdown_filters import MARKDOWN
-from agenteval.report.size_limits import template_directory
-from agenteval.report.templating import USER_TEMPLATE, CompiledTemplates, make_environment
+from agenteval.report.filters import MARKDOWN
+from agenteval.report.limits import template_directory
+from agenteval.report.templates import USER_TEMPLATE, CompiledTemplates, make_environment
 
 
 @pytest.fixture

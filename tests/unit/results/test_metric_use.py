@@ -12,7 +12,7 @@ from tests.unit.runs import broken, case, iteration, not_asked, results, score, 
 from agenteval.gate.verdict import GatePolicy, decide_gate
 from agenteval.results.case import CaseResult, CaseStatus, Score
 from agenteval.results.model import Coverage, Results
-from agenteval.results.rollup import MetricUse
+from agenteval.results.rollup import CaseTally, tally_of
 
 BLEU = score("bleu", passed=None)
 UNCHECKED = "metric unchecked: numeric (unmeasured in every reply)"
@@ -25,11 +25,8 @@ def of(name: str, *scores: Score, status: CaseStatus = "passed") -> CaseResult:
     return case(name).model_copy(update={"status": status, "iterations": [iteration(status, turn(*scores))]})
 
 
-def used(*cases: CaseResult, threshold: float | None = None) -> MetricUse:
-    use = MetricUse(threshold)
-    for item in cases:
-        use.add(item)
-    return use
+def used(*cases: CaseResult, threshold: float | None = None) -> CaseTally:
+    return tally_of(cases, threshold)
 
 
 def run(*cases: CaseResult, threshold: float | None = None) -> Results:

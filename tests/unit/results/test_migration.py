@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.results.history import why_partial
 from agenteval.results.model import SCHEMA_VERSION
-from agenteval.results.store import InMemory, parse_baseline, read_results, results_json, upgraded
+from agenteval.results.store import IN_MEMORY, parse_baseline, read_results, results_json, upgraded
 
 FILE = Path(__file__).parents[2] / "data" / "results" / "version-1.json"
 
@@ -46,7 +46,7 @@ def test_a_damaged_pool_of_an_earlier_version_is_left_out() -> None:
 
 
 def test_it_is_written_as_the_current_version() -> None:
-    written = json.loads("".join(results_json(read_results(FILE), InMemory())))
+    written = json.loads("".join(results_json(read_results(FILE), IN_MEMORY)))
     assert written["schema_version"] == SCHEMA_VERSION
     # The gate of earlier versions decided by other rules.
     assert written["comparison"] is None

@@ -14,7 +14,7 @@ from agenteval.gate.pool import baseline_pool, extended_pool
 from agenteval.results.case import CaseStatus
 from agenteval.results.history import is_interrupted, why_no_baseline, why_partial
 from agenteval.results.model import Coverage, Results, RunShard, RunUsage
-from agenteval.results.store import InMemory, results_json
+from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.run.baseline import FoundBaseline, check_baseline, read_baseline
 from agenteval.run.compare import compare_first
 from agenteval.run.evaluate import compare
@@ -51,7 +51,7 @@ def test_a_part_of_the_suites_is_refused_everywhere(
     with pytest.raises(ConfigError, match="cannot be a baseline"):
         compare(run(WHOLE), part)
     file = tmp_path / "results.json"
-    file.write_text("".join(results_json(part, InMemory())), encoding="utf-8")
+    file.write_text("".join(results_json(part, IN_MEMORY)), encoding="utf-8")
     with pytest.raises(ConfigError, match="--baseline: this run cannot be a baseline"):
         read_baseline(file, ())
 
@@ -92,7 +92,7 @@ def test_a_run_that_evaluated_too_little_is_refused_and_adds_nothing_to_the_pool
     before = results(*cases, run_id="before")
     assert why_no_baseline(before) == why
     file = tmp_path / "results.json"
-    file.write_text("".join(results_json(before, InMemory())), encoding="utf-8")
+    file.write_text("".join(results_json(before, IN_MEMORY)), encoding="utf-8")
     old = FoundBaseline(results(case("0"), run_id="old"))
     execution = RunExecution("before", 0.0, 1.0, {}, before.summary, RunUsage(), len(statuses))
     kept = compare_first(before, RunSpec(), old, execution).compared.results.pool
@@ -119,6 +119,6 @@ def test_only_a_signal_interrupts() -> None:
 
 
 def test_the_coverage_is_in_the_file() -> None:
-    written = json.loads("".join(results_json(run(WHOLE | {"filter": "x\ud800"}), InMemory())))
+    written = json.loads("".join(results_json(run(WHOLE | {"filter": "x\ud800"}), IN_MEMORY)))
     assert written["run"]["coverage"]["filter"] == "x\ufffd"
     assert [entry.run_id for entry in extended_pool(run(WHOLE).pool[0], None, None)] == ["now"]

@@ -20,7 +20,7 @@ from agenteval.gate.pairing import pair_cases
 from agenteval.gate.pool import extended_pool
 from agenteval.results.case import Score, ToolCall, TurnResult
 from agenteval.results.model import Results
-from agenteval.results.store import InMemory, read_baseline, read_results, results_json
+from agenteval.results.store import IN_MEMORY, read_baseline, read_results, results_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -43,7 +43,7 @@ def nested(depth: int) -> Any:
 
 
 def _text(results: Results) -> str:
-    return "".join(results_json(results, InMemory()))
+    return "".join(results_json(results, IN_MEMORY))
 
 
 class TestRoundTrip:
@@ -226,7 +226,7 @@ class TestVersion1:
     ) -> None:
         own = {"a": ("now", [1.0]), "b": ("now", [1.0])}
         older = {"a": ("now", [0.5]), "b": ("before", [0.5])}
-        value = json.loads("".join(results_json(results(case("a"), case("b"), run_id="own"), InMemory())))
+        value = json.loads("".join(results_json(results(case("a"), case("b"), run_id="own"), IN_MEMORY)))
         del value["tool"]["plugins"]
         value |= {
             "schema_version": 1,
@@ -258,4 +258,4 @@ class TestVersion1:
             "same",
         ]
         assert [entry.run_id for entry in extended_pool(current.pool[0], baseline, None)] == ["now"]
-        assert json.loads("".join(results_json(baseline, InMemory())))["schema_version"] == 3
+        assert json.loads("".join(results_json(baseline, IN_MEMORY)))["schema_version"] == 3

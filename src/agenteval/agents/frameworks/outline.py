@@ -7,11 +7,11 @@ import configparser
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.files import below, read_regular
+from agenteval.core.records import dataclass
 from agenteval.core.toml import parse_toml
 
 # Bytes; a parsed module takes up to a thousand times its size in memory.

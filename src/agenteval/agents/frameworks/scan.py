@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +22,7 @@ from agenteval.agents.frameworks.outline import (
     project_dependencies,
 )
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.records import dataclass
 from agenteval.core.text import display_path
 from agenteval.core.toml import read_toml
 from agenteval.core.validation import validate

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from agenteval.core.llm.models import BudgetSpentError, ModelSpec
+from agenteval.core.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from agenteval.core.llm.calls import Completion

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """One prompt to one model.
 
@@ -32,7 +32,7 @@ class Call:
     by_agent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Completion:
     """A model's answer.
 
@@ -49,7 +49,7 @@ class Completion:
     cached: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelCall:
     """One question to one model, independent of how it is sent.
 

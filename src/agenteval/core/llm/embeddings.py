@@ -6,12 +6,12 @@ import asyncio
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.calls import Completion, ModelCall
 from agenteval.core.llm.gateway import Gateway, key_of
 from agenteval.core.llm.models import LOCAL, LlmError, ModelSpec
+from agenteval.core.records import dataclass, field
 
 DEFAULT_EMBEDDER = ModelSpec(provider="openai", name="text-embedding-3-small")
 

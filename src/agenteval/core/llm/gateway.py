@@ -9,7 +9,6 @@ import json
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +16,7 @@ from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.llm.budget import Budget, Limits, RateLimiter, cost_usd, plausible_usage
 from agenteval.core.llm.models import LlmError, ModelSpec, OptionRefusedError
 from agenteval.core.llm.providers import endpoint, make_provider
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.shared_files import Seal, read_cache_file, write_cache_file
 
 if TYPE_CHECKING:

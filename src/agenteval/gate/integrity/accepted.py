@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from agenteval.core.records import dataclass
 from agenteval.results.model import Acceptance, Difference
 
 AcceptedChange = Literal["removed", "edited", "regressed"]

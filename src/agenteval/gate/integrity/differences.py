@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from agenteval.core.escape import one_line
+from agenteval.core.records import asdict, dataclass
 from agenteval.gate.integrity.pairs import Pairs, digest_of
 from agenteval.results.model import Difference
 from agenteval.suite.model import OVERALL, Case, MetricConfig, Suite

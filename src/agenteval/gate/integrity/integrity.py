@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from agenteval.core.records import dataclass, field
 from agenteval.gate.failures import some
 from agenteval.gate.integrity.accepted import Accepted, accepted_of
 from agenteval.gate.integrity.pairs import digests_of, renamed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 
+from agenteval.core.records import dataclass, field
 from agenteval.results.comparison import PoolCase
 from agenteval.suite.model import Case, Fingerprints
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from agenteval.core.records import dataclass, field
 from agenteval.results.case import CaseResult, IterationResult, Score, ToolCall, TurnResult
 from agenteval.results.record import (
     FAILED,
@@ -95,7 +95,7 @@ def _shares(value: Any) -> Iterator[float]:
             yield float(is_true(value))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EvaluatedAnswer:
     """One answer, or one recorded trace, with its scores.
 

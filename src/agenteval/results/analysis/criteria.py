@@ -7,9 +7,9 @@ milliseconds and percent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from agenteval.core.records import dataclass
 from agenteval.results.case import Criterion
 from agenteval.results.rollup import ROUNDING, passes
 from agenteval.results.verdict import criterion_texts, percent, seconds
@@ -25,7 +25,7 @@ _MS = 1000
 _PERCENT = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Check:
     """A criterion and its result.
 

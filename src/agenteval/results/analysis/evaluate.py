@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.records import dataclass
 from agenteval.core.text import display_path
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.baseline import compare_with, infer, read_baseline
@@ -26,7 +26,7 @@ from agenteval.suite.evaluation import Aggregate, Evaluation, EvaluationReport
 _TOP_REASONS_OF_PERSONA = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EvaluationResult:
     """The result of all analyses.
 
@@ -66,7 +66,7 @@ class EvaluationResult:
         return [*found, message] if message else found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnalysedSuite:
     """The analysis of one suite.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+from agenteval.core.records import dataclass
 from agenteval.core.statistics import ROUNDING, fisher_p, student_t_cdf, student_t_quantile
 
 _NORMAL = NormalDist()
@@ -17,7 +17,7 @@ _MOST_EXACT = 20_000
 Interval = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Moments:
     """Count, mean and sum of squares of values.
 

@@ -8,9 +8,9 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from agenteval.core.records import dataclass
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.moments import Moments, quantile
 from agenteval.results.rollup import passes
@@ -151,7 +151,7 @@ def fences(values: Sequence[float]) -> tuple[float, float] | None:
     return (lower - reach, upper + reach) if reach > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outliers:
     """The unusual values of one measure.
 

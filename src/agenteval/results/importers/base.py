@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
+from agenteval.core.records import dataclass, field
 from agenteval.core.text import text_of
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, Text
 from agenteval.results.model import Results, Summary
@@ -65,7 +65,7 @@ def at(*path: str, default: Any = None) -> Any:
     return Field(default, validation_alias=AliasPath(*path))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownCase:
     """A case of a suite, with input and expected answer of each turn; expected answers are empty if unknown."""
 
@@ -76,7 +76,7 @@ class KnownCase:
     persona: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownSuite:
     """A suite whose cases the imported run may contain.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import read_regular
+from agenteval.core.records import dataclass, field, replace
 from agenteval.results.case import IterationResult, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.importers import fluxloop, holodeck, promptfoo

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import dataclass
 from agenteval.run.git import (
     ControlCommit,
     ControlError,

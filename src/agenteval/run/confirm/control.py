@@ -8,12 +8,12 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.core.confine import Apart, Owner, confined, confinement, user_environment
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.files import FileOwner, also_inside
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.writing import change_owner_of
 from agenteval.run.confirm.clone import Clone, checked_commit
 from agenteval.run.confirm.control_tree import ControlTree, FileStates

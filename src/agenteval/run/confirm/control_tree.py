@@ -6,10 +6,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from agenteval.core.files import LARGEST_RECORDING, open_regular
+from agenteval.core.records import dataclass, field
 from agenteval.run.confirm.clone import Clone, submodules
 from agenteval.run.git import ControlCommit, ControlError, fetch, git
 

@@ -8,11 +8,11 @@ import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import held_signal
 from agenteval.core.secrets import shortened
 from agenteval.gate.evidence import Sides

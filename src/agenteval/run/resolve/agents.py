@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, replace
 from agenteval.core.text import choices, working_directory
 from agenteval.run.config import CONFIG_FILE, DEFAULT_AGENT, Config, Settings
 from agenteval.suite.agents import REPLAY, agent_from_text, is_inline_agent

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.gateway import LlmSettings, ResponseCache, default_directory
+from agenteval.core.records import dataclass, replace
 from agenteval.core.shared_files import seal
 from agenteval.core.text import display_path, place_of
 from agenteval.results.case import SuiteResult

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.records import dataclass, replace
 from agenteval.core.secrets import redactor
 from agenteval.metrics.registry import is_case_metric
 from agenteval.run.config import AddedMetric, Config

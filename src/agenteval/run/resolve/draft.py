@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import boundary
+from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
-from agenteval.report.report import Presentation
+from agenteval.report.limits import Presentation
 from agenteval.results.history import EarlierRun, read_history
 from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.run.baseline import FoundBaseline, Search, known_suites, masked, read_baseline, search_baseline

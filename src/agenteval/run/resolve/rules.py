@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings
+from agenteval.core.records import dataclass, field, replace
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import GatePolicy
-from agenteval.report.report import Presentation
+from agenteval.report.limits import Presentation
 from agenteval.results.model import Coverage, Difference, RunShard
 from agenteval.run.config import Config, Settings
 from agenteval.run.plan import PlannedCase

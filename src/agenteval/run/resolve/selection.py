@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import below
+from agenteval.core.records import dataclass, replace
 from agenteval.core.text import choices
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE, read_results

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor
 from agenteval.core.text import working_directory
@@ -19,8 +20,8 @@ from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import GatePolicy, is_quarantined_by_name
 from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.report.report import Presentation
-from agenteval.report.view.view import count
+from agenteval.report.limits import Presentation
+from agenteval.report.words import count
 from agenteval.results.model import Coverage, Proven, RunShard
 from agenteval.run.baseline import FoundBaseline, MissingBaseline
 from agenteval.run.context import Attempt
@@ -240,7 +241,7 @@ def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = Fa
         redact=spec.redact,
         progress=_progress(spec) if again is None else _progress_of_pass(again.cases),
         compared=again is not None or spec.baseline is not None or spec.earlier.missing is not None,
-        is_quarantined_by_name=lambda case: is_quarantined_by_name(spec.gate, case),
+        is_quarantined_by_name=partial(is_quarantined_by_name, spec.gate) if spec.gate.quarantine else None,
         max_answer_bytes=limits.max_answer_bytes,
         conditions=again.conditions if again is not None else None,
         measured=tuple(spec.compare.resources),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cache
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.confine import confined
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.runtime import gc_paused
 from agenteval.core.secrets import is_maskable

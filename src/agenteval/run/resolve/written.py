@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import boundary, outside_reading, read_regular
 from agenteval.core.text import display_path, real_path, working_directory
-from agenteval.report.report import ANALYSES, Presentation, Site
+from agenteval.report.limits import Presentation, Site
+from agenteval.report.report import ANALYSES
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.config import Config
 from agenteval.run.journal import JOURNAL_FILE
@@ -44,7 +45,7 @@ def presentation(config: Config, environment: Mapping[str, str]) -> Presentation
 
 def template_texts(templates: Iterable[Path]) -> Mapping[str, str]:
     """Return the content of templates and of the files that they name, because user code could change them later."""
-    from agenteval.report.templating import LARGEST_TEMPLATE
+    from agenteval.report.templates import LARGEST_TEMPLATE
 
     texts: dict[str, str] = {}
     waiting = [(path, path.parent) for path in templates]

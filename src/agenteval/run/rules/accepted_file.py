@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from agenteval.core.document import Document, read_text
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 from agenteval.core.escape import one_line
+from agenteval.core.records import replace
 from agenteval.core.redact import Redactor
 from agenteval.core.text import display_path, repository_of
 from agenteval.core.validation import validate

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agenteval.core.confine import confined
 from agenteval.core.errors import ConfigError
 from agenteval.core.files import also_inside
+from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.text import place_of
 from agenteval.gate.failures import some
@@ -18,7 +18,7 @@ from agenteval.gate.integrity.accepted import Accepted, acknowledged, in_force, 
 from agenteval.gate.integrity.integrity import Integrity
 from agenteval.gate.pairing import own_cases
 from agenteval.gate.policy import BaseNames
-from agenteval.report.report import Presentation
+from agenteval.report.limits import Presentation
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, Results
 from agenteval.run.config import Config

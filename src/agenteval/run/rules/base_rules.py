@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from agenteval.core.records import dataclass, field, fields, replace
 from agenteval.gate.integrity.differences import shown
 from agenteval.results.model import Difference, Effect
 from agenteval.run.config import Config

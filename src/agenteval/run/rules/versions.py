@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import MASK
 from agenteval.core.secrets import redactor
 from agenteval.gate.integrity.pairs import Pairs, pair

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.runs import case, results
 
 from agenteval.gate.comparer import Comparer
+from agenteval.gate.comparison import decide_files
 from agenteval.gate.integrity.accepted import Accepted
 from agenteval.gate.integrity.integrity import Integrity, with_ids_of
 from agenteval.gate.integrity.pairs import digests_of
@@ -23,7 +24,7 @@ LATER = date(2999, 1, 1)
 
 def compared(now: Results, then: Results, *accepted: Accepted, **more: Any) -> Comparison:
     known = {found.id for _, found in now.cases()}
-    return Comparer(now, then, known, FILES, integrity=Integrity(accepted=accepted, **more)).decide()
+    return decide_files(Comparer(now, then, known, FILES, integrity=Integrity(accepted=accepted, **more)))
 
 
 def entry(name: str, change: Any, run: Results) -> Accepted:

@@ -19,6 +19,8 @@ from tests.unit.report.test_evaluation import Elements
 
 from agenteval.core import escape
 from agenteval.report import html
+from agenteval.report.facts import facts
+from agenteval.report.html import FILTERS, cost_part, head_facts
 from agenteval.report.html_data import (
     CHANGES,
     MOST_CHECKED_ROWS,
@@ -31,12 +33,8 @@ from agenteval.report.html_data import (
     chunks,
     compact_json,
 )
-from agenteval.report.size_limits import template_directory
-from agenteval.report.svg import FILTERS
-from agenteval.report.view.comparison import moment
-from agenteval.report.view.run_page import make_run_page
-from agenteval.report.view.trend import trend
-from agenteval.report.view.view import GateView
+from agenteval.report.limits import template_directory
+from agenteval.report.words import moment
 from agenteval.results.case import CaseResult, Criterion, Score, SuiteResult, ToolCall
 from agenteval.results.comparison import (
     AnswerChange,
@@ -48,8 +46,8 @@ from agenteval.results.comparison import (
     PoolEntry,
     ScoreChange,
 )
-from agenteval.results.model import MetricSummary, Results
-from agenteval.results.store import InMemory
+from agenteval.results.model import MetricSummary
+from agenteval.results.store import IN_MEMORY, Archive
 from agenteval.results.verdict import Verdict
 
 PAYLOADS = (
@@ -66,8 +64,7 @@ PAYLOADS = (
 
 
 def _page(sample: Sample, **options: Any) -> str:
-    points = trend(sample.results, ())
-    return "".join(html.render(sample.results, sample.gate, InMemory(), points, **options))
+    return "".join(html.render(sample.report, **options))
 
 
 def _scripts(page: str) -> list[tuple[str, str]]:
@@ -176,7 +173,7 @@ def _everywhere(text: str) -> Sample:
     ]  # fmt: skip
     summary = results.summary.model_copy(update={"metrics": {text: MetricSummary(n=1, mean=0.0, pass_rate=0.0)}})
     results = results.model_copy(update={"run": run, "pool": pool, "summary": summary})
-    return Sample(results, GateView("failed", text, (text, "b"), (text,)))
+    return Sample(results, samples.gate_of("failed", text, (text, "b")), (text,))
 
 
 def test_only_built_in_or_escaped_text_is_trusted() -> None:
@@ -195,29 +192,27 @@ def _name(node: Any) -> str:
 
 
 def test_the_head_has_the_facts_and_the_setup_the_baseline() -> None:
-    page = make_run_page(*_parts(samples.regressed()), InMemory())
-    assert dict(page.facts) == {
+    report = samples.regressed().report
+    assert dict(fact for fact in head_facts(report) if fact[1]) == {
         "Passed": "3 of 6 (50%)", "Mean score": "0.61", "Time": "3.2 s", "Compared with": "main 89abcde, 1 day old",
         "This run": "refs/pull/7/merge, 0123456, 2026-11-21 10:00 UTC",
     }  # fmt: skip
-    assert [part.title for part in page.notices] == ["Reasons", "Warnings"]
-    assert page.verdict == "failed"
-    setup = {part.id: part for part in page.setup}
+    setup = {part.id: part for part in report.setup}
     assert dict(setup["baseline"].facts) == {
         "Commit": "89abcdef0123", "Ref": "main", "Run": "1017", "Made": "2026-11-20 09:00 UTC", "Age": "1 day",
         "Distance": "3 commits before the base commit",
     }  # fmt: skip
     assert setup["suites"].tables[0].rows == (("support", samples.SUITE, "holodeck", "6"),)
-    figures = {figure.label: figure.value for figure in page.cost.figures}
+    figures = {figure.label: figure.value for figure in cost_part(report).figures}
     assert (figures["Input tokens"], figures["Duration"]) == ("5,120", "3.2 s")
 
 
 def test_a_metric_tells_what_its_numbers_mean_and_which_cases_broke() -> None:
-    metric = make_run_page(*_parts(samples.regressed()), InMemory()).metrics[0]
+    metric = samples.regressed().report.metrics[0]
     assert metric.finding == "1 case broke; fell"
     assert dict(metric.meanings)["1.00 → 0.75"] == "the means of the cases that both runs scored"
     assert "p " not in dict(metric.meanings)
-    assert make_run_page(*_parts(samples.green()), InMemory()).metrics[0].meanings == (
+    assert samples.green().report.metrics[0].meanings == (
         ("mean 1.00", "the mean of all 3 scores of this run"),
         ("passed 100%", "the share of scores at or above their threshold"),
     )
@@ -245,10 +240,11 @@ def test_the_page_explains_a_change_of_the_cost(cost: float, tokens: float, told
         for name, change in changes.items()
     ]
     compared = comparison.model_copy(update={"resources": resources})
-    page = make_run_page(sample.results.model_copy(update={"comparison": compared}), sample.gate, InMemory())
-    assert "".join(page.cost.paragraphs).startswith(told)
-    assert bool(page.cost.paragraphs) is bool(told)
-    assert dict(page.facts)["Time"] == "3.2 s (+50% an answer)"
+    report = Sample(sample.results.model_copy(update={"comparison": compared}), sample.gate).report
+    paragraphs = cost_part(report).paragraphs
+    assert "".join(paragraphs).startswith(told)
+    assert bool(paragraphs) is bool(told)
+    assert dict(head_facts(report))["Time"] == "3.2 s (+50% an answer)"
 
 
 def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
@@ -259,7 +255,7 @@ def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
         for number, ms in enumerate([*range(100, 2_000, 100), 150.0])
     ]
     survey = RunTable()
-    list(chunks(samples.results(samples.suite(*cases)), InMemory(), survey))
+    list(chunks(samples.results(samples.suite(*cases)), IN_MEMORY, survey))
     assert [(ms, position) for ms, position, _ in survey.slowest.largest] == [
         (100.0 * (place + 1), place) for place in range(18, 8, -1)
     ]
@@ -269,7 +265,7 @@ def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
 
 def test_scores_of_both_runs_are_drawn_over_each_other() -> None:
     survey = RunTable()
-    list(chunks(samples.regressed().results, InMemory(), survey))
+    list(chunks(samples.regressed().results, IN_MEMORY, survey))
     assert {name: [list(side) for side in both] for name, both in survey.pairs.items()} == {
         "numeric": [[1.0, 0.0], [0.0, 1.0]],
         "f1_score": [[0.88, 0.9], [0.118, pytest.approx(0.6166, abs=1e-3)]],
@@ -279,17 +275,13 @@ def test_scores_of_both_runs_are_drawn_over_each_other() -> None:
     assert '<path class="before"' not in _page(samples.green())
 
 
-def _parts(sample: Sample) -> tuple[Results, GateView]:
-    return sample.results, sample.gate
-
-
 @pytest.mark.parametrize(
     ("verdict", "state"), [("passed", "good"), ("failed", "bad"), ("unproven", "neutral"), ("error", "bad")]
 )
 def test_the_page_has_the_verdict_of_the_gate(verdict: Verdict, state: str) -> None:
-    results, gate = _parts(samples.broken())
-    page = make_run_page(results, replace(gate, verdict=verdict), InMemory())
-    assert (page.verdict, page.state, page.headline) == (verdict, state, "interrupted: 2 errors")
+    sample = samples.broken()
+    page = _page(replace(sample, gate=sample.gate.model_copy(update={"verdict": verdict})))
+    assert f'<span class="verdict {state}">{verdict}</span> support: interrupted: 2 errors' in page
 
 
 @pytest.mark.parametrize(
@@ -404,7 +396,7 @@ def test_without_a_script_the_first_failing_cases_are_shown() -> None:
 
 
 def test_without_a_script_the_first_cases_have_the_result_of_each_metric() -> None:
-    page = "".join(html.render(samples.regressed().results, samples.regressed().gate, InMemory(), ()))
+    page = _page(samples.regressed())
     static = page[page.index('id="static"') : page.index("<noscript>")]
     assert "Each metric of 6 cases" in static
     for metric in ("✗ numeric 0.00 &lt; 1.00", "· bleu 0.03", "✓ numeric 1.00 &gt;= 1.00"):
@@ -420,14 +412,14 @@ def test_cases_are_read_once_and_leave_as_they_come() -> None:
     sample = samples.many(1_000)
     read = 0
 
-    class Counted(InMemory):
+    class Counted(Archive):
         def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
             nonlocal read
             for case in suite.cases:
                 read += 1
                 yield case
 
-    parts = html.render(sample.results, sample.gate, Counted(), ())
+    parts = html.render(facts(sample.results, sample.gate, archive=Counted()))
     next(part for part in parts if 'class="rows"' in part)
     assert 0 < read < 1_000
     rest = "".join(parts)
@@ -440,7 +432,7 @@ def test_broken_scores_are_counted_by_metric() -> None:
     assert '<th scope="row">meteor <span class="badge bad">1 error</span></th>' in page
     assert '<th scope="row">helpfulness <span class="badge bad">1 error</span></th>' in page
     survey = RunTable()
-    list(chunks(samples.broken().results, InMemory(), survey))
+    list(chunks(samples.broken().results, IN_MEMORY, survey))
     assert survey.broken == {"helpfulness": 1, "meteor": 1}
     assert survey.all_not_passed == 2
 

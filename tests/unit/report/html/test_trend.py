@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,21 +14,25 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 from tests.unit.runs import case, results
 
-from agenteval.report.badge import badge_json
+from agenteval.report.badge import report_files as badge_files
+from agenteval.report.charts import WIDTH, axis_around, interval_svg, line_svg
+from agenteval.report.facts import facts
 from agenteval.report.junit import render as junit
-from agenteval.report.report import Report, render_reports, write_reports
-from agenteval.report.svg import WIDTH, interval_svg, line_svg
-from agenteval.report.view.parts import ChartLine, Interval, axis_around, reach
-from agenteval.report.view.trend import trend, trend_json, trend_part
-from agenteval.report.view.view import GateView, number
+from agenteval.report.metrics import MetricRow
+from agenteval.report.parts import ChartLine
+from agenteval.report.report import render_reports, write_reports
+from agenteval.report.trend import trend, trend_json, trend_part
+from agenteval.report.words import number
 from agenteval.results.case import CaseResult, CaseStatus
+from agenteval.results.comparison import ComparedMetric
 from agenteval.results.history import MOST_RUNS, EarlierRun, EarlierRuns, read_history
 from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
-from agenteval.results.store import InMemory, results_json
+from agenteval.results.store import IN_MEMORY, results_json
+from agenteval.results.verdict import Gate
 from agenteval.run.config import Settings
 from agenteval.run.saved_results import render_again
 
-GOOD = GateView("passed", "passed", (), ())
+GOOD = samples.gate_of("passed", "passed")
 
 
 def steady(count: int, **others: Sequence[float]) -> list[CaseResult]:
@@ -60,7 +63,7 @@ def _run(name: str, moment: str, results: Results | None = None) -> Results:
 
 def _write(path: Path, results: Results) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(results_json(results, InMemory())), encoding="utf-8")
+    path.write_text("".join(results_json(results, IN_MEMORY)), encoding="utf-8")
 
 
 # Reading a history.
@@ -121,7 +124,7 @@ def test_a_history_that_is_not_there_or_empty_is_a_warning_only(tmp_path: Path) 
 
 @pytest.mark.parametrize("indent", [None, 4])
 def test_files_that_another_program_rewrote_can_be_read(tmp_path: Path, indent: int | None) -> None:
-    value = json.loads("".join(results_json(_run("same", "2026"), InMemory())))
+    value = json.loads("".join(results_json(_run("same", "2026"), IN_MEMORY)))
     turned = dict(sorted(value.items(), reverse=True))
     (tmp_path / "results.json").write_text(json.dumps(turned, indent=indent))
     (earlier,) = read_history(tmp_path).runs
@@ -180,7 +183,7 @@ def test_lines_and_table_say_the_same() -> None:
     titles = [line.title for line in shown.charts]
     assert titles == ["Pass rate", "Mean score", "numeric", "Cost", "Duration"]
     (values,) = shown.tables
-    assert [column.title for column in values.columns] == ["Run", "Commit", "From", "Cases", *titles]
+    assert [title for title, _ in values.columns] == ["Run", "Commit", "From", "Cases", *titles]
     assert values.rows[0][3:] == ("3", "100%", "1.00", "1.00", "$0.0123", "3.2 s")
     assert [row[2] for row in values.rows] == ["history", "this run"]
 
@@ -232,7 +235,11 @@ def test_trends_have_axes_around_their_values_and_a_band_of_the_earlier_runs() -
 @given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
 def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, above: float) -> None:
     low, high = value - below, value + above
-    drawing = interval_svg(Interval("change", value, low, high, reach([low, value, high])))
+    compared = ComparedMetric(
+        id="f1", n=3, baseline=0.5, current=0.5, difference=value, low=low, high=high, word="clear"
+    )
+    far = max(0.05, abs(low), abs(high))
+    drawing = interval_svg(MetricRow("f1", 3, 0.5, None, compared, reach=far))
     found = re.search(r'whisker" d="M([\d.]+) [\d.]+H([\d.]+)M.*cx="([\d.]+)"', drawing)
     assert found is not None
     left, right, middle = map(float, found.groups())
@@ -240,6 +247,11 @@ def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, 
 
 
 # Files.
+
+
+def _badge(results: Results, gate: Gate = GOOD) -> Any:
+    (file,) = badge_files(facts(results, gate))
+    return json.loads(str(file.text))
 
 
 @pytest.mark.parametrize(
@@ -251,8 +263,8 @@ def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, 
         ("broken", samples.broken().gate, "interrupted", "lightgrey"),
     ],
 )
-def test_badge(sample: str, gate: GateView, message: str, colour: str) -> None:
-    badge = json.loads(badge_json(samples.SAMPLES[sample]().results, gate))
+def test_badge(sample: str, gate: Gate, message: str, colour: str) -> None:
+    badge = _badge(samples.SAMPLES[sample]().results, gate)
     assert badge == {"schemaVersion": 1, "label": "agenteval", "message": message, "color": colour}
 
 
@@ -284,10 +296,10 @@ def test_every_outlet_of_a_part_says_of_how_many(
         summary = summary.model_copy(update={"judging": Judging(cases=8, judged=judged, not_judged=[left_out])})
     run = results.run.model_copy(update={"coverage": covered, **more})
     results = results.model_copy(update={"run": run, "summary": summary})
-    assert json.loads(badge_json(results, GOOD))["message"] == message
+    assert _badge(results)["message"] == message
     (*_, point) = trend(results, ())
     assert point.suite_cases == covered.cases
-    properties = ElementTree.fromstring("".join(junit(results, InMemory()))).findall("testsuite/properties/property")
+    properties = ElementTree.fromstring("".join(junit(facts(results, GOOD)))).findall("testsuite/properties/property")
     is_part = "," in message or covered.tags
     values = {item.attrib["value"] for item in properties if item.attrib["name"] == "coverage"}
     assert bool(values) is bool(is_part)
@@ -312,26 +324,26 @@ def test_a_badge_tells_how_many_cases_were_checked(statuses: str, undecided: int
     results = samples.results(samples.suite(*cases))
     suite = results.suites[0].model_copy(update={"undecided": undecided})
     results = results.model_copy(update={"suites": [suite]})
-    badge = json.loads(badge_json(results, GOOD))
+    badge = _badge(results)
     assert (badge["message"], badge["color"]) == (message, colour)
-    assert json.loads(badge_json(results, replace(GOOD, verdict="failed")))["color"] == "red"
+    assert _badge(results, samples.gate_of("failed", "failed"))["color"] == "red"
 
 
 def test_a_badge_of_no_case_or_of_a_part_claims_nothing() -> None:
     nothing = samples.results(samples.suite())
-    assert json.loads(badge_json(nothing, GOOD))["message"] == "nothing checked"
+    assert _badge(nothing)["message"] == "nothing checked"
     green = samples.green().results
     run = green.run.model_copy(update={"shard": RunShard(index=1, count=2, cases=[])})
-    assert json.loads(badge_json(green.model_copy(update={"run": run}), GOOD))["color"] == "lightgrey"
+    assert _badge(green.model_copy(update={"run": run}))["color"] == "lightgrey"
 
 
 def test_all_reports_are_written(tmp_path: Path) -> None:
     sample = samples.regressed()
-    render_reports(Report(sample.gate), sample.results, tmp_path)
+    render_reports(sample.report, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         "junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html",
     }  # fmt: skip
-    write_reports(Report(sample.gate), sample.results, tmp_path / "results.json")
+    write_reports(sample.report, tmp_path / "results.json")
     assert (tmp_path / "results.json").exists()
 
 

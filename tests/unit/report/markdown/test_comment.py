@@ -14,10 +14,10 @@ from tests.unit.report.samples import Sample
 from tests.unit.report.scenarios import compared_run, gated, run_of
 from tests.unit.report.states import EVERY, STATES
 
+from agenteval.report.facts import facts
+from agenteval.report.heading import LONGEST_HEADING
+from agenteval.report.limits import COMMENT_LIMIT, characters
 from agenteval.report.markdown import render_comment
-from agenteval.report.report import Presentation
-from agenteval.report.size_limits import COMMENT_LIMIT, characters
-from agenteval.report.view.heading import LONGEST_HEADING
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import AnswerChange, ComparedResource, Word
 from agenteval.results.model import Difference, Memory, Results
@@ -26,13 +26,11 @@ MOST_VISIBLE = 40
 
 
 def comment(sample: Sample) -> str:
-    return render_comment(sample.results, sample.gate)
+    return render_comment(sample.report)
 
 
 def of_state(name: str) -> str:
-    scenario = EVERY[name]()
-    look = Presentation(site=scenario.site)
-    return render_comment(scenario.sample.results, scenario.sample.gate, presentation=look)
+    return render_comment(EVERY[name]().report)
 
 
 def visible(text: str) -> list[str]:
@@ -136,9 +134,9 @@ def test_a_repeated_verdict_says_where_it_was_shown_first(state: str, advice: st
     memory = Memory(attempt=2, key="0" * 64, repeats=True)
     results = sample.results.model_copy(update={"memory": memory, "run": run})
     said = f"This verdict was already shown in attempt 2 for commit aaaaaaa: {advice}."
-    assert said in plain(render_comment(results, sample.gate).splitlines()[2])
+    assert said in plain(render_comment(facts(results, sample.gate)).splitlines()[2])
     first = results.model_copy(update={"memory": memory.model_copy(update={"repeats": False})})
-    assert "already shown" not in render_comment(first, sample.gate)
+    assert "already shown" not in render_comment(facts(first, sample.gate))
 
 
 def test_no_run_needs_more_than_forty_lines_or_a_long_heading() -> None:
@@ -182,7 +180,7 @@ def test_any_mixture_stays_in_sight(kinds: list[str], warnings: int, rules: int,
     run = run.model_copy(update={"suites": suites, "run": run.run.model_copy(update={"integrity": integrity})})
     verdict: Word = "proven" if "broke" in kinds else "clear"
     sample = compared_run(run, verdict, {case.id: change for case, change in told})
-    text = comment(replace(sample, gate=replace(sample.gate, warnings=tuple(map(str, range(warnings))))))
+    text = comment(replace(sample, warnings=tuple(map(str, range(warnings)))))
     assert len(visible(text)) <= MOST_VISIBLE
     assert len(plain(text.partition("\n")[0]).removeprefix("### ")) <= LONGEST_HEADING
     assert text.count("<details") == text.count("</details>")
@@ -215,7 +213,7 @@ def test_a_reason_that_did_not_close_the_gate_is_not_named() -> None:
 def test_what_is_not_held_against_the_change_is_folded() -> None:
     text = of_state("broke")
     assert "<details><summary>Not held against this pull request: 1 not proven worse · 4 new</summary>" in text
-    assert "| ➕ | gift-card-1, gift-card-2 and 2 more | 12/12 | new |" in text
+    assert "| ➕ | gift-card-1, gift-card-2 and 2 more | 3/3 each | new |" in text
 
 
 def test_the_next_steps_name_commands_that_exist() -> None:
@@ -289,9 +287,9 @@ def _many_causes(amount: int, text: str) -> Results:
 
 def test_less_room_means_less_detail() -> None:
     results = _many_causes(30, "A long answer of some length. " * 400)
-    gate = gated(results).gate
-    whole = render_comment(results, gate)
-    small = render_comment(results, gate, limit=6_000)
+    report = gated(results).report
+    whole = render_comment(report)
+    small = render_comment(report, limit=6_000)
     assert characters(small) <= 6_000 < characters(whole) <= COMMENT_LIMIT
     assert "Shortened to fit GitHub's size limit" in small
     assert "… and 22 more cases with 22 other causes" in whole
@@ -300,7 +298,7 @@ def test_less_room_means_less_detail() -> None:
 
 def test_the_job_is_named_at_the_end() -> None:
     sample = samples.green()
-    text = render_comment(sample.results, sample.gate, "nightly")
+    text = render_comment(sample.report, "nightly")
     assert text.rstrip().endswith(" · nightly · agenteval 0.1.0</sub>")
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -13,12 +12,10 @@ from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
 from tests.unit.report.states import EVERY, STATES
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.report import markdown, size_limits
-from agenteval.report import size_limits as budget
-from agenteval.report.markdown import render_comment, render_summary
-from agenteval.report.markdown_filters import FILTERS, PLAIN_FILTERS
-from agenteval.report.report import Presentation
-from agenteval.report.size_limits import (
+from agenteval.report import limits as budget
+from agenteval.report import markdown, words
+from agenteval.report.filters import FILTERS, MARKDOWN
+from agenteval.report.limits import (
     COMMENT_LIMIT,
     SUMMARY_LIMIT,
     Detail,
@@ -27,8 +24,7 @@ from agenteval.report.size_limits import (
     fit,
     template_directory,
 )
-from agenteval.report.view import view
-from agenteval.report.view.view import GateView
+from agenteval.report.markdown import render_comment, render_summary
 from agenteval.results.model import RunUsage
 
 _TEMPLATES = ["comment.md.j2", "summary.md.j2"]
@@ -37,11 +33,11 @@ _BACKTICKS = "` ``` \n````\n" * 9_000
 
 
 def _comment(sample: Sample) -> str:
-    return render_comment(sample.results, sample.gate)
+    return render_comment(sample.report)
 
 
 def _summary(sample: Sample) -> str:
-    return render_summary(sample.results, sample.gate)
+    return render_summary(sample.report)
 
 
 @pytest.mark.parametrize("name", samples.SAMPLES)
@@ -56,13 +52,11 @@ def test_golden_summary(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in SHOWN_BY_SCENARIOS])
 def test_golden_scenario(name: str) -> None:
-    scenario = EVERY[name]()
-    look = Presentation(site=scenario.site)
-    results, gate = scenario.sample.results, scenario.sample.gate
-    samples.check_golden(f"comment-{name}.md", render_comment(results, gate, presentation=look))
+    report = EVERY[name]().report
+    samples.check_golden(f"comment-{name}.md", render_comment(report))
     if name in STATES:
         return
-    summary = render_summary(results, gate, presentation=look)
+    summary = render_summary(report)
     # A table of a megabyte is too large to read.
     samples.check_golden(f"summary-{name}.md", summary if len(summary) < 20_000 else f"{summary[:20_000]}\n")
 
@@ -192,8 +186,8 @@ class TestBudget:
         sample = samples.SAMPLES[name]()
         no_limit = 10**9
         texts = (
-            render_comment(sample.results, sample.gate, limit=no_limit),
-            render_summary(sample.results, sample.gate, limit=no_limit),
+            render_comment(sample.report, limit=no_limit),
+            render_summary(sample.report, limit=no_limit),
         )
         for text in texts:
             _assert_closed(text)
@@ -203,7 +197,7 @@ class TestTemplates:
     @pytest.mark.parametrize("name", [*_TEMPLATES, "parts.md.j2", "report.md.j2"])
     def test_every_value_is_filtered(self, name: str) -> None:
         environment = Environment(autoescape=False)
-        environment.filters.update({**FILTERS, **PLAIN_FILTERS})
+        environment.filters.update(MARKDOWN.filters)
         tree = environment.parse((template_directory() / "markdown" / name).read_text(encoding="utf-8"))
         macros = {macro.name for macro in tree.find_all(nodes.Macro)} | _imported(tree)
         outputs = [node for output in tree.find_all(nodes.Output) for node in output.nodes]
@@ -218,7 +212,7 @@ class TestTemplates:
         assert len(blocks) == len(set(blocks))
 
     def test_missing_templates_are_explained(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(size_limits, "_PACKAGE", tmp_path / "src" / "agenteval")
+        monkeypatch.setattr(budget, "_PACKAGE", tmp_path / "src" / "agenteval")
         with pytest.raises(InfrastructureError, match=r"no markdown/comment\.md\.j2 in .*install agenteval again"):
             template_directory()
 
@@ -237,57 +231,43 @@ class TestNumbers:
     def test_different_scores_look_different(
         self, left: float | None, right: float | None, texts: tuple[str, str]
     ) -> None:
-        assert view.distinct(left, right) == texts
+        assert words.distinct(left, right) == texts
 
     @pytest.mark.parametrize(
         ("value", "text"), [(0.1, "+0.10"), (-0.034, "-0.03"), (-0.001, "-0.001"), (0.0, "±0.00"), (None, "–")]
     )
     def test_differences_have_a_sign(self, value: float | None, text: str) -> None:
-        assert view.signed(value) == text
+        assert words.signed(value) == text
 
     @pytest.mark.parametrize(
         ("rate", "text"), [(1.0, "100%"), (0.9999, ">99%"), (0.5, "50%"), (0.001, "<1%"), (0.0, "0%"), (None, "–")]
     )
     def test_only_all_is_all(self, rate: float | None, text: str) -> None:
-        assert view.percent(rate) == text
+        assert words.percent(rate) == text
 
     @pytest.mark.parametrize(
         ("seconds", "text"), [(0.04, "0.0 s"), (59.9, "59.9 s"), (200, "3 min 20 s"), (7320, "2 h 2 min")]
     )
     def test_durations(self, seconds: float, text: str) -> None:
-        assert view.duration(seconds) == text
+        assert words.duration(seconds) == text
 
     def test_counts_and_money(self) -> None:
-        assert (view.count(1, "case"), view.count(2_000, "case")) == ("1 case", "2,000 cases")
-        assert view.count(2, "case was", "cases were") == "2 cases were"
-        assert (view.money(0.01234), view.money(1234.5)) == ("$0.0123", "$1,234.50")
+        assert (words.count(1, "case"), words.count(2_000, "case")) == ("1 case", "2,000 cases")
+        assert words.count(2, "case was", "cases were") == "2 cases were"
+        assert (words.money(0.01234), words.money(1234.5)) == ("$0.0123", "$1,234.50")
         usage = RunUsage(llm_calls=28, cached_calls=312, saved_usd=1.9)
-        assert view.from_cache(usage) == "312 of 340 model calls from the cache, about $1.90 saved"
-        assert view.from_cache(RunUsage(cached_calls=1)) == "1 of 1 model call from the cache"
-        assert view.from_cache(RunUsage(llm_calls=1)) == ""
-
-    def test_the_change_of_the_score_needs_every_case(self) -> None:
-        results = samples.regressed().results
-        comparison = results.comparison
-        assert comparison is not None
-        assert view.score_change(results) == pytest.approx((-0.89 - 0.28 + 1.0) / 5)
-        some = comparison.model_copy(update={"cases": comparison.cases[:3]})
-        assert view.score_change(results.model_copy(update={"comparison": some})) is None
-        assert view.score_change(samples.green().results) is None
+        assert words.from_cache(usage) == "312 of 340 model calls from the cache, about $1.90 saved"
+        assert words.from_cache(RunUsage(cached_calls=1)) == "1 of 1 model call from the cache"
+        assert words.from_cache(RunUsage(llm_calls=1)) == ""
 
     def test_flaky_cases_say_so(self) -> None:
         good = samples.iteration(samples.turn("?", "1", "1", samples.score()))
         bad = samples.iteration(samples.turn("?", "1", "2", samples.score(value=0.0)), status="failed", index=1)
         broken = samples.iteration(samples.turn("?", "1", None, error="down"), status="error", index=2)
-        assert view.why(samples.case("a", good, good, bad)) == "passed 2 of 3 iterations"
+        assert words.why(samples.case("a", good, good, bad)) == "passed 2 of 3 iterations"
         case = samples.case("a", good, bad, broken, status="failed")
-        assert view.why(case) == "failed 1, could not be run in 1 of 3 iterations: numeric 0.00 < 1.00"
-        assert view.why(samples.case("a", status="skipped")) == "nothing was checked"
-
-
-def test_gate_view_cannot_be_changed() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        GateView("passed", "", (), ()).verdict = "failed"  # type: ignore[misc]
+        assert words.why(case) == "failed 1, could not be run in 1 of 3 iterations: numeric 0.00 < 1.00"
+        assert words.why(samples.case("a", status="skipped")) == "nothing was checked"
 
 
 def _assert_closed(text: str) -> None:

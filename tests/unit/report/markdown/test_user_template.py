@@ -17,11 +17,9 @@ from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
 from agenteval.report import user_template
+from agenteval.report.filters import MARKDOWN
+from agenteval.report.limits import COMMENT_LEVELS, UserTemplateError, characters, fit
 from agenteval.report.markdown import render_comment, render_summary
-from agenteval.report.markdown_filters import FILTERS, PLAIN_FILTERS
-from agenteval.report.markdown_page import ReportSource
-from agenteval.report.report import Presentation, Site
-from agenteval.report.size_limits import COMMENT_LEVELS, UserTemplateError, characters
 from agenteval.report.user_template import render_user_template
 from agenteval.report.user_template_worker import reply
 
@@ -56,8 +54,12 @@ def _rendered(
     template: Path, sample: Sample | None = None, limit: int = 60_000, time_limit_s: float = 2 * PATIENCE_S
 ) -> str:
     chosen = sample or samples.regressed()
-    source = ReportSource.of(chosen.results, chosen.gate, "", "elsewhere", Site())
-    return render_user_template(template, source.page, characters, limit, COMMENT_LEVELS, time_limit_s=time_limit_s)
+    return render_user_template(
+        template,
+        chosen.report.shown_in("elsewhere"),
+        lambda render: fit(render, characters, limit, COMMENT_LEVELS),
+        time_limit_s=time_limit_s,
+    )
 
 
 def _problem(template: Path, sample: Sample | None = None) -> str:
@@ -71,7 +73,7 @@ def _problem(template: Path, sample: Sample | None = None) -> str:
 @pytest.mark.long
 def test_any_block_can_be_overridden(write: Write) -> None:
     sample = samples.regressed()
-    ours = render_comment(sample.results, sample.gate)
+    ours = render_comment(sample.report)
     for block in re.findall(r"{% block (\w+)", (built_in_templates() / "comment.md.j2").read_text(encoding="utf-8")):
         text = _rendered(write(f'{{% extends "comment.md.j2" %}}{{% block {block} %}}\n\nMINE\n\n{{% endblock %}}'))
         if block in {"improvements", "verdict", "numbers", "regressions", "metrics", "footer", "known_failures"}:
@@ -87,27 +89,30 @@ def built_in_templates() -> Path:
 def test_a_block_can_keep_what_it_had(write: Write) -> None:
     sample = samples.regressed()
     text = _rendered(write('{% extends "comment.md.j2" %}{% block footer %}Mine. {{ super() }}{% endblock %}'))
-    ours = render_comment(sample.results, sample.gate)
+    ours = render_comment(sample.report)
     assert text == ours.replace("\n<sub>6 cases", "\nMine. <sub>6 cases")
 
 
 def test_a_template_can_stand_alone(write: Write) -> None:
     text = _rendered(
-        write("{{ report.headline }}: {{ report.regressions.items|map(attribute='name')|join(' and ') }}.")
+        write("{{ report.headline }}: {{ report.attention|map(attribute='names')|map('first')|join(' and ') }}.")
     )
-    assert text == "2 cases broke: Refund total and Return label."
+    assert (
+        text
+        == "2 cases broke: Refund total and Return label and Fax number and mean of numeric and mean of f1&#95;score."
+    )
 
 
 @pytest.mark.usefixtures("in_its_process")
 def test_a_template_can_use_files_beside_it(write: Write, tmp_path: Path) -> None:
-    (tmp_path / "part.j2").write_text("part of {{ report.title }}", encoding="utf-8")
+    (tmp_path / "part.j2").write_text("part of {{ report.about.title }}", encoding="utf-8")
     assert _rendered(write("{% include 'part.j2' %}")) == "part of agenteval"
 
 
 @pytest.mark.usefixtures("in_its_process")
 def test_values_without_a_filter_are_escaped(write: Write) -> None:
     sample = samples.hostile()
-    bare = "{% for case in report.regressions.items %}{{ case.name }}|{{ case.facts }}\n{% endfor %}"
+    bare = "{% for cause in report.attention %}{{ cause.names }}|{{ cause.why }}\n{% endfor %}"
     text = _rendered(write(bare), sample)
     assert "&#60;" in text or "@&#8203;octocat" in text
     for dangerous in ("<", "@octocat", "](", "`"):
@@ -131,12 +136,12 @@ def test_values_without_a_filter_are_escaped(write: Write) -> None:
         "report.headline|e",
         "'<b>{}'.format(report.headline)",
         "('<b>', report.headline)|join",
-        "report.reasons.items|sum(start='<b>')",
+        "report.reasons|sum(start='<b>')",
     ],
 )
 def test_no_expression_makes_markup(write: Write, expression: str) -> None:
     sample = samples.regressed()
-    sample = replace(sample, gate=replace(sample.gate, headline="<script>@octocat #1"))
+    sample = replace(sample, gate=sample.gate.model_copy(update={"headline": "<script>@octocat #1"}))
     text = ""
     # Some are refused.
     with contextlib.suppress(UserTemplateError):
@@ -146,7 +151,7 @@ def test_no_expression_makes_markup(write: Write, expression: str) -> None:
 
 
 def test_unknown_values_show_nothing(write: Write) -> None:
-    assert _rendered(write("a{{ report.comparison }}b{{ report.score_change|inline }}c"), samples.green()) == "abc"
+    assert _rendered(write("a{{ report.base }}b{{ report.run.seed|inline }}c"), samples.green()) == "abc"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +188,7 @@ def test_no_file_of_another_folder_is_read(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a\n{{ report.regresions }}", "own.j2:2: Page has no 'regresions'; did you mean 'regressions'?"),
+        ("a\n{{ report.regresions }}", "own.j2:2: Report has no 'regresions'; did you mean 'reasons'?"),
         ("{{ report.run.comit }}", "own.j2:1: Run has no 'comit'; did you mean 'commit'?"),
         ("{{ reprot }}", "own.j2:1: there is no 'reprot'; did you mean 'report'?"),
         ("\n\n{% if %}", "own.j2:3: Expected an expression, got 'end of statement block'"),
@@ -203,7 +208,7 @@ def test_problems_have_their_place(write: Write, text: str, problem: str) -> Non
 
 
 def test_a_template_without_a_suffix_has_a_place_too(write: Write) -> None:
-    with pytest.raises(UserTemplateError, match=r"^own:2: Page has no 'regresions'"):
+    with pytest.raises(UserTemplateError, match=r"^own:2: Report has no 'regresions'"):
         _rendered(write("a\n{{ report.regresions }}").rename("own"))
     with pytest.raises(UserTemplateError, match=r"^own(:\d+)?: there is no none\.j2"):
         _rendered(write("{% include 'none.j2' %}").rename("own"))
@@ -244,10 +249,10 @@ def test_size_is_limited(write: Write) -> None:
 
 
 def test_less_room_means_less_detail(write: Write) -> None:
-    template = write("{% for story in report.regressions.items %}{{ story.name|inline }}\n{% endfor %}")
+    template = write("{% for row in report.cases.items[:detail.max_cases] %}{{ row.name|inline }}\n{% endfor %}")
     sample = samples.many_regressions(30, "x" * 100)
     assert len(_rendered(template, sample).splitlines()) == 25
-    assert len(_rendered(template, sample, limit=1_100).splitlines()) == 10
+    assert len(_rendered(template, sample, limit=100).splitlines()) == 10
 
 
 @pytest.mark.usefixtures("in_its_process")
@@ -270,11 +275,9 @@ def test_a_broken_template_loses_no_report(write: Write) -> None:
     sample = samples.regressed()
     broken = write("{{ nothing }}")
     told: list[str] = []
-    for render, look in (
-        (render_comment, Presentation(comment_template=broken)),
-        (render_summary, Presentation(summary_template=broken)),
-    ):
-        text = render(sample.results, sample.gate, presentation=look, warn=told.append)
+    report = sample.presented(comment_template=broken, summary_template=broken)
+    for render in (render_comment, render_summary):
+        text = render(report, warn=told.append)
         assert text.startswith(("### ❌ support: 2 of 5 cases broke\n", "### ❌ agenteval: failed: 2 cases broke\n"))
         assert "⚠️ own.j2:1: there is no 'nothing'; there is: report, detail; the built-in template is used" in text
     assert len(told) == 2
@@ -292,7 +295,7 @@ def test_the_documented_example(write: Write) -> None:
 
 def test_all_filters_and_blocks_are_documented() -> None:
     documented = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
-    for name in {*FILTERS, *PLAIN_FILTERS}:
+    for name in MARKDOWN.filters:
         assert re.search(rf"`{name}[`(]", documented), name
     source = (built_in_templates() / "comment.md.j2").read_text(encoding="utf-8")
     listed = source.partition("#}")[0]
@@ -303,5 +306,5 @@ def test_all_filters_and_blocks_are_documented() -> None:
 @pytest.mark.usefixtures("in_its_process")
 def test_the_first_lines_that_stay_are_the_users(write: Write) -> None:
     sample = samples.green()
-    look = Presentation(comment_template=write("**{{ report.headline }}**\n\n{{ report.summary.passed }} fine"))
-    assert render_comment(sample.results, sample.gate, presentation=look) == "**passed**\n\n3 fine"
+    own = write("**{{ report.headline }}**\n\n{{ report.summary.passed }} fine")
+    assert render_comment(sample.presented(comment_template=own)) == "**passed**\n\n3 fine"

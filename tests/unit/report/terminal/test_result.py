@@ -14,7 +14,7 @@ from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
 from tests.unit.report.states import STATES
 
 from agenteval.core import text as texts
-from agenteval.report.terminal import print_results
+from agenteval.report.terminal import print_report
 from agenteval.report.terminal_lines import NextCommands, TerminalDetail
 from agenteval.results.case import Score, ToolCall
 from agenteval.results.comparison import AnswerChange, ComparedCase, History, ScoreChange
@@ -31,7 +31,7 @@ def _sample(name: str) -> Sample:
 def _printed(sample: Sample, *, width: int = 80, colour: bool = False, verbosity: int = 0) -> str:
     stream = io.StringIO()
     detail = TerminalDetail(verbosity, commands=_COMMANDS)
-    print_results(sample.results, sample.gate, stream, colour, detail, width=width)
+    print_report(sample.report, stream, colour, detail, width=width)
     return stream.getvalue()
 
 
@@ -182,7 +182,7 @@ def test_an_old_console_gets_only_encodable_characters() -> None:
     buffer = io.BytesIO()
     stream = io.TextIOWrapper(buffer, encoding="ascii")
     sample = samples.regressed()
-    print_results(sample.results, sample.gate, stream, colour=False)
+    print_report(sample.report, stream, colour=False)
     stream.flush()
     assert b"FAILED  2 cases broke" in buffer.getvalue()
 
@@ -210,8 +210,8 @@ def test_markup_of_the_terminal_library_is_text() -> None:
 def test_plain_output_does_not_load_the_terminal_library() -> None:
     program = (
         "import sys; from tests.unit.report import samples as s;"
-        "from agenteval.report.terminal import print_results;"
-        "x = s.regressed(); print_results(x.results, x.gate, sys.stdout, False);"
+        "from agenteval.report.terminal import print_report;"
+        "x = s.regressed(); print_report(x.report, sys.stdout, False);"
         "sys.exit('rich' in sys.modules or 'jinja2' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
@@ -251,6 +251,6 @@ def test_a_missing_tool_call_is_shown_in_its_turn() -> None:
 def test_an_error_that_a_message_explains_is_not_repeated() -> None:
     sample, out = SCENARIOS["all-errors"]().sample, io.StringIO()
     error = "cannot reach http://localhost:8000/answer: connection refused (after 3 attempts)"
-    print_results(sample.results, sample.gate, out, False, TerminalDetail(explained=(error,)))
-    assert "for the reason above (12 of 12 tries)" in out.getvalue()
+    print_report(sample.report, out, False, TerminalDetail(explained=(error,)))
+    assert "for the reason above\n" in out.getvalue()
     assert "connection refused" not in out.getvalue()

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.report import samples
 
-from agenteval.report.view.next_steps import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
+from agenteval.report.check import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
+from agenteval.report.facts import Report, facts
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import BaselineInfo, ComparedCase, Comparison, History, ScoreChange
 from agenteval.results.model import Results
-from agenteval.results.store import outline
 from agenteval.results.verdict import Gate, Rules
 
 #: What a plain text may not hold: controls but line ends, what reorders or hides text, half characters, and what
@@ -27,7 +27,11 @@ _TEXTS = st.text(max_size=400) | st.text(alphabet="a:#[\n\r\x1b😀\u202e\u2028 
 
 
 def of(*cases: CaseResult, path: str = samples.SUITE, compared: Iterable[ComparedCase] = ()) -> Annotations:
-    return annotate(run(samples.suite(*cases, path=path), compared=compared))
+    return annotate(reported(run(samples.suite(*cases, path=path), compared=compared)))
+
+
+def reported(results: Results) -> Report:
+    return facts(results, results.gate or samples.gate_of("failed", "failed"))
 
 
 def run(*suites: SuiteResult, compared: Iterable[ComparedCase] = ()) -> Results:
@@ -69,7 +73,7 @@ def messages(found: Annotations) -> list[str]:
 
 
 def test_a_regression_shows_change_failed_metrics_and_answers() -> None:
-    refund, label, warranty, new = annotate(samples.regressed().results).items
+    refund, label, warranty, new = annotate(samples.regressed().report).items
 
     assert refund == Annotation(
         path="examples/support/agent.yaml",
@@ -109,7 +113,7 @@ def test_what_broke_comes_first_then_failures_then_errors_each_in_the_order_of_t
     second = samples.suite(told("f2", "b"), broken("r2", "two"), broken("e2", "three"), path="b.yaml")
     worse = [compared(case, "broke") for suite in (first, second) for case in suite.cases if case.name[0] == "r"]
 
-    found = annotate(run(first, second, compared=worse))
+    found = annotate(reported(run(first, second, compared=worse)))
 
     assert [item.title for item in found.items] == ["r1", "r2", "f1", "f2", "e1", "e2"]
     assert [item.path for item in found.items] == ["a.yaml", "b.yaml", "a.yaml", "b.yaml", "a.yaml", "b.yaml"]
@@ -122,9 +126,9 @@ def told(name: str, reason: str) -> CaseResult:
 def test_a_cause_is_annotated_once() -> None:
     alike = [told(f"c{number}", f"expected {number}") for number in range(13)]
     [found] = of(*alike).items
-    assert (found.title, found.message.splitlines()[0]) == ("c0 and 12 like it", "Failed: 0/13 passed")
+    assert (found.title, found.message.splitlines()[0]) == ("c0 and 12 like it", "Failed: 0/1 passed each")
     [same] = of(*(failed(f"c{number}") for number in range(3))).items
-    assert same.message.splitlines()[0] == "Failed: 0/3 passed, all give the same answer"
+    assert same.message.splitlines()[0] == "Failed: 0/1 passed each, all give the same answer"
 
 
 def test_a_passing_case_whose_scores_dropped_shows_its_scores() -> None:
@@ -165,7 +169,7 @@ def test_quarantine_holds_without_a_baseline_too() -> None:
     gate = Gate(verdict="failed", exit_status=1, headline="1 of 1 case failed", rules=rules)
     results = run(samples.suite(failed("Held"), failed("Other"))).model_copy(update={"gate": gate})
 
-    assert [(item.title, item.level) for item in annotate(results).items] == [
+    assert [(item.title, item.level) for item in annotate(reported(results)).items] == [
         ("Other", "failure"),
         ("Held", "notice"),
     ]
@@ -213,16 +217,18 @@ def test_causes_beyond_the_limit_are_counted(most: int, titles: list[str]) -> No
     suite = samples.suite(told("f1", "a"), told("f2", "b"), failed("r"), broken("e"))
     results = run(suite, compared=[compared(suite.cases[2], "broke")])
 
-    found = annotate(results, most=most)
+    found = annotate(reported(results), most=most)
 
     assert ([item.title for item in found.items], found.hidden) == (titles, 4 - most)
 
 
 def test_a_case_of_which_only_the_outline_is_known_is_annotated() -> None:
     suite = samples.suite(failed("Case"))
-    results = run(suite.model_copy(update={"cases": [outline(case) for case in suite.cases]}))
+    results = run(
+        suite.model_copy(update={"cases": [case.model_copy(update={"iterations": []}) for case in suite.cases]})
+    )
 
-    assert messages(annotate(results)) == ["Failed"]
+    assert messages(annotate(reported(results))) == ["Failed"]
 
 
 def test_a_few_metrics_stand_for_many() -> None:
@@ -272,7 +278,7 @@ def assert_harmless(found: Annotations) -> None:
 
 
 def test_hostile_texts_are_harmless() -> None:
-    found = annotate(samples.hostile().results)
+    found = annotate(samples.hostile().report)
 
     assert found.items
     assert_harmless(found)

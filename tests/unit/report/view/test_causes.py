@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit import runs
 
-from agenteval.report.view.cases import KINDS, Kind
-from agenteval.report.view.cause_rows import cause_row
-from agenteval.report.view.causes import CaseChange, Cause, Tries, Wrong, alike, by_cause, causes_of
+from agenteval.report.cases import KINDS, Kind, Wrong
+from agenteval.report.causes import CaseChange, Cause, Tries, alike, by_cause, causes_of
 from agenteval.results.case import CaseResult, Score, TurnResult
 from agenteval.results.comparison import (
     BaselineInfo,
@@ -233,7 +232,7 @@ def test_cases_of_a_mean_that_fell_may_give_one_answer() -> None:
         )  # fmt: skip
         pairs = [compared(case, change="same") for case in cases]
         (cause,) = [found for found in causes_of(run_of(cases, pairs, metrics=[metric])) if found.kind == "fell"]
-        return cause_row(cause).words
+        return cause.why
 
     assert text_of("no", "no", "no") == "fell over 9 cases together; all give the same answer now: “no”"
     assert text_of("no", "no", "no", "a", "b", "c").endswith("together; 3 give the same answer now: “no”")
@@ -254,8 +253,9 @@ def test_tries_are_those_that_ran_side_by_side_or_else_of_the_earlier_runs() -> 
     pairs = [compared(first, history=history), compared(second, history=history)]
     (cause,) = causes_of(run_of([first, second], pairs, proofs=[weaker, proof]))
     assert [(str(found.before), str(found.now)) for found in cause.cases] == [("8/9", "0/9"), ("8/9", "0/1")]
-    assert (str(cause.before), str(cause.now)) == ("16/18", "0/10")
-    assert causes_of(run_of([first]))[0].before is None
+    assert (cause.before, cause.now) == ("8/9", "0/1 to 0/9")
+    assert causes_of(run_of([first, second]))[0].now == "0/1 each"
+    assert causes_of(run_of([first]))[0].before == ""
 
 
 @pytest.mark.parametrize(

@@ -3,41 +3,39 @@ from __future__ import annotations
 import pytest
 from tests.unit.report import samples
 
+from agenteval.report.facts import Report, facts
 from agenteval.report.html import render
 from agenteval.report.markdown import render_comment, render_summary
-from agenteval.report.view.comparison import Goal, goals
-from agenteval.report.view.trend import trend
-from agenteval.report.view.view import GateView
-from agenteval.results.model import Results
-from agenteval.results.store import InMemory
 
 
-def run(*named: tuple[str, str | None]) -> Results:
+def run(*named: tuple[str, str | None]) -> Report:
     case = samples.passed_case("a")
-    return samples.results(*(samples.suite(case, path=f"{name}.yaml", name=name, goal=goal) for name, goal in named))
+    suites = (samples.suite(case, path=f"{name}.yaml", name=name, goal=goal) for name, goal in named)
+    return facts(samples.results(*suites), samples.gate_of("passed", "passed"))
 
 
 @pytest.mark.parametrize(
     ("named", "expected"),
     [
         ((("a", None), ("b", "  ")), ()),
-        ((("a", "Serve all.\n"),), (Goal("", "Serve all."),)),
-        ((("a", "Serve all."), ("b", None)), (Goal("a", "Serve all."),)),
-        ((("a", "Serve all."), ("b", "Serve all.")), (Goal("", "Serve all."),)),
+        ((("a", "Serve all.\n"),), (("", "Serve all."),)),
+        ((("a", "Serve all."), ("b", None)), (("a", "Serve all."),)),
+        ((("a", "Serve all."), ("b", "Serve all.")), (("", "Serve all."),)),
         (
             (("a", "Serve all."), ("b", "Be fast."), ("c", "Serve all.")),
-            (Goal("a, c", "Serve all."), Goal("b", "Be fast.")),
+            (("a, c", "Serve all."), ("b", "Be fast.")),
         ),
     ],
 )
-def test_goals_are_named_once(named: tuple[tuple[str, str | None], ...], expected: tuple[Goal, ...]) -> None:
-    assert goals(run(*named)) == expected
+def test_goals_are_named_once(
+    named: tuple[tuple[str, str | None], ...], expected: tuple[tuple[str, str], ...]
+) -> None:
+    assert run(*named).heading.goals == expected
 
 
 def test_all_reports_show_the_goal() -> None:
-    results = run(("a", "Serve *all* users."), ("b", None))
-    gate = GateView("passed", "passed", (), ())
-    assert "<sub>Goal of a: Serve &#42;all&#42; users.</sub>" in render_comment(results, gate)
-    assert "<sub>Goal of a: Serve &#42;all&#42; users.</sub>" in render_summary(results, gate)
-    page = "".join(render(results, gate, InMemory(), trend(results, ())))
+    report = run(("a", "Serve *all* users."), ("b", None))
+    assert "<sub>Goal of a: Serve &#42;all&#42; users.</sub>" in render_comment(report)
+    assert "<sub>Goal of a: Serve &#42;all&#42; users.</sub>" in render_summary(report)
+    page = "".join(render(report))
     assert '<p class="goal">Goal of a: Serve *all* users.</p>' in page

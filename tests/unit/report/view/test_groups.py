@@ -6,18 +6,17 @@ import io
 from collections.abc import Callable
 
 import pytest
+from tests.unit.report import samples
 from tests.unit.runs import case, iteration, results, turn
 
 from agenteval.report import html
+from agenteval.report.facts import Report, facts
 from agenteval.report.html_data import RunTable
 from agenteval.report.markdown import render_summary
-from agenteval.report.terminal import print_results
-from agenteval.report.view.view import GateView
+from agenteval.report.terminal import print_report
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
-from agenteval.results.store import InMemory
 
-GATE = GateView("error", "nothing answered", (), ())
 ERROR = "cannot connect to http://127.0.0.1:9"
 
 
@@ -32,14 +31,18 @@ def unreachable() -> Results:
     return results(*same, broken("d", "crashed"), case("e"))
 
 
-def terminal(run: Results) -> str:
+def reported() -> Report:
+    return facts(unreachable(), samples.gate_of("error", "nothing answered"))
+
+
+def terminal(report: Report) -> str:
     stream = io.StringIO()
-    print_results(run, GATE, stream, colour=False)
+    print_report(report, stream, colour=False)
     return stream.getvalue()
 
 
-def static_page(run: Results) -> str:
-    page = "".join(html.render(run, GATE, InMemory(), ()))
+def static_page(report: Report) -> str:
+    page = "".join(html.render(report))
     return page[page.index('<div id="static" class="card">') : page.index("<noscript>")]
 
 
@@ -47,13 +50,13 @@ def static_page(run: Results) -> str:
     ("render", "times"),
     [
         (terminal, 1),
-        (lambda run: render_summary(run, GATE), 1),
+        (render_summary, 1),
         (static_page, 1),
     ],
     ids=["terminal", "summary", "html"],
 )
-def test_it_is_said_once(render: Callable[[Results], str], times: int) -> None:
-    text = render(unreachable())
+def test_it_is_said_once(render: Callable[[Report], str], times: int) -> None:
+    text = render(reported())
     # Terminal and summary have room for some names.
     named = ("and 2 more cases", "c0, c1, c2", "<b>c1</b> and 1 more")
     assert sum(map(text.count, named)) == times

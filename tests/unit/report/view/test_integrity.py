@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.runs import case, results
 
-from agenteval.report.view.notes import integrity_rows
+from agenteval.report.setup import integrity_rows
 from agenteval.results.model import Acceptance, Difference
 
 WORKFLOW = ".github/workflows/eval.yml"

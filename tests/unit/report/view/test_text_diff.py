@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.core.escape import visible
-from agenteval.report.view.case_details import Piece, Pieces, difference
+from agenteval.report.diff import Pieces, difference
 
 _ALL = 10**9
 _WORDS = st.lists(
@@ -14,7 +14,7 @@ _WORDS = st.lists(
 
 
 def _marked(pieces: Pieces, mark: str) -> str:
-    return "".join(f"{mark}{piece.text}{mark}" if piece.changed else piece.text for piece in pieces)
+    return "".join(f"{mark}{text}{mark}" if is_changed else text for text, is_changed in pieces)
 
 
 def _both(before: str, after: str, limit: int = _ALL) -> tuple[str, str]:
@@ -52,7 +52,7 @@ def test_answers_with_little_in_common_are_not_compared() -> None:
 def test_nothing_is_lost(before: str, after: str) -> None:
     found = difference(before, after, _ALL)
     if found is not None:
-        left, right = ("".join(piece.text for piece in side) for side in found)
+        left, right = ("".join(piece[0] for piece in side) for side in found)
         assert (left, right) == (visible(before), visible(after))
 
 
@@ -60,14 +60,14 @@ def test_nothing_is_lost(before: str, after: str) -> None:
 def test_unmarked_words_are_equal_except_for_white_space(before: str, after: str) -> None:
     found = difference(before, after, _ALL)
     if found is not None:
-        left, right = ("".join(piece.text for piece in side if not piece.changed).split() for side in found)
+        left, right = ("".join(piece[0] for piece in side if not piece[1]).split() for side in found)
         assert "".join(left) == "".join(right)
 
 
 @given(_WORDS)
 def test_the_same_answer_has_no_change(text: str) -> None:
     found = difference(text, text, _ALL)
-    assert found is None or not any(piece.changed for side in found for piece in side)
+    assert found is None or not any(piece[1] for side in found for piece in side)
 
 
 def test_of_long_answers_the_neighbourhood_of_changes_is_shown() -> None:
@@ -86,6 +86,6 @@ def test_an_answer_is_cut_where_its_room_ends() -> None:
     found = difference(before, after, 100)
     assert found is not None
     for side in found:
-        assert sum(len(piece.text) for piece in side[:-1]) <= 100
-        assert side[-1].text.startswith("… (")
-        assert side[-1] == Piece(side[-1].text)
+        assert sum(len(piece[0]) for piece in side[:-1]) <= 100
+        assert side[-1][0].startswith("… (")
+        assert not side[-1][1]

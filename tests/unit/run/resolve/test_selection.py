@@ -14,7 +14,7 @@ from tests.unit import runs
 from agenteval.core.errors import ConfigError
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
-from agenteval.results.store import InMemory, results_json
+from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.run.config import Settings
 from agenteval.run.evaluate import compare
 from agenteval.run.resolve.selection import FailedCases, failed_cases
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(file: str, results: Results) -> None:
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(results_json(results, InMemory())), encoding="utf-8")
+    path.write_text("".join(results_json(results, IN_MEMORY)), encoding="utf-8")
 
 
 def failing(*names: str, run_id: str = "now") -> Results:

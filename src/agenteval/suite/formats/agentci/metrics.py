@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import Problem
 from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
+from agenteval.core.records import dataclass, field, replace
 from agenteval.suite.formats.agentci.output import Expected, exact_text, judge_options
 from agenteval.suite.formats.agentci.schema import EvalEntry, EvaluationCase, LatencyEntry, RangeEntry, TokensEntry
 from agenteval.suite.forms import FieldSpec, TextMatch
@@ -95,7 +95,7 @@ _COMPARE_OUTPUT = frozenset({"accuracy", "semantic"})
 _MINIMA = frozenset({"minimum", "input_min", "output_min"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """One case, for an agent or a tool.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel
 
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.text import choices, did_you_mean, join_choices
 from agenteval.core.toml import read_toml
 from agenteval.core.validation import validate

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.text import text_of
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.cases import asked_by, content_id, excerpt, is_file, persona_tag
@@ -27,7 +27,7 @@ from agenteval.suite.model import AgentSpec, Case, MetricConfig, Turn
 _NOT_METADATA = frozenset({"input", "metadata"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Input:
     """One input in a file."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from itertools import count
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import Problem
 from agenteval.core.llm.models import KEY_VARIABLES, ModelSpec, chat_model
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.text import choices, did_you_mean, join_choices
 from agenteval.core.validation import validate
 from agenteval.suite.evaluation import JudgeLimits, why_nothing

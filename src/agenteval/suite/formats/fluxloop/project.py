@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from agenteval.core.document import Document, parse_dotenv, read_text
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import add_secrets, is_own_name, is_reserved_name, is_runner_name, secrets_in
 from agenteval.core.text import did_you_mean, repository_of
 from agenteval.core.validation import validate

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import outside_problem
+from agenteval.core.records import dataclass, field
 from agenteval.core.text import choices, join_choices
 from agenteval.core.validation import not_a_mapping, validate
 from agenteval.core.yaml import read_yaml

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.document import Document, KeyPath, environment_with, parse_dotenv, read_text
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import is_secret_name
 from agenteval.core.validation import validate
 from agenteval.core.yaml import read_yaml

@@ -6,7 +6,6 @@ import hashlib
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ from agenteval.core.document import Document, KeyPath, dotted
 from agenteval.core.errors import Kind, Problem
 from agenteval.core.escape import display_url, is_http_url
 from agenteval.core.files import LARGEST_ATTACHMENT, read_regular
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import missing_extra
 from agenteval.core.text import parse_number
 from agenteval.core.validation import validate
@@ -36,7 +36,7 @@ _RANGE = re.compile(
 _LIMIT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Looked:
     digest: str = ""
     problem: str | None = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.document import Document, VariableProblem, dotted, environment_with
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.records import dataclass
 from agenteval.core.secrets import add_secrets, is_secret_name
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agent_definitions import HOLODECK_AGENT, MODEL_AGENT, HolodeckProject, ModelAgentSpec

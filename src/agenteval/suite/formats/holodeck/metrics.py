@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenteval.core.errors import Problem
 from agenteval.core.llm.models import UNNAMED_JUDGE, ModelSpec
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import missing_extra
 from agenteval.suite.formats.holodeck.schema import (
     LEGACY_METRICS,

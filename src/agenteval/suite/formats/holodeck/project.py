@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from agenteval.core.document import Document, environment_with, parse_dotenv, read_text
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import boundary
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import add_secrets, is_own_name, is_reserved_name, is_runner_name, secrets_in
 from agenteval.core.text import did_you_mean, working_directory_beside
 from agenteval.core.validation import validate

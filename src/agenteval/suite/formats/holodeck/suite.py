@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.document import Document, KeyPath, environment_with
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.validation import not_a_mapping, score_message
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.report import samples
@@ -10,7 +12,6 @@ from tests.unit.report.states import EVERY
 from agenteval.github.comment_sections import Absent, Comment, Revision, Section, marker
 from agenteval.github.comment_update import parse
 from agenteval.github.publisher import PublishOptions, content_of
-from agenteval.report.report import Presentation
 
 MARK = marker()
 JOBS = {"support": "broke", "search": "rules", "billing": "all-green", "voice": "infrastructure"}
@@ -18,11 +19,11 @@ JOBS = {"support": "broke", "search": "rules", "billing": "all-green", "voice": 
 
 def section(job: str, state: str, notice: str = "") -> Section:
     scenario = EVERY[state]()
-    look = Presentation(site=scenario.site)
     sample = scenario.sample
     named = [suite.model_copy(update={"name": f"{job}-bot"}) for suite in sample.results.suites]
     results = sample.results.model_copy(update={"suites": named})
-    content = content_of(results, sample.gate, PublishOptions(), name=f"evaluate ({job})", presentation=look)
+    report = replace(sample, results=results).presented(site=scenario.site)
+    content = content_of(report, PublishOptions(), name=f"evaluate ({job})")
     head, detail = content.parts
     revision = Revision(1, 1, 1)
     return Section(f"ci-{job}-0000000a", head, detail, revision, notice, verdict=content.verdict, row=content.row)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from agenteval.report.view import analysis_tables as tables
-from agenteval.report.view.analysis_tables import interval, share, time, written
-from agenteval.report.view.parts import Figure, Item, Mark, Part, State, listed, score_histogram, time_histogram
-from agenteval.report.view.run_page import MET_STATES
-from agenteval.report.view.view import count, number
+from agenteval.core.records import dataclass, replace
+from agenteval.report import analysis_tables as tables
+from agenteval.report.analysis_tables import interval, share, time, written
+from agenteval.report.charts import score_histogram, time_histogram
+from agenteval.report.html import MET_STATES
+from agenteval.report.parts import Figure, Item, Part, State, listed
+from agenteval.report.words import count, number
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import AnalysedSuite, EvaluationResult
 from agenteval.results.analysis.summary import persona_of
@@ -68,7 +69,7 @@ class AnswerRow(NamedTuple):
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnalysisPage:
     """The whole report.
 
@@ -192,7 +193,7 @@ def _key_metrics(suite: AnalysedSuite, _: EvaluationReport) -> Part:
     charts = [score_histogram("Final scores", scores, content["threshold"])] if scores else []
     if times := sorted(answer.duration_ms for answer in suite.answers if answer.duration_ms is not None):
         quantiles = {f"{part} %": content["duration_stats"][f"p{part}"] for part in (50, 95)}
-        marks = [Mark(value, f"{name}: {time(value)}") for name, value in quantiles.items()]
+        marks = [(value, f"{name}: {time(value)}") for name, value in quantiles.items()]
         charts.append(time_histogram("Time for an answer", times, marks))
     return Part(figures=tuple(_figures(suite.result)), charts=tuple(charts))
 

@@ -1,19 +1,78 @@
-"""Charts as SVG, and the other filters of HTML templates."""
+"""Charts: their data, and their drawings as SVG."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
-
-from agenteval.core import escape
 from agenteval.core.escape import html
-from agenteval.report.templating import Language
-from agenteval.report.view import view
-from agenteval.report.view.parts import Chart, ChartLine, Histogram, Interval, Mark, Unit
-from agenteval.results.verdict import seconds
+from agenteval.report.metrics import MetricRow
+from agenteval.report.parts import Chart, ChartLine, Histogram, Mark, Unit
+
+_BINS = 20
+_TAIL_SHARE = 0.95
+_TAIL_FACTOR = 3
+_ROOM = 1.5
+_LEAST_SPAN = 0.05
+_MARGIN = 0.2
+
+
+def score_histogram(
+    title: str, scores: Sequence[float], threshold: float | None, before: Sequence[float] = ()
+) -> Histogram:
+    """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one."""
+    marks = () if threshold is None else ((threshold, f"threshold {threshold:g}"),)
+    earlier = _counts(before, 0.0, 1.0) if before else ()
+    return Histogram(title, "score", 0.0, 1.0, _counts(scores, 0.0, 1.0), marks=marks, before=earlier)
+
+
+def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] = ()) -> Histogram:
+    """Return the distribution of times in ms; the last bin contains the long tail, so that the rest is visible.
+
+    Args:
+        ordered: the times, ascending, at least one.
+        marks: marks; only those within the chart are shown.
+    """
+    longest = ordered[-1]
+    most = ordered[math.ceil(_TAIL_SHARE * (len(ordered) - 1))]
+    high = _rounded_up(_ROOM * most if longest > _TAIL_FACTOR * most else longest)
+    beyond = len(ordered) - bisect_right(ordered, high)
+    counts = _counts(ordered, 0.0, high)
+    return Histogram(title, "ms", 0.0, high, counts, beyond, tuple(mark for mark in marks if mark[0] <= high))
+
+
+def axis_around(values: Sequence[float], least_span: float, most: float = math.inf) -> tuple[float, float]:
+    """Return the ends of an axis with some room around the values.
+
+    Args:
+        least_span: the smallest distance of the ends.
+        most: the largest possible value; the smallest is 0.
+    """
+    low, high = min(values), max(values)
+    span = max(least_span, (high - low) * (1 + 2 * _MARGIN))
+    start = max(0.0, min((low + high - span) / 2, most - span))
+    return start, min(most, start + span)
+
+
+def _counts(values: Sequence[float], low: float, high: float) -> tuple[int, ...]:
+    counts = [0] * _BINS
+    width = (high - low) / _BINS
+    # Most of thousands of values are equal.
+    for value, times in Counter(values).items():
+        # Without the small addition, 0.15 would be in the bin below, and 1.0 above the last bin.
+        counts[min(_BINS - 1, max(0, int((min(value, high) - low) / width + 1e-9)))] += times
+    return tuple(counts)
+
+
+def _rounded_up(value: float) -> float:
+    """Return the next round number, so that the ticks of an axis are round."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= value * (1 - 1e-12))
+
 
 WIDTH = 560
 _PLOT = (44, 34, 504, 150)  # left, top, width, height; the labels of two marks fit above it
@@ -76,18 +135,21 @@ def _dot(dot: _Dot, chart: ChartLine, classes: str, radius: float) -> str:
     return f'<circle class="{classes}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">{title}</circle>'
 
 
-def interval_svg(chart: Interval) -> str:
-    """Return a small drawing for a table cell: zero is in the middle, worse is left, better is right."""
+def interval_svg(metric: MetricRow) -> str:
+    """Return a small drawing of a change for a table cell: zero is in the middle, worse is left, better is right."""
+    compared = metric.compared
+    if compared is None or compared.low is None or compared.high is None:
+        return ""
     middle = _SMALL_HEIGHT / 2
 
     def place(value: float) -> float:
-        return 2 + (_SMALL_WIDTH - 4) * (min(1.0, max(-1.0, value / chart.reach)) + 1) / 2
+        return 2 + (_SMALL_WIDTH - 4) * (min(1.0, max(-1.0, value / metric.reach)) + 1) / 2
 
-    low, value, high = map(place, (chart.low, chart.value, chart.high))
+    low, value, high = map(place, (compared.low, compared.difference, compared.high))
     ends = f"M{low:.1f} {middle - 4}v8M{high:.1f} {middle - 4}v8"
-    size = f"0 0 {_SMALL_WIDTH} {_SMALL_HEIGHT}"
+    size, title = f"0 0 {_SMALL_WIDTH} {_SMALL_HEIGHT}", f"change {metric.change_with_range}"
     return (
-        f'<svg class="small" viewBox="{size}" role="img" aria-label="{html(chart.title)}">'
+        f'<svg class="small" viewBox="{size}" role="img" aria-label="{html(title)}">'
         f'<path class="grid" d="M{place(0):.1f} 0v{_SMALL_HEIGHT}"/>'
         f'<path class="whisker" d="M{low:.1f} {middle}H{high:.1f}{ends}"/>'
         f'<circle class="dot" cx="{value:.1f}" cy="{middle}" r="4"/></svg>'
@@ -157,12 +219,12 @@ def _count_axis(most: int) -> int:
 def _marks(marks: Sequence[Mark], across: tuple[float, float], bottom: float, span: float) -> list[str]:
     parts = []
     left, right = across
-    for place, mark in enumerate(marks):
-        x = left + (right - left) * min(1.0, max(0.0, mark.value / span if span else 0.0))
+    for place, (value, label) in enumerate(marks):
+        x = left + (right - left) * min(1.0, max(0.0, value / span if span else 0.0))
         anchor = "end" if x > (left + right) / 2 else "start"
         base = _LINE * (place + 1) - 3
         parts.append(f'<path class="mark" d="M{x:.1f} {base - 8}V{bottom}"/>')
-        parts.append(_label(x + (-4 if anchor == "end" else 4), base, mark.label, anchor))
+        parts.append(_label(x + (-4 if anchor == "end" else 4), base, label, anchor))
     return parts
 
 
@@ -189,49 +251,3 @@ def _stretches(dots: Sequence[_Dot | None]) -> Iterator[list[_Dot]]:
         elif stretch:
             yield stretch
             stretch = []
-
-
-# HTML of templates: escaping of values, and filters for numbers, states and charts.
-#
-# Texts that filters return are escaped like all others; only ``trusted``, ``chart`` and ``interval`` return markup.
-
-
-_STATES = {"passed": "good", "failed": "bad", "error": "bad"}
-
-
-def escaped(value: Any) -> Any:
-    """Return a text as HTML; markup and numbers stay as they are."""
-    return Markup(escape.html(value)) if type(value) is str else value  # noqa: S704
-
-
-def _trusted(text: str) -> Markup:
-    return Markup(text)  # noqa: S704 - built-in markup, or text that core/escape.py has escaped
-
-
-def _time(milliseconds: float | None) -> str:
-    return view.NOTHING if milliseconds is None else seconds(milliseconds)
-
-
-def _exact(value: float | None) -> str:
-    return "" if value is None else f"{value:.9g}"
-
-
-#: The filters; ``trusted`` is only for the built-in style, script and policy, and for data that is escaped as JSON.
-FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
-    {
-        "short": escape.one_line,
-        "integer": lambda value: f"{value:,}",
-        "exact": _exact,
-        "number": view.number,
-        "percent": view.percent,
-        "count": view.count,
-        "money": view.money,
-        "time": _time,
-        "state": lambda status: _STATES.get(status, "neutral"),
-        "chart": lambda chart: _trusted(svg(chart)),
-        "interval": lambda interval: _trusted(interval_svg(interval)),
-        "trusted": _trusted,
-    }
-)
-
-HTML = Language(folder="html", escape=escaped, filters=FILTERS)

@@ -8,15 +8,10 @@ from agenteval.core.errors import Problem
 from agenteval.core.escape import address, markdown_inline, markdown_lines
 from agenteval.core.mistakes import counted, mistakes
 from agenteval.core.secrets import mask
-from agenteval.report.report import Links, Presentation
-from agenteval.report.view import view
-from agenteval.report.view.cause_rows import cause_row
-from agenteval.report.view.causes import Cause, causes_of, largest_cause
-from agenteval.report.view.heading import heading_of
-from agenteval.report.view.notes import rules_matter
-from agenteval.report.view.view import GateView, money
+from agenteval.report.causes import Cause, largest_cause
+from agenteval.report.facts import Report
+from agenteval.report.words import money
 from agenteval.results.comparison import ComparedResource
-from agenteval.results.model import Results
 
 _MOST = 50
 _LONGEST = 600
@@ -88,20 +83,17 @@ _SEEN = 0.005
 _BOLD = 0.2
 
 
-def overview_row(results: Results, gate: GateView, job: str, presentation: Presentation) -> str:
+def overview_row(report: Report, job: str) -> str:
     """Return the cells of a row: icon, agent, cases that pass, what broke, cost and time per answer, and a link."""
-    causes, counts = causes_of(results), view.counts(results)
-    heading = heading_of(results, gate, causes)
-    run = Links(presentation.site, results.run).workflow_run
-    resources = {item.name: item for item in results.comparison.resources} if results.comparison else {}
+    resources = {item.name: item for item in (report.base.resources if report.base else ())}
     cells = (
-        heading.icon,
-        f"<b>{markdown_inline(heading.name)}</b>{_small(job)}",
-        f"{counts.passed:,} of {counts.cases:,}",
-        _broke(results, causes),
+        report.heading.icon,
+        f"<b>{markdown_inline(report.heading.name)}</b>{_small(job)}",
+        f"{report.counts.passed:,} of {report.counts.cases:,}",
+        _broke(report),
         _resource(resources.get("cost_usd")),
         _resource(resources.get("latency_ms")),
-        f'<a href="{address(f"{run}#artifacts")}">report</a>' if run else "",
+        f'<a href="{address(f"{report.about.link}#artifacts")}">report</a>' if report.about.link else "",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -110,22 +102,22 @@ def _small(text: str) -> str:
     return f" <sub>{markdown_inline(text, _LONGEST_JOB)}</sub>" if text else ""
 
 
-def _broke(results: Results, causes: Sequence[Cause]) -> str:
+def _broke(report: Report) -> str:
     for kinds in (("broke", "failed"), ("fell",), ("error",), ("suspicious",)):
-        found = [cause for cause in causes if cause.kind in kinds]
+        found = [cause for cause in report.causes if cause.kind in kinds]
         if found:
             return _told(kinds[0], found)
-    if rules_matter(results.run):
+    if report.rules_matter:
         return "rules changed"
-    known = sum(len(cause.cases) for cause in causes if cause.kind == "known")
+    known = sum(len(cause.cases) for cause in report.causes if cause.kind == "known")
     return f"–{_small(f'{known:,} known') if known else ''}"
 
 
 def _told(kind: str, causes: Sequence[Cause]) -> str:
     amount, largest = sum(len(cause.cases) for cause in causes), largest_cause(causes)
     if kind == "fell":
-        row = cause_row(causes[0])
-        return markdown_inline(f"{row.names[0]}: {row.before} → {row.now}")
+        more = f" and {len(causes) - 1:,} more" if len(causes) > 1 else ""
+        return markdown_inline(f"{causes[0].names[0]}: {causes[0].before} → {causes[0].now}{more}")
     words = {"error": " could not be run", "suspicious": " may be worse"}.get(kind, "")
     same = f", {len(largest.cases):,} for the same reason" if largest is not None and not words else ""
     return f"<b>{amount:,}</b>{words}{same}"

@@ -1,33 +1,20 @@
-"""Parts that reports are made of: sentences, tables, charts."""
+"""Parts that reports are made of: sentences, tables, excerpts of lists."""
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Generic, Literal, TypeVar
 
-_BINS = 20
-_TAIL_SHARE = 0.95
-_TAIL_FACTOR = 3
-_ROOM = 1.5
-_LEAST_SPAN = 0.05
-_MARGIN = 0.2
+from agenteval.core.records import dataclass
 
 Unit = Literal["score", "ms"]
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A line across a chart, at a value of its axis."""
-
-    value: float
-    label: str
+#: A line across a chart: a value of its axis, and a label.
+Mark = tuple[float, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Histogram:
     """The distribution of values.
 
@@ -65,111 +52,32 @@ class ChartLine:
     band: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A difference and its interval, on an axis from ``-reach`` to ``reach``."""
-
-    title: str
-    value: float
-    low: float
-    high: float
-    reach: float
-
-
 Chart = Histogram | ChartLine
-
-
-def score_histogram(
-    title: str, scores: Sequence[float], threshold: float | None, before: Sequence[float] = ()
-) -> Histogram:
-    """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one."""
-    marks = () if threshold is None else (Mark(threshold, f"threshold {threshold:g}"),)
-    earlier = _counts(before, 0.0, 1.0) if before else ()
-    return Histogram(title, "score", 0.0, 1.0, _counts(scores, 0.0, 1.0), marks=marks, before=earlier)
-
-
-def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] = ()) -> Histogram:
-    """Return the distribution of times in ms; the last bin contains the long tail, so that the rest is visible.
-
-    Args:
-        ordered: the times, ascending, at least one.
-        marks: marks; only those within the chart are shown.
-    """
-    longest = ordered[-1]
-    most = ordered[math.ceil(_TAIL_SHARE * (len(ordered) - 1))]
-    high = _rounded_up(_ROOM * most if longest > _TAIL_FACTOR * most else longest)
-    beyond = len(ordered) - bisect_right(ordered, high)
-    counts = _counts(ordered, 0.0, high)
-    return Histogram(title, "ms", 0.0, high, counts, beyond, tuple(mark for mark in marks if mark.value <= high))
-
-
-def axis_around(values: Sequence[float], least_span: float, most: float = math.inf) -> tuple[float, float]:
-    """Return the ends of an axis with some room around the values.
-
-    Args:
-        least_span: the smallest distance of the ends.
-        most: the largest possible value; the smallest is 0.
-    """
-    low, high = min(values), max(values)
-    span = max(least_span, (high - low) * (1 + 2 * _MARGIN))
-    start = max(0.0, min((low + high - span) / 2, most - span))
-    return start, min(most, start + span)
-
-
-def reach(values: Sequence[float]) -> float:
-    """Return the reach of an axis that fits all these differences."""
-    return max([_LEAST_SPAN, *map(abs, values)])
-
-
-def _counts(values: Sequence[float], low: float, high: float) -> tuple[int, ...]:
-    counts = [0] * _BINS
-    width = (high - low) / _BINS
-    # Most of thousands of values are equal.
-    for value, times in Counter(values).items():
-        # Without the small addition, 0.15 would be in the bin below, and 1.0 above the last bin.
-        counts[min(_BINS - 1, max(0, int((min(value, high) - low) / width + 1e-9)))] += times
-    return tuple(counts)
-
-
-def _rounded_up(value: float) -> float:
-    """Return the next round number, so that the ticks of an axis are round."""
-    if value <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= value * (1 - 1e-12))
-
 
 T = TypeVar("T")
 
 State = Literal["good", "bad", "neutral"]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table; numbers are aligned to the right."""
-
-    title: str
-    number: bool = False
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """Rows of texts.
 
     Attributes:
+        columns: the title of each column, and whether it contains numbers, which are aligned to the right.
         states: states of the rows, shown with their first cell; empty for rows without states.
         folded: whether readers have to open the table, because it repeats the content of a chart.
     """
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[tuple[str, bool], ...]
     rows: tuple[tuple[str, ...], ...]
     hidden: int = 0
     states: tuple[State, ...] = ()
     folded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Figure:
     """One prominent number."""
 
@@ -179,7 +87,7 @@ class Figure:
     state: State = "neutral"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Item:
     """An entry of a list: a recommendation, an example.
 
@@ -193,7 +101,7 @@ class Item:
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """A section of a report; empty elements are not shown.
 
@@ -221,7 +129,7 @@ class Part:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Excerpt(Generic[T]):
     """The first of many values; ``total`` counts all of them."""
 
@@ -256,7 +164,7 @@ def table(
         folded: see :class:`Table`.
     """
     everything = tuple(rows)
-    heads = tuple(Column(name.removeprefix("#"), name.startswith("#")) for name in columns)
+    heads = tuple((name.removeprefix("#"), name.startswith("#")) for name in columns)
     hidden = max(0, len(everything) - most)
     return Table(title, heads, everything[:most], hidden, tuple(states)[:most], folded)
 

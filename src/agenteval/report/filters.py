@@ -8,16 +8,17 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from markupsafe import Markup
 
 from agenteval.core import escape
-from agenteval.report.templating import Language
-from agenteval.report.view import view
-from agenteval.report.view.case_details import Piece
+from agenteval.report import words
+from agenteval.report.facts import Story
+from agenteval.report.parts import Excerpt
+from agenteval.report.templates import Language
 from agenteval.results.case import Criterion, Score
 from agenteval.results.verdict import criterion_texts
 
@@ -52,11 +53,7 @@ def _data(value: object, limit: int | None = None) -> str:
 
 
 def _count(amount: int, noun: str, plural: str | None = None) -> str:
-    return escape.markdown_inline(view.count(amount, noun, plural))
-
-
-def _commit(sha: str) -> str:
-    return "".join(filter(str.isalnum, sha.encode("ascii", "ignore").decode()))[:12]
+    return escape.markdown_inline(words.count(amount, noun, plural))
 
 
 def _mark(score: Score) -> str:
@@ -65,14 +62,6 @@ def _mark(score: Score) -> str:
 
 def _met(criterion: Criterion) -> str:
     return _VERDICTS[criterion.met]
-
-
-def _removed(pieces: Iterable[Piece]) -> str:
-    return escape.markdown_marked(((piece.text, piece.changed) for piece in pieces), "del")
-
-
-def _added(pieces: Iterable[Piece]) -> str:
-    return escape.markdown_marked(((piece.text, piece.changed) for piece in pieces), "ins")
 
 
 def _join(values: Iterable[object], separator: str = "") -> str:
@@ -108,18 +97,16 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "data": _data,
     "address": lambda value: escape.address(_text(value)),
     "anchor": lambda value: _NO_ANCHOR.sub("", _text(value)),
-    "removed": _removed,
-    "added": _added,
-    "number": view.number,
-    "signed": view.signed,
-    "percent": view.percent,
+    "number": words.number,
+    "signed": words.signed,
+    "percent": words.percent,
     "count": _count,
-    "commit": _commit,
+    "commit": words.short_commit,
     "integer": lambda value: f"{value:,d}",
-    "money": lambda dollars: escape.markdown_inline(view.money(dollars)),
-    "from_cache": lambda usage: escape.markdown_inline(view.from_cache(usage)),
-    "duration": view.duration,
-    "values": lambda score: escape.markdown_inline(view.score_values(score)),
+    "money": lambda dollars: escape.markdown_inline(words.money(dollars)),
+    "from_cache": lambda usage: escape.markdown_inline(words.from_cache(usage)),
+    "duration": words.duration,
+    "values": lambda score: escape.markdown_inline(words.score_values(score)),
     "icon": lambda verdict: _VERDICTS[verdict],
     "status_icon": lambda status: _ICONS.get(status, "⚪"),
     "state_icon": lambda state: _STATES[state],
@@ -148,10 +135,27 @@ PLAIN_FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
     {name: _plain(function) for name, function in _CHANGED.items()}
 )
 
+
+def _limit(values: Excerpt[Any] | Sequence[Any], most: int) -> Excerpt[Any]:
+    """Return the first values, and how many there are; passed cases are the first that are left out."""
+    total = values.total if isinstance(values, Excerpt) else len(values)
+    items: Sequence[Any] = values.items if isinstance(values, Excerpt) else values
+    if len(items) > most:
+        items = sorted(items, key=lambda item: getattr(item, "status", "") == "passed")[:most]
+    return Excerpt(tuple(items), total)
+
+
+def _timeline(story: Story, limit: int) -> list[str]:
+    return [str(line) for line in story.timeline(limit)]
+
+
+#: Filters that choose what is shown, before those that write it.
+CHOOSING: Mapping[str, Callable[..., Any]] = MappingProxyType({"limit": _limit, "timeline": _timeline})
+
 MARKDOWN = Language(
     folder="markdown",
     escape=shown,
-    filters={**PLAIN_FILTERS, **FILTERS},
+    filters={**CHOOSING, **PLAIN_FILTERS, **FILTERS},
     extendable=("comment.md.j2", "summary.md.j2"),
     shared=("parts.md.j2",),
 )

@@ -5,43 +5,15 @@ Texts are not escaped here. Numbers are formatted here, so that all reports form
 
 from __future__ import annotations
 
-import functools
-import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
-from agenteval.gate.failures import Counts
+from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import ComparedCase
-from agenteval.results.model import Results, RunUsage
-from agenteval.results.verdict import Condition, Gate, Verdict
-
-T = TypeVar("T")
-
-
-def cached_per_run(function: Callable[[Results], T]) -> Callable[[Results], T]:
-    """Cache the result of a function for the run of its last call.
-
-    Results never change. The cache does not keep the run alive.
-
-    Args:
-        function: returns an immutable value, because several callers get it.
-    """
-    run: weakref.ref[Results] | None = None
-    answer: T
-
-    @functools.wraps(function)
-    def remembered(results: Results) -> T:
-        nonlocal run, answer
-        if run is None or run() is not results:
-            answer = function(results)
-            run = weakref.ref(results)
-        return answer
-
-    return remembered
-
+from agenteval.results.model import RunUsage
 
 NOTHING = "–"
 
@@ -58,58 +30,7 @@ _ITERATION_VERBS: dict[CaseStatus, str] = {"failed": "failed", "error": "could n
 _MINUTE, _HOUR = 60, 3600
 
 
-@dataclass(frozen=True, slots=True)
-class GateView:
-    """The gate's decision in words.
-
-    Attributes:
-        verdict: ``passed``, ``failed``, ``unproven`` or ``error``.
-        headline: the verdict as one phrase: ``passed``, ``3 cases broke``.
-    """
-
-    verdict: Verdict
-    headline: str
-    reasons: tuple[str, ...]
-    warnings: tuple[str, ...]
-    fails_job: bool = True
-    conditions: tuple[Condition, ...] = ()
-
-    @classmethod
-    def of(cls, gate: Gate, warnings: tuple[str, ...]) -> Self:
-        """Return a decision with warnings."""
-        # Results of earlier versions have no conditions.
-        reasons = () if gate.passed else gate.reasons
-        conditions = gate.conditions or tuple(Condition(found=reason) for reason in reasons)
-        fails_job = gate.exit_status != 0
-        return cls(gate.verdict, gate.headline, gate.reasons, warnings, fails_job=fails_job, conditions=conditions)
-
-    @property
-    def passed(self) -> bool:
-        """Whether the gate passes."""
-        return self.verdict == "passed"
-
-    @property
-    def unmet(self) -> tuple[Condition, ...]:
-        """The conditions that tell more than the headline; with one, its rule alone is worth no line."""
-        return () if [item.found for item in self.conditions] == [self.headline] else self.conditions
-
-    @property
-    def further_reasons(self) -> tuple[str, ...]:
-        """The reasons that the headline does not state."""
-        return tuple(reason for reason in self.reasons if not f"{self.headline};".startswith(f"{reason};"))
-
-
-def verdict_line(verdict: Verdict, headline: str) -> str:
-    """Return ``failed: 1 of 2 cases failed``; the word alone if the headline adds nothing."""
-    return verdict if headline in {"", verdict} else f"{verdict}: {headline}"
-
-
-def view_of(gate: Gate, results: Results) -> GateView:
-    """Return a decision on saved results, with the notes of their comparison as warnings."""
-    return GateView.of(gate, tuple(results.comparison.notes) if results.comparison else ())
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fact:
     """One metric's result for a case, or the agent's failure (``id`` is then ``agent``).
 
@@ -128,31 +49,6 @@ class Fact:
         # There may be thousands of these lines, and a reason may be as long as an answer.
         reason = f": {_short(self.reason, _REASON_IN_A_LINE)}" if self.reason else ""
         return f"{place}{_short(self.id, _REASON_IN_A_LINE)} {self.values}{reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class MetricRow:
-    """One metric over the run.
-
-    Attributes:
-        pass_rate: share of passed scores.
-        current: the mean over the cases with scores in both runs; without a baseline, over all cases.
-        difference: ``current`` minus ``baseline``.
-    """
-
-    id: str
-    n: int
-    mean: float | None
-    pass_rate: float | None
-    current: float | None
-    baseline: float | None = None
-    difference: float | None = None
-    regressed: bool = False
-
-    @property
-    def partial(self) -> bool:
-        """Whether ``current`` differs from the mean of this run, because it omits cases."""
-        return number(self.mean) != number(self.current)
 
 
 def number(value: float | None) -> str:
@@ -226,18 +122,6 @@ def duration(seconds: float) -> str:
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
 
 
-def headline(results: Results, gate: GateView) -> str:
-    """Return the verdict in a few words, after ``interrupted`` if the run was."""
-    return gate.headline if results.run.complete else f"interrupted: {gate.headline}"
-
-
-@cached_per_run
-def counts(results: Results) -> Counts:
-    """Return the numbers of cases that the gate decided on: without those in quarantine."""
-    rules = results.gate.rules if results.gate else None
-    return Counts.of(results, frozenset(rules.quarantine if rules else ()))
-
-
 def score_values(score: Score) -> str:
     """Return the score of a metric and its threshold, if it has one; else the status."""
     if score.status != "scored" or score.score is None:
@@ -253,18 +137,9 @@ def score_reason(score: Score) -> str:
     return _short(score.error or score.reason or "", _LONGEST_REASON)
 
 
-def shown_iteration(case: CaseResult) -> IterationResult | None:
-    """Return the iteration that represents a case: the first with its status, else the first that did not pass."""
-    for wanted in ([case.status], ["failed", "error", "skipped"], ["passed"]):
-        for iteration in case.iterations:
-            if iteration.status in wanted:
-                return iteration
-    return None
-
-
 def facts(case: CaseResult) -> tuple[Fact, ...]:
     """Return why a case did not pass, by the iteration that represents it; for a skipped case, the missing data."""
-    iteration = shown_iteration(case)
+    iteration = case.telling_iteration
     if iteration is None:
         return ()
     turns = iteration.turns
@@ -329,60 +204,6 @@ def location(suite: SuiteResult, case: CaseResult) -> str:
     return f"{suite.path}:{case.line}" if case.line else suite.path
 
 
-def metric_rows(results: Results) -> list[MetricRow]:
-    """Return every metric of the run in the order of the summary."""
-    compared = {metric.id: metric for metric in results.comparison.metrics} if results.comparison else {}
-    rows = []
-    for name, metric in results.summary.metrics.items():
-        row = MetricRow(name, metric.n, metric.mean, metric.pass_rate, metric.mean)
-        if pair := compared.get(name):
-            regressed = pair.fell
-            row = replace(
-                row, current=pair.current, baseline=pair.baseline, difference=pair.difference, regressed=regressed
-            )
-        rows.append(row)
-    return rows
-
-
-def score_change(results: Results) -> float | None:
-    """Return the change of the mean score over the cases with scores in both runs; ``None`` if unknown."""
-    if results.comparison is None:
-        return None
-    current = [case for case in results.comparison.cases if case.change != "removed"]
-    if len(current) != results.summary.cases:
-        return None
-    pairs = [
-        (case.score_before, case.score_after)
-        for case in current
-        if case.change not in {"changed", "new"} and case.score_before is not None and case.score_after is not None
-    ]
-    return sum(after - before for before, after in pairs) / len(pairs) if pairs else None
-
-
-def has_all_cases(results: Results) -> bool:
-    """Return whether the results contain every case of the run; those of a large run contain only some."""
-    return len(results.cases()) == results.summary.cases
-
-
-@cached_per_run
-def metric_errors(results: Results) -> tuple[str, ...]:
-    """Return the first error of each metric if its errors did not decide their cases; no other part shows them."""
-    first: dict[str, str] = {}
-    cases: dict[str, set[str]] = {}
-    for suite in results.suites:
-        for case in suite.cases:
-            for score in _broken_scores(case) if case.status != "error" else ():
-                first.setdefault(score.id, score_reason(score))
-                cases.setdefault(score.id, set()).add(case.id)
-    return tuple(
-        f"{name} could not be computed in {count(len(cases[name]), 'case')}: {first[name]}" for name in first
-    )
-
-
-def _broken_scores(case: CaseResult) -> list[Score]:
-    return [score for score in case.scores if score.status == "error"]
-
-
 def got_worse(compared: ComparedCase) -> list[Fact]:
     """Return the metrics of a case whose score dropped, or that passed before and fail now."""
     worse = []
@@ -393,16 +214,6 @@ def got_worse(compared: ComparedCase) -> list[Fact]:
     return worse
 
 
-def got_better(compared: ComparedCase) -> list[Fact]:
-    """Return the metrics of a case whose score rose, or that failed before and pass now."""
-    better = []
-    for metric in compared.metrics:
-        rose = metric.after is not None and metric.before is not None and metric.after > metric.before
-        if rose or (metric.passed_after and metric.passed_before is False):
-            better.append(_change_fact(metric.id, metric.before, metric.after, None))
-    return better
-
-
 def _change_fact(name: str, before: float | None, after: float | None, reason: str | None) -> Fact:
     old, new = distinct(before, after)
     return Fact(name, f"{old} → {new}", _short(reason or "", _LONGEST_REASON))
@@ -410,3 +221,38 @@ def _change_fact(name: str, before: float | None, after: float | None, reason: s
 
 def _short(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+_LONGEST_MOMENT = 80
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+
+
+def moment(text: str) -> str:
+    """Format an ISO 8601 timestamp; other texts stay unchanged, on one line."""
+    found = _parsed(text)
+    return f"{found:%Y-%m-%d %H:%M} UTC" if found else one_line(text, _LONGEST_MOMENT)
+
+
+def age(then: str, now: str) -> str:
+    """Return the time between two moments; empty if unknown."""
+    first, last = _parsed(then), _parsed(now)
+    if first is None or last is None or last < first:
+        return ""
+    seconds = (last - first).total_seconds()
+    for length, name in _UNITS:
+        if seconds >= length:
+            return count(int(seconds // length), name)
+    return "less than a minute"
+
+
+def short_commit(sha: str | None) -> str:
+    """Return the short form of a commit."""
+    return "".join(filter(str.isalnum, (sha or "").encode("ascii", "ignore").decode()))[:12]
+
+
+def _parsed(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -1,22 +1,18 @@
-"""Causes as rows, with the timeline of one iteration."""
+"""Differences of both runs: tool calls, the timeline of one iteration, and the words of two answers."""
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import textwrap
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agenteval.core.escape import one_line, visible
-from agenteval.report.view import view
-from agenteval.report.view.cases import KINDS, Kind
-from agenteval.report.view.causes import CaseChange, Cause
-from agenteval.report.view.parts import Excerpt
-from agenteval.results.case import CaseResult, SuiteResult, ToolCall, TurnResult
+from agenteval.core.records import dataclass
+from agenteval.results.case import CaseResult, ToolCall, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
 
 Side = Literal["both", "before", "now"]
@@ -68,7 +64,7 @@ _SHORT_ANSWER = 8
 _UNIT = re.compile(r"(?<=[.!?])\s+|\n")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DiffLine:
     """One line.
 
@@ -204,153 +200,126 @@ def _wrapped(text: str) -> list[str]:
     return lines or [""]
 
 
-Link = Callable[[str, int | None], str]
+# Number of words that are shown on either side of a change in a long answer.
+_CONTEXT = 12
+# Below this share of common characters, the words of two answers are not compared.
+_LEAST_IN_COMMON = 0.3
+# In longer answers, the text between the first and the last change counts as one change.
+_MOST_WORDS = 800
+_MOST_CHARACTERS = 8_000
 
-#: Rows of the visible table.
-MOST_ROWS = 8
-_NAMES = 2
-_ALIKE = 5
-_LONGEST_WORDS = 150
-_METRICS = 6
-_SEEN = 0.005
+# A number or word with its inner signs (42.49, don't, foo_bar), one character of a script without blanks, or one
+# other character; with the white space after it.
+_WORD = (
+    r"(?: [\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+    r"  | [^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
+    r"    (?: [.,'’_-] [^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+ )*"
+    r"  | \S ) \s* | \s+"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class CauseRow:
-    """One cause in one line.
+#: The parts of an answer, each with whether the other answer lacks it.
+Pieces = tuple[tuple[str, bool], ...]
 
-    Attributes:
-        before: passed tries of the other side: ``18/18``; empty if unknown.
-        now: the same of this side; ``gone`` for removed cases.
+
+class _WordRun(NamedTuple):
+    same: bool
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def difference(before: str, after: str, limit: int) -> tuple[Pieces, Pieces] | None:
+    """Return both answers in pieces, each answer at most about ``limit`` characters long.
+
+    Of longer answers, only the surroundings of changes are shown.
+
+    Returns:
+        The older and the newer answer; ``None`` if they have too little in common for a comparison of words.
     """
-
-    icon: str
-    names: tuple[str, ...]
-    more: int
-    attention: bool
-    before: str
-    now: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Like:
-    """A case with the same cause, and the address of its line."""
-
-    name: str
-    link: str
+    runs = _runs(before[:_MOST_CHARACTERS], after[:_MOST_CHARACTERS])
+    if runs is None:
+        return None
+    if max(len(before), len(after)) > limit:
+        runs = tuple(_around_changes(runs))
+    return _pieces([(run.before, not run.same) for run in runs], limit), _pieces(
+        [(run.after, not run.same) for run in runs], limit
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """The first case of a cause with both runs.
-
-    Attributes:
-        others: number of further cases with the same cause; ``like`` are the first of them.
-        scores: ``f1_score 0.98 → 0.47; helpful 0.90 → 0.20``.
-        where: ``path:line``; ``link`` is its address.
-        has_both: whether the answers of both runs are known.
-    """
-
-    name: str
-    others: int
-    lines: tuple[DiffLine, ...]
-    scores: str
-    where: str
-    link: str
-    like: tuple[Like, ...]
-    has_both: bool
+@functools.lru_cache(maxsize=256)
+def _runs(before: str, after: str) -> tuple[_WordRun, ...] | None:
+    # Every level of detail compares the same answers again.
+    old, new = _words(visible(before)), _words(visible(after))
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    runs = [_WordRun(True, tuple(old[:head]), tuple(new[:head]))]
+    runs += _between(old[head : len(old) - tail], new[head : len(new) - tail])
+    runs.append(_WordRun(True, tuple(old[len(old) - tail :]), tuple(new[len(new) - tail :])))
+    merged = tuple(_merged([run for run in runs if run.before or run.after]))
+    common = sum(len("".join(run.before)) for run in merged if run.same)
+    longest = max(len(before), len(after))
+    return merged if longest and common >= _LEAST_IN_COMMON * longest else None
 
 
-def others(causes: Sequence[Cause]) -> str:
-    """Return the number of causes that are not listed, with the number of their cases."""
-    amount = sum(len(cause.cases) for cause in causes)
-    # A metric that fell together with another one has no cases.
-    cases = f"{view.count(amount, 'more case')} with " if amount else ""
-    # Cases that do not tell their cause are one cause here.
-    least = "" if all(cause.is_common for cause in causes) else "at least "
-    return f"{cases}{least}{view.count(len(causes), 'other cause')}" if causes else ""
+def _common(old: Sequence[str], new: Sequence[str]) -> int:
+    pairs = zip(old, new, strict=False)
+    return next((index for index, (a, b) in enumerate(pairs) if a.strip() != b.strip()), min(len(old), len(new)))
 
 
-def cause_row(cause: Cause) -> CauseRow:
-    """Return a cause in one line."""
-    names = tuple(found.name for found in cause.cases[:_NAMES])
-    before, now, words = str(cause.before or ""), str(cause.now or ""), cause.text
-    if cause.metric is not None:
-        metric, moved = cause.metric, "fell" if cause.metric.allowed is None else "rose"
-        before, now = view.distinct(metric.baseline, metric.current)
-        if moved == "rose":
-            before, now = (view.resource(metric.id, side) for side in (metric.baseline, metric.current))
-        same = f"; {cause.answer}" if cause.alike else ""
-        names, words = (f"mean of {metric.id}",), f"{moved} over {view.count(metric.n, 'case')} together{same}"
-    if cause.kind in {"removed", "gone"}:
-        now = "gone"
-        words = "removed from the suite by this change: still wanted?" if cause.kind == "removed" else cause.words
-    more = 0 if cause.metric is not None else len(cause.cases) - len(names)
-    return CauseRow(cause.icon, names, more, cause.attention, before, now, one_line(words, _LONGEST_WORDS))
+def _words(text: str) -> list[str]:
+    # Compiled (5 ms) when answers differ for the first time; most runs never need it.
+    found: list[str] = re.findall(_WORD, text, re.VERBOSE)
+    return found
 
 
-def aside_row(cause: Cause) -> CauseRow:
-    """Return a cause that is not held against the change in one line, which begins with its kind."""
-    row = cause_row(cause)
-    kind = KINDS[cause.kind].words
-    first = "in the first run, " if cause.kind == "cleared" else ""
-    words = kind if cause.by == "kind" else one_line(f"{kind}: {first}{cause.text}", _LONGEST_WORDS)
-    return CauseRow(row.icon, row.names, row.more, row.attention, row.before, row.now, words)
+def _between(old: Sequence[str], new: Sequence[str]) -> list[_WordRun]:
+    if max(len(old), len(new)) > _MOST_WORDS or not old or not new:
+        return [_WordRun(False, tuple(old), tuple(new))]
+    matcher = SequenceMatcher(None, [word.strip() for word in old], [word.strip() for word in new])
+    return [_WordRun(kind == "equal", tuple(old[a:b]), tuple(new[c:d])) for kind, a, b, c, d in matcher.get_opcodes()]
 
 
-def aside_title(causes: Iterable[Cause]) -> str:
-    """Return ``1 not proven worse · 2 known failures · 4 new``: what is not held against the change."""
-    amounts = Counter(cause.kind for cause in causes if not cause.attention for _ in cause.cases)
-    known = "known failure" if amounts["known"] == 1 else "known failures"
-    words = {kind: known if kind == "known" else KINDS[kind].words for kind in KINDS}
-    return " · ".join(f"{amounts[kind]:,} {words[kind]}" for kind in KINDS if amounts[kind])
+def _merged(runs: Sequence[_WordRun]) -> list[_WordRun]:
+    """Merge changes that are separated by punctuation only."""
+    merged: list[_WordRun] = []
+    for index, run in enumerate(runs):
+        inner = 0 < index < len(runs) - 1
+        says_nothing = run.same and inner and not any(character.isalnum() for character in "".join(run.before))
+        same = run.same and not says_nothing
+        if merged and merged[-1].same == same:
+            last = merged.pop()
+            merged.append(_WordRun(same, last.before + run.before, last.after + run.after))
+        else:
+            merged.append(_WordRun(same, run.before, run.after))
+    return merged
 
 
-@dataclass(frozen=True, slots=True)
-class BothRuns:
-    """The cases of a run by id, with their comparisons."""
-
-    located: Mapping[str, tuple[SuiteResult, CaseResult]]
-    compared: Mapping[str, ComparedCase]
-    link: Link
-
-    def examples(self, causes: Iterable[Cause], *, most: int, max_text: int) -> Excerpt[Example]:
-        """Return the first case of each cause with both runs; removed cases have none."""
-        shown = [cause for cause in causes if cause.cases and self._can_show(cause.kind, cause.cases[0])]
-        return Excerpt(tuple(self._example(cause, cause.cases[0], max_text) for cause in shown[:most]), len(shown))
-
-    def _can_show(self, kind: Kind, found: CaseChange) -> bool:
-        """Return whether a case shows more than its row: an error alone does not, nor a case that passed."""
-        if found.id not in self.located:
-            return False
-        pair = self.compared.get(found.id)
-        if kind == "fell":
-            return pair is not None and bool(pair.answers)
-        iteration = self.located[found.id][1].telling_iteration
-        return iteration is not None and (kind != "error" or len(iteration.turns) > 1)
-
-    def _example(self, cause: Cause, found: CaseChange, max_text: int) -> Example:
-        suite, case = self.located[found.id]
-        pair = self.compared.get(found.id)
-        turn = found.wrong.turn if found.wrong else None
-        return Example(
-            name=found.name,
-            others=len(cause.cases) - 1,
-            lines=tuple(timeline(case, pair, turn, max_text)),
-            scores=_scores(pair),
-            where=view.location(suite, case),
-            link=self.link(suite.path, case.line),
-            like=tuple(Like(other.name, self.link(other.path, other.line)) for other in cause.cases[1 : 1 + _ALIKE]),
-            has_both=pair is not None and bool(pair.answers),
-        )
+def _around_changes(runs: Sequence[_WordRun]) -> list[_WordRun]:
+    """Return the changes with a few words before and after each."""
+    kept: list[_WordRun] = []
+    for index, run in enumerate(runs):
+        first = _CONTEXT if index else 0
+        last = _CONTEXT if index < len(runs) - 1 else 0
+        if not run.same or len(run.before) <= first + last + 1:
+            kept.append(run)
+            continue
+        kept.append(_WordRun(True, _ends(run.before, first, last), _ends(run.after, first, last)))
+    return kept
 
 
-def _scores(compared: ComparedCase | None) -> str:
-    moved = [
-        f"{metric.id} {' → '.join(view.distinct(metric.before, metric.after))}"
-        for metric in (compared.metrics if compared else ())
-        if metric.before is not None and metric.after is not None and abs(metric.before - metric.after) > _SEEN
-    ]
-    more = f"; and {len(moved) - _METRICS:,} more" if len(moved) > _METRICS else ""
-    return f"{'; '.join(moved[:_METRICS])}{more}"
+def _ends(words: tuple[str, ...], first: int, last: int) -> tuple[str, ...]:
+    return (*words[:first], "… ", *words[len(words) - last :])
+
+
+def _pieces(runs: Sequence[tuple[tuple[str, ...], bool]], limit: int) -> Pieces:
+    pieces: list[tuple[str, bool]] = []
+    room = limit
+    for words, changed in runs:
+        text = "".join(words)
+        if len(text) > room:
+            rest = sum(len("".join(others)) for others, _ in runs) - limit
+            return (*pieces, (text[:room], changed), (f"… ({rest:,} more characters)", False))
+        if text:
+            pieces.append((text, changed))
+        room -= len(text)
+    return tuple(pieces)

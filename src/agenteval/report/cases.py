@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, Self, TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, Literal, Self
 
+from agenteval.core import escape
+from agenteval.core.records import dataclass, field
 from agenteval.gate.failures import Required
-from agenteval.report.view import view
-from agenteval.report.view.view import count
-from agenteval.results.case import CaseResult, IterationResult, Score
+from agenteval.report import words
+from agenteval.report.words import count
+from agenteval.results.case import CaseResult, IterationResult, Score, TurnResult
 from agenteval.results.comparison import CaseNote, ComparedCase, ComparedMetric, Comparison
 from agenteval.results.model import Results
-from agenteval.results.rollup import agent_errors
+from agenteval.results.rollup import without_attempts, without_traceback
 
 Kind = Literal[
     "broke", "failed", "error", "removed", "fell", "suspicious",
@@ -22,7 +23,7 @@ Kind = Literal[
 NOT_PASSED: Final = frozenset({"failed", "error"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KindWords:
     """How reports show a kind.
 
@@ -61,7 +62,7 @@ def fallen_metrics(comparison: Comparison | None) -> list[ComparedMetric]:
     return [metric for metric in metrics if metric.gating and metric.fell]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kinds:
     """Finds the kind of each case of a run.
 
@@ -146,10 +147,10 @@ def distinct_iterations(case: CaseResult) -> Iterator[tuple[IterationResult, str
         groups.setdefault(_essence(iteration), []).append(iteration)
     total = len(case.iterations)
     for group in groups.values():
-        yield group[0], _words([iteration.index + 1 for iteration in group], total)
+        yield group[0], _which([iteration.index + 1 for iteration in group], total)
 
 
-def _words(numbers: list[int], total: int) -> str:
+def _which(numbers: list[int], total: int) -> str:
     if total == 1:
         return ""
     if len(numbers) == total:
@@ -182,7 +183,7 @@ Outcome = str
 _MARKS: Mapping[Outcome, str] = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "-"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseMetricRow:
     """One metric of a case.
 
@@ -228,30 +229,93 @@ def _outcome(scores: Sequence[Score]) -> Outcome:
 
 def _values(scores: Sequence[Score]) -> str:
     scored = [score for score in scores if score.status == "scored" and score.score is not None]
-    if len({view.score_values(score) for score in scored}) <= 1:
-        return view.score_values((scored or scores)[0])
+    if len({words.score_values(score) for score in scored}) <= 1:
+        return words.score_values((scored or scores)[0])
     mean = sum(score.score or 0.0 for score in scored) / len(scored)
     decided = [score.passed for score in scored if score.passed is not None]
     passed = f" ({decided.count(True)} of {len(decided)} passed)" if decided else ""
-    return f"{view.number(mean)} on average{passed}"
+    return f"{words.number(mean)} on average{passed}"
 
 
-T = TypeVar("T")
+# Metrics that compare texts or numbers: what they say are figures.
+_FIGURES = frozenset({"standard", "match", "performance", "consistency"})
+_LONGEST_WORDS = 500
 
 
-def group_key(case: CaseResult) -> frozenset[str]:
-    """Return what the cases of a group have in common; empty for a case that is shown alone."""
-    return agent_errors(case.turns) if case.status == "error" else frozenset()
+@dataclass(frozen=True)
+class Wrong:
+    """What went wrong first in a case.
+
+    Attributes:
+        metric: the metric that found it; ``agent`` for an error of the agent.
+        turn: 1-based; ``None`` in a case of one turn.
+    """
+
+    metric: str
+    words: str
+    turn: int | None = None
+    is_error: bool = False
+
+    def __str__(self) -> str:
+        return f"turn {self.turn}: {self.words}" if self.turn else self.words
 
 
-def grouped(entries: Iterable[T], case_of: Callable[[T], CaseResult]) -> list[list[T]]:
-    """Return entries in groups, each at the place of its first entry."""
-    groups: dict[int | frozenset[str], list[T]] = {}
-    for number, entry in enumerate(entries):
-        groups.setdefault(group_key(case_of(entry)) or number, []).append(entry)
-    return list(groups.values())
+def first_wrong(case: CaseResult, compared: ComparedCase | None) -> tuple[Wrong | None, TurnResult | None]:
+    """Return what went wrong first, and in which turn.
+
+    An error of the agent comes first, then the words of a judge or of a tool metric, which say more than figures.
+    """
+    iteration = case.telling_iteration
+    turns = iteration.turns if iteration else []
+    of_turn = _broken_score if iteration and iteration.status == "error" else _failed_score
+    for turn in turns:
+        place = turn.index + 1 if len(turns) > 1 else None
+        wrong = _agent_error(turn, place) or of_turn(turn, place)
+        if wrong is not None:
+            return wrong, turn
+    # No score fails by itself if a suite adds them up, or if the case broke side by side.
+    facts = words.facts(case) or (tuple(words.got_worse(compared)) if compared else ())
+    told = next((fact for fact in facts if fact.reason), facts[0] if facts else None)
+    if told is None:
+        return None, turns[0] if turns else None
+    shown = next((turn for turn in turns if turn.index + 1 == told.turn), turns[0] if turns else None)
+    return Wrong(told.id, _words(told.id, told.values, told.reason), told.turn), shown
 
 
-def others(group: Sequence[object]) -> str:
-    """Return `` and 3 more cases``, to follow the name of the first case; empty for a single case."""
-    return f" and {count(len(group) - 1, 'more case')}" if len(group) > 1 else ""
+def _agent_error(turn: TurnResult, place: int | None) -> Wrong | None:
+    if not turn.error:
+        return None
+    return Wrong("agent", words_of_agent(turn.error), place, is_error=True)
+
+
+def words_of_agent(error: str) -> str:
+    """Return the error of an agent on one line, without traceback and attempts."""
+    return _line(without_traceback(without_attempts(error)))
+
+
+def _broken_score(turn: TurnResult, place: int | None) -> Wrong | None:
+    score = next((score for score in turn.scores if score.status == "error"), None)
+    if score is None:
+        return None
+    return Wrong(score.id, _line(f"{score.id}: {words.score_reason(score) or 'error'}"), place, is_error=True)
+
+
+def _failed_score(turn: TurnResult, place: int | None) -> Wrong | None:
+    failed = [score for score in turn.scores if score.passed is False]
+    if not failed:
+        return None
+    score = min(failed, key=_figures)
+    return Wrong(score.id, _words(score.id, words.score_values(score), words.score_reason(score)), place)
+
+
+def _figures(score: Score) -> int:
+    reason = words.score_reason(score)
+    return 2 if not reason else int(score.kind in _FIGURES)
+
+
+def _words(metric: str, values: str, reason: str) -> str:
+    return _line(reason or f"{metric} {values}")
+
+
+def _line(text: str) -> str:
+    return escape.one_line(text, _LONGEST_WORDS)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from agenteval.report.view.parts import State, Table, table
-from agenteval.report.view.run_page import MET, MET_STATES
-from agenteval.report.view.view import NOTHING, number, signed
+from agenteval.core.records import replace
+from agenteval.report.html import MET, MET_STATES
+from agenteval.report.parts import State, Table, table
+from agenteval.report.words import NOTHING, number, signed
 from agenteval.results.analysis.criteria import Check, check_label
 from agenteval.results.verdict import criterion_texts, percent, seconds
 

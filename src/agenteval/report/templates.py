@@ -14,7 +14,6 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,8 @@ from jinja2.utils import Cycler, Joiner, Namespace
 from markupsafe import Markup
 
 from agenteval.core.files import read_regular
-from agenteval.report.size_limits import template_directory
+from agenteval.core.records import dataclass
+from agenteval.report.limits import template_directory
 
 #: The name under which a user's template is loaded; no file can have it.
 USER_TEMPLATE = "<own>"

@@ -1,26 +1,29 @@
-"""What a run means for a merge: a heading with the name of the suite, and the sentences below it."""
+"""What a run means for a merge, and what to do next: the heading, the sentences below it, and commands."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from agenteval.core import escape
 from agenteval.core.escape import one_line
+from agenteval.core.records import dataclass
 from agenteval.gate.failures import Counts, compared
 from agenteval.gate.findings import run_notes
-from agenteval.report.view import view
-from agenteval.report.view.cases import KINDS, Kind
-from agenteval.report.view.causes import Cause, largest_cause
-from agenteval.report.view.comparison import base_name
-from agenteval.report.view.view import GateView, count
+from agenteval.report.cases import KINDS, Kind
+from agenteval.report.causes import CaseChange, Cause, largest_cause, one_cause_is_likely
+from agenteval.report.metrics import base_name
+from agenteval.report.words import count
 from agenteval.results.comparison import ComparedResource, Comparison
-from agenteval.results.model import Results
+from agenteval.results.model import DEFAULT_ARTIFACT, Results
+from agenteval.results.verdict import Gate
 
 #: Maximum number of characters of a heading, with its icon and name.
 LONGEST_HEADING = 100
 _LONGEST_NAME = 40
 _MOST_REASONS = 2
+_MOST_GOALS = 5
 # Characters of the id of a commit.
 _SHORT = 7
 # The exit status if something outside of the change is missing or broke.
@@ -28,8 +31,6 @@ _BROKEN = 3
 # A change of cost, tokens or time of less than this is not worth a sentence.
 _MOVED = 0.2
 _RESOURCES = {"cost_usd": "cost", "tokens": "tokens", "latency_ms": "time"}
-# From so many cases on, and more than half of those that broke, one cause outside of the cases is likely.
-_MANY = 20
 _NOTHING = "nothing broke or fell"
 _WORSE: tuple[Kind, ...] = ("broke", "failed")
 # Reasons that the heading, the table and the sentence tell already.
@@ -39,7 +40,7 @@ _COUNTED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Heading:
     """The heading of a report.
 
@@ -47,12 +48,14 @@ class Heading:
         icon: ❌ blocked, ⚠️ passes but needs eyes, 🔌 not judged, ✅ passed.
         text: after the name: ``3 of 114 cases broke — 2 for the same reason``.
         consequence: one or two sentences: blocked or not, by what else, and what it costs.
+        goals: the goals of the suites, each with the names of its suites; without a name if all suites have it.
     """
 
     icon: str
     name: str
     text: str
     consequence: str
+    goals: tuple[tuple[str, str], ...] = ()
 
     @property
     def title(self) -> str:
@@ -60,14 +63,26 @@ class Heading:
         return f"{self.name}: {self.text}"
 
 
-def heading_of(results: Results, gate: GateView, causes: Sequence[Cause]) -> Heading:
+def heading_of(results: Results, gate: Gate, causes: Sequence[Cause], counts: Counts) -> Heading:
     """Return the heading of a run."""
     name = suite_name(results)
-    facts = _Facts(results, gate, causes)
+    facts = _Sentences(results, gate, causes, counts)
     text = one_line(facts.text, LONGEST_HEADING - len(name) - len("⚠️ : …"))
     *others, last = facts.sentences()
     ended = [text if text.endswith(".") else f"{text}." for text in others]
-    return Heading(facts.icon, name, text, " ".join([*ended, last]))
+    return Heading(facts.icon, name, text, " ".join([*ended, last]), _goals(results))
+
+
+def _goals(results: Results) -> tuple[tuple[str, str], ...]:
+    """Return the goals in the order of their suites, each once."""
+    named: dict[str, list[str]] = {}
+    for suite in results.suites:
+        if suite.goal and suite.goal.strip():
+            named.setdefault(suite.goal.strip(), []).append(suite.name)
+    return tuple(
+        ("" if len(names) == len(results.suites) else ", ".join(names), text)
+        for text, names in list(named.items())[:_MOST_GOALS]
+    )
 
 
 def suite_name(results: Results) -> str:
@@ -79,19 +94,17 @@ def suite_name(results: Results) -> str:
     return one_line(text, _LONGEST_NAME)
 
 
-def one_cause_is_likely(causes: Sequence[Cause]) -> bool:
-    """Return whether so many cases have one cause that something outside of them is likely to have changed."""
-    worse = [cause for cause in causes if cause.kind in {"broke", "failed", "error", "fell"}]
-    # The cases of a mean that fell have one cause if they give one answer.
-    most = max((cause.alike if cause.kind == "fell" else len(cause.cases) for cause in worse), default=0)
-    return most > _MANY and 2 * most > sum(len(cause.cases) for cause in worse)
+def headline(results: Results, gate: Gate) -> str:
+    """Return the verdict in a few words, after ``interrupted`` if the run was."""
+    return gate.headline if results.run.complete else f"interrupted: {gate.headline}"
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _Sentences:
     results: Results
-    gate: GateView
+    gate: Gate
     causes: Sequence[Cause]
+    counts: Counts
 
     def amount(self, *kinds: Kind) -> int:
         return sum(len(cause.cases) for cause in self.causes if cause.kind in kinds)
@@ -132,9 +145,13 @@ class _Facts:
             case "failed":
                 return "❌"
             case "unproven":
-                return ("🔌" if self._lacks_something_outside else "❌") if self.gate.fails_job else "⚠️"
+                return ("🔌" if self._lacks_something_outside else "❌") if self._fails_job else "⚠️"
         is_suspicious = self.comparison is not None and self.comparison.word == "suspicious"
         return "⚠️" if self.loosens or is_suspicious or self.amount("broke", "failed", "fell") else "✅"
+
+    @property
+    def _fails_job(self) -> bool:
+        return self.gate.exit_status != 0
 
     @property
     def _lacks_something_outside(self) -> bool:
@@ -144,7 +161,7 @@ class _Facts:
     @property
     def text(self) -> str:
         if not self.results.run.complete:
-            return view.headline(self.results, self.gate)
+            return headline(self.results, self.gate)
         if self.gate.verdict == "error":
             return self._not_run
         if self.gate.verdict in {"failed", "passed"} and (worse := self._worse):
@@ -163,7 +180,7 @@ class _Facts:
 
     @property
     def _not_run(self) -> str:
-        errors, cases = self.amount("error"), view.counts(self.results).cases
+        errors, cases = self.amount("error"), self.counts.cases
         kinds = [cause for cause in self.causes if cause.kind == "error"]
         why = "the agent was not reachable" if self.is_outside and all(_of_agent(cause) for cause in kinds) else ""
         if errors and errors == cases:
@@ -180,14 +197,13 @@ class _Facts:
         fallen = [cause for cause in self.causes if cause.kind == "fell"]
         if fallen:
             more = f", and {count(len(fallen) - 1, 'more metric')}" if len(fallen) > 1 else ""
-            counts = view.counts(self.results)
-            if 2 * counts.failed >= counts.cases:
-                return f"{self._of(counts.failed)} fail ({fallen[0].words}{more})"
+            if 2 * self.counts.failed >= self.counts.cases:
+                return f"{self._of(self.counts.failed)} fail ({fallen[0].words}{more})"
             return f"{fallen[0].words}{more}"
         return ""
 
     def _of(self, amount: int) -> str:
-        total = view.counts(self.results).cases
+        total = self.counts.cases
         if self.comparison is not None and self.amount("broke"):
             total = compared(self.comparison)
         return f"{amount:,} of {count(max(total, amount), 'case')}"
@@ -198,7 +214,7 @@ class _Facts:
         if not summary.cases:
             return self.gate.headline
         if self.comparison is None:
-            return f"{_passed(view.counts(self.results))} — nothing to compare with yet"
+            return f"{_passed(self.counts)} — nothing to compare with yet"
         if self.loosens:
             return f"{_NOTHING} — but this change loosens the rules of {self.base}"
         if self.comparison.word == "suspicious":
@@ -206,7 +222,7 @@ class _Facts:
         if accepted := self.amount("accepted"):
             verb = "does" if accepted == 1 else "do"
             return f"{count(accepted, 'case')} {verb} not pass, which was accepted — nothing else broke or fell"
-        return _passed(view.counts(self.results))
+        return _passed(self.counts)
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences below the heading. Numbers without a sentence after them have no full stop."""
@@ -233,9 +249,7 @@ class _Facts:
             case "error" if self.is_outside:
                 return "This says nothing about the changes in this pull request."
             case "error":
-                return (
-                    f"Merging is blocked: {self.gate.headline}." if self.gate.fails_job else f"{self.gate.headline}."
-                )
+                return f"Merging is blocked: {self.gate.headline}." if self._fails_job else f"{self.gate.headline}."
             case "failed":
                 also = (
                     f", also by {count(errors, 'case')} that could not be run"
@@ -243,7 +257,7 @@ class _Facts:
                     else ""
                 )
                 return f"Merging is blocked{also}."
-            case "unproven" if self.gate.fails_job:
+            case "unproven" if self._fails_job:
                 return "Merging is blocked until this is settled."
             case "unproven":
                 return "Merging is not blocked."
@@ -272,12 +286,8 @@ class _Facts:
 
     @property
     def _score(self) -> str:
-        counts = view.counts(self.results)
-        parts = []
-        if counts.errors:
-            parts.append(f"{count(counts.errors, 'case')} could not be run")
-        if counts.skipped:
-            parts.append(f"{count(counts.skipped, 'case')} skipped")
+        parts = [f"{count(self.counts.errors, 'case')} could not be run"] if self.counts.errors else []
+        parts += [f"{count(self.counts.skipped, 'case')} skipped"] if self.counts.skipped else []
         return " · ".join(parts)
 
     @property
@@ -327,3 +337,149 @@ def _shared(causes: Sequence[Cause]) -> str:
         return ""
     who = "all" if len(causes) == 1 else f"{len(largest.cases):,}"
     return f" — {who} give the same answer now" if largest.by == "answer" else f" — {who} for the same reason"
+
+
+_FOLDER = "agenteval-report"
+_MOST_SUITES = 3
+_MOST_NAMES = 3
+_LONGEST_ARGUMENT = 100
+_REPEATED = frozenset({"broke", "failed", "error", "fell", "suspicious"})
+_ACCEPTED = frozenset({"broke", "removed", "fell"})
+
+_HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        r"connect|refused|(?<!limit was )reach|resolve|name or service|listens",
+        (
+            "Is the agent started before this step, and ready? Wait for it in a step before.",
+            "In a container, the services of a job are called by their names: http://agent:8000, not 127.0.0.1.",
+        ),
+    ),
+    (
+        r"\b40[13]\b|unauthori[sz]ed|forbidden|api.?key|credential|permission",
+        ("Is the secret set, and named in env of the step? Runs of forks get no secrets.",),
+    ),
+    (
+        r"\b429\b|rate.?limit|quota|too many requests",
+        ("Lower concurrency, or raise the quota of the key.",),
+    ),
+    (
+        r"\b50[0234]\b|overload|unavailable|timed? ?out|no answer within",
+        ("The service was overloaded or down: run it again later, or raise timeout.",),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class NextSteps:
+    """The next steps of a run.
+
+    Attributes:
+        commands: that repeat the cases which need attention.
+        accept: the command that accepts what was found; empty if it is no likely intention.
+        helps: what usually helps if cases could not be run.
+        open_cases: how many cases ``--failed`` runs again: also those whose judge a limit left out.
+        needs_all: whether all cases must run again, because only a mean is worse.
+        can_prove: whether ``agenteval prove`` can tell more.
+    """
+
+    commands: tuple[str, ...] = ()
+    accept: str = ""
+    helps: tuple[str, ...] = ()
+    open_cases: int = 0
+    needs_all: bool = False
+    can_prove: bool = False
+
+
+def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
+    """Return the next steps of a run; without commands if nothing needs attention."""
+    summary = results.summary
+    left_out = sum(case.is_open for _, case in results.cases() if case.status == "skipped") if summary.skipped else 0
+    return NextSteps(
+        commands=tuple(_commands(results, causes, summary.failed + summary.errors + left_out)),
+        accept=_accept(results, causes),
+        helps=_helps(causes),
+        open_cases=summary.failed + summary.errors + left_out,
+        needs_all=_only_means_fell(results, causes),
+        can_prove=_is_suspicious(results),
+    )
+
+
+def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
+    """Return whether a mean fell over cases of which some pass, and no case broke: the others alone show little."""
+    fell = [found.id for cause in causes if cause.kind == "fell" for found in cause.cases]
+    failed = {case.id for case in results.failed()}
+    kinds = {cause.kind for cause in causes}
+    return (
+        "fell" in kinds and kinds.isdisjoint({"broke", "failed", "error"}) and not (fell and failed.issuperset(fell))
+    )
+
+
+def _is_suspicious(results: Results) -> bool:
+    return results.comparison is not None and results.comparison.word == "suspicious"
+
+
+def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
+    """Return the cases of causes to repeat that did not pass."""
+    failed = {case.id for case in results.failed()}
+    return [found for cause in causes if cause.kind in _REPEATED for found in cause.cases if found.id in failed]
+
+
+def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[str]:
+    if _is_recorded(results):
+        # The command needs the traces, which are not in the artifact.
+        return []
+    found = _not_passed(results, causes)
+    is_mean = _only_means_fell(results, causes)
+    if not found and not is_mean and not _is_suspicious(results):
+        return []
+    paths = [each.path for each in found] or [suite.path for suite in results.suites]
+    suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
+    named = " ".join(suites) if len(suites) <= _MOST_SUITES else ""
+    if is_mean:
+        return [f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: a mean is worse"]
+    run, folder = _run_id(results), _FOLDER
+    artifact = shlex.quote(_artifact(results) or DEFAULT_ARTIFACT)
+    download = [f"gh run download {run} -n {artifact} -D {folder}   # the results of this run"] if run else []
+    repeat = " ".join(part for part in ("agenteval run", named, f"--failed-in {folder}") if part)
+    only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
+    steps = [f"agenteval prove {folder}   # side by side with the base"] if _is_suspicious(results) else []
+    return [*download, *steps, *([f"{repeat}   # {only}"] if found else [])]
+
+
+def _is_recorded(results: Results) -> bool:
+    return results.run.coverage is not None and results.run.coverage.cases is None
+
+
+def _accept(results: Results, causes: Sequence[Cause]) -> str:
+    chosen = [cause for cause in causes if cause.kind in _ACCEPTED]
+    if not chosen or one_cause_is_likely(causes):
+        return ""
+    names = [cause.metric.id for cause in chosen if cause.metric is not None]
+    names += [found.name for cause in chosen if cause.metric is None for found in cause.cases]
+    # Without names, everything that was found is accepted.
+    listed = [shlex.quote(name) for name in names] if len(names) <= _MOST_NAMES and all(map(_is_plain, names)) else []
+    run = _run_id(results)
+    artifact = f" --artifact {shlex.quote(_artifact(results))}" if _artifact(results) else ""
+    where = f"--run {run}{artifact}" if run else f"--from {_FOLDER}"
+    return " ".join(["agenteval accept", *listed, where, '--reason "…"'])
+
+
+def _helps(causes: Sequence[Cause]) -> tuple[str, ...]:
+    texts = " ".join(cause.words for cause in causes if cause.kind == "error").lower()
+    return next((helps for pattern, helps in _HELPS if texts and re.search(pattern, texts)), ())
+
+
+def _run_id(results: Results) -> str:
+    run = results.run.workflow_run_id or ""
+    return run if run.isascii() and run.isdigit() else ""
+
+
+def _artifact(results: Results) -> str:
+    name = results.run.workflow_artifact or ""
+    return name if name != DEFAULT_ARTIFACT and _is_plain(name) else ""
+
+
+def _is_plain(text: str) -> bool:
+    return (
+        len(text) <= _LONGEST_ARGUMENT and escape.terminal(escape.one_line(text)) == text and not text.startswith("-")
+    )

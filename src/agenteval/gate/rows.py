@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from agenteval.core.records import dataclass
 from agenteval.gate.evidence import Sides
 from agenteval.gate.proof import GateOutcome, Test
 from agenteval.gate.run_scores import RESOURCE

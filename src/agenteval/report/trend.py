@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Literal
 
 from agenteval.core.escape import one_line
-from agenteval.report.view import view
-from agenteval.report.view.comparison import moment, short_commit
-from agenteval.report.view.parts import ChartLine, Part, axis_around, table
+from agenteval.core.records import asdict, dataclass
+from agenteval.report import words
+from agenteval.report.charts import axis_around
+from agenteval.report.parts import ChartLine, Part, table
+from agenteval.report.words import moment, short_commit
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import MOST_RUNS, EarlierRun
 from agenteval.results.model import Results, Run, Summary
@@ -119,11 +120,11 @@ def trend_part(points: Sequence[RunPoint]) -> Part:
     names = tuple(_name(point) for point in points)
     metrics = list(dict.fromkeys(name for point in reversed(points) for name in point.metrics or {}))[:_MOST_METRICS]
     wanted: list[tuple[str, Callable[[RunPoint], float | None], Callable[[float], str], float]] = [
-        ("Pass rate", lambda point: point.pass_rate, view.percent, 1.0),
-        ("Mean score", lambda point: point.score, view.number, 1.0),
-        *((one_line(name, _LONGEST_NAME), _of_metric(name), view.number, 1.0) for name in metrics),
-        ("Cost", lambda point: point.cost_usd or None, view.money, math.inf),
-        ("Duration", lambda point: point.duration_s, view.duration, math.inf),
+        ("Pass rate", lambda point: point.pass_rate, words.percent, 1.0),
+        ("Mean score", lambda point: point.score, words.number, 1.0),
+        *((one_line(name, _LONGEST_NAME), _of_metric(name), words.number, 1.0) for name in metrics),
+        ("Cost", lambda point: point.cost_usd or None, words.money, math.inf),
+        ("Duration", lambda point: point.duration_s, words.duration, math.inf),
     ]
     found = (_line(title, tuple(map(value, points)), names, write, most) for title, value, write, most in wanted)
     shown = tuple(line for line in found if line)
@@ -183,4 +184,4 @@ def _name(point: RunPoint) -> str:
 
 def _written(line: ChartLine, place: int) -> str:
     value = line.values[place]
-    return view.NOTHING if value is None else line.write(value)
+    return words.NOTHING if value is None else line.write(value)

@@ -1,15 +1,14 @@
 """Groups the cases of a run by what went wrong first, so that every report says one cause once.
 
-:func:`causes_of` is the one function for comment, summary, terminal and annotations. ``report.html`` reads large runs
-case by case: it takes the :func:`finding` of each case, and then :func:`by_cause`.
+:func:`causes_of` is the one function for all reports. ``report.html`` reads large runs case by case: it takes the
+:func:`finding` of each case, and then :func:`by_cause`.
 
 Example::
 
     for cause in causes_of(results):
-        names = ", ".join(found.name for found in cause.cases)
-        print(cause.icon, names, cause.before, "→", cause.now, cause.text)
+        print(cause.icon, ", ".join(cause.names), cause.before, "→", cause.now, cause.why)
 
-    # ❌ refund-desk, refund-chair 18/18 → 0/6 the answer says 14 days
+    # ❌ refund-desk, refund-chair 9/9 → 0/3 each the answer says 14 days
     # ❌ cancel-then-refund 9/9 → 0/3 turn 1: cancel_order was not called
     # ➕ gift-card None → 3/3 new
 
@@ -27,17 +26,25 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.core import escape
-from agenteval.report.view import view
-from agenteval.report.view.cases import KINDS, Kind, Kinds, fallen_metrics, kind_of_removed
-from agenteval.results.case import CaseResult, Score, SuiteResult, TurnResult
+from agenteval.core.records import dataclass
+from agenteval.report import words as write
+from agenteval.report.cases import (
+    KINDS,
+    Kind,
+    Kinds,
+    Wrong,
+    fallen_metrics,
+    first_wrong,
+    kind_of_removed,
+    words_of_agent,
+)
+from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import ComparedCase, ComparedMetric, Comparison, FailedOf, Proof
 from agenteval.results.masking import whole_answer
 from agenteval.results.model import Results
-from agenteval.results.rollup import without_attempts, without_traceback
 
 # Quotes, ids, addresses and numbers vary between cases with the same cause. An apostrophe in a word is no quote.
 _QUOTE = re.compile(r"""["][^"]*"|`[^`]*`|“[^”]*”|«[^»]*»|'(?<!\w')[^']*'(?!\w)|‘(?<!\w‘)[^’]*’(?!\w)""")
@@ -58,18 +65,20 @@ def _without_ids(word: str) -> str:
 
 #: From so many cases on, an answer that all of them give is their cause.
 FEWEST_ALIKE = 3
-_LONGEST_WORDS = 500
 _LONGEST_ANSWER = 200
+_LONGEST_WHY = 150
+# Cases that a row names.
+_NAMES = 2
+# From so many cases on, and more than half of those that broke, one cause outside of the cases is likely.
+_MANY = 20
 
 _EXPLAINED = frozenset(
     {"broke", "failed", "error", "fell", "suspicious", "cleared", "known", "quarantined", "accepted", "skipped"}
 )
-# Metrics that compare texts or numbers: what they say are figures.
-_FIGURES = frozenset({"standard", "match", "performance", "consistency"})
 By = Literal["kind", "metric", "error", "answer", "reason"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tries:
     """How many tries of one or more cases passed."""
 
@@ -80,25 +89,7 @@ class Tries:
         return f"{self.passed:,}/{self.of:,}"
 
 
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """What went wrong first in a case.
-
-    Attributes:
-        metric: the metric that found it; ``agent`` for an error of the agent.
-        turn: 1-based; ``None`` in a case of one turn.
-    """
-
-    metric: str
-    words: str
-    turn: int | None = None
-    is_error: bool = False
-
-    def __str__(self) -> str:
-        return f"turn {self.turn}: {self.words}" if self.turn else self.words
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseChange:
     """One case that did not simply pass as before; without the case itself and its answers.
 
@@ -130,7 +121,7 @@ class CaseChange:
         return (wrong.metric, alike(wrong.words)) if wrong is not None and wrong.is_error else ("", "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cause:
     """Cases with the same cause.
 
@@ -174,14 +165,55 @@ class Cause:
         return f"turn {self.turn}: {self.words}" if self.turn else self.words
 
     @property
-    def before(self) -> Tries | None:
-        """The passed tries of the other side, of all its cases together."""
-        return _sum(found.before for found in self.cases)
+    def names(self) -> tuple[str, ...]:
+        """The names of its first cases, or the metric that fell; ``more`` counts the other cases."""
+        return (
+            tuple(found.name for found in self.cases[:_NAMES])
+            if self.metric is None
+            else (f"mean of {self.metric.id}",)
+        )
 
     @property
-    def now(self) -> Tries | None:
-        """The passed tries of this side, of all its cases together."""
-        return _sum(found.now for found in self.cases)
+    def more(self) -> int:
+        """The number of cases that ``names`` leaves out."""
+        return max(0, len(self.cases) - _NAMES) if self.metric is None else 0
+
+    @property
+    def before(self) -> str:
+        """The passed tries of each case on the other side: ``9/9``, or ``7/9 to 9/9``; or the earlier mean."""
+        return self._means[0] if self.metric is not None else _span(found.before for found in self.cases)
+
+    @property
+    def now(self) -> str:
+        """The same of this side: ``0/3``, ``0/3 each``; ``gone`` for removed cases."""
+        if self.metric is not None or self.kind in {"removed", "gone"}:
+            return "gone" if self.metric is None else self._means[1]
+        tries = _span(found.now for found in self.cases)
+        return f"{tries} each" if tries and len(self.cases) > 1 and " " not in tries else tries
+
+    @property
+    def _means(self) -> tuple[str, str]:
+        metric = self.metric
+        if metric is None:
+            return "", ""
+        if metric.allowed is None:
+            return write.distinct(metric.baseline, metric.current)
+        return write.resource(metric.id, metric.baseline), write.resource(metric.id, metric.current)
+
+    @property
+    def why(self) -> str:
+        """What went wrong first, on one short line; what is not held against the change begins with its kind."""
+        text = self.text
+        if self.metric is not None:
+            moved = "fell" if self.metric.allowed is None else "rose"
+            same = f"; {self.answer}" if self.alike else ""
+            text = f"{moved} over {write.count(self.metric.n, 'case')} together{same}"
+        elif self.kind == "removed":
+            text = "removed from the suite by this change: still wanted?"
+        elif not self.attention:
+            first = "in the first run, " if self.kind == "cleared" else ""
+            text = KINDS[self.kind].words if self.by == "kind" else f"{KINDS[self.kind].words}: {first}{text}"
+        return escape.one_line(text, _LONGEST_WHY)
 
     @property
     def example(self) -> CaseChange | None:
@@ -189,7 +221,6 @@ class Cause:
         return self.cases[0] if self.cases else None
 
 
-@view.cached_per_run
 def causes_of(results: Results) -> tuple[Cause, ...]:
     """Return all causes of a run, the most important kind first, then the largest.
 
@@ -245,7 +276,7 @@ def finding(
     kind = kinds.kind(case, compared)
     if kind is None:
         return None
-    wrong, turn = _first_wrong(case, compared) if kind in _EXPLAINED else (None, None)
+    wrong, turn = first_wrong(case, compared) if kind in _EXPLAINED else (None, None)
     answer = turn.response if turn is not None and case.status != "error" else None
     whole = whole_answer(turn) if turn is not None and answer is not None else None
     before, now = _tries(case, compared, proof)
@@ -286,7 +317,7 @@ def _clarity(proof: Proof) -> tuple[bool, float]:
     return proof.proven, proof.current.failed / max(1, proof.current.of)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Key:
     """What the cases of a group have in common; ``metric`` is the one that fell, or that found the mistake."""
 
@@ -348,13 +379,16 @@ def _same_answer(answer: str, who: str = "all") -> str:
 def _fell(metric: ComparedMetric) -> str:
     if metric.allowed is not None:
         return f"{metric.id} rose by {100 * metric.difference:.0f} % ({100 * metric.allowed:.0f} % allowed)"
-    before, after = view.distinct(metric.baseline, metric.current)
-    return f"{metric.id} fell from {before} to {after} over {view.count(metric.n, 'case')}"
+    before, after = write.distinct(metric.baseline, metric.current)
+    return f"{metric.id} fell from {before} to {after} over {write.count(metric.n, 'case')}"
 
 
-def _sum(tries: Iterable[Tries | None]) -> Tries | None:
-    known = [item for item in tries if item is not None]
-    return Tries(sum(item.passed for item in known), sum(item.of for item in known)) if known else None
+def _span(tries: Iterable[Tries | None]) -> str:
+    """Return the tries of several cases without adding them: those of all, or the fewest and the most passed ones."""
+    known = sorted(
+        {item for item in tries if item is not None}, key=lambda item: (item.passed / max(1, item.of), item.of)
+    )
+    return " to ".join(map(str, dict.fromkeys((*known[:1], *known[-1:]))))
 
 
 def _tries(case: CaseResult, compared: ComparedCase | None, proof: Proof | None) -> tuple[Tries | None, Tries | None]:
@@ -376,67 +410,33 @@ def _earlier(compared: ComparedCase) -> Tries | None:
     return _passed(compared.tries_before) if compared.tries_before else None
 
 
-def _first_wrong(case: CaseResult, compared: ComparedCase | None) -> tuple[Wrong | None, TurnResult | None]:
-    """Return what went wrong first, and in which turn.
-
-    An error of the agent comes first, then the words of a judge or of a tool metric, which say more than figures.
-    """
-    iteration = case.telling_iteration
-    turns = iteration.turns if iteration else []
-    of_turn = _broken if iteration and iteration.status == "error" else _failed
-    for turn in turns:
-        place = turn.index + 1 if len(turns) > 1 else None
-        wrong = _agent_error(turn, place) or of_turn(turn, place)
-        if wrong is not None:
-            return wrong, turn
-    # No score fails by itself if a suite adds them up, or if the case broke side by side.
-    facts = view.facts(case) or (tuple(view.got_worse(compared)) if compared else ())
-    told = next((fact for fact in facts if fact.reason), facts[0] if facts else None)
-    if told is None:
-        return None, turns[0] if turns else None
-    shown = next((turn for turn in turns if turn.index + 1 == told.turn), turns[0] if turns else None)
-    return Wrong(told.id, _words(told.id, told.values, told.reason), told.turn), shown
-
-
-def _agent_error(turn: TurnResult, place: int | None) -> Wrong | None:
-    if not turn.error:
-        return None
-    return Wrong("agent", _words_of_agent(turn.error), place, is_error=True)
-
-
-def _words_of_agent(error: str) -> str:
-    return _line(without_traceback(without_attempts(error)))
-
-
 def is_about(cause: Cause, error: str) -> bool:
     """Return whether a cause is an error of the agent, as a case has it."""
     example = cause.example
-    return example is not None and example.error == ("agent", alike(_words_of_agent(error)))
+    return example is not None and example.error == ("agent", alike(words_of_agent(error)))
 
 
-def _broken(turn: TurnResult, place: int | None) -> Wrong | None:
-    score = next((score for score in turn.scores if score.status == "error"), None)
-    if score is None:
-        return None
-    return Wrong(score.id, _line(f"{score.id}: {view.score_reason(score) or 'error'}"), place, is_error=True)
+def others(causes: Sequence[Cause]) -> str:
+    """Return the number of causes that are not listed, with the number of their cases."""
+    amount = sum(len(cause.cases) for cause in causes)
+    # A metric that fell together with another one has no cases.
+    cases = f"{write.count(amount, 'more case')} with " if amount else ""
+    # Cases that do not tell their cause are one cause here.
+    least = "" if all(cause.is_common for cause in causes) else "at least "
+    return f"{cases}{least}{write.count(len(causes), 'other cause')}" if causes else ""
 
 
-def _failed(turn: TurnResult, place: int | None) -> Wrong | None:
-    failed = [score for score in turn.scores if score.passed is False]
-    if not failed:
-        return None
-    score = min(failed, key=_figures)
-    return Wrong(score.id, _words(score.id, view.score_values(score), view.score_reason(score)), place)
+def aside_title(causes: Iterable[Cause]) -> str:
+    """Return ``1 not proven worse · 2 known failures · 4 new``: what is not held against the change."""
+    amounts = Counter(cause.kind for cause in causes if not cause.attention for _ in cause.cases)
+    known = "known failure" if amounts["known"] == 1 else "known failures"
+    words = {kind: known if kind == "known" else KINDS[kind].words for kind in KINDS}
+    return " · ".join(f"{amounts[kind]:,} {words[kind]}" for kind in KINDS if amounts[kind])
 
 
-def _figures(score: Score) -> int:
-    reason = view.score_reason(score)
-    return 2 if not reason else int(score.kind in _FIGURES)
-
-
-def _words(metric: str, values: str, reason: str) -> str:
-    return _line(reason or f"{metric} {values}")
-
-
-def _line(text: str) -> str:
-    return escape.one_line(text, _LONGEST_WORDS)
+def one_cause_is_likely(causes: Sequence[Cause]) -> bool:
+    """Return whether so many cases have one cause that something outside of them is likely to have changed."""
+    worse = [cause for cause in causes if cause.kind in {"broke", "failed", "error", "fell"}]
+    # The cases of a mean that fell have one cause if they give one answer.
+    most = max((cause.alike if cause.kind == "fell" else len(cause.cases) for cause in worse), default=0)
+    return most > _MANY and 2 * most > sum(len(cause.cases) for cause in worse)

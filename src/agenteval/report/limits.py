@@ -1,12 +1,73 @@
-"""Limits of the size of reports, and the places of their templates."""
+"""Settings of reports: where links lead, users' templates, the places of our templates, limits of sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from agenteval.core.errors import AgentEvalError, InfrastructureError
+from agenteval.core.records import dataclass, field
+
+GITHUB = "https://github.com"
+
+REPOSITORY = re.compile(r"(?!\.)[\w.-]{1,100}/(?!\.)[\w.-]{1,100}", re.ASCII)
+COMMIT = re.compile(r"[0-9a-f]{7,64}")
+
+
+@dataclass(frozen=True)
+class Site:
+    """The server and the repository that reports link to.
+
+    Attributes:
+        server: address of the GitHub instance.
+        repository: the only repository for links; if empty, the repository in the results file.
+    """
+
+    server: str = GITHUB
+    repository: str = ""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Site:
+        """Return the site in the runner's variables; github.com without a runner."""
+        server = (environment.get("GITHUB_SERVER_URL") or GITHUB).rstrip("/")
+        return cls(server, environment.get("GITHUB_REPOSITORY", ""))
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """The settings of reports.
+
+    Attributes:
+        comment_template: the user's template of the comment, if there is one.
+        summary_template: the user's template of the job summary, if there is one.
+        template_texts: the content of the templates and of the files that they name, by path, as it was before user
+            code ran; ``None`` to read the files when they are used.
+        site: the target of links.
+        reports: names of reporters of other packages.
+    """
+
+    comment_template: Path | None = None
+    summary_template: Path | None = None
+    site: Site = field(default_factory=Site)
+    reports: tuple[str, ...] = ()
+    template_texts: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class ReportFile:
+    """A file of a report.
+
+    Attributes:
+        name: name of the file in the report directory.
+        text: its content, as one text or piece by piece.
+        warnings: warnings for the terminal and for reports that are written later.
+    """
+
+    name: str
+    text: str | Iterable[str]
+    warnings: tuple[str, ...] = ()
+
 
 _PACKAGE = Path(__file__).parents[1]
 _ALWAYS_THERE = Path("markdown", "comment.md.j2")
@@ -51,7 +112,7 @@ class ReportTooLargeError(AgentEvalError):
     """A report does not fit even with the least detail: the limit was lowered, or the template is a user's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Detail:
     """The amount of detail in a report.
 

@@ -1,0 +1,263 @@
+"""Makes the comparison that results.json records from a decision of the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agenteval.core.records import replace
+from agenteval.gate.comparer import Comparer, Decision
+from agenteval.gate.evidence import Sides
+from agenteval.gate.integrity.accepted import Accepted
+from agenteval.gate.integrity.integrity import unproven_changes, with_acceptances
+from agenteval.gate.proof import GateOutcome
+from agenteval.gate.rows import annotated, compared_metrics, proofs_of, resources_of
+from agenteval.gate.run_scores import declared_change
+from agenteval.gate.suspicion import detectable_drop
+from agenteval.gate.unpaired import ungraded
+from agenteval.gate.values import case_means, joined, length
+from agenteval.gate.words import NO_REGRESSION, Telling, better, headline, sentences, some
+from agenteval.results.comparison import (
+    AnchorCause,
+    BaselineInfo,
+    Comparison,
+    Cost,
+    Suspicion,
+)
+from agenteval.results.verdict import Unproven
+
+# Commits that a report lists.
+_MOST_BETWEEN = 20
+_BRANCH = "refs/heads/"
+# What a proof decides about a metric, and about a comparison.
+_OF_A_PROOF = ["word", "baseline", "current", "difference", "low", "high", "p", "limit", "passes", "moved"]
+_OF_A_DECISION = ["word", "stage", "why", "headline", "sentences", "suspicions", "pairs", "family", "proofs", "cost"]
+
+
+def decide_files(comparer: Comparer) -> Comparison:
+    """Decide without running anything: what the run's own results have proven beside the same baseline holds."""
+    found, stored = make_comparison(comparer, comparer.by_files), comparer.current.comparison
+    if stored is None or stored.baseline.run_id != comparer.baseline.run.id or not _holds(comparer, stored):
+        return found
+    points = [point for point in stored.unproven if point.what == "proof"]
+    points += [point for point in found.unproven if point.what != "proof"]
+    # What else made it unproven may have been accepted since.
+    word = "proven" if stored.word == "proven" else "unproven" if points else "cleared"
+    told = points[0].text if points else NO_REGRESSION if word == "cleared" else stored.headline
+    cases = with_acceptances(stored.cases, comparer.accepted_cases)
+    update = {"word": word, "headline": told, "unproven": points, "cases": cases, "notes": found.notes}
+    return stored.model_copy(update=update)
+
+
+def _holds(comparer: Comparer, stored: Comparison) -> bool:
+    """Return whether a stored decision rests on further passes, and not only on what was accepted since."""
+    if stored.stage == "first" or stored.word == "suspicious":
+        return False
+    found = stored.worse if stored.word == "proven" else stored.suspicions
+    out = {*comparer.quarantined, *comparer.accepted_metrics}
+    return not found or any((item.case or item.metric) not in out for item in found)
+
+
+def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
+    """Return the comparison with a decision."""
+    out, sides = decision.outcome, comparer.sides
+    told = _telling(comparer, decision)
+    points = [*_points(comparer, out, told)]
+    run, pool = comparer.baseline.run, comparer.sides.pool.runs
+    cause, why_new = _cause(comparer, decision)
+    planned = sum(case.planned for _, case in comparer.current.cases())
+    cost = Cost(calls=decision.calls, runs=round(decision.calls / max(planned, 1), 2)) if decision.calls else None
+    look = _look_words(comparer, decision, told)
+    return Comparison(
+        baseline=BaselineInfo(
+            commit=run.commit,
+            ref=run.ref,
+            run_id=run.id,
+            created_at=run.started_at,
+            distance=comparer.distance,
+            between=list(comparer.between[:_MOST_BETWEEN]),
+        ),
+        word=_word(decision, points),
+        stage=out.stage,
+        why=out.why if out.word == "unproven" else "",
+        headline=look[0] if look and look[0] else points[0].text if points else headline(out, told),
+        sentences=[*sentences(out, told), *(look[1:] if look else ())],
+        unproven=points,
+        metrics=compared_metrics(sides, decision.outcome, decision.rise, decision.look),
+        cases=with_acceptances(annotated(sides, comparer.pairing.cases, out, decision.rise), comparer.accepted_cases),
+        base_sha=decision.commit,
+        anchor_sha=pool[-1].anchor if pool else None,
+        cause=cause,
+        pool=[entry.run_id for entry in pool],
+        suspicions=[
+            Suspicion(metric=item.metric, case=item.case, p=item.p, stage=item.stage) for item in out.suspicions
+        ],
+        pairs=out.pairs,
+        family=out.family,
+        proofs=[
+            *proofs_of(out),
+            *(proofs_of(decision.rise, better=True) if decision.rise is not None else ()),
+        ],
+        memory=out.stage == "memory",
+        cost=cost,
+        resources=resources_of(comparer.current, comparer.baseline, comparer.counting),
+        improvement=_improvement(comparer, decision, told),
+        long_look=" ".join(look) if look else "",
+        rescored=[] if comparer.rescored is None else list(comparer.rescored.metrics),
+        notes=[*comparer.notes, *sides.earlier.notes, *_not_run(comparer), *_acknowledged(comparer), *why_new],
+    )
+
+
+def replace_decision(comparer: Comparer, comparison: Comparison, decision: Decision) -> Comparison:
+    """Return a comparison with another decision about the same run, whose pool is not known any more."""
+    found = make_comparison(comparer, decision)
+    told = {metric.id: metric for metric in found.metrics}
+    metrics = [
+        metric.model_copy(update={name: getattr(told[metric.id], name) for name in _OF_A_PROOF})
+        if metric.id in told and told[metric.id].p is not None
+        else metric.model_copy(
+            update={"word": "cleared" if metric.word in {"suspicious", "unproven"} else metric.word}
+        )
+        for metric in comparison.metrics
+    ]
+    marks = {case.id: case for case in found.cases}
+    cases = [
+        case.model_copy(update={"change": marks[case.id].change, "notes": marks[case.id].notes})
+        if case.id in marks and case.change == "same"
+        else case
+        for case in comparison.cases
+    ]
+    update = {name: getattr(found, name) for name in [*_OF_A_DECISION, "base_sha"]}
+    points = [*(point for point in comparison.unproven if point.what != "proof"), *found.unproven]
+    return comparison.model_copy(update={**update, "unproven": points, "metrics": metrics, "cases": cases})
+
+
+def _word(decision: Decision, points: Sequence[Unproven]) -> str:
+    if decision.look is not None and decision.look.word == "proven":
+        return "proven"
+    word = decision.outcome.word
+    return "unproven" if points and word != "proven" else word
+
+
+def _telling(comparer: Comparer, decision: Decision) -> Telling:
+    sides = comparer.sides
+    evidence = sides.evidence
+    names = {case.id: case.name for run in (comparer.baseline, comparer.current) for _, case in run.cases()}
+    ref = comparer.baseline.run.ref or ""
+    drops = [
+        drop
+        for name, metric in sides.metrics.items()
+        if not metric.slack
+        and (
+            drop := detectable_drop(
+                [run[name] for run in evidence.pool], length(evidence.first[name]), comparer.policy.rules
+            )
+        )
+    ]
+    return Telling(
+        names=names,
+        base=ref.removeprefix(_BRANCH) if ref.startswith(_BRANCH) else "the base",
+        commit=decision.commit,
+        allowed={name: share for name in sides.metrics if (share := sides.allowed(name)) is not None},
+        lower=_lower(sides),
+        cases=len(sides.compared),
+        drop=max(filter(None, drops), default=None),
+    )
+
+
+def _points(comparer: Comparer, out: GateOutcome, told: Telling) -> Iterator[Unproven]:
+    """Yield everything that counts and could not be compared or proven."""
+    yield from unproven_changes(comparer.integrity.differences)
+    yield from comparer.withdrawn
+    if out.word == "unproven":
+        yield Unproven(
+            what="proof", text=headline(out, told), details=tuple(sentences(out, told)), mended_by=out.mended_by
+        )
+    if not comparer.is_of_branch:
+        yield from ungraded(
+            comparer.sides, [case for case in comparer.pairing.compared if case.id not in comparer.quarantined]
+        )
+
+
+def _improvement(comparer: Comparer, decision: Decision, told: Telling) -> str:
+    found = better(decision.rise, told) if decision.rise is not None and decision.rise.word == "proven" else ""
+    by = comparer.policy_in_force.asked_by
+    if found or not by:
+        return found
+    if decision.rise is None:
+        return f"{by} asked for the proof of an improvement: nothing can run again here."
+    why = f" ({decision.rise.why})" if decision.rise.why else ""
+    return f"{by} asked for the proof of an improvement: none is proven{why}."
+
+
+def _look_words(comparer: Comparer, decision: Decision, told: Telling) -> list[str]:
+    look = decision.look
+    if look is None:
+        return []
+    anchor = comparer.anchor or "the anchor"
+    beside = replace(told, commit=comparer.anchor, base="the anchor")
+    if look.word == "proven":
+        return [f"since {anchor[:7]} {headline(look, beside)}", *sentences(look, beside)]
+    if look.word == "unproven":
+        return ["", f"The base branch could not be compared with {anchor[:7]}: {look.why}."]
+    return ["", f"No decline since {anchor[:7]}."]
+
+
+def _cause(comparer: Comparer, decision: Decision) -> tuple[AnchorCause | None, list[str]]:
+    """Return why a new pool begins with this run, and a note about it."""
+    if not comparer.is_of_branch:
+        return None, []
+    found = (decision.outcome, decision.rise, decision.look)
+    if any(out is not None and any(proof.case is None for proof in out.proofs) for out in found):
+        return "proven", []
+    accepted = [f"the mean of {name} was {_by(entry)}" for name, entry in comparer.accepted_metrics.items()]
+    if accepted:
+        return "accepted", [f"earlier runs do not count from now on: {'; '.join(accepted)}"]
+    newest = max(comparer.baseline.pool, key=lambda entry: entry.created_at, default=None)
+    own = comparer.current.pool[0] if comparer.current.pool else None
+    text = declared_change(own.made_with if own else None, newest.made_with if newest else None)
+    return ("declared", [f"earlier runs do not count from now on: {text}"]) if text else (None, [])
+
+
+def _not_run(comparer: Comparer) -> Iterator[str]:
+    """Yield the suites of the baseline that this run does not contain."""
+    ran = {*comparer.gone, *(suite.path for suite in comparer.current.suites)}
+    paired = {case.id for case in comparer.pairing.cases}
+    for suite in comparer.baseline.suites:
+        missing = sum(case.id not in paired for case in suite.cases)
+        if suite.path not in ran and missing:
+            cases = "1 case is" if missing == 1 else f"{missing:,} cases are"
+            yield f"{suite.path} is in the baseline and not in this run: {cases} not compared"
+
+
+def _acknowledged(comparer: Comparer) -> Iterator[str]:
+    names = {case.id: case.name for run in (comparer.baseline, comparer.current) for _, case in run.cases()}
+    alike: dict[tuple[str, str], list[str]] = {}
+    for case_id, entry in comparer.accepted_cases.items():
+        alike.setdefault((entry.change, _by(entry)), []).append(names.get(case_id, case_id))
+    for (change, by), cases in alike.items():
+        yield f"{some(sorted(cases), 'case')} ({change}) {'was' if len(cases) == 1 else 'were'} {by}"
+    for name, entry in comparer.accepted_metrics.items():
+        means = (run.summary.metrics.get(name) for run in (comparer.baseline, comparer.current))
+        figures = " → ".join(f"{found.mean:.2f}" for found in means if found is not None and found.mean is not None)
+        yield f"the mean of {name} ({figures}) was {_by(entry)}"
+    for entry in comparer.integrity.accepted:
+        mean = comparer.current.summary.metrics.get(entry.metric)
+        if mean is not None and mean.mean is not None and entry.metric not in comparer.accepted_metrics:
+            by = f" by {entry.author}" if entry.author else ""
+            yield f"the mean of {entry.metric} is {mean.mean:.2f}, and only {entry.after} was accepted{by}"
+
+
+def _lower(sides: Sides) -> dict[str, float]:
+    """Return by how much the mean of each metric is lower than in the pool."""
+    found = {}
+    for name in sides.metrics:
+        now = case_means(sides.evidence.first[name])
+        then = case_means(joined([run[name] for run in sides.evidence.pool]))
+        both = [now[case] - then[case] for case in now if case in then]
+        if both:
+            found[name] = sum(both) / len(both)
+    return found
+
+
+def _by(entry: Accepted) -> str:
+    return f"accepted{f' by {entry.author}' if entry.author else ''}: {entry.reason}"

@@ -1,0 +1,548 @@
+"""The facts of a run: what its reports show. They are computed once, and every report shows the same.
+
+``facts`` returns a :class:`Report`. Comment, job summary, page, terminal, JUnit XML, check run, badge, the table of
+several jobs and users' templates show its values and compute none. Only the cases in full are read besides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from agenteval.core.records import dataclass, field, replace
+from agenteval.gate.failures import Counts
+from agenteval.gate.findings import run_notes
+from agenteval.report import words
+from agenteval.report.cases import KINDS, CaseMetricRow, case_metrics, distinct_iterations
+from agenteval.report.causes import CaseChange, Cause, aside_title, causes_of, others
+from agenteval.report.heading import Heading, NextSteps, heading_of, next_steps
+from agenteval.report.limits import COMMIT, REPOSITORY, Presentation, Site
+from agenteval.report.metrics import Base, MetricRow, SpendingRow, metric_rows, spending
+from agenteval.report.parts import Excerpt, Part
+from agenteval.report.setup import IntegrityRow, integrity_rows, metric_errors, run_setup, size
+from agenteval.report.trend import RunPoint, trend
+from agenteval.results.case import CaseResult, Criterion, IterationResult, SuiteResult
+from agenteval.results.comparison import ComparedCase
+from agenteval.results.history import EarlierRun
+from agenteval.results.masking import shortened_note
+from agenteval.results.model import OWN_NAME, Results, Run, Summary
+from agenteval.results.store import IN_MEMORY, Archive
+from agenteval.results.verdict import Condition, Gate, Verdict
+
+if TYPE_CHECKING:
+    from agenteval.report.diff import DiffLine
+    from agenteval.results.analysis.evaluate import AnalysedSuite
+
+#: Rows of the table of causes that a reader sees at once.
+MOST_ROWS = 8
+# The most that any report shows.
+_MOST_CASES = 2_000
+_MOST_FULL = 100
+# Cases with the same cause that are shown in full, and those that are named with an example.
+_MOST_ALIKE = 3
+_MOST_LIKE = 5
+_MOST_METRICS = 6
+_SEEN = 0.005
+_LABELS = {"response": "answer", "input": "question", "ground_truth": "expected answer"}
+
+
+@dataclass(frozen=True)
+class About:
+    """The report itself, and the run as a whole.
+
+    Attributes:
+        size: ``118 cases × 3``.
+        link: address of the workflow run; empty if unknown.
+        source: address of the evaluated commit's files; empty if unknown.
+        suites: path and name of each suite.
+        notes: what the run did not evaluate, one phrase each.
+        undecided: cases that passed although neither a metric nor the comparison of means decided.
+        unfinished: cases that an interrupted run had not finished.
+        repeats: whether the verdict is that of an earlier attempt; then the headline tells of which one.
+        job: what tells this report from those of other jobs; may be empty.
+        elsewhere: where the rest of the report is.
+    """
+
+    version: str
+    size: str
+    link: str
+    source: str
+    suites: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = ()
+    undecided: int = 0
+    unfinished: int = 0
+    repeats: bool = False
+    job: str = ""
+    elsewhere: str = "report.html and results.json"
+
+    @property
+    def title(self) -> str:
+        """``agenteval``, with the job if there is one."""
+        return f"{OWN_NAME} · {self.job}" if self.job else OWN_NAME
+
+    @property
+    def anchor(self) -> str:
+        """The beginning of the names of places: several jobs share a page, and GitHub prefixes names."""
+        own = "\n".join([self.job, *(f"{path} {name}" for path, name in self.suites)])
+        return f"user-content-{hashlib.sha256(own.encode(errors='replace')).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True)
+class Story:
+    """A case in full, with its comparison.
+
+    Attributes:
+        found: what its cause knows of it.
+        compared: ``None`` without a baseline.
+        link: address of its line; empty if unknown.
+        like: names and addresses of the next cases with the same cause; ``others`` counts all of them.
+    """
+
+    found: CaseChange
+    case: CaseResult
+    compared: ComparedCase | None
+    link: str
+    others: int = 0
+    like: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.found.name
+
+    @property
+    def icon(self) -> str:
+        """The icon of its kind."""
+        return KINDS[self.found.kind].icon
+
+    @property
+    def where(self) -> str:
+        """Its place: ``path:line``."""
+        return f"{self.found.path}:{self.found.line}" if self.found.line else self.found.path
+
+    @property
+    def has_both(self) -> bool:
+        """Whether the answers of both runs are known."""
+        return self.compared is not None and bool(self.compared.answers)
+
+    @property
+    def tells(self) -> bool:
+        """Whether it shows more than its row: an error alone does not, nor a case that passed."""
+        if self.found.kind == "fell":
+            return self.has_both
+        iteration = self.case.telling_iteration
+        return iteration is not None and (self.found.kind != "error" or len(iteration.turns) > 1)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether an earlier answer is known, so that both can stand side by side."""
+        return self.compared is not None and any(answer.before is not None for answer in self.compared.answers)
+
+    @property
+    def scores(self) -> str:
+        """``f1_score 0.98 → 0.47; helpful 0.90 → 0.20``."""
+        moved = [
+            f"{metric.id} {' → '.join(words.distinct(metric.before, metric.after))}"
+            for metric in (self.compared.metrics if self.compared else ())
+            if metric.before is not None and metric.after is not None and abs(metric.before - metric.after) > _SEEN
+        ]
+        more = f"; and {len(moved) - _MOST_METRICS:,} more" if len(moved) > _MOST_METRICS else ""
+        return f"{'; '.join(moved[:_MOST_METRICS])}{more}"
+
+    @property
+    def iterations(self) -> tuple[tuple[IterationResult, str], ...]:
+        """Its iterations; those that are alike are one, with which they are in words."""
+        return tuple(distinct_iterations(self.case))
+
+    @property
+    def note(self) -> str:
+        """How many of its iterations failed."""
+        iterations = self.iterations
+        return iterations[0][1] if len(iterations) == 1 else words.iterations_note(self.case)
+
+    @property
+    def told(self) -> int:
+        """The number of the iteration that represents it."""
+        iteration = self.case.telling_iteration
+        return iteration.index if iteration else 0
+
+    @property
+    def shortened(self) -> tuple[str, ...]:
+        """Size and hash of each value of which the results contain only the beginning."""
+        return tuple(
+            f"{_LABELS.get(name, name)}: {shortened_note(whole)}"
+            for iteration, _ in self.iterations
+            for turn in iteration.turns
+            for name, whole in turn.shortened.items()
+        )
+
+    def timeline(self, limit: int) -> list[DiffLine]:
+        """Return the conversations of both runs as lines, each text of at most ``limit`` characters."""
+        # Imported here, because most runs have nothing to show in full.
+        from agenteval.report.diff import timeline
+
+        return timeline(self.case, self.compared, self.found.wrong.turn if self.found.wrong else None, limit)
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """A case with the result of each metric."""
+
+    status: str
+    name: str
+    score: float | None
+    metrics: tuple[CaseMetricRow, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class ReportSource:
+    """What the facts are made of, for reports that list every case, and for reporters of other packages.
+
+    Attributes:
+        archive: access to the run's full cases; the results of a large run contain only outlines of some cases.
+        analyses: analyses of suites that evaluate the run as a whole.
+        presentation: users' templates, the reporters that the configuration names, and the target of links.
+    """
+
+    results: Results
+    archive: Archive = IN_MEMORY
+    analyses: tuple[AnalysedSuite, ...] = ()
+    presentation: Presentation = field(default_factory=Presentation)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that reports show of a run; each field is a section.
+
+    Attributes:
+        heading: the heading as a sentence about the merge, and the sentence below it.
+        gate: the gate's decision: ``verdict``, ``headline``, ``reasons``, ``conditions``.
+        counts: numbers of cases without quarantined ones: ``cases``, ``passed``, ``failed``, ``errors``, ``skipped``.
+        causes: what went wrong, what is not held against the change, and what is new; a case has at most one cause.
+        stories: id → case in full, of the first cases of each cause.
+        metrics: every metric with its change, and the resources that have a limit.
+        spent: where money and time went.
+        certainty: how sure the findings are, one sentence each.
+        steps: the commands that repeat or accept the cases, and what usually helps.
+        warnings: what a reader should know of the run.
+        rules: how suites and rules differ from those of the base commit.
+        criteria: conditions on whole suites, with the suite's name.
+        base: what the run was compared with; ``None`` if it was not.
+        cases: the cases with the result of each metric, in the order of the suites; some of a large run.
+        setup: how the run was made: suites, limits, rules and versions.
+        trend: the figures of this run and of earlier ones, the oldest first.
+        run: id, commit, time and coverage of the run.
+        summary: the figures of the whole run.
+        about: version, size, and the places that links lead to.
+        source: for reports that list every case in full; templates do not have it.
+    """
+
+    heading: Heading
+    gate: Gate
+    counts: Counts
+    causes: tuple[Cause, ...]
+    stories: Mapping[str, Story]
+    metrics: tuple[MetricRow, ...]
+    spent: tuple[SpendingRow, ...]
+    certainty: tuple[str, ...]
+    steps: NextSteps
+    warnings: tuple[str, ...]
+    rules: tuple[IntegrityRow, ...]
+    criteria: tuple[tuple[str, Criterion], ...]
+    base: Base | None
+    cases: Excerpt[CaseRow]
+    setup: tuple[Part, ...]
+    trend: tuple[RunPoint, ...]
+    run: Run
+    summary: Summary
+    about: About
+    source: ReportSource
+
+    @property
+    def results(self) -> Results:
+        """The content of results.json."""
+        return self.source.results
+
+    def cases_of(self, suite: SuiteResult) -> Iterator[CaseResult]:
+        """Yield the cases of a suite in full, in the suite's order."""
+        yield from self.source.archive.cases(suite)
+
+    def with_warnings(self, warnings: Iterable[str]) -> Report:
+        """Return the report with further warnings before the others, without duplicates."""
+        merged = tuple(dict.fromkeys((*warnings, *self.warnings)))
+        return self if merged == self.warnings else replace(self, warnings=merged)
+
+    def shown_in(self, elsewhere: str, job: str = "") -> Report:
+        """Return the report for one job, with where the rest of it is."""
+        return replace(self, about=replace(self.about, elsewhere=elsewhere, job=job))
+
+    @property
+    def verdict(self) -> Verdict:
+        """``passed``, ``failed``, ``unproven`` or ``error``."""
+        return self.gate.verdict
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate passes."""
+        return self.gate.passed
+
+    @property
+    def headline(self) -> str:
+        """The verdict as one phrase: ``passed``, ``3 cases broke``."""
+        return self.gate.headline if self.run.complete else f"interrupted: {self.gate.headline}"
+
+    @property
+    def verdict_line(self) -> str:
+        """``failed: 1 of 2 cases failed``; the word alone if the headline adds nothing."""
+        return self.verdict if self.headline in {"", self.verdict} else f"{self.verdict}: {self.headline}"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons that the headline does not state."""
+        return tuple(reason for reason in self.gate.reasons if not f"{self.gate.headline};".startswith(f"{reason};"))
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions of the gate that are not met, with what was found."""
+        if self.gate.conditions or self.gate.passed:
+            return self.gate.conditions
+        return tuple(Condition(found=reason) for reason in self.gate.reasons)
+
+    @property
+    def attention(self) -> tuple[Cause, ...]:
+        """The causes that somebody has to look at, the most important first."""
+        return tuple(cause for cause in self.causes if cause.attention)
+
+    @property
+    def aside(self) -> tuple[Cause, ...]:
+        """The causes that are not held against the change."""
+        return tuple(cause for cause in self.causes if not cause.attention)
+
+    @property
+    def aside_title(self) -> str:
+        """``1 not proven worse · 2 known failures · 4 new``: what is not held against the change."""
+        return aside_title(self.causes)
+
+    @property
+    def more_causes(self) -> str:
+        """The causes beyond the visible table, with the number of their cases."""
+        return others(self.attention[MOST_ROWS:])
+
+    @property
+    def examples(self) -> tuple[Story, ...]:
+        """The first case of each visible cause, if it shows more than its row."""
+        first = (cause.cases[0].id for cause in self.attention[:MOST_ROWS] if cause.cases)
+        return tuple(story for id_ in first if (story := self.stories.get(id_)) is not None and story.tells)
+
+    @property
+    def in_full(self) -> Excerpt[Story]:
+        """The first cases of each cause; ``hidden`` counts all others that need attention."""
+        wanted = [cause for cause in self.attention if cause.kind not in {"removed", "fell"}]
+        found = (self.stories.get(found.id) for cause in wanted for found in cause.cases[:_MOST_ALIKE])
+        shown = tuple(story for story in found if story is not None)
+        return Excerpt(shown[:_MOST_FULL], sum(len(cause.cases) for cause in wanted))
+
+    @property
+    def evidence(self) -> tuple[MetricRow, ...]:
+        """The metrics that can fail the gate."""
+        return tuple(metric for metric in self.metrics if metric.gating)
+
+    @property
+    def scores(self) -> tuple[MetricRow, ...]:
+        """The metrics that are scores, not amounts."""
+        return tuple(metric for metric in self.metrics if not metric.is_resource)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the means were compared and none is proven to have fallen."""
+        return any(metric.compared for metric in self.scores) and not any(
+            metric.state == "bad" for metric in self.scores
+        )
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether something was found or suspected, so that it matters how it was judged."""
+        return self.base is not None and (not self.passed or bool(self.attention) or self.base.is_suspected)
+
+    @property
+    def gate_rules(self) -> str:
+        """What the gate fails on, as a sentence."""
+        rules = self.gate.rules
+        if rules is None:
+            return ""
+        fails_on = f"The gate fails on {', '.join(rules.fail_on)}" if rules.fail_on else "Nothing fails the gate"
+        if "errors" in rules.fail_on:
+            return f"{fails_on}: a single error is enough."
+        return f"{fails_on}; {words.percent(rules.max_error_rate)} of the cases may end in an error."
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        """The numbers of cases of each kind, the mean score, cost and time, with labels."""
+        return tuple(self._numbers())
+
+    def _numbers(self) -> Iterator[tuple[str, str]]:
+        summary, usage = self.summary, self.summary.usage
+        yield "Cases", self.about.size.replace(" cases", "").replace(" case", "")
+        yield "Pass", f"{self.counts.passed:,}"
+        amounts = Counter(cause.kind for cause in self.causes for _ in cause.cases)
+        # All of them, because none is among those that pass.
+        amounts["quarantined"] = summary.cases - self.counts.cases
+        for kind, told in KINDS.items():
+            if amounts[kind] and kind not in {"removed", "gone", "fell"}:
+                yield told.words.capitalize(), f"{amounts[kind]:,}"
+        if removed := amounts["removed"] + amounts["gone"]:
+            yield "Removed", f"{removed:,}"
+        if summary.score is not None:
+            yield "Mean score", words.number(summary.score)
+        if usage.cost_usd:
+            yield "Cost", words.money(usage.cost_usd)
+        if tokens := usage.input_tokens + usage.output_tokens:
+            yield "Tokens", f"{tokens:,}"
+        yield "Time", words.duration(self.run.duration_s)
+
+    @property
+    def rules_matter(self) -> bool:
+        """Whether somebody must look at the changes of rules and cases."""
+        return any(row.matters for row in self.rules)
+
+    @property
+    def base_name(self) -> str:
+        """The branch to compare with; ``baseline`` if it is unknown."""
+        return self.base.name if self.base else "baseline"
+
+
+def facts(
+    results: Results,
+    gate: Gate,
+    warnings: Iterable[str] = (),
+    *,
+    archive: Archive = IN_MEMORY,
+    earlier: Sequence[EarlierRun] = (),
+    analyses: Sequence[AnalysedSuite] = (),
+    presentation: Presentation | None = None,
+) -> Report:
+    """Return what every report of a run shows.
+
+    Args:
+        archive: access to the run's full cases.
+        earlier: earlier runs, for trends.
+        analyses: analyses of suites that evaluate the run as a whole.
+        presentation: users' templates, and the target of links.
+    """
+    source = ReportSource(results, archive, tuple(analyses), presentation or Presentation())
+    comparison, rules = results.comparison, results.gate.rules if results.gate else gate.rules
+    gate = gate if gate.rules is rules else gate.model_copy(update={"rules": rules})
+    about = _about(results, source.presentation.site)
+    counts = Counts.of(results, frozenset(rules.quarantine if rules else ()))
+    causes = causes_of(results)
+    base = Base.of(comparison, results.run.started_at) if comparison else None
+    differences = tuple(integrity_rows(results.run))
+    certainty = (*comparison.sentences, comparison.improvement) if comparison else ()
+    return Report(
+        heading=heading_of(results, gate, causes, counts),
+        gate=gate,
+        counts=counts,
+        causes=causes,
+        stories=_stories(results, causes, about.source),
+        metrics=metric_rows(results),
+        spent=spending(results),
+        certainty=tuple(filter(None, certainty)),
+        steps=next_steps(results, causes),
+        warnings=tuple(dict.fromkeys((*warnings, *metric_errors(results)))),
+        rules=differences,
+        criteria=tuple((suite.name, criterion) for suite in results.suites for criterion in suite.criteria),
+        base=base,
+        cases=_cases(results),
+        setup=run_setup(results, archive, base, differences),
+        trend=trend(results, earlier),
+        run=results.run,
+        summary=results.summary,
+        about=about,
+        source=source,
+    )
+
+
+def notes_of(results: Results) -> tuple[str, ...]:
+    """Return the notes of the comparison in saved results, which are warnings of their reports."""
+    return tuple(results.comparison.notes) if results.comparison else ()
+
+
+def _about(results: Results, site: Site) -> About:
+    run = results.run
+    repository = run.repository or ""
+    is_there = site.repository in {"", repository} and REPOSITORY.fullmatch(repository)
+    root = f"{site.server}/{repository}" if is_there else ""
+    number, commit = run.workflow_run_id or "", run.commit or ""
+    is_compared = results.comparison is not None and bool(results.comparison.metrics)
+    return About(
+        version=results.tool.version,
+        size=size(results),
+        link=f"{root}/actions/runs/{number}" if root and number.isascii() and number.isdigit() else "",
+        source=f"{root}/blob/{commit}/" if root and COMMIT.fullmatch(commit) else "",
+        suites=tuple((suite.path, suite.name) for suite in results.suites),
+        notes=tuple(run_notes(results)),
+        undecided=0 if is_compared else sum(suite.undecided for suite in results.suites),
+        unfinished=results.unfinished,
+        repeats=results.memory is not None and results.memory.repeats,
+    )
+
+
+def source_link(source: str, path: str, line: int | None) -> str:
+    """Return the address of a line of a suite's file in the evaluated commit; empty if it is unknown."""
+    pure = PurePosixPath(path)
+    if not source or not pure.parts or pure.is_absolute() or ".." in pure.parts:
+        return ""
+    # Paths come from results files and may contain lone surrogates, which cannot be encoded.
+    written = quote(pure.as_posix(), safe="/", errors="replace")
+    return f"{source}{written}" + (f"#L{line}" if line and line > 0 else "")
+
+
+def _stories(results: Results, causes: Sequence[Cause], source: str) -> Mapping[str, Story]:
+    """Return the first cases of each cause in full; of a mean that fell, also the first case that went wrong."""
+    chosen: dict[str, tuple[Cause, CaseChange]] = {}
+    for cause in causes:
+        for found in (*cause.cases[:_MOST_ALIKE], *_first_wrong(cause)):
+            # Ids of results that somebody else wrote may stand twice.
+            chosen.setdefault(found.id, (cause, found))
+    if not chosen:
+        return {}
+    located = {case.id: case for _, case in results.cases() if case.id in chosen}
+    compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
+    return {
+        id_: Story(
+            found=found,
+            case=located[id_],
+            compared=compared.get(id_),
+            link=source_link(source, found.path, found.line),
+            others=len(cause.cases) - 1,
+            like=tuple(
+                (each.name, source_link(source, each.path, each.line)) for each in cause.cases[1 : 1 + _MOST_LIKE]
+            ),
+        )
+        for id_, (cause, found) in chosen.items()
+        if id_ in located
+    }
+
+
+def _first_wrong(cause: Cause) -> Iterator[CaseChange]:
+    if cause.kind == "fell":
+        yield from [found for found in cause.cases if found.wrong is not None][:1]
+
+
+def _cases(results: Results) -> Excerpt[CaseRow]:
+    cases = [case for _, case in results.cases()]
+    if len(cases) > _MOST_CASES:
+        cases.sort(key=lambda case: case.status == "passed")
+    rows = (
+        CaseRow(
+            case.status, case.name, case.score, case_metrics(case), "" if case.status == "passed" else words.why(case)
+        )
+        for case in cases[:_MOST_CASES]
+    )
+    # Of a large run, not all cases are in memory.
+    return Excerpt(tuple(rows), results.summary.cases)

@@ -1,1 +1,0 @@
-"""Plain values that all reporters show."""

@@ -1,0 +1,302 @@
+"""The finished cases of a run: the journal has them in full, an index in memory what reports and the gate ask."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel
+
+from agenteval.core.errors import InfrastructureError
+from agenteval.core.records import replace
+from agenteval.gate.run_scores import CaseScores, case_amounts, pool_case, scores_of
+from agenteval.report.limits import SUMMARY_LEVELS
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, SuiteResult
+from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.masking import redacted, shortened
+from agenteval.results.model import RunUsage, Summary
+from agenteval.results.rollup import CaseTally, summary_of, total
+from agenteval.results.store import Archive, Passed, agent_seconds
+from agenteval.run.agent_failure import AgentNotes
+from agenteval.run.journal import Journal, parsed
+from agenteval.run.plan import Job, Plan, PlannedCase, needs_whole_answers
+
+if TYPE_CHECKING:
+    from agenteval.results.analysis.answers import EvaluatedAnswer
+
+#: No report lists more passed cases.
+MOST_SHOWN: Final = max(level.max_rows for level in SUMMARY_LEVELS)
+
+# Bytes of the JSON of all cases that did not pass and are in memory in full; of further ones only the result is.
+_MOST_IN_FULL = 8_000_000
+# A case whose JSON is longer is in memory with values of at most so many bytes: more than a comment or summary shows.
+_LONGEST_CASE = 200_000
+_LONGEST_TEXT = 16_000
+_POOLED_AT_ONCE = 1000
+# What the index says of a case; 0 is said of those that have not finished.
+_PASSED, _REMARKABLE = 1, 2
+
+
+class _Brief(BaseModel):
+    name: str
+    status: CaseStatus
+
+
+class CaseStore(Archive):
+    """The finished cases of a run. They may finish in any order; each has its position in the plan.
+
+    Args:
+        total: number of the cases of the plan.
+        metered: ids of cases that a model agent answers; their usage is counted as model usage.
+
+    Attributes:
+        journal: has every case; open while cases are recorded.
+        agents: counts what the cases of an agent have in common.
+        tallies: the counts of each suite, by its path.
+    """
+
+    def __init__(self, plan: Plan, total: int, metered: Collection[str] = ()) -> None:
+        self.journal = Journal(plan.journal, plan.earlier.kept if plan.earlier else None)
+        self.agents = AgentNotes()
+        self.tallies: dict[str, CaseTally] = {}
+        self._plan = plan
+        self._metered = metered
+        # Recorded traces have no pool entry: they are identified by their ids only.
+        self._planned = plan.known_cases or ()
+        self._kinds = bytearray(total)
+        # Of the JSON of each case: its place and size in the journal, and its hash: what is read is what was written.
+        self._places, self._sizes, self._seals = (array(code, bytes(8 * total)) for code in "QQq")
+        self._seconds = array("d", bytes(8 * total))
+        self._unwritten: dict[int, CaseResult] = {}
+        # By suite, in the order in which its cases finished.
+        self._positions: dict[str, array[int]] = {}
+        # Metrics of cases with the number of their scores, numbered from 1; the number and the first of the scores
+        # of each case; and all scores, of which NaN is a lost one.
+        self._shapes: dict[tuple[tuple[str, int], ...], int] = {}
+        self._shape_of, self._starts = array("L", bytes(8 * total)), array("Q", bytes(8 * total))
+        self._scores = array("d")
+        # The first position with each number of iterations.
+        self._repeated: dict[int, int] = {}
+        self._answers: dict[str, list[tuple[int, list[EvaluatedAnswer]]]] = {}
+
+    def record(self, job: Job, result: CaseResult) -> None:
+        """Record a finished case."""
+        kept, text, answers = self._kept(job, result)
+        self._record_spend()
+        self._write(job.position, job.suite.path, text.encode("utf-8", "backslashreplace"))
+        self._add(job.position, job, kept, answers)
+
+    def record_iteration(self, job: Job, iteration: IterationResult) -> IterationResult:
+        """Write a finished iteration to the journal; a case with a single iteration is written only as a case.
+
+        Returns:
+            The iteration for its case: as written, unless a metric or an analysis of the whole case still reads its
+            answers.
+        """
+        if job.iterations == 1:
+            return iteration
+        kept, text = shortened(*redacted(iteration, self._plan.redact), self._plan.max_answer_bytes)
+        self._record_spend()
+        self.journal.add_iteration(job.suite.path, job.case.id, text)
+        return iteration if needs_whole_answers(job.suite, job.case) else kept
+
+    def resumed(self, position: int, item: PlannedCase, result: CaseResult, there: tuple[int, int]) -> None:
+        """Add a case that the interrupted run had finished.
+
+        Args:
+            result: the case, with the names and lines of the current suite.
+            there: byte offset and length of its JSON in the journal.
+        """
+        data = result.model_dump_json().encode("utf-8", "backslashreplace")
+        if self.journal.read(*there) == data:
+            self._seal(position, there[0], data)
+        else:
+            self._write(position, item.suite.path, data)
+        self._add(position, item, result, self._analysed(item, result))
+
+    def unfinished(self, position: int, item: Job | PlannedCase, result: CaseResult) -> None:
+        """Add a case that did not finish; it is not written to the journal, so that a resumed run runs it."""
+        kept, _, answers = self._kept(item, result)
+        self._unwritten[position] = kept
+        self._add(position, item, kept, answers)
+
+    def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
+        """Yield every case of a suite, complete."""
+        return (parsed(CaseResult, data) for _, data in self._read(suite.path))
+
+    def texts(self, suite: SuiteResult) -> Iterator[str]:
+        """Yield every case of a suite as JSON in one line."""
+        return (data.decode() for _, data in self._read(suite.path))
+
+    def findings(self, suite: SuiteResult) -> Iterator[tuple[CaseResult, float] | Passed]:
+        """Yield the cases of a suite; those that did not pass are complete, with the agent's seconds."""
+        for position, data in self._read(suite.path):
+            seconds = self._seconds[position]
+            brief = parsed(_Brief, data)
+            yield Passed(brief.name, seconds) if brief.status == "passed" else (parsed(CaseResult, data), seconds)
+
+    def pooled(self, entry: PoolEntry) -> Iterator[Mapping[str, PoolCase]]:
+        """Yield the cases of a pool entry by case id, in batches; those of the run's own entry in plan order."""
+        if entry.run_id != self._plan.run_id:
+            yield entry.cases
+            return
+        found: dict[str, PoolCase] = {}
+        shapes = list(self._shapes)
+        for position, planned in enumerate(self._planned):
+            if number := self._shape_of[position]:
+                scores = self._scores_at(self._starts[position], shapes[number - 1])
+                found[planned.case.id] = pool_case(planned.case.fingerprints, scores)
+            if len(found) == _POOLED_AT_ONCE:
+                yield found
+                found = {}
+        yield found
+
+    def seconds(self, suite: SuiteResult) -> float:
+        """Return the agent's total time for the cases of a suite, in seconds."""
+        return total([self._seconds[position] for position in self._positions.get(suite.path, ())])
+
+    def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
+        """Return the number of cases of a suite by status."""
+        return self.tallies[suite.path].statuses if suite.path in self.tallies else Counter()
+
+    def shown(self) -> dict[str, list[CaseResult]]:
+        """Return the cases that reports list and the gate names, by suite path, in the order of the plan.
+
+        For a comparison, these are all cases. Otherwise they are the first that passed, the quarantined ones, one for
+        each number of iterations, and all that did not pass or have a broken score: in full while there is room for
+        them, and then without their iterations.
+        """
+        room, passed = _MOST_IN_FULL, MOST_SHOWN
+        found: dict[str, list[CaseResult]] = {}
+        is_named, compared = self._plan.is_quarantined_by_name, self._plan.compared
+        usual = set(self._repeated.values())
+        for path in sorted(self._positions, key=lambda path: min(self._positions[path])):
+            found[path] = []
+            for position, data in self._read(path):
+                is_plain = self._kinds[position] == _PASSED
+                is_listed = not is_plain or compared or passed > 0 or position in usual
+                if not is_listed and is_named is None:
+                    continue
+                case = parsed(CaseResult, data)
+                if not is_listed and not (is_named and is_named(case)):
+                    continue
+                passed -= is_plain
+                room -= 0 if is_plain or compared else len(data)
+                if room < 0 and not is_plain:
+                    case = case.model_copy(update={"iterations": []})
+                elif len(data) > _LONGEST_CASE:
+                    case, _ = shortened(case, data.decode(), _LONGEST_TEXT)
+                found[path].append(case)
+        return found
+
+    def answers(self) -> dict[str, list[EvaluatedAnswer]]:
+        """Return the answers that analyses need, in plan order, by path of each suite that defines an analysis."""
+        ordered = {path: sorted(found, key=lambda item: item[0]) for path, found in self._answers.items()}
+        return {path: [answer for _, answers in found for answer in answers] for path, found in ordered.items()}
+
+    def summary(self, asked: RunUsage) -> Summary:
+        """Return the summary of the run; metrics are in the order in which the plan first uses them."""
+        return summary_of(self.tallies.values(), asked)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence about the turns that were retried; empty without retries."""
+        retried = [tally.retried for tally in self.tallies.values()]
+        turns, retries, answered = (sum(part[number] for part in retried) for number in range(3))
+        if not turns:
+            return ()
+        what = "1 turn was" if turns == 1 else f"{turns} turns were"
+        attempts = "1 retry" if retries == 1 else f"{retries} retries"
+        return (f"{what} retried after a transient failure ({attempts}); {answered} got an answer",)
+
+    def _kept(self, item: Job | PlannedCase, result: CaseResult) -> tuple[CaseResult, str, list[EvaluatedAnswer]]:
+        """Return a case as it is kept, the same as JSON, and the answers that analyses need."""
+        clean, text = redacted(result, self._plan.redact)
+        # Analyses read the whole tool calls.
+        answers = self._analysed(item, clean)
+        return *shortened(clean, text, self._plan.max_answer_bytes), answers
+
+    def _write(self, position: int, suite: str, data: bytes) -> None:
+        self._seal(position, self.journal.add(suite, data), data)
+
+    def _seal(self, position: int, place: int, data: bytes) -> None:
+        self._places[position], self._sizes[position] = place, len(data)
+        # Its key is a secret of this process, so nobody else finds another text with the same hash.
+        self._seals[position] = hash(data)
+
+    def _read(self, suite: str) -> Iterator[tuple[int, bytes]]:
+        """Yield the position and the JSON of every case of a suite."""
+        for position in sorted(self._positions.get(suite, ())):
+            if position in self._unwritten:
+                yield position, self._unwritten[position].model_dump_json().encode("utf-8", "backslashreplace")
+                continue
+            data = self.journal.read(self._places[position], self._sizes[position])
+            if hash(data) != self._seals[position]:
+                raise InfrastructureError(
+                    f"{self.journal.path} was changed during the run, so its results are not reported; "
+                    "find what writes to the report directory"
+                )
+            yield position, data
+
+    def _analysed(self, item: Job | PlannedCase, case: CaseResult) -> list[EvaluatedAnswer]:
+        """Return the answers of a case for the analysis of its suite; none without an analysis."""
+        if item.suite.evaluation is None:
+            return []
+        redact = self._plan.redact
+        return [replace(answer, trace_id=redact(answer.trace_id)) for answer in _answers(item, case)]
+
+    def _add(self, position: int, item: Job | PlannedCase, case: CaseResult, answers: list[EvaluatedAnswer]) -> None:
+        """Add a case to the index."""
+        path, aggregate = item.suite.path, item.suite.aggregate
+        threshold = aggregate.threshold if aggregate else None
+        tally = self.tallies.get(path)
+        if tally is None:
+            tally = self.tallies[path] = CaseTally(threshold, self._metered)
+            self._positions[path] = array("Q")
+        tally.add(case, position)
+        self._positions[path].append(position)
+        self._seconds[position] = agent_seconds(case)
+        is_plain = case.status == "passed" and not any(score.status == "error" for score in case.scores)
+        self._kinds[position] = _PASSED if is_plain else _REMARKABLE
+        repeated = len(case.iterations)
+        self._repeated[repeated] = min(position, self._repeated.get(repeated, position))
+        self.agents.add(item.agent.spec if isinstance(item, Job) else item.agent, case)
+        if self._planned:
+            scores = scores_of(case, threshold, item.case.compared_metrics)
+            self._keep_scores(position, {**scores, **case_amounts(case, self._plan.measured)})
+        if item.suite.evaluation is not None:
+            self._answers.setdefault(path, []).append((position, answers))
+        self._plan.progress.finished(case)
+
+    def _keep_scores(self, position: int, scores: CaseScores) -> None:
+        shape = tuple([(name, len(values)) for name, values in scores.items()])
+        self._shape_of[position] = self._shapes.setdefault(shape, len(self._shapes) + 1)
+        self._starts[position] = len(self._scores)
+        self._scores.extend([math.nan if value is None else value for values in scores.values() for value in values])
+
+    def _scores_at(self, start: int, shape: Iterable[tuple[str, int]]) -> CaseScores:
+        found: dict[str, list[float | None]] = {}
+        for name, number in shape:
+            values = self._scores[start : start + number]
+            found[name] = [None if math.isnan(value) else value for value in values]
+            start += number
+        return found
+
+    def _record_spend(self) -> None:
+        # Written before the case: a resumed run must count the cost of every case that it keeps.
+        resources = self._plan.resources
+        if resources.gateway.budget.calls or resources.gateway.cached_calls:
+            self.journal.spend(resources.asked, resources.judged)
+
+
+def _answers(item: Job | PlannedCase, result: CaseResult) -> Iterable[EvaluatedAnswer]:
+    # Imported here: few suites define an analysis.
+    from agenteval.results.analysis.answers import evaluated
+
+    recorded = item.recorded
+    for iteration in result.iterations:
+        trace = {"success": True} if recorded is None else recorded.record
+        yield evaluated(result, iteration, item.case.persona, trace)
