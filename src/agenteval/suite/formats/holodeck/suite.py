@@ -154,13 +154,8 @@ class _HoloDeckLoader:
         shown_as = str(Path(self.document.file).parent / file)
         try:
             path = self.document.directory / file
-            found = read_yaml(
-                path,
-                shown_as=shown_as,
-                environment=environment_with(self.env.variables),
-                unset=self.problems,
-                credentials=_CASE_CREDENTIALS,
-            )
+            env, keys = environment_with(self.env.variables), _CASE_CREDENTIALS
+            found = read_yaml(path, shown_as=shown_as, environment=env, unset=self.problems, credentials=keys)
         except ConfigError as error:
             self.problems += [
                 replace(problem, message=f"test_cases_file: {problem.message}") for problem in error.problems
