@@ -114,7 +114,7 @@ class Report:
         spent: where money and time went.
         certainty: how sure the findings are, one sentence each.
         steps: the commands that repeat or accept the cases, and what usually helps.
-        warnings: what a reader should know of the run.
+        warnings: the notes of the run, the most important first.
         rules: how suites and rules differ from those of the base commit.
         criteria: conditions on whole suites, with the suite's name.
         base: what the run was compared with; ``None`` if it was not.

@@ -34,7 +34,7 @@ class Story:
     """A case in full, with its comparison.
 
     Attributes:
-        found: what its cause knows of it.
+        found: its entry in its cause.
         compared: ``None`` without a baseline.
         link: address of its line; empty if unknown.
         like: names and addresses of the next cases with the same cause; ``others`` counts all of them.
