@@ -248,14 +248,17 @@ class VariableProblem(Problem):
     at: tuple[str | int, ...] = ()
 
 
-def refusal(name: str, place: TextPlace) -> str:
+def refusal(name: str, place: TextPlace, *, is_added: bool = False) -> str:
     """Return why a variable is not inserted at a place of a file; empty if it is.
 
-    In a CI run, other texts than credentials get no more variables than user code.
+    In a CI run, other texts than credentials get no more variables than user code, whether they are set or not.
+
+    Args:
+        is_added: whether the variable is of the files of a project, and the environment does not have it.
     """
     if is_reserved_name(name):
         return "belongs to the runner and is not replaced in files; pass the value in a variable of another name"
-    if place.takes_credentials or name not in os.environ or is_passed(name, confinement().pass_env):
+    if place.takes_credentials or is_added or is_passed(name, confinement().pass_env):
         return ""
     return "is not passed to agents and suites in a CI run; list it in pass_env of agenteval.yaml"
 
@@ -299,7 +302,7 @@ class Variables:
         def value(match: re.Match[str]) -> str:
             variable, default = match.group(1), match.group(2)
             found = self._environment.get(variable)
-            refused = refusal(variable, place)
+            refused = refusal(variable, place, is_added=found is not None and variable not in os.environ)
             if refused:
                 message = f"environment variable {variable} {refused}"
                 self._add(message, line, place, dotted(place.path))

@@ -56,8 +56,7 @@ def test_what_is_inserted(
     for patterns in ((name,), ("*",)):
         with confined(pass_env=patterns):
             assert (refusal(name, TEXT) == "") is listed
-    # It is of a file of the project, or nobody has set it.
-    assert refusal("SHOP_OF_A_FILE", TEXT) == ""
+    assert refusal("SHOP_OF_A_FILE", TEXT, is_added=True) == ""
 
 
 def test_a_credential_in_a_value_is_masked_under_any_name(tmp_path: Path) -> None:
