@@ -235,7 +235,11 @@ class TestDownloader:
         url, other = (f"{server.url}/{name}.txt" for name in ("hours", "other"))
         own = replace(downloader, seal=Seal("the key of this repository"))
         server.answers = [Sent(b"forged")]
-        for writer in (downloader, replace(downloader, seal=Seal.random()), replace(downloader, seal=Seal.random())):
+        for writer in (
+            downloader,
+            replace(downloader, seal=Seal("another key, of 32 characters..")),
+            replace(downloader, seal=Seal("another key, of 32 characters..")),
+        ):
             writer.get(url, "text", 10, keep=True)
         own.get(other, "text", 10, keep=True)
         for suffix in ("", ".mac"):

@@ -17,7 +17,7 @@ from tests.integration.model_server import KEY, Answer, ModelServer, RecordedQue
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
-from agenteval.core.shared_files import Seal, sealed
+from agenteval.core.shared_files import CACHE_KEY, Seal
 from agenteval.metrics.base import Observation
 from agenteval.metrics.judge_quota import JudgementCache, judgement_key
 from agenteval.metrics.resources import Resources
@@ -322,7 +322,9 @@ def test_broken_lines_of_a_cache_are_passed_over(server: ModelServer, tmp_path: 
     assert len(server.asked) == 3
 
 
-def test_a_cache_that_came_with_the_repository_is_not_believed(server: ModelServer, tmp_path: Path) -> None:
+def test_a_cache_that_came_with_the_repository_is_not_believed(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The judge says 2; a pull request contains a file in which it said 9.
     server.script("9")
     judge(load(tmp_path), trace())
@@ -330,11 +332,11 @@ def test_a_cache_that_came_with_the_repository_is_not_believed(server: ModelServ
     server.script("2")
 
     assert scored(judge(load(tmp_path), trace())) == [0.9]
-    for chosen in (Seal.random(), Seal("the key of this repository")):
-        with sealed(chosen):
-            assert scored(judge(load(tmp_path), trace())) == [0.2]
-            # What this run wrote is believed by a run with the same key, unless somebody changes it.
-            assert scored(judge(load(tmp_path), trace())) == [0.2]
+    for chosen in ("the key of another repository", "the key of this repository"):
+        monkeypatch.setenv(CACHE_KEY, chosen)
+        assert scored(judge(load(tmp_path), trace())) == [0.2]
+        # What this run wrote is believed by a run with the same key, unless somebody changes it.
+        assert scored(judge(load(tmp_path), trace())) == [0.2]
     assert len(server.asked) == 3
 
     *_, own = cached(tmp_path)
@@ -347,18 +349,18 @@ def test_a_cache_that_came_with_the_repository_is_not_believed(server: ModelServ
         {"key": "0" * 64},
         {"more": 1},
     )
-    with sealed(Seal("the key of this repository")):
-        for number, change in enumerate(changes, 4):
-            (tmp_path / "evaluation_cache.jsonl").write_text(json.dumps(own | change), encoding="utf-8")
-            assert scored(judge(load(tmp_path), trace())) == [0.2]
-            assert len(server.asked) == number
+    for number, change in enumerate(changes, 4):
+        (tmp_path / "evaluation_cache.jsonl").write_text(json.dumps(own | change), encoding="utf-8")
+        assert scored(judge(load(tmp_path), trace())) == [0.2]
+        assert len(server.asked) == number
 
 
 def test_a_judgement_of_another_server_is_not_believed(
     server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script("2")
-    with sealed(Seal("the key of this repository")), serving() as other:
+    monkeypatch.setenv(CACHE_KEY, "the key of this repository")
+    with serving() as other:
         other.script("9")
         monkeypatch.setenv("OPENAI_BASE_URL", f"{other.url}/v1")
         assert scored(judge(load(tmp_path), trace())) == [0.9]

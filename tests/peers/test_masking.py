@@ -92,7 +92,7 @@ def remaining(text: str) -> set[str]:
 def evaluated(runner: Runner, github: GithubService, workspace: Path, folder: Path, name: str) -> Mapping[str, str]:
     """Run the action with the key in a variable of a name; return what it wrote."""
     agents = {"default": {"command": ["/usr/bin/env", "python3", "agent.py"]}}
-    config = {"agents": agents, "pass_env": ["SHOP_KEY"]}
+    config = {"agents": agents, "pass_env": ["SHOP_KEY", "SHOP_NAME"]}
     suite = {
         "evaluations": {"metrics": [{"type": "standard", "metric": "equality"}]},
         "test_cases": [{"name": f"case {n}", "input": n, "ground_truth": "x"} for n in SPELLINGS],

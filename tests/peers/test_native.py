@@ -79,6 +79,7 @@ def variables(runner: NativeRunner) -> dict[str, str]:
 def write_cases(folder: Path, command: list[str]) -> None:
     folder.mkdir(exist_ok=True)
     write_suite(folder, [case("a b", ground_truth="seen hello")], agent={"command": command})
+    (folder / "agenteval.yaml").write_text("pass_env: [EARLIER_STEP]\n", encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,17 @@ from __future__ import annotations
 import os
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from agenteval.core.confine import confinement
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, open_regular
-from agenteval.core.records import dataclass, field, replace
+from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import add_secrets, is_passed, is_reserved_name, is_secret_name, secrets_in
 
 _LINE = re.compile(
@@ -249,54 +248,24 @@ class VariableProblem(Problem):
     at: tuple[str | int, ...] = ()
 
 
-@dataclass(frozen=True)
-class FileVariables:
-    """The variables that ``${VAR}`` may insert.
+def refusal(name: str, place: TextPlace, *, is_added: bool = False) -> str:
+    """Return why a variable is not inserted at a place of a file; empty if it is.
 
-    Attributes:
-        pass_env: names and patterns of the configuration; in a CI run, other texts than credentials get no more
-            variables than user code.
-        added: variables of the files of a project, which the environment does not have.
-    """
-
-    pass_env: tuple[str, ...] = ()
-    added: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def values(self) -> Mapping[str, str]:
-        """All variables."""
-        return ChainMap(os.environ, dict(self.added)) if self.added else os.environ
-
-    def refusal(self, name: str, place: TextPlace) -> str:
-        """Return why a variable is not inserted at a place; empty if it is."""
-        if is_reserved_name(name):
-            return "belongs to the runner and is not replaced in files; pass the value in a variable of another name"
-        if place.takes_credentials or name in self.added or is_passed(name, self.pass_env):
-            return ""
-        return "is not passed to agents and suites in a CI run; list it in pass_env of agenteval.yaml"
-
-
-# Not an argument: suites are read by the loaders of formats, those of other packages included.
-_IN_FORCE: ContextVar[FileVariables] = ContextVar("variables of files", default=FileVariables())  # noqa: B039
-
-
-def file_variables() -> FileVariables:
-    """Return the variables that files may use here."""
-    return _IN_FORCE.get()
-
-
-@contextmanager
-def with_variables(**changes: Any) -> Iterator[None]:
-    """Change the variables that the files may use which are read inside the block.
+    In a CI run, other texts than credentials get no more variables than user code, whether they are set or not.
 
     Args:
-        **changes: fields of :class:`FileVariables`.
+        is_added: whether the variable is of the files of a project, and the environment does not have it.
     """
-    token = _IN_FORCE.set(replace(_IN_FORCE.get(), **changes))
-    try:
-        yield
-    finally:
-        _IN_FORCE.reset(token)
+    if is_reserved_name(name):
+        return "belongs to the runner and is not replaced in files; pass the value in a variable of another name"
+    if place.takes_credentials or is_added or is_passed(name, confinement().pass_env):
+        return ""
+    return "is not passed to agents and suites in a CI run; list it in pass_env of agenteval.yaml"
+
+
+def environment_with(added: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment, and variables of the files of a project, which it does not have."""
+    return ChainMap(os.environ, dict(added)) if added else os.environ
 
 
 class Variables:
@@ -311,8 +280,7 @@ class Variables:
         self, file: str, environment: Mapping[str, str] | None = None, pattern: re.Pattern[str] = VARIABLE
     ) -> None:
         self._file = file
-        self._rules = file_variables()
-        self._environment = self._rules.values if environment is None else environment
+        self._environment = os.environ if environment is None else environment
         self._pattern = pattern
         self.problems: list[Problem] = []
         self.secrets: set[str] = set()
@@ -334,9 +302,9 @@ class Variables:
         def value(match: re.Match[str]) -> str:
             variable, default = match.group(1), match.group(2)
             found = self._environment.get(variable)
-            refusal = self._rules.refusal(variable, place)
-            if refusal:
-                message = f"environment variable {variable} {refusal}"
+            refused = refusal(variable, place, is_added=found is not None and variable not in os.environ)
+            if refused:
+                message = f"environment variable {variable} {refused}"
                 self._add(message, line, place, dotted(place.path))
                 return match.group()
             if not found and default is not None:

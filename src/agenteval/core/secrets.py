@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from agenteval.core.escape import one_line
 from agenteval.core.redact import Redactor
-from agenteval.core.shared_files import CACHE_KEY, key_in_force
+from agenteval.core.shared_files import CACHE_KEY
 
 # Which variables user code gets, and which files may insert.
 
@@ -236,10 +236,7 @@ def add_listed_secrets(patterns: Iterable[str]) -> None:
 
 def redactor(secrets: Iterable[str] = ()) -> Redactor:
     """Return a redactor for the given secrets, the known ones, and those in environment variables."""
-    own = key_in_force()
-    return _redactor(
-        _ambient(frozenset(os.environ.items())).union(secrets, _KNOWN.get() or (), (own,) if own else ())
-    )
+    return _redactor(_ambient(frozenset(os.environ.items())).union(secrets, _KNOWN.get() or ()))
 
 
 def mask(text: str) -> str:

@@ -7,12 +7,10 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
 
@@ -64,11 +62,6 @@ class Seal:
 
     key: str | None = field(default=None, repr=False)
 
-    @classmethod
-    def random(cls) -> Seal:
-        """Return a seal that no other process has: it believes only the entries of this one."""
-        return cls(secrets.token_hex(32))
-
     def code(self, *parts: str) -> str | None:
         """Return the code of an entry; ``None`` without a key.
 
@@ -94,39 +87,17 @@ class Seal:
         )
 
 
-_IN_FORCE: ContextVar[Seal | None] = ContextVar("seal", default=None)
-
-
 def seal() -> Seal:
-    """Return the seal in force: that of the surrounding :func:`sealed`, else of ``AGENTEVAL_CACHE_KEY``.
+    """Return the seal of ``AGENTEVAL_CACHE_KEY``.
 
     Raises:
         ConfigError: the key is too short.
     """
-    given = _IN_FORCE.get()
-    if given is not None:
-        return given
     key = os.environ.get(CACHE_KEY, "").strip()
     problem = key_problem(key)
     if problem:
         raise ConfigError(Problem(problem, path=CACHE_KEY, kind=Kind.VARIABLE))
     return Seal(key or None)
-
-
-def key_in_force() -> str | None:
-    """Return the key of the surrounding :func:`sealed`, which no text may contain."""
-    given = _IN_FORCE.get()
-    return given.key if given is not None else None
-
-
-@contextmanager
-def sealed(chosen: Seal) -> Iterator[None]:
-    """Use a seal for all caches that are opened in the block."""
-    token = _IN_FORCE.set(chosen)
-    try:
-        yield
-    finally:
-        _IN_FORCE.reset(token)
 
 
 def key_problem(key: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files import also_inside, outside_problem
 from agenteval.core.llm.gateway import CACHE_DIRECTORY, default_directory, files_directory
 from agenteval.core.records import dataclass, field, replace
-from agenteval.core.shared_files import CACHE_KEY, Seal, key_problem, sealed
+from agenteval.core.shared_files import CACHE_KEY, key_problem
 from agenteval.core.text import choices
 from agenteval.core.writing import give_to_owner, make_directory, write_file
 from agenteval.gate.verdict import FailOn
@@ -135,8 +136,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
 def step_caches(inputs: Inputs, workspace: Path) -> Iterator[None]:
     """Use the caches of a step inside the block, and believe only entries of runs with the same key.
 
-    Without a key, only entries of this run are believed. The key is not in the environment inside the block, where
-    suites and user code could get it.
+    Without a key, only entries of this run are believed. Neither suites nor user code get the variable.
 
     Args:
         workspace: the directory that a relative path of ``cache-dir`` starts from.
@@ -150,15 +150,14 @@ def step_caches(inputs: Inputs, workspace: Path) -> Iterator[None]:
     directory = _directory(inputs, workspace) or before.get(CACHE_DIRECTORY)
     if directory:
         os.environ[CACHE_DIRECTORY] = directory
+    # Without a key one that no other process has.
+    os.environ[CACHE_KEY] = key or secrets.token_hex(32)
     try:
-        with (
-            sealed(Seal(key) if key else Seal.random()),
-            also_inside(default_directory()),
-            also_inside(files_directory()),
-        ):
+        with also_inside(default_directory()), also_inside(files_directory()):
             yield
     finally:
         os.environ.pop(CACHE_DIRECTORY, None)
+        os.environ.pop(CACHE_KEY, None)
         os.environ.update(before)
 
 

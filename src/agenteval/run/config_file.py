@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agenteval.core.confine import UserCodeRules
-from agenteval.core.document import Document, KeyPath, with_variables
+from agenteval.core.confine import UserCodeRules, confined
+from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import outside_problem
 from agenteval.core.llm.budget import Limits
@@ -176,7 +176,7 @@ def read_config_file(path: Path) -> Config:
         ConfigError: with every problem of the file.
     """
     problems: list[Problem] = []
-    with with_variables(pass_env=read_pass_env(path)):
+    with confined(pass_env=read_pass_env(path)):
         name = display_path(path)
         document = read_yaml(path, shown_as=name, unset=problems, credentials=_CREDENTIALS, unique=True)
     entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)

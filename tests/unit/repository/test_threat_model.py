@@ -14,22 +14,21 @@ _SCENARIO = re.compile(r"`(tests/scenarios/[\w/-]+\.yaml)`")
 # Each of these controls an input of agenteval.
 _WHO = {
     "author of a suite",
-    "author of a pull request from a fork",
+    "author of a fork",
     "the agent's output",
     "the agent's process",
-    "judge or model server",
-    "server of a file that a suite names",
+    "servers: models, judges, files",
     "artifact",
     "event payload",
     "other commenters",
     "author of a template",
-    "author of history, recordings, traces or a journal",
+    "author of results, recordings or a journal",
     "author of a dependency",
 }
 
 
 def rows() -> list[list[str]]:
-    _, _, model = (ROOT / "SECURITY.md").read_text(encoding="utf-8").partition("## Threat model")
+    _, _, model = (ROOT / "SECURITY.md").read_text(encoding="utf-8").partition("## Who attacks")
     lines = [line for line in model.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 

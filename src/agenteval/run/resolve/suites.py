@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.core.document import with_variables
+from agenteval.core.confine import confined
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
@@ -266,7 +266,7 @@ def load_suites(sources: Sources, problems: list[Problem], given: Sequence[Suite
     passed = cache(_passed)
     with gc_paused():
         for file in files:
-            with with_variables(pass_env=passed(places.of_suites[file])):
+            with confined(pass_env=passed(places.of_suites[file])):
                 for suite in load_files([file], problems):
                     suites.append(suite)
                     config_of[suite.path] = places.of_suites[file]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.document import FileVariables, KeyPatterns, TextPlace, with_variables
+from agenteval.core.confine import confined
+from agenteval.core.document import KeyPatterns, TextPlace, refusal
 from agenteval.core.errors import AgentEvalError, Problem
 from agenteval.core.secrets import COMMAND_FILES
 from agenteval.core.toml import read_toml
@@ -26,7 +27,8 @@ RESERVED = [
 
 @pytest.fixture
 def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
+    for name, value in {"CI": "true", "A_KEY": "s3cr3t-value", "LANG": "nuts"}.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +48,15 @@ def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_inserted(
     name: str, text: bool, credential: bool, listed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (FileVariables().refusal(name, TEXT) == "") is (name not in RESERVED and name != "AGENTEVAL_CACHE_KEY")
+    monkeypatch.setenv(name, "value")
+    assert (refusal(name, TEXT) == "") is (name not in RESERVED and name != "AGENTEVAL_CACHE_KEY")
     monkeypatch.setenv("CI", "true")
-    assert (FileVariables().refusal(name, TEXT) == "") is text
-    assert (FileVariables().refusal(name, CREDENTIAL) == "") is credential
+    assert (refusal(name, TEXT) == "") is text
+    assert (refusal(name, CREDENTIAL) == "") is credential
     for patterns in ((name,), ("*",)):
-        assert (FileVariables(patterns).refusal(name, TEXT) == "") is listed
-    assert "pass_env" in FileVariables().refusal("SHOP", TEXT)
-    assert FileVariables(added={"SHOP": "x"}).refusal("SHOP", TEXT) == ""
+        with confined(pass_env=patterns):
+            assert (refusal(name, TEXT) == "") is listed
+    assert refusal("SHOP_OF_A_FILE", TEXT, is_added=True) == ""
 
 
 def test_a_credential_in_a_value_is_masked_under_any_name(tmp_path: Path) -> None:
@@ -109,9 +112,8 @@ YAML = [
 def test_nothing_but_the_key_itself_takes_a_secret(tmp_path: Path, text: str, value: str | None, in_ci: None) -> None:
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     problems: list[Problem] = []
-    environment = {} if value is None else {"A_KEY": value}
     try:
-        found = read_yaml(tmp_path / "a.yaml", environment=environment, unset=problems, credentials=["model.api_key"])
+        found = read_yaml(tmp_path / "a.yaml", unset=problems, credentials=["model.api_key"])
         shown = repr(found.data)
     except AgentEvalError as error:
         shown = str(error)
@@ -135,13 +137,12 @@ def test_toml_has_the_same_rules(tmp_path: Path, in_ci: None) -> None:
     text = 'input = "${A_KEY}"\n[model]\napi_key = "${A_KEY}"\n[[list]]\nx = ["${GITHUB_ENV}", "${LANG}"]\n'
     (tmp_path / "a.toml").write_text(text, encoding="utf-8")
     problems: list[Problem] = []
-    environment = {"A_KEY": "s3cr3t", "GITHUB_ENV": "/x", "LANG": "nuts"}
-    found = read_toml(tmp_path / "a.toml", environment=environment, unset=problems, credentials=["model.api_key"])
-    assert found.data["model"] == {"api_key": "s3cr3t"}
+    found = read_toml(tmp_path / "a.toml", unset=problems, credentials=["model.api_key"])
+    assert found.data["model"] == {"api_key": "s3cr3t-value"}
     assert found.data["input"] == "${A_KEY}"
     assert found.data["list"] == [{"x": ["${GITHUB_ENV}", "nuts"]}]
     assert [(problem.line, problem.path) for problem in problems] == [(1, "input"), (5, "list[0].x[0]")]
-    with with_variables(pass_env=("A_*", "GITHUB_*")):
+    with confined(pass_env=("A_*", "GITHUB_*")):
         problems.clear()
-        read_toml(tmp_path / "a.toml", environment=environment, unset=problems)
+        read_toml(tmp_path / "a.toml", unset=problems)
     assert [problem.path for problem in problems] == ["list[0].x[0]"]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenteval.core.document import Document, KeyPath, dotted, with_variables
+from agenteval.core.confine import confined
+from agenteval.core.document import Document, KeyPath, dotted
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.secrets import is_secret_name
 from agenteval.core.yaml import read_yaml
@@ -257,14 +258,14 @@ class TestSecrets:
         ],
     )
     def test_by_name(self, folder: Path, name: str, secret: bool) -> None:
-        with with_variables(pass_env=(name,)):
+        with confined(pass_env=(name,)):
             document = read(folder, f"a: x ${{{name}}}", **{name: "s3cr3t"})
         assert is_secret_name(name) is secret
         assert document.secrets == (frozenset({"s3cr3t"}) if secret else frozenset())
 
     def test_only_used_values_from_the_environment_are_secret(self, folder: Path) -> None:
         text = "a: ${API_KEY:-fallback}\nb: '${EMPTY_KEY}'\n"
-        with with_variables(pass_env=("*",)):
+        with confined(pass_env=("*",)):
             assert read(folder, text, OTHER_KEY="unused", EMPTY_KEY="").secrets == frozenset()
 
 

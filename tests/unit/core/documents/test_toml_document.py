@@ -12,7 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenteval.core.document import Document, dotted, with_variables
+from agenteval.core.confine import confined
+from agenteval.core.document import Document, dotted
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.toml import read_toml
 
@@ -359,7 +360,7 @@ def test_the_process_environment_is_the_default(folder: Path, monkeypatch: pytes
     ],
 )
 def test_values_of_secret_looking_variables_are_remembered(folder: Path, name: str, secret: bool) -> None:
-    with with_variables(pass_env=(name,)):
+    with confined(pass_env=(name,)):
         document = read(folder, f'a = "${{{name}}}"', **{name: "s3cr3t"})
     assert document.secrets == ({"s3cr3t"} if secret else set())
 

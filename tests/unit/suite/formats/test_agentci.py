@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.agents.frameworks.scan import load_frameworks
-from agenteval.core.document import with_variables
+from agenteval.core.confine import confined
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
 from agenteval.suite.formats.agentci.metrics import template_cases
@@ -1014,7 +1014,7 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         '[eval]\ndescription = "d"\ntype = "accuracy"\ntargets.agents = ["${AGENT_NAME}"]\n'
         'iterations = "${TIMES}"\n[[eval.cases]]\nprompt = "Is it ${SOME_TOKEN}?"\noutput = "${UNSET_ONE:-yes}"\n'
     )
-    with with_variables(pass_env=("SOME_TOKEN",)):
+    with confined(pass_env=("SOME_TOKEN",)):
         suite = load(folder, text)
     assert suite.iterations == 3
     assert suite.secrets == {"s3cr3t"}

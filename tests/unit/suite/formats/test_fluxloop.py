@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support import ROOT
 
-from agenteval.core.document import with_variables
+from agenteval.core.confine import confined
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import bounded
 from agenteval.core.llm.models import ModelSpec
@@ -307,7 +307,7 @@ def test_variables_are_replaced_and_secret_ones_remembered(tmp_path: Path, monke
     monkeypatch.setenv("MY_TOKEN", "tok-123456789")
     monkeypatch.setenv("FLUXLOOP_LLM_API_KEY", "sk-flux-123456")
     text = JUDGE + "}\naggregate: {threshold: '${GOOD}'}\nevaluation_goal: {text: '${MY_TOKEN}'}\n"
-    with with_variables(pass_env=("MY_TOKEN",)):
+    with confined(pass_env=("MY_TOKEN",)):
         suite = load(tmp_path, text)
     assert suite.aggregate is not None
     assert suite.aggregate.threshold == 0.9

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from agenteval.core.document import with_variables
+from agenteval.core.confine import confined
 from agenteval.core.errors import ConfigError
 from agenteval.suite.formats.fluxloop.suite import load_fluxloop
 from agenteval.suite.model import Suite
@@ -197,7 +197,7 @@ def test_misspelt_settings_are_named(tmp_path: Path) -> None:
 def test_secrets_in_the_files_of_a_project_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "tok-1234567")
     monkeypatch.setenv("OTHER_TOKEN", "tok-7654321")
-    with with_variables(pass_env=("OTHER_*",)):
+    with confined(pass_env=("OTHER_*",)):
         suite = project(
             tmp_path,
             configs__project="collector_api_key: ${SHOP_TOKEN}",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import ROOT
 
-from agenteval.core.document import with_variables
+from agenteval.core.confine import confined
 from agenteval.core.errors import ConfigError
 from agenteval.run.resolve.agents import with_limit
 from agenteval.suite.formats.holodeck.suite import load_holodeck
@@ -601,7 +601,7 @@ class TestCaseFiles:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SHOP_TOKEN", "s3cr3t-s3cr3t")
-        with with_variables(pass_env=("SHOP_TOKEN",)):
+        with confined(pass_env=("SHOP_TOKEN",)):
             suite = self.load(tmp_path, "- input: ${SHOP_TOKEN}\n  name: a\n  name: b\n")
         assert suite.cases[0].turns[0].input == "s3cr3t-s3cr3t"
         assert suite.secrets == {"s3cr3t-s3cr3t"}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agenteval.core.document import Document, KeyPath, file_variables, parse_dotenv, read_text
+from agenteval.core.document import Document, KeyPath, environment_with, parse_dotenv, read_text
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.models import ModelSpec
 from agenteval.core.records import dataclass, field
@@ -52,18 +52,22 @@ def repeated_names(entry: AgentFile, document: Document) -> list[Problem]:
     ]
 
 
-def model_agent(entry: AgentFile, document: Document, problems: Iterable[Problem]) -> ModelAgentSpec:
+def model_agent(
+    entry: AgentFile, document: Document, problems: Iterable[Problem], variables: Mapping[str, str]
+) -> ModelAgentSpec:
     """Return the agent that the file describes, for agenteval to run.
 
     Reasons why it cannot run are part of its definition, because the suite may be run with another agent.
 
     Args:
         problems: reasons that are known already.
+        variables: of the files of the project.
     """
-    return _AgentReader(document, model_spec(entry.model), list(problems)).read(entry)  # type: ignore[arg-type]
+    model = model_spec(entry.model, variables)  # type: ignore[arg-type]
+    return _AgentReader(document, model, variables, list(problems)).read(entry)
 
 
-def model_spec(entry: HoloDeckModel) -> ModelSpec:
+def model_spec(entry: HoloDeckModel, variables: Mapping[str, str]) -> ModelSpec:
     """Return the model of an agent, with HoloDeck's defaults."""
     given = entry.model_fields_set
     return ModelSpec(
@@ -75,7 +79,7 @@ def model_spec(entry: HoloDeckModel) -> ModelSpec:
         endpoint=entry.endpoint,
         api_key=entry.api_key,
         api_version=entry.api_version,
-    ).with_key_of(file_variables().added)
+    ).with_key_of(variables)
 
 
 def written_secrets(agent: ModelAgentSpec) -> frozenset[str]:
@@ -107,6 +111,7 @@ class _AgentReader:
 
     document: Document
     model: ModelSpec
+    variables: Mapping[str, str]
     problems: list[Problem] = field(default_factory=list)
 
     def read(self, entry: AgentFile) -> ModelAgentSpec:
@@ -147,7 +152,9 @@ class _AgentReader:
         if isinstance(given, str):
             try:
                 # Every JSON document is also YAML.
-                schema = read_yaml(self.document.directory / given, shown_as=given).data
+                schema = read_yaml(
+                    self.document.directory / given, shown_as=given, environment=environment_with(self.variables)
+                ).data
             except ConfigError as error:
                 self._problem(at, str(error.problems[0]))
                 return None
@@ -241,7 +248,7 @@ class _AgentReader:
             given = {**own, **given}
         found, problems = validate(HoloDeckModel, given, self.document, (*at, "model"))
         self.problems += problems
-        return agent if found is None else model_spec(found)
+        return agent if found is None else model_spec(found, self.variables)
 
 
 def _allowed_tools(entry: McpEntry) -> frozenset[str] | None:

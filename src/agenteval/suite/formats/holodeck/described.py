@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.document import Document, VariableProblem, dotted, with_variables
+from agenteval.core.document import Document, VariableProblem, dotted, environment_with
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.records import dataclass
 from agenteval.core.secrets import add_secrets, is_secret_name
@@ -143,7 +143,7 @@ class Described:
         indexed = [index for index, tool in enumerate(self.entry.tools or ()) if tool.type in INDEXED]
         if indexed:
             return self._spec(HOLODECK_AGENT, self.document.file, self.project(), ("tools", indexed[0]))
-        agent = model_agent(self.entry, self.document, self.reasons.agent)
+        agent = model_agent(self.entry, self.document, self.reasons.agent, self.env.variables)
         return self._spec(MODEL_AGENT, agent.model.label, agent, ("model",))
 
     def project(self) -> HolodeckProject:
@@ -187,9 +187,9 @@ def read_project(path: Path, shown_as: str) -> HolodeckProject:
     directory = path.resolve().parent
     env = read_env_files(directory, str(Path(shown_as).parent))
     problems: list[Problem] = []
-    with with_variables(added=env.variables):
-        document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=CREDENTIALS)
-        config = read_global_config(directory, str(Path(shown_as).parent))
+    environment = environment_with(env.variables)
+    document = read_yaml(path, shown_as=shown_as, environment=environment, unset=problems, credentials=CREDENTIALS)
+    config = read_global_config(directory, str(Path(shown_as).parent), env.variables)
     if not isinstance(document.data, dict):
         raise ConfigError(document.problem((), "must be a mapping with `model` and `instructions`"))
     data = dict(_of_agent(document.data))

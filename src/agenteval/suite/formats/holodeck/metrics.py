@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agenteval.core.document import file_variables
 from agenteval.core.errors import Problem
 from agenteval.core.llm.models import UNNAMED_JUDGE, ModelSpec
 from agenteval.core.records import dataclass, field, replace
@@ -175,16 +174,24 @@ def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec,
             retries=entry.retry_on_failure or 0,
             timeout_s=entry.timeout_ms / 1000 if entry.timeout_ms else None,
         )
-        return legacy_config(standard, entry, judge_of(entry, judge)) if is_legacy(entry) else standard
+        return (
+            legacy_config(standard, entry, judge_of(entry, judge, where.variables)) if is_legacy(entry) else standard
+        )
     if isinstance(entry, CodeMetric):
         return replace(asked, threshold=entry.threshold, options={"grader": entry.grader})
     threshold = _JUDGE_THRESHOLD if entry.threshold is None else entry.threshold
-    return replace(asked, threshold=threshold, options={**_judge_options(entry), "model": judge_of(entry, judge)})
+    return replace(
+        asked,
+        threshold=threshold,
+        options={**_judge_options(entry), "model": judge_of(entry, judge, where.variables)},
+    )
 
 
-def judge_of(entry: StandardMetric | GEvalMetric | RagMetric, default: ModelSpec) -> ModelSpec:
+def judge_of(
+    entry: StandardMetric | GEvalMetric | RagMetric, default: ModelSpec, variables: Mapping[str, str]
+) -> ModelSpec:
     """Return the judge model of a metric: its model, else the default."""
-    return default if entry.model is None else judge_spec(entry.model)
+    return default if entry.model is None else judge_spec(entry.model, variables)
 
 
 def _judge_options(entry: GEvalMetric | RagMetric) -> dict[str, Any]:
@@ -199,7 +206,7 @@ def _judge_options(entry: GEvalMetric | RagMetric) -> dict[str, Any]:
     }
 
 
-def judge_spec(entry: HoloDeckModel, temperature: float = 0.0) -> ModelSpec:
+def judge_spec(entry: HoloDeckModel, variables: Mapping[str, str], temperature: float = 0.0) -> ModelSpec:
     """Return a judge model, by default at temperature 0."""
     return ModelSpec(
         provider=entry.provider,
@@ -210,16 +217,16 @@ def judge_spec(entry: HoloDeckModel, temperature: float = 0.0) -> ModelSpec:
         endpoint=entry.endpoint,
         api_key=entry.api_key,
         api_version=entry.api_version,
-    ).with_key_of(file_variables().added)
+    ).with_key_of(variables)
 
 
-def default_judge(entry: AgentFile | None) -> ModelSpec:
+def default_judge(entry: AgentFile | None, variables: Mapping[str, str]) -> ModelSpec:
     """Return the default judge: ``evaluations.model``, else the agent's model, else Ollama's."""
     if entry is not None and entry.evaluations is not None and entry.evaluations.model is not None:
-        return judge_spec(entry.evaluations.model)
+        return judge_spec(entry.evaluations.model, variables)
     if entry is not None and entry.model is not None:
         # The agent's temperature is for answers, not for judging.
-        return replace(judge_spec(entry.model), temperature=0.0)
+        return replace(judge_spec(entry.model, variables), temperature=0.0)
     return UNNAMED_JUDGE
 
 

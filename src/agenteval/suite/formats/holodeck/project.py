@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from agenteval.core.document import Document, parse_dotenv, read_text
+from agenteval.core.document import Document, environment_with, parse_dotenv, read_text
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import boundary
 from agenteval.core.records import dataclass, field
@@ -173,13 +173,14 @@ class GlobalConfig:
         return {"model": {**self.content["providers"][key], **model}}
 
 
-def read_global_config(directory: Path, shown_in: str) -> GlobalConfig:
+def read_global_config(directory: Path, shown_in: str, variables: Mapping[str, str]) -> GlobalConfig:
     """Read the configuration files of a project.
 
     Args:
         directory: the directory of its ``agent.yaml``.
+        variables: of the files of the project.
     """
-    found = [_read(path, name) for path, name in _config_files(directory, shown_in)]
+    found = [_read(path, name, variables) for path, name in _config_files(directory, shown_in)]
     content: dict[str, Any] = {}
     for config in found:
         _merge(content, config.content)
@@ -200,10 +201,11 @@ def _config_files(directory: Path, shown_in: str) -> Iterator[tuple[Path, str]]:
             yield folder / name, str(Path(shown, name))
 
 
-def _read(path: Path, name: str) -> GlobalConfig:
+def _read(path: Path, name: str, variables: Mapping[str, str]) -> GlobalConfig:
     unset: list[Problem] = []
     try:
-        document = read_yaml(path, shown_as=name, unset=unset, credentials=CREDENTIALS)
+        environment = environment_with(variables)
+        document = read_yaml(path, shown_as=name, environment=environment, unset=unset, credentials=CREDENTIALS)
     except ConfigError as error:
         return GlobalConfig(problems=tuple(error.problems))
     data, allowed = document.data, GlobalConfigFile.model_fields

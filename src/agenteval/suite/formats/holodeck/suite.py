@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.core.document import Document, KeyPath, with_variables
+from agenteval.core.document import Document, KeyPath, environment_with
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.models import ModelSpec
 from agenteval.core.records import dataclass, field, replace
@@ -65,10 +65,10 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
         ConfigError: with every problem of the file.
     """
     env = read_env_files(path.resolve().parent, str(Path(shown_as).parent))
-    with with_variables(added=env.variables):
-        problems: list[Problem] = []
-        document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
-        return _HoloDeckLoader(document, env, problems).load()
+    problems: list[Problem] = []
+    environment = environment_with(env.variables)
+    document = read_yaml(path, shown_as=shown_as, environment=environment, unset=problems, credentials=_CREDENTIALS)
+    return _HoloDeckLoader(document, env, default_judge(None, env.variables), problems).load()
 
 
 def _listed(source: Document) -> tuple[KeyPath, Any]:
@@ -81,10 +81,10 @@ def _listed(source: Document) -> tuple[KeyPath, Any]:
 class _HoloDeckLoader:
     document: Document
     env: HoloDeckEnvFiles
+    judge: ModelSpec
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     secrets: set[str] = field(default_factory=set)
-    judge: ModelSpec = field(default_factory=lambda: default_judge(None))
     legacy: LegacyMetrics = field(default_factory=LegacyMetrics)
 
     def load(self) -> Suite:
@@ -92,7 +92,7 @@ class _HoloDeckLoader:
         self.warnings.extend((*document.warnings, *self.env.warnings))
         if not isinstance(document.data, dict):
             raise ConfigError([*self.problems, document.problem((), not_a_mapping(document.data, "test_cases"))])
-        config = read_global_config(document.directory, str(Path(document.file).parent))
+        config = read_global_config(document.directory, str(Path(document.file).parent), self.env.variables)
         self.warnings.extend(config.warnings)
         self.problems += config.problems
         data = config.filled(named_as_written(document, ()))
@@ -100,7 +100,7 @@ class _HoloDeckLoader:
         self.problems += problems
         if entry is None and (sections := sections_with_variables(self.problems)):
             entry, _ = validate_file({key: value for key, value in data.items() if key not in sections}, document)
-        self.judge = default_judge(entry)
+        self.judge = default_judge(entry, self.env.variables)
         if entry is not None and entry.evaluations is not None and entry.evaluations.optimizer:
             message = "agenteval evaluates an agent and does not optimise it; run `holodeck test optimize` for that"
             self.warnings.append(str(document.problem(("evaluations", "optimizer"), message)))
@@ -154,7 +154,8 @@ class _HoloDeckLoader:
         shown_as = str(Path(self.document.file).parent / file)
         try:
             path = self.document.directory / file
-            found = read_yaml(path, shown_as=shown_as, unset=self.problems, credentials=_CASE_CREDENTIALS)
+            env, keys = environment_with(self.env.variables), _CASE_CREDENTIALS
+            found = read_yaml(path, shown_as=shown_as, environment=env, unset=self.problems, credentials=keys)
         except ConfigError as error:
             self.problems += [
                 replace(problem, message=f"test_cases_file: {problem.message}") for problem in error.problems
@@ -243,7 +244,7 @@ class _HoloDeckLoader:
     def _note_settings(self, entry: StandardMetric, document: Document, at: KeyPath) -> None:
         """Note a deprecated metric, and warn of unusual settings of the others."""
         if is_legacy(entry):
-            self.legacy.add(entry, judge_of(entry, self.judge), document.problem(at, ""))
+            self.legacy.add(entry, judge_of(entry, self.judge, self.env.variables), document.problem(at, ""))
             return
         for key, what in (("model", "model"), ("custom_prompt", "prompt")):
             if getattr(entry, key) is not None:
