@@ -310,9 +310,7 @@ def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
 
 _RESOLVER = yaml.resolver.Resolver()
 
-# No suite has longer keys.
-_LONGEST_KEY = 50
-
+_LONGEST_KEY = 50  # no suite has longer ones
 _FAST: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
