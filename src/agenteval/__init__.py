@@ -6,8 +6,6 @@ is imported when it is first used, so ``import agenteval`` loads nothing else.
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from agenteval.core.version import __version__ as __version__
@@ -95,18 +93,6 @@ _NAMES_OF_MODULES = {
     "suite.model": ("AgentSpec", "Case", "MetricConfig", "Suite", "Turn"),
 }
 _MODULE_OF = {name: f"{__name__}.{module}" for module, names in _NAMES_OF_MODULES.items() for name in names}
-
-
-class _Package(ModuleType):
-    """This package. ``compare`` stays the function, even after the subpackage of that name has been imported."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        # The import system binds every imported subpackage as an attribute.
-        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 # Hidden from type checkers, which would otherwise accept every name.

@@ -133,20 +133,6 @@ def test_both_commits_answer_side_by_side(project: Project) -> None:
     assert worktrees(project) == []
 
 
-@pytest.mark.parametrize(("can_run", "status"), [(True, 1), (False, 3)])
-def test_a_baseline_of_schema_version_1_raises_a_suspicion(project: Project, can_run: bool, status: int) -> None:
-    baseline = project.folder / project.past(1) / "results.json"
-    content = json.loads(baseline.read_text(encoding="utf-8"))
-    baseline.write_text(json.dumps({**content, "schema_version": 1}), encoding="utf-8")
-    break_cases(project, names(0, 12))
-    if not can_run:
-        shutil.rmtree(project.folder / ".git")
-    ended = project.run("--baseline", str(baseline), "--fail-on", "regressions,unproven")
-    assert ended.status == status, ended.text
-    assert comparison(project).word == ("proven" if can_run else "unproven")
-    assert project.results().schema_version == 3
-
-
 def test_a_drift_that_hits_both_commits_is_no_regression(project: Project) -> None:
     baseline = project.past(1)
     commit(project.folder)

@@ -33,7 +33,7 @@ import importlib, json, os, shutil, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from agenteval.__main__ import main
 import agenteval.cli.main, agenteval.run.pipeline, agenteval.report.html, agenteval.report.markdown
-import agenteval.report.junit, agenteval.report.badge, agenteval.report.report, agenteval.run.store
+import agenteval.report.junit, agenteval.report.report, agenteval.run.store
 
 stages, numbers, arguments = json.loads(sys.argv[1])
 sys.argv[1:] = arguments
@@ -77,7 +77,7 @@ ENDED_LATER = """
 import json, os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from agenteval.__main__ import main
-from agenteval.report import badge
+from agenteval.report import overview as badge
 
 first, second = json.loads(sys.argv[1])
 usual = badge.report_files

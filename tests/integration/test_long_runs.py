@@ -43,8 +43,8 @@ from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.gate.policy import Quarantine
 from agenteval.gate.run_scores import entry_without_cases
 from agenteval.gate.verdict import GatePolicy, decide_gate, is_quarantined_by_name, quarantined
-from agenteval.report.check import annotate
 from agenteval.report.facts import facts
+from agenteval.report.overview import annotate
 from agenteval.report.report import print_result, write_reports
 from agenteval.results.case import CaseResult, SuiteResult, Usage
 from agenteval.results.model import Results, RunUsage

@@ -239,7 +239,7 @@ def _large() -> bytes:
         (zipped(b"{"), {}, "results.json:1: not valid JSON"),
         (zipped(b"{}"), {}, "results.json: not a results file of agenteval (it has no schema_version)"),
         (zipped(b'{"schema_version": 99}'), {}, "written by a newer agenteval (schema_version 99, this one reads 3)"),
-        (zipped(b'{"schema_version": 1}'), {}, "results.json: tool: not a results file of agenteval"),
+        (zipped(b'{"schema_version": 3}'), {}, "results.json: tool: not a results file of agenteval"),
         (zipped(results("f" * 40).model_dump_json().encode()), {}, "its results are of another commit"),
         (zipped(results(None, complete=False).model_dump_json().encode()), {}, "its evaluation was not complete"),
         (zipped(_large()), {}, "it is larger than 4,000 bytes; upload results.json without the other reports"),

@@ -31,7 +31,7 @@ from agenteval.github.check_run import (
     updates,
 )
 from agenteval.github.client import GitHubClient, GithubError
-from agenteval.report.check import Annotation
+from agenteval.report.overview import Annotation
 
 pytestmark = pytest.mark.peer
 

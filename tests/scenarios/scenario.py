@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import yaml
+from tests.scenarios.outlets import disagreements
 from tests.support import Ended
 
 FOLDER = Path(__file__).parent
@@ -39,10 +39,6 @@ _OUTLETS = {
 #: And what the agent and the judge were asked.
 _REQUESTS = {"requests": "agent", "prompts": "judge"}
 _KNOWN_OUTLETS = frozenset({"terminal", "errors", "outputs", *_OUTLETS, *_REQUESTS})
-#: Where a report tells the number of all cases.
-_TOTALS = {"comment": r"^<sub>([\d,]+) cases?\b", "summary": r"^\| Cases .*\n.*\n\| ([\d,]+) "}
-#: What sentences say about the cases that count, as "1 of 9 cases could not be run".
-_COUNTED = re.compile(r"([\d,]+ of [\d,]+) cases? (pass|could not be run|failed)")
 
 
 @dataclass(frozen=True)
@@ -160,7 +156,7 @@ class Seen:
 
 def check(expected: Mapping[str, Any], seen: Seen) -> None:
     """Raise an AssertionError with all differences and the whole output, if a step left anything but the expected."""
-    differences = [*_differences(expected, seen), *_disagreements(seen), *_commands(seen)]
+    differences = [*_differences(expected, seen), *disagreements(seen), *_commands(seen)]
     if differences:
         raise AssertionError("\n".join([*differences, "--- terminal", seen.ended.out, "--- errors", seen.ended.err]))
 
@@ -185,28 +181,6 @@ def _differences(told: Mapping[str, Any], seen: Seen) -> Iterator[str]:
         if len(seen.asked[who]) != number:
             yield f"{len(seen.asked[who])} calls of the {who}, expected {number}"
     yield from (f"{path} exists" for path in expected.get("absent", ()) if (seen.folder / path).exists())
-
-
-def _disagreements(seen: Seen) -> Iterator[str]:
-    """Yield the numbers of cases that a report shows and the results do not have."""
-    if not all((seen.reports / name).exists() for name in ("results.json", "junit.xml")):
-        return
-    summary = seen.results["summary"]
-    suites = list(ElementTree.fromstring(seen.text("junit")))
-    for name, attribute in {"cases": "tests", "failed": "failures", "errors": "errors", "skipped": "skipped"}.items():
-        counted = sum(int(suite.get(attribute, 0)) for suite in suites)
-        if counted != summary[name]:
-            yield f"junit counts {counted} {name}, the results {summary[name]}"
-    for outlet, pattern in _TOTALS.items():
-        for counted in re.findall(pattern, seen.text(outlet), re.MULTILINE):
-            if counted != f"{summary['cases']:,}":
-                yield f"{outlet} counts {counted} cases, the results {summary['cases']}"
-    told: dict[str, set[str]] = {}
-    outlets = ["comment", "summary", *["terminal"] * (f"{seen.reports.name}/report.html" in seen.ended.out)]
-    for outlet in outlets:
-        for counted, kind in _COUNTED.findall(seen.text(outlet)):
-            told.setdefault(kind, set()).add(counted)
-    yield from (f"reports differ: {sorted(counts)} {kind}" for kind, counts in told.items() if len(counts) > 1)
 
 
 def _commands(seen: Seen) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import InstanceOf
@@ -13,6 +12,7 @@ from pydantic import InstanceOf
 from agenteval.agents.tool_calls import protocol_calls, raise_error
 from agenteval.core.arguments import JsonObject, problems
 from agenteval.core.errors import AgentError, Problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.results.case import MOST_USED, ToolCall, Usage
 from agenteval.suite.forms import keys_of
 
@@ -35,7 +35,7 @@ NO_ANSWER = 'the agent returned no answer (None or null); return a text, "" for 
 _TUPLES = ("tool_calls", "retrieval_context")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """One turn for an agent; ``to_json`` returns it in the published protocol.
 
@@ -77,7 +77,7 @@ class Request:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reply:
     """An agent's answer, or a tool's result.
 
@@ -129,7 +129,7 @@ class RecordedAgent(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Remarks:
     """What an agent noticed in its replies.
 

@@ -80,20 +80,16 @@ class Program:
         )
         check_access(self._program, self._spec.directory, self._spec.where)
 
-    async def run(self, request: Any) -> Ended:
-        """Run the program once, with a JSON request on its standard input.
+    @staticmethod
+    def of_request(request: Any) -> bytes:
+        """Return a JSON request as a line for the program's standard input."""
+        return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+    def arguments_of(self, text: str) -> Sequence[str]:
+        """Return the program's arguments with an input among them.
 
         Raises:
-            AgentError: the program cannot be started, or writes too much.
-        """
-        line = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-        return await self._run(self._spec.target[1:], line)
-
-    async def run_with_input(self, text: str) -> Ended:
-        """Run the program once, with the input as an argument and an empty standard input.
-
-        Raises:
-            AgentError: the input cannot be an argument, the program cannot be started, or it writes too much.
+            AgentError: the input cannot be an argument.
         """
         length = len(text.encode("utf-8", "surrogatepass"))
         if "\0" in text or length > _MAX_ARGUMENT_BYTES:
@@ -102,10 +98,19 @@ class Program:
                 f"{self._what} cannot get an input with {what} as an argument; "
                 f"read the request from standard input instead of using {INPUT}"
             )
-        arguments = with_input(self._spec.target[1:], text.encode("utf-8", "replace").decode())
-        return await self._run(arguments, b"")
+        return with_input(self._spec.target[1:], text.encode("utf-8", "replace").decode())
 
-    async def _run(self, arguments: Sequence[str], line: bytes) -> Ended:
+    async def run(self, line: bytes = b"", arguments: Sequence[str] | None = None) -> Ended:
+        """Run the program once.
+
+        Args:
+            line: its standard input.
+            arguments: default: those of its definition.
+
+        Raises:
+            AgentError: the program cannot be started, or writes too much.
+        """
+        arguments = self._spec.target[1:] if arguments is None else arguments
         output = bytearray()
         errors = LastOutput()
 
@@ -159,7 +164,12 @@ class CommandAgent:
 
     async def send(self, request: Request) -> Reply:
         """Run the program once."""
-        ended = await self._ended(request)
+        if self._takes_input:
+            if request.history:
+                self._remarks[_NO_HISTORY] = None
+            ended = await self._program.run(arguments=self._program.arguments_of(request.prompt))
+        else:
+            ended = await self._program.run(self._program.of_request(request.to_json()))
         if ended.status < 0 and not ended.output:
             raise TransientAgentError(f"the agent's command {ended.failure}")
         if ended.status != 0:
@@ -185,10 +195,3 @@ class CommandAgent:
 
     async def close(self) -> None:
         """Do nothing: no process outlives a turn."""
-
-    async def _ended(self, request: Request) -> Ended:
-        if not self._takes_input:
-            return await self._program.run(request.to_json())
-        if request.history:
-            self._remarks[_NO_HISTORY] = None
-        return await self._program.run_with_input(request.prompt)

@@ -175,7 +175,7 @@ class CommandCaller:
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
         """Run the program once; an exit status above 0 is a refusal, except 126, 127 and technical failures."""
-        ended = await self._program.run(arguments(context, prompt))
+        ended = await self._program.run(self._program.of_request(arguments(context, prompt)))
         if ended.status < 0 and not ended.output:
             raise TransientAgentError(f"the tool's command {ended.failure}")
         is_broken = ended.status > 0 and is_breakdown(ended.errors or ended.output.decode("utf-8", "replace"))

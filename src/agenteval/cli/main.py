@@ -14,7 +14,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
@@ -191,30 +191,26 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 
 def _status(argv: Sequence[str] | None) -> int:
+    """Return the exit status of a command; an exception becomes a message."""
     try:
         arguments = _arguments(argv)
     except AgentEvalError as error:
         return _failed(error, words=sys.argv[1:] if argv is None else argv)
-    command: Callable[[argparse.Namespace], int] = arguments.command
     # Imported here: `agenteval --version` and help need none of it.
     from agenteval.core.secrets import masking
 
     with masking():
-        return _done(command, arguments)
-
-
-def _done(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
-    """Return the exit status of a command; an exception becomes a message."""
-    try:
-        return command(arguments)
-    except AgentEvalError as error:
-        return _failed(error, words=arguments.words)
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    except Exception as error:
-        if os.environ.get("RUNNER_DEBUG") == "1":
-            raise
-        return _failed(unexpected_error(error), words=arguments.words)
+        try:
+            status: int = arguments.command(arguments)
+            return status
+        except AgentEvalError as error:
+            return _failed(error, words=arguments.words)
+        except KeyboardInterrupt:
+            return 128 + signal.SIGINT
+        except Exception as error:
+            if os.environ.get("RUNNER_DEBUG") == "1":
+                raise
+            return _failed(unexpected_error(error), words=arguments.words)
 
 
 def _failed(error: AgentEvalError, words: Sequence[str]) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,13 +70,15 @@ def _add_probe(commands: Any) -> None:
     option("--input", metavar="TEXT", help="send this text instead of a case; needs no suite")
 
 
-def _run(arguments: argparse.Namespace) -> int:
+@contextmanager
+def _earlier_reports_told(arguments: argparse.Namespace) -> Iterator[None]:
+    """Tell of reports of an earlier run that an error leaves."""
     from agenteval.report.report import results_identity
 
     # --resume continues them.
     earlier = None if arguments.resume else results_identity(arguments.out)
     try:
-        return _evaluate(arguments)
+        yield
     except (AgentEvalError, KeyboardInterrupt, SystemExit):
         # What failed before the first case does not cost the results of an earlier run.
         if earlier is not None and results_identity(arguments.out) == earlier:
@@ -82,41 +86,49 @@ def _run(arguments: argparse.Namespace) -> int:
         raise
 
 
-def _evaluate(arguments: argparse.Namespace) -> int:
-    from agenteval.report.report import print_result
-    from agenteval.report.terminal_lines import TerminalDetail, next_commands
-    from agenteval.run.pipeline import run_repeatedly
+def _run(arguments: argparse.Namespace) -> int:
+    with _earlier_reports_told(arguments):
+        from agenteval.report.report import print_result
+        from agenteval.report.terminal_lines import TerminalDetail, next_commands
+        from agenteval.run.pipeline import run, run_repeatedly
 
-    out = arguments.out
-    settings = replace(settings_of(arguments), failed_in=_failed_in(arguments))
-    on_github = github_options(arguments)
-    if on_github is not None and "baseline" in on_github:
-        settings = replace(settings, baseline=None)
-    if arguments.dry_run:
-        from agenteval.run.validate import dry_run
+        out = arguments.out
+        settings = replace(settings_of(arguments), failed_in=_failed_in(arguments))
+        on_github = github_options(arguments)
+        if on_github is not None and "baseline" in on_github:
+            settings = replace(settings, baseline=None)
+        if arguments.dry_run:
+            from agenteval.run.validate import dry_run
 
-        for line in dry_run(settings, arguments.runs):
-            print(line)
-        return 0
-    if on_github is not None:
-        from agenteval.github.action import run_on_github
+            for line in dry_run(settings, arguments.runs):
+                print(line)
+            return 0
+        if on_github is not None:
+            from agenteval.github.action import run_on_github
 
-        return run_on_github(settings, out, arguments.runs, on_github, os.environ)
-    outcome = run_repeatedly(settings, out, arguments.runs, lambda line: print(f"agenteval: {line}", file=sys.stderr))
-    if outcome.agent_problems:
-        from agenteval.cli.output import print_mistakes
-        from agenteval.core.mistakes import mistakes
+            return run_on_github(settings, out, arguments.runs, on_github, os.environ)
+        if arguments.runs == 1:
+            outcome = run(replace(settings, out=out))
+        else:
+            outcome = run_repeatedly(settings, out, arguments.runs, _tell)
+        if outcome.agent_problems:
+            from agenteval.cli.output import print_mistakes
+            from agenteval.core.mistakes import mistakes
 
-        print_mistakes(mistakes(outcome.agent_problems), sys.stderr)
-        sys.stderr.flush()
-    if outcome.exit_status != outcome.gate.exit_status:
-        print("agenteval: interrupted after the last case; the reports are complete", file=sys.stderr)
-    commands = next_commands(out, arguments.words)
-    # Only if both go to the same place, the message stands above the result.
-    is_one_place = sys.stdout.isatty() == sys.stderr.isatty()
-    explained = outcome.agent_errors if is_one_place else ()
-    print_result(outcome.report, sys.stdout, TerminalDetail(arguments.verbosity, commands, explained))
-    return outcome.exit_status
+            print_mistakes(mistakes(outcome.agent_problems), sys.stderr)
+            sys.stderr.flush()
+        if outcome.exit_status != outcome.gate.exit_status:
+            print("agenteval: interrupted after the last case; the reports are complete", file=sys.stderr)
+        commands = next_commands(out, arguments.words)
+        # Only if both go to the same place, the message stands above the result.
+        is_one_place = sys.stdout.isatty() == sys.stderr.isatty()
+        explained = outcome.agent_errors if is_one_place else ()
+        print_result(outcome.report, sys.stdout, TerminalDetail(arguments.verbosity, commands, explained))
+        return outcome.exit_status
+
+
+def _tell(line: str) -> None:
+    print(f"agenteval: {line}", file=sys.stderr)
 
 
 def _failed_in(arguments: argparse.Namespace) -> Path | None:

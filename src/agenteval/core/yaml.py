@@ -309,7 +309,6 @@ def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
 
 
 _RESOLVER = yaml.resolver.Resolver()
-
 _LONGEST_KEY = 50  # no suite has longer ones
 _FAST: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

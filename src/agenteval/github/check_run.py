@@ -13,7 +13,7 @@ from agenteval.core.records import dataclass
 from agenteval.github.client import GitHubClient
 from agenteval.github.runner import annotation as command
 from agenteval.github.shared_check import TEXT_LIMIT, CheckName, Conclusion, completed_id
-from agenteval.report.check import Annotation, Level
+from agenteval.report.overview import Annotation, Level
 
 PERMISSIONS = ("contents: read", "checks: write")
 #: Limit of annotations per request.

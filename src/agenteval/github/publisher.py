@@ -15,10 +15,9 @@ from agenteval.github.client import GitHubClient
 from agenteval.github.comment import CommentOutcome, Mode, Pacing, RunJobs, StepName
 from agenteval.github.comment_sections import Origin, Revision, Section
 from agenteval.github.shared_check import TEXT_LIMIT, Conclusion
-from agenteval.report.check import Annotation, annotate
 from agenteval.report.facts import Report
 from agenteval.report.limits import utf8_bytes
-from agenteval.report.overview import render_running, render_unfinished, running_note
+from agenteval.report.overview import Annotation, annotate, render_running, render_unfinished, running_note
 from agenteval.results.verdict import Verdict
 
 CommentMode = Literal["always", "changes", "failures", "never"]

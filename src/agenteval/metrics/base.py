@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Protocol
 
@@ -12,6 +11,7 @@ from pydantic import InstanceOf
 
 from agenteval.core.arguments import JsonObject, described, problems
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import beginning, mask
 from agenteval.results.case import ToolCall, Usage
 from agenteval.results.record import Record, trace_of_reply
@@ -55,7 +55,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN + 2 else beginning(text, _SHOWN - 1) + "…"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observation:
     """One turn for a metric: the input, the expected answer and the reply.
 
@@ -85,7 +85,7 @@ class Observation:
         return (*(self.context or ()), *(self.retrieval_context or ()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """The result of a metric.
 

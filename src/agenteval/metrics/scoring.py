@@ -237,7 +237,8 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
         except ValueError as error:
             return Outcome(0.0, passed=False, decided=True, reason=str(error))
     if _is_quick(config, metric, observation):
-        return _outcome(config, metric.measure(observation))
+        found = metric.measure(observation)
+        return _outcome(config, await contained(found) if inspect.isawaitable(found) else found)
     for attempt in range(config.retries + 1):
         try:
             return await _attempt(config, metric, observation)

@@ -1,18 +1,28 @@
-"""The report on the analysis of one suite: sections chosen by style and settings, in the order of the tone."""
+"""Writes ``evaluation/``, the analyses of suites: summary.json, per_trace.jsonl, report.md and report.html.
+
+The sections of a report are chosen by style and settings, in the order of the tone.
+"""
 
 from __future__ import annotations
 
 import heapq
+import itertools
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from agenteval.core.records import dataclass, replace
 from agenteval.report import analysis_tables as tables
 from agenteval.report.analysis_tables import interval, share, time, written
 from agenteval.report.charts import score_histogram, time_histogram
-from agenteval.report.html import MET_STATES
+from agenteval.report.facts import Report
+from agenteval.report.html import MET_STATES, PageFiles, fill, generate, read_user_template
+from agenteval.report.limits import ReportFile, UserTemplateError
 from agenteval.report.parts import Figure, Item, Part, State, listed
+from agenteval.report.report import ANALYSES
 from agenteval.report.words import count, number
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import AnalysedSuite, EvaluationResult
@@ -184,7 +194,7 @@ def _sentences(result: EvaluationResult) -> Iterator[str]:
     if scores["average"] is not None:
         yield f"The mean score is {number(scores['average'])}, {number(content['threshold'])} is needed to pass."
     if scores["deviation"] is not None:
-        yield f"Final scores have a standard deviation of {scores['deviation']:.3f}."
+        yield f"Final scores have a standard deviation of {number(scores['deviation'])}."
 
 
 def _key_metrics(suite: AnalysedSuite, _: EvaluationReport) -> Part:
@@ -209,7 +219,9 @@ def _figures(result: EvaluationResult) -> Iterator[Figure]:
     yield Figure("Pass rate", share(content["pass_rate"]), note)
     if average is not None:
         state: State = "good" if average >= threshold else "bad"
-        yield Figure("Mean score", f"{average:.3f}", f"needed {threshold:g}{bounds.get('average_score', '')}", state)
+        yield Figure(
+            "Mean score", number(average), f"needed {number(threshold)}{bounds.get('average_score', '')}", state
+        )
     if result.checks:
         met = sum(check.met is True for check in result.checks)
         yield Figure("Conditions met", f"{met} of {len(result.checks)}", verdict(result), MET_STATES[result.success])
@@ -323,3 +335,72 @@ def _worst_first(answer: EvaluatedAnswer) -> tuple[Any, ...]:
 def _failed_first(answer: EvaluatedAnswer) -> tuple[Any, ...]:
     """Return a sort key for failed answers first, then those without a score, the worst of each first."""
     return (*_STATUSES,).index(answer.passed), *_worst_first(answer)
+
+
+_MOST_TRACES = 10_000  # in a user's template
+_STATIC = PageFiles("analysis.html.j2")
+_INTERACTIVE = replace(_STATIC, scripts=("elements.js", "answers.js"))
+
+
+def report_files(report: Report) -> Iterator[ReportFile]:
+    """Yield the files of all analysed suites; if there are several, each suite has a separate folder."""
+    created = datetime.now(UTC)
+    asking = [suite for suite in report.source.analyses if suite.report is not None]
+    for suite in asking:
+        folder = f"{ANALYSES}/{_slug(suite.path)}" if len(asking) > 1 else ANALYSES
+        for file in suite_files(suite, created):
+            yield replace(file, name=f"{folder}/{file.name}")
+
+
+def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]:
+    """Yield the files of one suite. Data come first, so that a failing report does not lose them.
+
+    Args:
+        created: the current time in UTC.
+    """
+    yield ReportFile("summary.json", [json.dumps(suite.result.content, indent=2, ensure_ascii=False), "\n"])
+    lines = (f"{json.dumps(answer.as_json(), ensure_ascii=False)}\n" for answer in suite.answers)
+    yield ReportFile("per_trace.jsonl", lines)
+    if suite.report is None:
+        return
+    if suite.report.markdown:
+        yield ReportFile("report.md", render_markdown(suite, created))
+    if suite.report.html:
+        yield _html_file(suite, created)
+
+
+def render_markdown(suite: AnalysedSuite, created: datetime) -> str:
+    """Return the report as Markdown, without charts."""
+    # Imported here and below, so that a run without analyses does not import it.
+    from agenteval.report.templates import MARKDOWN, built_in_template
+
+    return built_in_template(MARKDOWN, "report.md.j2").render(page=make_analysis_page(suite, created))
+
+
+def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
+    """Return the report as one page that loads nothing, or the user's template with its placeholders replaced."""
+    template = suite.report.template if suite.report else None
+    notices: tuple[str, ...] = ()
+    if template is not None:
+        try:
+            return ReportFile("report.html", _filled(read_user_template(Path(template)), suite, created))
+        except UserTemplateError as error:
+            notices = (str(error),)
+    page = make_analysis_page(suite, created, notices)
+    parts = generate(_INTERACTIVE if page.interactive and page.answers else _STATIC, page=page)
+    return ReportFile("report.html", parts, notices)
+
+
+def _filled(template: str, suite: AnalysedSuite, created: datetime) -> str:
+    summary = dict(suite.result.content)
+    traces = [answer.as_json() for answer in itertools.islice(suite.answers, _MOST_TRACES)]
+    subtitle = f"{len(suite.answers):,} answers, {created:%Y-%m-%d %H:%M} UTC"
+    if left_out := len(suite.answers) - len(traces):
+        summary["per_trace_left_out"] = left_out
+        subtitle = f"{subtitle}; {left_out:,} of them only in per_trace.jsonl"
+    texts = {"TITLE": suite.name, "DATE": f"{created:%Y-%m-%dT%H:%M:%SZ}", "SUBTITLE": subtitle}
+    return fill(template, texts, summary, traces)
+
+
+def _slug(path: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", path).strip("_.") or "suite"

@@ -23,7 +23,7 @@ def score_histogram(
     title: str, scores: Sequence[float], threshold: float | None, before: Sequence[float] = ()
 ) -> Histogram:
     """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one."""
-    marks = () if threshold is None else ((threshold, f"threshold {threshold:g}"),)
+    marks = () if threshold is None else ((threshold, f"threshold {threshold:.2f}"),)
     earlier = _counts(before, 0.0, 1.0) if before else ()
     return Histogram(title, "score", 0.0, 1.0, _counts(scores, 0.0, 1.0), marks=marks, before=earlier)
 

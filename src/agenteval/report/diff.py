@@ -1,14 +1,13 @@
-"""Differences of both runs: tool calls, the timeline of one iteration, and the words of two answers."""
+"""Differences of both runs: the conversation of a case with the tool calls and answers of both."""
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from agenteval.core.escape import one_line, visible
 from agenteval.core.records import dataclass
@@ -95,7 +94,11 @@ def timeline(case: CaseResult, compared: ComparedCase | None, first_wrong: int |
     if start:
         lines.append(DiffLine("@", _left_out(start, "earlier turn")))
     for turn in shown:
-        lines += _turn(turn, earlier.get(turn.index), limit, is_one_of_several=len(turns) > 1)
+        start_of_turn = f"{turn.index + 1} ▸ " if len(turns) > 1 else "▸ "
+        question = _wrapped(_cut(turn.input, limit))[:_LINES_OF_CONTEXT]
+        firsts = [start_of_turn, *[" " * len(start_of_turn)] * (len(question) - 1)]
+        lines += [DiffLine(" ", f"{first}{line}") for first, line in zip(firsts, question, strict=True)]
+        lines += reply_lines(turn, earlier.get(turn.index), limit)
     if rest := len(turns) - start - len(shown):
         lines.append(DiffLine("@", _left_out(rest, "later turn")))
     return lines
@@ -105,12 +108,8 @@ def _left_out(amount: int, noun: str) -> str:
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
-def _turn(
-    turn: TurnResult, earlier: AnswerChange | None, limit: int, *, is_one_of_several: bool
-) -> Iterator[DiffLine]:
-    start = f"{turn.index + 1} ▸ " if is_one_of_several else "▸ "
-    for number, line in enumerate(_wrapped(_cut(turn.input, limit))[:_LINES_OF_CONTEXT]):
-        yield DiffLine(" ", f"{start if number == 0 else ' ' * len(start)}{line}")
+def reply_lines(turn: TurnResult, earlier: AnswerChange | None, limit: int) -> Iterator[DiffLine]:
+    """Yield the tool calls and the answers of both runs to a question, and what was expected."""
     yield from _calls(earlier.calls_before if earlier else turn.tool_calls, turn.tool_calls)
     if turn.error:
         if earlier and earlier.before is not None:
@@ -198,128 +197,3 @@ def _cut(text: str | None, limit: int) -> str:
 def _wrapped(text: str) -> list[str]:
     lines = [part for line in visible(text).split("\n") for part in textwrap.wrap(line, _WIDTH) or [""]]
     return lines or [""]
-
-
-# Number of words that are shown on either side of a change in a long answer.
-_CONTEXT = 12
-# Below this share of common characters, the words of two answers are not compared.
-_LEAST_IN_COMMON = 0.3
-# In longer answers, the text between the first and the last change counts as one change.
-_MOST_WORDS = 800
-_MOST_CHARACTERS = 8_000
-
-# A number or word with its inner signs (42.49, don't, foo_bar), one character of a script without blanks, or one
-# other character; with the white space after it.
-_WORD = (
-    r"(?: [\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-    r"  | [^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
-    r"    (?: [.,'’_-] [^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+ )*"
-    r"  | \S ) \s* | \s+"
-)
-
-
-#: The parts of an answer, each with whether the other answer lacks it.
-Pieces = tuple[tuple[str, bool], ...]
-
-
-class _WordRun(NamedTuple):
-    same: bool
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-
-
-def difference(before: str, after: str, limit: int) -> tuple[Pieces, Pieces] | None:
-    """Return both answers in pieces, each answer at most about ``limit`` characters long.
-
-    Of longer answers, only the surroundings of changes are shown.
-
-    Returns:
-        The older and the newer answer; ``None`` if they have too little in common for a comparison of words.
-    """
-    runs = _runs(before[:_MOST_CHARACTERS], after[:_MOST_CHARACTERS])
-    if runs is None:
-        return None
-    if max(len(before), len(after)) > limit:
-        runs = tuple(_around_changes(runs))
-    return _pieces([(run.before, not run.same) for run in runs], limit), _pieces(
-        [(run.after, not run.same) for run in runs], limit
-    )
-
-
-@functools.lru_cache(maxsize=256)
-def _runs(before: str, after: str) -> tuple[_WordRun, ...] | None:
-    # Every level of detail compares the same answers again.
-    old, new = _words(visible(before)), _words(visible(after))
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
-    runs = [_WordRun(True, tuple(old[:head]), tuple(new[:head]))]
-    runs += _between(old[head : len(old) - tail], new[head : len(new) - tail])
-    runs.append(_WordRun(True, tuple(old[len(old) - tail :]), tuple(new[len(new) - tail :])))
-    merged = tuple(_merged([run for run in runs if run.before or run.after]))
-    common = sum(len("".join(run.before)) for run in merged if run.same)
-    longest = max(len(before), len(after))
-    return merged if longest and common >= _LEAST_IN_COMMON * longest else None
-
-
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    pairs = zip(old, new, strict=False)
-    return next((index for index, (a, b) in enumerate(pairs) if a.strip() != b.strip()), min(len(old), len(new)))
-
-
-def _words(text: str) -> list[str]:
-    # Compiled (5 ms) when answers differ for the first time; most runs never need it.
-    found: list[str] = re.findall(_WORD, text, re.VERBOSE)
-    return found
-
-
-def _between(old: Sequence[str], new: Sequence[str]) -> list[_WordRun]:
-    if max(len(old), len(new)) > _MOST_WORDS or not old or not new:
-        return [_WordRun(False, tuple(old), tuple(new))]
-    matcher = SequenceMatcher(None, [word.strip() for word in old], [word.strip() for word in new])
-    return [_WordRun(kind == "equal", tuple(old[a:b]), tuple(new[c:d])) for kind, a, b, c, d in matcher.get_opcodes()]
-
-
-def _merged(runs: Sequence[_WordRun]) -> list[_WordRun]:
-    """Merge changes that are separated by punctuation only."""
-    merged: list[_WordRun] = []
-    for index, run in enumerate(runs):
-        inner = 0 < index < len(runs) - 1
-        says_nothing = run.same and inner and not any(character.isalnum() for character in "".join(run.before))
-        same = run.same and not says_nothing
-        if merged and merged[-1].same == same:
-            last = merged.pop()
-            merged.append(_WordRun(same, last.before + run.before, last.after + run.after))
-        else:
-            merged.append(_WordRun(same, run.before, run.after))
-    return merged
-
-
-def _around_changes(runs: Sequence[_WordRun]) -> list[_WordRun]:
-    """Return the changes with a few words before and after each."""
-    kept: list[_WordRun] = []
-    for index, run in enumerate(runs):
-        first = _CONTEXT if index else 0
-        last = _CONTEXT if index < len(runs) - 1 else 0
-        if not run.same or len(run.before) <= first + last + 1:
-            kept.append(run)
-            continue
-        kept.append(_WordRun(True, _ends(run.before, first, last), _ends(run.after, first, last)))
-    return kept
-
-
-def _ends(words: tuple[str, ...], first: int, last: int) -> tuple[str, ...]:
-    return (*words[:first], "… ", *words[len(words) - last :])
-
-
-def _pieces(runs: Sequence[tuple[tuple[str, ...], bool]], limit: int) -> Pieces:
-    pieces: list[tuple[str, bool]] = []
-    room = limit
-    for words, changed in runs:
-        text = "".join(words)
-        if len(text) > room:
-            rest = sum(len("".join(others)) for others, _ in runs) - limit
-            return (*pieces, (text[:room], changed), (f"… ({rest:,} more characters)", False))
-        if text:
-            pieces.append((text, changed))
-        room -= len(text)
-    return tuple(pieces)

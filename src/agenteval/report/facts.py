@@ -9,45 +9,36 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from agenteval.core.records import dataclass, field, replace
 from agenteval.gate.failures import Counts
 from agenteval.gate.findings import run_notes
 from agenteval.report import words
-from agenteval.report.cases import KINDS, CaseMetricRow, case_metrics, distinct_iterations
-from agenteval.report.causes import CaseChange, Cause, aside_title, causes_of, others
-from agenteval.report.heading import Heading, NextSteps, heading_of, next_steps
+from agenteval.report.cases import KINDS
+from agenteval.report.causes import Cause, aside_title, causes_of, others
+from agenteval.report.heading import Heading, heading_of
 from agenteval.report.limits import COMMIT, REPOSITORY, Presentation, Site
 from agenteval.report.metrics import Base, MetricRow, SpendingRow, metric_rows, spending
 from agenteval.report.parts import Excerpt, Part
 from agenteval.report.setup import IntegrityRow, integrity_rows, metric_errors, run_setup, size
-from agenteval.report.trend import RunPoint, trend
-from agenteval.results.case import CaseResult, Criterion, IterationResult, SuiteResult
-from agenteval.results.comparison import ComparedCase
+from agenteval.report.steps import NextSteps, next_steps
+from agenteval.report.stories import MOST_ALIKE, CaseRow, Story, case_rows, first_stories
+from agenteval.report.trend import RunPoint, earlier_pool, trend
+from agenteval.results.case import CaseResult, Criterion, SuiteResult
+from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun
-from agenteval.results.masking import shortened_note
 from agenteval.results.model import OWN_NAME, Results, Run, Summary
 from agenteval.results.store import IN_MEMORY, Archive
 from agenteval.results.verdict import Condition, Gate, Verdict
 
 if TYPE_CHECKING:
-    from agenteval.report.diff import DiffLine
     from agenteval.results.analysis.evaluate import AnalysedSuite
 
 #: Rows of the table of causes that a reader sees at once.
 MOST_ROWS = 8
 # The most that any report shows.
-_MOST_CASES = 2_000
 _MOST_FULL = 100
-# Cases with the same cause that are shown in full, and those that are named with an example.
-_MOST_ALIKE = 3
-_MOST_LIKE = 5
-_MOST_METRICS = 6
-_SEEN = 0.005
-_LABELS = {"response": "answer", "input": "question", "ground_truth": "expected answer"}
 
 
 @dataclass(frozen=True)
@@ -92,125 +83,19 @@ class About:
 
 
 @dataclass(frozen=True)
-class Story:
-    """A case in full, with its comparison.
-
-    Attributes:
-        found: what its cause knows of it.
-        compared: ``None`` without a baseline.
-        link: address of its line; empty if unknown.
-        like: names and addresses of the next cases with the same cause; ``others`` counts all of them.
-    """
-
-    found: CaseChange
-    case: CaseResult
-    compared: ComparedCase | None
-    link: str
-    others: int = 0
-    like: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.found.name
-
-    @property
-    def icon(self) -> str:
-        """The icon of its kind."""
-        return KINDS[self.found.kind].icon
-
-    @property
-    def where(self) -> str:
-        """Its place: ``path:line``."""
-        return f"{self.found.path}:{self.found.line}" if self.found.line else self.found.path
-
-    @property
-    def has_both(self) -> bool:
-        """Whether the answers of both runs are known."""
-        return self.compared is not None and bool(self.compared.answers)
-
-    @property
-    def tells(self) -> bool:
-        """Whether it shows more than its row: an error alone does not, nor a case that passed."""
-        if self.found.kind == "fell":
-            return self.has_both
-        iteration = self.case.telling_iteration
-        return iteration is not None and (self.found.kind != "error" or len(iteration.turns) > 1)
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether an earlier answer is known, so that both can stand side by side."""
-        return self.compared is not None and any(answer.before is not None for answer in self.compared.answers)
-
-    @property
-    def scores(self) -> str:
-        """``f1_score 0.98 → 0.47; helpful 0.90 → 0.20``."""
-        moved = [
-            f"{metric.id} {' → '.join(words.distinct(metric.before, metric.after))}"
-            for metric in (self.compared.metrics if self.compared else ())
-            if metric.before is not None and metric.after is not None and abs(metric.before - metric.after) > _SEEN
-        ]
-        more = f"; and {len(moved) - _MOST_METRICS:,} more" if len(moved) > _MOST_METRICS else ""
-        return f"{'; '.join(moved[:_MOST_METRICS])}{more}"
-
-    @property
-    def iterations(self) -> tuple[tuple[IterationResult, str], ...]:
-        """Its iterations; those that are alike are one, with which they are in words."""
-        return tuple(distinct_iterations(self.case))
-
-    @property
-    def note(self) -> str:
-        """How many of its iterations failed."""
-        iterations = self.iterations
-        return iterations[0][1] if len(iterations) == 1 else words.iterations_note(self.case)
-
-    @property
-    def told(self) -> int:
-        """The number of the iteration that represents it."""
-        iteration = self.case.telling_iteration
-        return iteration.index if iteration else 0
-
-    @property
-    def shortened(self) -> tuple[str, ...]:
-        """Size and hash of each value of which the results contain only the beginning."""
-        return tuple(
-            f"{_LABELS.get(name, name)}: {shortened_note(whole)}"
-            for iteration, _ in self.iterations
-            for turn in iteration.turns
-            for name, whole in turn.shortened.items()
-        )
-
-    def timeline(self, limit: int) -> list[DiffLine]:
-        """Return the conversations of both runs as lines, each text of at most ``limit`` characters."""
-        # Imported here, because most runs have nothing to show in full.
-        from agenteval.report.diff import timeline
-
-        return timeline(self.case, self.compared, self.found.wrong.turn if self.found.wrong else None, limit)
-
-
-@dataclass(frozen=True)
-class CaseRow:
-    """A case with the result of each metric."""
-
-    status: str
-    name: str
-    score: float | None
-    metrics: tuple[CaseMetricRow, ...]
-    why: str = ""
-
-
-@dataclass(frozen=True)
 class ReportSource:
     """What the facts are made of, for reports that list every case, and for reporters of other packages.
 
     Attributes:
         archive: access to the run's full cases; the results of a large run contain only outlines of some cases.
+        pool: the earlier runs of the base, the oldest first.
         analyses: analyses of suites that evaluate the run as a whole.
         presentation: users' templates, the reporters that the configuration names, and the target of links.
     """
 
     results: Results
     archive: Archive = IN_MEMORY
+    pool: tuple[PoolEntry, ...] = ()
     analyses: tuple[AnalysedSuite, ...] = ()
     presentation: Presentation = field(default_factory=Presentation)
 
@@ -229,7 +114,7 @@ class Report:
         spent: where money and time went.
         certainty: how sure the findings are, one sentence each.
         steps: the commands that repeat or accept the cases, and what usually helps.
-        warnings: what a reader should know of the run.
+        warnings: the notes of the run, the most important first.
         rules: how suites and rules differ from those of the base commit.
         criteria: conditions on whole suites, with the suite's name.
         base: what the run was compared with; ``None`` if it was not.
@@ -343,7 +228,7 @@ class Report:
     def in_full(self) -> Excerpt[Story]:
         """The first cases of each cause; ``hidden`` counts all others that need attention."""
         wanted = [cause for cause in self.attention if cause.kind not in {"removed", "fell"}]
-        found = (self.stories.get(found.id) for cause in wanted for found in cause.cases[:_MOST_ALIKE])
+        found = (self.stories.get(found.id) for cause in wanted for found in cause.cases[:MOST_ALIKE])
         shown = tuple(story for story in found if story is not None)
         return Excerpt(shown[:_MOST_FULL], sum(len(cause.cases) for cause in wanted))
 
@@ -423,6 +308,7 @@ def facts(
     *,
     archive: Archive = IN_MEMORY,
     earlier: Sequence[EarlierRun] = (),
+    base: Results | None = None,
     analyses: Sequence[AnalysedSuite] = (),
     presentation: Presentation | None = None,
 ) -> Report:
@@ -431,16 +317,18 @@ def facts(
     Args:
         archive: access to the run's full cases.
         earlier: earlier runs, for trends.
+        base: the baseline's run with the runs before it, of which the results of a change have only the names.
         analyses: analyses of suites that evaluate the run as a whole.
         presentation: users' templates, and the target of links.
     """
-    source = ReportSource(results, archive, tuple(analyses), presentation or Presentation())
+    pool = earlier_pool(results, base)
+    source = ReportSource(results, archive, pool, tuple(analyses), presentation or Presentation())
     comparison, rules = results.comparison, results.gate.rules if results.gate else gate.rules
     gate = gate if gate.rules is rules else gate.model_copy(update={"rules": rules})
     about = _about(results, source.presentation.site)
     counts = Counts.of(results, frozenset(rules.quarantine if rules else ()))
     causes = causes_of(results)
-    base = Base.of(comparison, results.run.started_at) if comparison else None
+    compared = Base.of(comparison, results.run.started_at) if comparison else None
     differences = tuple(integrity_rows(results.run))
     certainty = (*comparison.sentences, comparison.improvement) if comparison else ()
     return Report(
@@ -448,7 +336,7 @@ def facts(
         gate=gate,
         counts=counts,
         causes=causes,
-        stories=_stories(results, causes, about.source),
+        stories=first_stories(results, causes, about.source),
         metrics=metric_rows(results),
         spent=spending(results),
         certainty=tuple(filter(None, certainty)),
@@ -456,10 +344,10 @@ def facts(
         warnings=tuple(dict.fromkeys((*warnings, *metric_errors(results)))),
         rules=differences,
         criteria=tuple((suite.name, criterion) for suite in results.suites for criterion in suite.criteria),
-        base=base,
-        cases=_cases(results),
-        setup=run_setup(results, archive, base, differences),
-        trend=trend(results, earlier),
+        base=compared,
+        cases=case_rows(results),
+        setup=run_setup(results, archive, compared, differences),
+        trend=trend(results, earlier, base),
         run=results.run,
         summary=results.summary,
         about=about,
@@ -490,59 +378,3 @@ def _about(results: Results, site: Site) -> About:
         unfinished=results.unfinished,
         repeats=results.memory is not None and results.memory.repeats,
     )
-
-
-def source_link(source: str, path: str, line: int | None) -> str:
-    """Return the address of a line of a suite's file in the evaluated commit; empty if it is unknown."""
-    pure = PurePosixPath(path)
-    if not source or not pure.parts or pure.is_absolute() or ".." in pure.parts:
-        return ""
-    # Paths come from results files and may contain lone surrogates, which cannot be encoded.
-    written = quote(pure.as_posix(), safe="/", errors="replace")
-    return f"{source}{written}" + (f"#L{line}" if line and line > 0 else "")
-
-
-def _stories(results: Results, causes: Sequence[Cause], source: str) -> Mapping[str, Story]:
-    """Return the first cases of each cause in full; of a mean that fell, also the first case that went wrong."""
-    chosen: dict[str, tuple[Cause, CaseChange]] = {}
-    for cause in causes:
-        for found in (*cause.cases[:_MOST_ALIKE], *_first_wrong(cause)):
-            # Ids of results that somebody else wrote may stand twice.
-            chosen.setdefault(found.id, (cause, found))
-    if not chosen:
-        return {}
-    located = {case.id: case for _, case in results.cases() if case.id in chosen}
-    compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
-    return {
-        id_: Story(
-            found=found,
-            case=located[id_],
-            compared=compared.get(id_),
-            link=source_link(source, found.path, found.line),
-            others=len(cause.cases) - 1,
-            like=tuple(
-                (each.name, source_link(source, each.path, each.line)) for each in cause.cases[1 : 1 + _MOST_LIKE]
-            ),
-        )
-        for id_, (cause, found) in chosen.items()
-        if id_ in located
-    }
-
-
-def _first_wrong(cause: Cause) -> Iterator[CaseChange]:
-    if cause.kind == "fell":
-        yield from [found for found in cause.cases if found.wrong is not None][:1]
-
-
-def _cases(results: Results) -> Excerpt[CaseRow]:
-    cases = [case for _, case in results.cases()]
-    if len(cases) > _MOST_CASES:
-        cases.sort(key=lambda case: case.status == "passed")
-    rows = (
-        CaseRow(
-            case.status, case.name, case.score, case_metrics(case), "" if case.status == "passed" else words.why(case)
-        )
-        for case in cases[:_MOST_CASES]
-    )
-    # Of a large run, not all cases are in memory.
-    return Excerpt(tuple(rows), results.summary.cases)

@@ -36,7 +36,6 @@ from agenteval.report.html_data import (
     STATUSES,
     RunTable,
     chunks,
-    earlier_pool,
 )
 from agenteval.report.limits import ReportFile, UserTemplateError, template_directory
 from agenteval.report.metrics import explanations, resource_amount, resource_change, resource_name
@@ -215,7 +214,7 @@ def render(report: Report, *, limit: int = DATA_LIMIT) -> Iterator[str]:
         criteria=_criteria(report),
         cost=cost_part(report),
         # The cases precede the parts with their figures, because each case is read only once.
-        chunks=chunks(results, report.source.archive, survey, limit),
+        chunks=chunks(report.source, survey, limit),
         survey=survey,
         unscored=lambda: [name for name in survey.broken if name not in metrics or not metrics[name].n],
         distributions=lambda: _distributions(survey, report.base_name),
@@ -336,7 +335,7 @@ def _usual_threshold(survey: RunTable, name: str) -> float | None:
 
 def _index(report: Report, survey: RunTable) -> str:
     """Return the lists whose entries the rows of the data refer to by number, and the names of both sides."""
-    pool = earlier_pool(report.results)
+    pool = report.source.pool
     index = {
         "row": ROW,
         "statuses": STATUSES,

@@ -20,11 +20,10 @@ from agenteval.core.records import dataclass, field, replace
 from agenteval.report import words
 from agenteval.report.cases import KINDS, NOT_PASSED, Kinds, case_metrics
 from agenteval.report.causes import CaseChange, by_cause, finding, removed
-from agenteval.report.facts import CaseRow
+from agenteval.report.facts import ReportSource
+from agenteval.report.stories import CaseRow
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import ComparedCase, ComparedMetric, PoolEntry, Proof
-from agenteval.results.model import Results
-from agenteval.results.store import Archive
 
 #: Maximum number of characters of data in a report; larger reports open slowly.
 DATA_LIMIT = 80_000_000
@@ -371,23 +370,20 @@ _CHUNK_CASES = 200
 _CHUNK_CHARACTERS = 1_000_000
 
 
-def chunks(
-    results: Results, archive: Archive, survey: RunTable, limit: int = DATA_LIMIT
-) -> Iterator[tuple[str, str]]:
+def chunks(source: ReportSource, survey: RunTable, limit: int = DATA_LIMIT) -> Iterator[tuple[str, str]]:
     """Yield the JSON of all rows and cases, for two script elements each time; removed cases come last.
 
     Args:
-        archive: access to its full cases.
         limit: maximum number of characters of all cases.
     """
+    results, pool = source.results, source.pool
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
-    pool = earlier_pool(results)
     room = Room(limit, results.summary.cases, results.summary.cases - results.summary.passed)
     rows: list[list[Any]] = []
     cases: list[str] = []
     size = 0
     for number, suite in enumerate(results.suites):
-        for case in archive.cases(suite):
+        for case in source.archive.cases(suite):
             change = compared.get(case.id)
             rows.append(survey.row(case, (number, suite), change))
             cases.append(_in_full(room.fit(case), change, _history(case.id, pool)))
@@ -404,11 +400,6 @@ def chunks(
         yield _chunk(rows, cases)
 
 
-def earlier_pool(results: Results) -> list[PoolEntry]:
-    """Return the earlier runs in the pool of the results, the oldest first."""
-    return [entry for entry in results.pool if entry.run_id != results.run.id]
-
-
 def _chunk(rows: list[list[Any]], cases: list[str]) -> tuple[str, str]:
     return (json_in_html(_list(map(compact_json, rows))), json_in_html(_list(cases)))
 
@@ -422,7 +413,7 @@ def _in_full(case: str, compared: ComparedCase | None, history: str) -> str:
     return f'{{"case":{case},"compared":{compact_json(compared) if compared else "null"},"pool":{history}}}'
 
 
-def _history(case_id: str, pool: list[PoolEntry]) -> str:
+def _history(case_id: str, pool: Sequence[PoolEntry]) -> str:
     """Return the scores of a case in each run of the pool, by metric; ``null`` for a run without the case."""
     if not pool:
         return "null"

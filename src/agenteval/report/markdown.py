@@ -2,7 +2,7 @@
 
 A template gets ``report`` (:class:`~agenteval.report.facts.Report`) and ``detail``
 (:class:`~agenteval.report.limits.Detail`). Every ``{{ … }}`` in a built-in template ends in one of the filters of
-:mod:`~agenteval.report.filters`. If a user template cannot be used, the built-in one replaces it, with a warning.
+:mod:`~agenteval.report.templates`. If a user template cannot be used, the built-in one replaces it, with a warning.
 """
 
 from __future__ import annotations
@@ -84,8 +84,7 @@ def _rendered(
             warn(str(error))
             report = report.with_warnings([str(error)])
     # Imported here, so that commands without reports do not import it.
-    from agenteval.report.filters import MARKDOWN
-    from agenteval.report.templates import built_in_template
+    from agenteval.report.templates import MARKDOWN, built_in_template
 
     template = built_in_template(MARKDOWN, name)
     return fitted(lambda detail: template.render(report=report, detail=detail))

@@ -31,10 +31,10 @@ Render = Callable[["Report"], Iterable[ReportFile]]
 #: The modules of the built-in reporters. They run in this order: later ones show the warnings of earlier ones.
 #: A module is imported when a report is written, so that other commands start faster.
 REPORTERS: Mapping[str, str] = {
-    "evaluation": "agenteval.report.evaluation",
+    "evaluation": "agenteval.report.analysis",
     "junit": "agenteval.report.junit",
     "markdown": "agenteval.report.markdown",
-    "badge": "agenteval.report.badge",
+    "badge": "agenteval.report.overview",
     "html": "agenteval.report.html",
 }
 #: The files that they write to a report directory, besides those of analyses.

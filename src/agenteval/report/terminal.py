@@ -256,10 +256,12 @@ def _cost(report: Report) -> Iterator[Line]:
 def _notes(report: Report) -> Iterator[Line]:
     """Yield what differs from the base, warnings, and what closes the gate unless the verdict states it."""
     yield from _listed("differs from the base: ", [str(row) for row in report.rules], "yellow")
-    yield from _listed("warning: ", report.warnings, "yellow")
-    # The headline may tell the only condition already.
-    told = [item.found for item in report.conditions] == [report.gate.headline]
-    yield from _listed("why".ljust(_LABEL), [] if told else [str(item) for item in report.conditions], "")
+    # Each reason stands once: headline and certainty follow.
+    told = {report.gate.headline, *report.certainty}
+    conditions = [item for item in report.conditions if item.found not in told]
+    told |= {item.found for item in conditions}
+    yield from _listed("warning: ", [text for text in report.warnings if text not in told], "yellow")
+    yield from _listed("why".ljust(_LABEL), list(dict.fromkeys(map(str, conditions))), "")
 
 
 def _listed(label: str, texts: Sequence[str], style: Style) -> Iterator[Line]:

@@ -9,80 +9,39 @@ from agenteval.core import text as texts
 from agenteval.report import words
 from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import CaseChange, Cause, is_about, largest_cause, others
-from agenteval.report.facts import Report, Story
+from agenteval.report.facts import Report
+from agenteval.report.stories import Story
 from agenteval.report.terminal_lines import BLANK, LONGEST_NAME, Line, Part, Style, line, shown
 from agenteval.results.case import CaseResult, TurnResult
-from agenteval.results.comparison import AnswerChange, ComparedCase
+from agenteval.results.comparison import ComparedCase
 
 _LONGEST_QUESTION = 150
 _LONGEST_ANSWER = 240
+_LONGEST_TEXT = 4_000
 _INDENT = 4
 
 
+_STYLES: Mapping[str, Style] = {"-": "red", "+": "green"}
+
+
 def turn_lines(turn: TurnResult, compared: ComparedCase | None, *, several: bool) -> Iterator[Line]:
-    """Yield a question and the answers of both sides; without a baseline, the expected answer."""
+    """Yield a question, and the calls and answers of both sides as the comment shows them."""
+    # Imported here, because most runs have nothing to show.
+    from agenteval.report.diff import reply_lines
+
     number = f"{turn.index + 1} " if several else ""
     yield line((f"{number}▸ {shown(turn.input, _LONGEST_QUESTION)}", "dim"), indent=_INDENT, hang=_INDENT + 2)
-    answer = next((found for found in compared.answers if found.turn == turn.index), None) if compared else None
-    if answer is not None and answer.before is not None:
-        yield from _calls(answer, turn)
-        yield from _both(answer)
-        return
-    if turn.ground_truth is not None:
-        yield _answer("? ", "dim", ((f"expected: {shown(turn.ground_truth, _LONGEST_ANSWER)}", "dim"),))
-    if turn.response is not None:
-        yield _answer("+ ", "", ((_text(turn.response), ""),))
-
-
-def _calls(answer: AnswerChange, turn: TurnResult) -> Iterator[Line]:
-    """Yield the tool calls that only one side made; without those of the baseline, nothing is known of them."""
-    if not answer.calls_before:
-        return
-    from agenteval.report.diff import calls_of_both
-
-    for text, side in calls_of_both(answer.calls_before, turn.tool_calls):
-        if side == "before":
-            yield _answer("- ", "red", ((f"⚙ {shown(text)}", "red"),))
-        elif side == "now":
-            yield _answer("+ ", "green", ((f"⚙ {shown(text)}", "green"),))
-
-
-def _both(answer: AnswerChange) -> Iterator[Line]:
-    if answer.same:
-        yield _answer("  ", "dim", ((_text(answer.after), "dim"),))
-        return
-    from agenteval.report.diff import difference
-
-    before, after = answer.before or "", answer.after or ""
-    pieces = difference(before, after, _LONGEST_ANSWER) if before and after else None
-    if pieces is None:
-        yield _answer("- ", "red", ((_text(answer.before), "red"),))
-        yield _answer("+ ", "green", ((_text(answer.after), "green"),))
-        return
-    yield _answer("- ", "red", _marked(pieces[0], "red"))
-    yield _answer("+ ", "green", _marked(pieces[1], "green"))
-
-
-def _marked(pieces: Sequence[tuple[str, bool]], style: Style) -> Iterator[Part]:
-    """Yield the pieces of an answer on one line, the changed ones in a colour."""
-    for piece, is_changed in pieces:
-        text = shown(piece, len(piece))
-        # ``shown`` removes the blanks at the ends.
-        before, after = (" " if blank else "" for blank in (piece[:1].isspace(), piece[-1:].isspace()))
-        if text:
-            yield (f"{before}{text}{after}", style if is_changed else "dim")
-        elif before or after:
-            yield (" ", "dim")
-
-
-def _text(answer: str | None) -> str:
-    if answer is None:
-        return "(no answer)"
-    return shown(answer, _LONGEST_ANSWER) or "(an empty answer)"
-
-
-def _answer(sign: str, style: Style, parts: Iterator[Part] | tuple[Part, ...]) -> Line:
-    return line((sign, style), *parts, indent=_INDENT, hang=_INDENT + 2)
+    earlier = next((found for found in compared.answers if found.turn == turn.index), None) if compared else None
+    found = [(item.mark, item.text.strip()) for item in reply_lines(turn, earlier, _LONGEST_TEXT)]
+    # A terminal wraps lines itself; calls that both sides made tell nothing.
+    signs = {"@": " ", " ": "+"} if earlier is None else {"@": " "}
+    for (mark, is_call), items in groupby(found, lambda item: (item[0], item[1].startswith("⚙"))):
+        parts, style = [text for _, text in items], _STYLES.get(mark, "dim")
+        for text in parts if is_call else [" ".join(parts)]:
+            if not (is_call and mark == " "):
+                sign = signs.get(mark, mark)
+                told = (f"{sign} ", style), (shown(text, _LONGEST_ANSWER), style)
+                yield line(*told, indent=_INDENT, hang=_INDENT + 2)
 
 
 #: The kinds of causes with separate lines, with sign and style; the others are counted.

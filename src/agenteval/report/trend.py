@@ -47,9 +47,20 @@ class RunPoint:
     duration_s: float | None = None
 
 
-def trend(results: Results, earlier: Sequence[EarlierRun]) -> tuple[RunPoint, ...]:
+def earlier_pool(results: Results, base: Results | None = None) -> tuple[PoolEntry, ...]:
+    """Return the earlier runs of the base, the oldest first; none of them is a pass of this run."""
+    own = results.run.id
+    # The pool of the results, which later runs compare with, lacks the cases that changed.
+    entries = {entry.run_id: entry for entry in (*results.pool, *(base.pool if base else ()))}
+    # The further passes of a run have its id and a number.
+    earlier = [entry for id_, entry in entries.items() if id_ != own and not id_.startswith(f"{own}.")]
+    return tuple(sorted(earlier, key=lambda entry: entry.created_at))
+
+
+def trend(results: Results, earlier: Sequence[EarlierRun], base: Results | None = None) -> tuple[RunPoint, ...]:
     """Return the run and earlier ones, the oldest first; a run in several sources counts once."""
-    points = [_of_pool(entry) for entry in results.pool if entry.run_id != results.run.id]
+    points = [_of_pool(entry) for entry in earlier_pool(results, base)]
+    points += [_of_summary(base.run, base.summary, "pool")] if base else []
     points += [_of_summary(item.run, item.summary, "history") for item in earlier]
     by_id = {point.run_id: point for point in points}
     by_id.pop(results.run.id, None)

@@ -1,10 +1,12 @@
 """Renders users' templates of comment and summary in a separate process with a time limit.
 
-The sandbox keeps a template from code and files. The process limits its time and memory.
+The sandbox keeps a template from code and files. The process limits its time and memory. It runs this module, reads a
+pickled order from standard input, and writes JSON to standard output: ``text``, or ``place`` and ``problem``.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import pickle
@@ -12,14 +14,20 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError
+from pydantic import BaseModel
 
 from agenteval.core.escape import one_line
 from agenteval.core.files import open_regular
-from agenteval.core.records import dataclass, replace
+from agenteval.core.records import dataclass, fields, is_dataclass, replace
 from agenteval.report.facts import Report
-from agenteval.report.limits import Detail, ReportTooLargeError, UserTemplateError
+from agenteval.report.limits import Detail, ReportTooLargeError, UserTemplateError, template_directory
+from agenteval.report.templates import MARKDOWN, USER_TEMPLATE, make_environment
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 
@@ -65,7 +73,7 @@ LARGEST = 5_000_000
 #: Bytes of memory.
 MEMORY = 2 << 30
 
-_WORKER = "agenteval.report.user_template_worker"
+_WORKER = "agenteval.report.user_template"
 
 
 @dataclass(frozen=True)
@@ -172,3 +180,128 @@ def _broken(done: subprocess.CompletedProcess[bytes]) -> str:
     if done.returncode < 0 or last == "MemoryError":
         return "takes more memory than it may; look for a loop over too many cases"
     return f"its process ended with status {done.returncode}: {one_line(last, 200)}"
+
+
+_NAMES = ("report", "detail")
+_ATTRIBUTE = re.compile(
+    r"(?:'(?P<type>[\w.]+) object' has no attribute|^) ?'(?P<name>\w+)'(?P<unknown> is undefined)?"
+)
+
+
+class _TooMuchError(Exception):
+    """The text of the template exceeds the limit."""
+
+
+def main() -> None:
+    """Render one order and write the reply."""
+    # The process that started this one has written it.
+    order: Order = pickle.loads(sys.stdin.buffer.read())  # noqa: S301
+    _limit_memory(order.memory)
+    sys.stdout.buffer.write(json.dumps(reply(order)).encode())
+
+
+def reply(order: Order) -> dict[str, str]:
+    """Render one order.
+
+    Returns:
+        ``text``, or ``place`` and ``problem``.
+    """
+    try:
+        return {"text": _rendered(order)}
+    except Exception as error:  # noqa: BLE001 - any exception of a template is a problem of the template
+        return {"place": _place(error, order.template), "problem": _described(error, order)}
+
+
+def _rendered(order: Order) -> str:
+    template = make_environment(MARKDOWN, template_directory(), order.template, order.texts).get_template(
+        USER_TEMPLATE
+    )
+    parts: list[str] = []
+    room = order.largest
+    for part in template.generate(report=order.report, detail=order.detail):
+        room -= len(part)
+        if room < 0:
+            raise _TooMuchError(f"writes more than {order.largest:,} characters; use `detail` to show less")
+        parts.append(part)
+    return "".join(parts)
+
+
+def _limit_memory(most: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _place(error: Exception, template: Path) -> str:
+    """Return ``file:line`` of the mistake, if it is known."""
+    if isinstance(error, TemplateSyntaxError):
+        return f"{error.filename or template}:{error.lineno}"
+    ours = str(template_directory())
+    places = [place for place in _frames(error.__traceback__) if Path(place[0]).suffix == template.suffix]
+    # The line of the user's template, even if a built-in template failed because of it.
+    found = next((place for place in reversed(places) if not place[0].startswith(ours)), None)
+    return f"{found[0]}:{found[1]}" if found else str(template)
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _described(error: Exception, order: Order) -> str:
+    match error:
+        case MemoryError():
+            return "takes more memory than it may"
+        case RecursionError():
+            return "includes or calls itself without end"
+        case UndefinedError():
+            return _undefined(str(error), order)
+        case TemplateNotFound():
+            return error.message or f"there is no template {error.name}"
+        case TemplateSyntaxError():
+            return error.message or "is not a valid template"
+        case TemplateError() | _TooMuchError():
+            return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _undefined(message: str, order: Order) -> str:
+    found = _ATTRIBUTE.search(message)
+    if found is None:
+        return message
+    name = found["name"]
+    names = _NAMES if found["unknown"] else _attributes(found["type"] or "", order)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else f"; there is: {', '.join(names)}" if names else ""
+    where = f"{found['type'].rpartition('.')[2]} has no " if found["type"] else "there is no "
+    return f"{where}{name!r}{hint}"
+
+
+def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
+    for kind in _kinds(order):
+        if f"{kind.__module__}.{kind.__qualname__}" == type_name:
+            own = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind.model_fields)
+            own += [key for key, value in vars(kind).items() if isinstance(value, property)]
+            return tuple(name for name in own if not name.startswith("_"))
+    return ()
+
+
+def _kinds(order: Order) -> Iterator[Any]:
+    from agenteval.gate import failures
+    from agenteval.report import cases, causes, facts, heading, metrics, parts, setup, steps, stories, trend
+    from agenteval.results import model, verdict
+
+    yield type(order.detail)
+    ours = (facts, heading, causes, metrics, setup, parts, cases, steps, stories, trend)
+    modules = (*ours, failures, verdict, model)
+    for module in modules:
+        for value in vars(module).values():
+            if isinstance(value, type) and (is_dataclass(value) or issubclass(value, BaseModel)):
+                yield value
+
+
+if __name__ == "__main__":
+    main()

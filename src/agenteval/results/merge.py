@@ -16,7 +16,6 @@ from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.model import (
     OWN_NAME,
-    SCHEMA_VERSION,
     Coverage,
     Results,
     Run,
@@ -143,7 +142,6 @@ _SAME: tuple[tuple[str, Callable[[RunToMerge], object]], ...] = (
     ("of another repository", lambda part: part.run.repository),
     ("of another commit", lambda part: part.run.commit),
     ("written by another version of agenteval", _release),
-    ("of another version of results.json", lambda part: part.results.schema_version),
     ("of other suites", _paths),
     ("of suites with other cases or metrics", _contents),
 )
@@ -211,10 +209,7 @@ def _unlike(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
             yield Problem(f"has {_cases(more)} that {first.file} lacks", file=part.file, kind=Kind.MERGE)
     for part in parts if len(parts) > 1 else ():
         together = [case.id for _, case in part.results.cases() if _is_judged_together(case)]
-        if part.results.schema_version < SCHEMA_VERSION:
-            message = "this file does not record which cases are strict; merge its shards only, or run it again"
-            yield Problem(message, file=part.file, kind=Kind.MERGE)
-        elif together:
+        if together:
             message = f"judges all iterations of {_cases(together)} together; run these once, with --iterations"
             yield Problem(message, file=part.file, kind=Kind.MERGE)
 

@@ -318,7 +318,7 @@ class Run(ResultsModel):
 class Results(ResultsModel):
     """The content of results.json; ``gate`` is ``null`` until the gate has decided."""
 
-    schema_version: Literal[1, 2, 3] = SCHEMA_VERSION
+    schema_version: Literal[3] = SCHEMA_VERSION
     tool: Tool
     run: Run
     gate: Gate | None = None

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, RootModel, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -88,48 +88,6 @@ def agent_seconds(case: CaseResult) -> float:
     return sum([turn.latency_ms or 0.0 for turn in case.turns]) / 1000
 
 
-# The gate of earlier versions decided by other rules.
-_IGNORED = ("comparison", "memory", "epoch", "outlook")
-
-
-def upgraded(value: Any) -> Any:
-    """Return the JSON of a results file without what only earlier versions understand.
-
-    Args:
-        value: the parsed file; other JSON is returned unchanged.
-    """
-    if not isinstance(value, dict) or value.get("schema_version") not in range(1, SCHEMA_VERSION):
-        return value
-    return {key: item for key, item in value.items() if key not in _IGNORED}
-
-
-def without_old_fingerprints(results: Results) -> Results:
-    """Return results of version 1 without fingerprints, which covered question and metrics together.
-
-    Cases of earlier runs whose fingerprint differs from the file's run are dropped. Of other versions before this
-    one, only what the gate of that time left for the next run is dropped.
-    """
-    if results.schema_version == SCHEMA_VERSION:
-        return results
-    results = results.model_copy(update={"comparison": None, "memory": None})
-    if results.schema_version != 1:
-        return results
-    own = next((entry.cases for entry in results.pool if entry.run_id == results.run.id), {})
-    pool = [
-        entry.model_copy(
-            update={
-                "cases": {
-                    case_id: case.model_copy(update={"fingerprint": ""})
-                    for case_id, case in entry.cases.items()
-                    if case_id not in own or case.fingerprint in {"", own[case_id].fingerprint}
-                }
-            }
-        )
-        for entry in results.pool
-    ]
-    return results.model_copy(update={"pool": pool})
-
-
 _MOST_LISTED = 3
 
 RESULTS_FILE = "results.json"
@@ -141,10 +99,6 @@ _HEAD = 100  # in bytes
 _NO_CASES = '"cases": []'
 _NO_POOLED = '"cases": {}'
 _POOL_INDENT = " " * 3
-_OLD_BASELINE = (
-    "the baseline was written by an earlier agenteval, which kept no fingerprint of each metric: cases are compared "
-    "by their ids, and this run starts a new pool of baseline runs"
-)
 # Separators in a file. They bound its number of values, each of which takes up to 400 bytes of memory.
 _MOST_SEPARATORS = 20_000_000
 # More runs than any pool has.
@@ -242,22 +196,9 @@ def parse_results(content: bytes, name: str) -> Results:
         )
     try:
         with gc_paused():
-            return without_old_fingerprints(Results.model_validate_json(content))
+            return Results.model_validate_json(content)
     except ValidationError as error:
-        earlier = None if _first(error)["type"] == "json_invalid" else _of_earlier_version(content)
-        if earlier is None:
-            raise ConfigError(_unreadable(content, name, error)) from None
-        return earlier
-
-
-def _of_earlier_version(content: bytes) -> Results | None:
-    """Return results with words of an earlier version; ``None`` without such words, and if the rest is not valid."""
-    try:
-        value = json.loads(content)
-        current = upgraded(value)
-        return None if current == value else without_old_fingerprints(Results.model_validate(current))
-    except (ValueError, RecursionError):
-        return None
+        raise ConfigError(_unreadable(content, name, error)) from None
 
 
 def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:
@@ -279,21 +220,19 @@ def parse_baseline(content: bytes, name: str) -> tuple[Results, tuple[str, ...]]
     Raises:
         ConfigError: not agenteval results, or from a newer version.
     """
-    notes: tuple[str, ...] = ()
     try:
-        results = parse_results(content, name)
+        return parse_results(content, name), ()
     except ConfigError as error:
         rest = _without_broken_pool(content)
         if rest is None:
             raise error from None
-        results, notes = rest
-    return results, (*notes, _OLD_BASELINE) if results.schema_version == 1 else notes
+        return rest
 
 
 def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | None:
     """Return the results without damaged pool entries, if the rest is valid."""
     try:
-        value = upgraded(json.loads(content))
+        value = json.loads(content)
         pool = value.pop("pool")
         results = Results.model_validate(value)
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
@@ -305,8 +244,7 @@ def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | No
     if not broken:
         return None
     what = "1 run of the baseline's pool is" if broken == 1 else f"{broken} runs of the baseline's pool are"
-    results = without_old_fingerprints(results.model_copy(update={"pool": sound}))
-    return results, (f"{what} damaged and omitted",)
+    return results.model_copy(update={"pool": sound}), (f"{what} damaged and omitted",)
 
 
 def _pool_entry(value: object) -> PoolEntry | None:
@@ -337,12 +275,10 @@ def _unreadable(content: bytes, file: str, error: ValidationError) -> Problem:
         version = _Version.model_validate_json(content).schema_version
     except ValidationError:
         version = None
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        return Problem(
-            f"written by a newer agenteval (schema_version {version}, this one reads {SCHEMA_VERSION})",
-            file=file,
-            kind=Kind.RESULTS,
-        )
+    if version is not None and version != SCHEMA_VERSION:
+        other = "a newer" if version > SCHEMA_VERSION else "an earlier"
+        message = f"written by {other} agenteval (schema_version {version}, this one reads {SCHEMA_VERSION})"
+        return Problem(message, file=file, kind=Kind.RESULTS)
     if version is None:
         return Problem("not a results file of agenteval (it has no schema_version)", file=file, kind=Kind.RESULTS)
     path = ".".join(str(step) for step in first["loc"])

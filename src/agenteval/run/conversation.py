@@ -105,113 +105,6 @@ class SameFailure:
             self.answer = Answer(error=error, unavailable=answer.unavailable, is_failure=True)
 
 
-class Retrying:
-    """Sends the turns of all conversations with one agent.
-
-    Args:
-        concurrency: the number of conversations that can fail at the same time for the same reason.
-        seed: the seed of the jitter; ``None`` for a random one.
-        progress: shows turns that take long, and retries.
-    """
-
-    def __init__(
-        self, spec: AgentSpec, concurrency: int, seed: int | None = None, progress: Progress | None = None
-    ) -> None:
-        self._spec = spec
-        self._seed = seed
-        self._progress = progress or SilentProgress()
-        self._most_failures = max(_MOST_FAILURES, _MOST_FAILURES_OF_EACH * concurrency)
-        self._failures = 0
-        self._alike = SameFailure()
-
-    async def ask(
-        self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
-    ) -> Answer:
-        """Return the agent's answer to one turn, or the error.
-
-        Args:
-            clock: the remaining time of the case, including waits before retries.
-            exception_is_answer: whether an exception of a tool under test counts as its answer.
-        """
-        if self._alike.answer is not None:
-            return self._alike.answer
-        step = Step(request.case, f"turn {request.turn + 1}" if request.turn else "")
-        self._progress.began(step)
-        try:
-            answer = await self._tried(step, session, request, clock, exception_is_answer=exception_is_answer)
-        finally:
-            self._progress.ended(step)
-        if self._spec.kind != REPLAY:
-            self._alike.add(answer)
-        return answer
-
-    async def _tried(
-        self, step: Step, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
-    ) -> Answer:
-        """Return the answer, after retries of transient failures."""
-        retries = 0
-        while True:
-            try:
-                answer = await self._attempt(session, request, clock, exception_is_answer=exception_is_answer)
-            except TransientAgentError as failure:
-                self._failures += 1
-                reason, wait_s = str(failure), self._wait_s(request, retries, failure)
-                if not self._is_worth_it(retries) or wait_s >= clock.left_s():
-                    attempts = f" (after {retries + 1} attempts)" if retries else ""
-                    return Answer(error=f"{failure}{attempts}", unavailable=True, retries=retries, is_failure=True)
-            else:
-                self._failures = 0
-                return answer if not retries else replace(answer, retries=retries)
-            retries += 1
-            self._progress.retrying(step, Retry(reason, retries + 1, self._spec.retry_limit + 1, wait_s))
-            await asyncio.sleep(wait_s)
-
-    async def _attempt(
-        self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
-    ) -> Answer:
-        left_s = clock.left_s()
-        if left_s <= 0:
-            return Answer(error=f"not asked: the {clock.limit_s:g} s of the case are used up")
-        started = time.perf_counter()
-        try:
-            async with self._limit(left_s):
-                reply = await session.send(request)
-        except TimeoutError:
-            of_case = left_s < self._spec.limit_s
-            limit = f"the {clock.limit_s:g} s of the case" if of_case else f"{self._spec.limit_s:g} s"
-            return Answer(error=f"no answer within {limit}")
-        except TransientAgentError:
-            raise
-        except ToolRaisedError as failure:
-            if not exception_is_answer:
-                return Answer(error=str(failure))
-            reply = Reply(response=f"raised {failure}", raised=str(failure))
-        except AgentNotAskedError as failure:
-            return Answer(error=str(failure), not_asked=NotAsked(cause="budget", limit=failure.limit))
-        except AgentError as failure:
-            return Answer(error=str(failure), is_failure=True)
-        except Exception as failure:  # noqa: BLE001 - a defect in one agent kind must not end the run
-            return Answer(error=f"{type(failure).__name__}: {failure}")
-        return Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)
-
-    def _limit(self, left_s: float) -> AbstractAsyncContextManager[object]:
-        """Return the timeout of an attempt; a recording needs none."""
-        return nullcontext() if self._spec.kind == REPLAY else asyncio.timeout(min(self._spec.limit_s, left_s))
-
-    def _is_worth_it(self, retries: int) -> bool:
-        return retries < self._spec.retry_limit and self._failures < self._most_failures
-
-    def _wait_s(self, request: Request, retries: int, failure: TransientAgentError) -> float:
-        if failure.retry_after_s is not None:
-            return min(failure.retry_after_s, _LONGEST_WAIT_S)
-        # A separate generator per retry, so that the jitter does not depend on the order of failures.
-        place = f"{request.case_id}#{request.iteration}:{request.turn}:{retries}"
-        own = None if self._seed is None else f"{self._seed}:{place}"
-        spread = 1 + random.Random(own).random() / 2  # noqa: S311 - no secret depends on it
-        wait_s: float = _FIRST_WAIT_S * 2**retries * spread
-        return min(wait_s, _LONGEST_WAIT_S)
-
-
 # The names of vector store search tools in HoloDeck's backends.
 _SEARCH_TOOL = re.compile(r"(vectorstore|hierarchical_document)-.+|mcp__holodeck_tools__.+_search")
 
@@ -284,67 +177,156 @@ def recorded_exchange(job: Job, recorded: RecordedAnswer) -> TurnRecord:
     return TurnRecord(request, Answer(recorded.reply), recorded.reply.retrieval_context, recorded.record)
 
 
-@dataclass(frozen=True)
-class Conversing:
-    """Resources that all conversations with one agent share.
+class Conversations:
+    """Conducts all conversations with one agent.
 
-    Attributes:
+    Args:
         attachments: prepares the files of turns.
-        attempts: sends turns to the agent.
+        concurrency: the number of conversations that can fail at the same time for the same reason.
+        seed: the seed of the jitter; ``None`` for a random one.
+        progress: shows turns that take long, and retries.
     """
 
-    attachments: Attachments
-    attempts: Retrying
+    def __init__(
+        self,
+        spec: AgentSpec,
+        attachments: Attachments,
+        concurrency: int = 1,
+        *,
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._spec = spec
+        self._attachments = attachments
+        self._seed = seed
+        self._progress = progress or SilentProgress()
+        self._most_failures = max(_MOST_FAILURES, _MOST_FAILURES_OF_EACH * concurrency)
+        self._failures = 0
+        self._alike = SameFailure()
 
     async def converse(self, job: Job, iteration: int) -> list[TurnRecord]:
         """Send all turns of a case in a new session."""
-        # An agent may start a process at any time.
-        with under_rules(job.plan.rules):
-            session = job.agent.agent.session()
-            try:
-                return await self._turns(job, iteration, session)
-            finally:
-                await session.end()
-
-    async def _turns(self, job: Job, iteration: int, session: Session) -> list[TurnRecord]:
+        # It tells nothing: a first run and a pass side by side look alike to the agent.
+        name = uuid.uuid4().hex
         retrieval = Retrieval(job.suite.retrieval_tools)
         case_s = job.plan.case_s
         clock = _NO_LIMIT if case_s is None else CaseDeadline.start(case_s)
         history: list[Mapping[str, str]] = []
         exchanges: list[TurnRecord] = []
-        # It tells nothing: a first run and a pass side by side look alike to the agent.
-        name = uuid.uuid4().hex
         unanswered = 0
-        for number, turn in enumerate(job.case.turns):
-            request = _request(job, iteration, number, name, tuple(history))
-            if unanswered < _BROKEN_TURNS:
-                request, answer = await self._ask(session, request, turn, clock)
-            else:
-                answer = Answer(error=f"not asked: {_BROKEN_TURNS} turns in a row had no answer")
-            history.append({"role": "user", "content": turn.input})
-            if answer.reply is None:
-                unanswered += 1
-            else:
-                unanswered = 0
-                history.append({"role": "assistant", "content": answer.reply.response})
-            passages = retrieval.passages(turn, answer.reply) if answer.reply else ()
-            exchanges.append(TurnRecord(request, answer, passages))
+        # An agent may start a process at any time.
+        with under_rules(job.plan.rules):
+            session = job.agent.agent.session()
+            try:
+                for number, turn in enumerate(job.case.turns):
+                    request = _request(job, iteration, number, name, tuple(history))
+                    if unanswered < _BROKEN_TURNS:
+                        try:
+                            if turn.files:
+                                attached = await self._attachments.get(turn.files)
+                                request = replace(request, files=attached.paths, file_texts=attached.texts)
+                            answer = await self.ask(
+                                session, request, clock, exception_is_answer=turn.exception_is_answer
+                            )
+                        except AttachmentError as failure:
+                            answer = Answer(error=str(failure), unavailable=True)
+                    else:
+                        answer = Answer(error=f"not asked: {_BROKEN_TURNS} turns in a row had no answer")
+                    history.append({"role": "user", "content": turn.input})
+                    if answer.reply is None:
+                        unanswered += 1
+                    else:
+                        unanswered = 0
+                        history.append({"role": "assistant", "content": answer.reply.response})
+                    passages = retrieval.passages(turn, answer.reply) if answer.reply else ()
+                    exchanges.append(TurnRecord(request, answer, passages))
+            finally:
+                await session.end()
         return exchanges
 
-    async def _ask(
-        self, session: Session, request: Request, turn: Turn, clock: CaseDeadline
-    ) -> tuple[Request, Answer]:
-        """Send a request with the turn's files; return it with its result."""
-        if not turn.files:
-            return request, await self.attempts.ask(
-                session, request, clock, exception_is_answer=turn.exception_is_answer
-            )
+    async def ask(
+        self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
+    ) -> Answer:
+        """Return the agent's answer to one turn, or the error, after retries of transient failures.
+
+        Args:
+            clock: the remaining time of the case, including waits before retries.
+            exception_is_answer: whether an exception of a tool under test counts as its answer.
+        """
+        if self._alike.answer is not None:
+            return self._alike.answer
+        step = Step(request.case, f"turn {request.turn + 1}" if request.turn else "")
+        self._progress.began(step)
+        answer: Answer | None = None
+        retries = 0
         try:
-            attached = await self.attachments.get(turn.files)
-        except AttachmentError as failure:
-            return request, Answer(error=str(failure), unavailable=True)
-        request = replace(request, files=attached.paths, file_texts=attached.texts)
-        return request, await self.attempts.ask(session, request, clock, exception_is_answer=turn.exception_is_answer)
+            while answer is None:
+                try:
+                    answer = await self._attempt(session, request, clock, exception_is_answer=exception_is_answer)
+                    self._failures = 0
+                except TransientAgentError as failure:
+                    self._failures += 1
+                    reason, wait_s = str(failure), self._wait_s(request, retries, failure)
+                    if not self._is_worth_it(retries) or wait_s >= clock.left_s():
+                        attempts = f" (after {retries + 1} attempts)" if retries else ""
+                        answer = Answer(error=f"{failure}{attempts}", unavailable=True, is_failure=True)
+                    else:
+                        retries += 1
+                        retry = Retry(reason, retries + 1, self._spec.retry_limit + 1, wait_s)
+                        self._progress.retrying(step, retry)
+                        await asyncio.sleep(wait_s)
+        finally:
+            self._progress.ended(step)
+        if retries:
+            answer = replace(answer, retries=retries)
+        if self._spec.kind != REPLAY:
+            self._alike.add(answer)
+        return answer
+
+    async def _attempt(
+        self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
+    ) -> Answer:
+        left_s = clock.left_s()
+        if left_s <= 0:
+            return Answer(error=f"not asked: the {clock.limit_s:g} s of the case are used up")
+        started = time.perf_counter()
+        try:
+            async with self._limit(left_s):
+                reply = await session.send(request)
+        except TimeoutError:
+            of_case = left_s < self._spec.limit_s
+            limit = f"the {clock.limit_s:g} s of the case" if of_case else f"{self._spec.limit_s:g} s"
+            return Answer(error=f"no answer within {limit}")
+        except TransientAgentError:
+            raise
+        except ToolRaisedError as failure:
+            if not exception_is_answer:
+                return Answer(error=str(failure))
+            reply = Reply(response=f"raised {failure}", raised=str(failure))
+        except AgentNotAskedError as failure:
+            return Answer(error=str(failure), not_asked=NotAsked(cause="budget", limit=failure.limit))
+        except AgentError as failure:
+            return Answer(error=str(failure), is_failure=True)
+        except Exception as failure:  # noqa: BLE001 - a defect in one agent kind must not end the run
+            return Answer(error=f"{type(failure).__name__}: {failure}")
+        return Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)
+
+    def _limit(self, left_s: float) -> AbstractAsyncContextManager[object]:
+        """Return the timeout of an attempt; a recording needs none."""
+        return nullcontext() if self._spec.kind == REPLAY else asyncio.timeout(min(self._spec.limit_s, left_s))
+
+    def _is_worth_it(self, retries: int) -> bool:
+        return retries < self._spec.retry_limit and self._failures < self._most_failures
+
+    def _wait_s(self, request: Request, retries: int, failure: TransientAgentError) -> float:
+        if failure.retry_after_s is not None:
+            return min(failure.retry_after_s, _LONGEST_WAIT_S)
+        # A separate generator per retry, so that the jitter does not depend on the order of failures.
+        place = f"{request.case_id}#{request.iteration}:{request.turn}:{retries}"
+        own = None if self._seed is None else f"{self._seed}:{place}"
+        spread = 1 + random.Random(own).random() / 2  # noqa: S311 - no secret depends on it
+        wait_s: float = _FIRST_WAIT_S * 2**retries * spread
+        return min(wait_s, _LONGEST_WAIT_S)
 
 
 def _request(job: Job, iteration: int, number: int, session: str, history: tuple[Mapping[str, str], ...]) -> Request:

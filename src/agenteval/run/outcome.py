@@ -208,6 +208,7 @@ class RunOutcome:
         quarantined: ids of the cases that do not affect the gate.
         presentation: templates and links of comment and summary.
         earlier: earlier runs, for trends.
+        base: the baseline's run, with the runs before it.
         analyses: analyses of suites that evaluate the run as a whole; without them none is reported.
         agent_problems: why agents failed in all of their cases, or were too slow.
     """
@@ -220,6 +221,7 @@ class RunOutcome:
     quarantined: frozenset[str] = frozenset()
     presentation: Presentation = field(default_factory=Presentation)
     earlier: tuple[EarlierRun, ...] = ()
+    base: Results | None = None
     analyses: tuple[AnalysedSuite, ...] = ()
     agent_problems: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
@@ -245,6 +247,7 @@ class RunOutcome:
             self.warnings,
             archive=self.archive,
             earlier=self.earlier,
+            base=self.base,
             analyses=self.analyses,
             presentation=self.presentation,
         )
@@ -271,6 +274,7 @@ def decide(compared: ComparedRun, spec: RunSpec, execution: RunExecution, furthe
         quarantined=out,
         presentation=spec.presentation,
         earlier=tuple(spec.earlier.runs),
+        base=spec.baseline.results if spec.baseline else None,
         agent_problems=execution.agent_problems,
         agent_errors=execution.agent_errors,
     )
@@ -335,6 +339,7 @@ def shown_again(results: Results, memory: Memory, spec: RunSpec) -> RunOutcome:
         quarantined=quarantined(results, spec.gate),
         presentation=spec.presentation,
         earlier=tuple(spec.earlier.runs),
+        base=spec.baseline.results if spec.baseline else None,
     )
 
 

@@ -16,7 +16,7 @@ from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
 from agenteval.core.escape import display_url, terminal
 from agenteval.run.attachments import Attachments
 from agenteval.run.config import Settings
-from agenteval.run.conversation import Conversing, Retrying, TurnRecord
+from agenteval.run.conversation import Conversations, TurnRecord
 from agenteval.run.plan import AgentSlot, Job, PlannedCase
 from agenteval.run.resolve.spec import RunSpec, make_plan
 from agenteval.run.resolve_run import resolve_files
@@ -98,10 +98,9 @@ class _Probe:
         # A retry would hide the failure that the user looks for.
         once = replace(planned.agent, retries=0)
         async with Attachments() as attachments:
-            conversing = Conversing(attachments, Retrying(once, 1))
             shared = self._plan.suites[planned.suite.path]
             job = Job(planned.suite, shared, planned.case, AgentSlot(agent, once), 1)
-            return await conversing.converse(job, 0)
+            return await Conversations(once, attachments).converse(job, 0)
 
     def _understood(self, exchange: TurnRecord) -> None:
         if "request" not in self._shown:

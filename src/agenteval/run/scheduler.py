@@ -17,7 +17,7 @@ from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.case import CaseResult, IterationResult, NotAsked
 from agenteval.results.rollup import has_weight
 from agenteval.run.attachments import Attachments
-from agenteval.run.conversation import Conversing, Retrying, TurnRecord, recorded_exchange
+from agenteval.run.conversation import Conversations, TurnRecord, recorded_exchange
 from agenteval.run.plan import Job, MayStop, PlannedCase, RunLimits
 from agenteval.run.progress import Progress, SilentProgress, Step
 from agenteval.run.scoring import case_of, missing_iteration, rate_case, rate_iteration
@@ -151,21 +151,17 @@ class _AgentQueue:
     """The waiting jobs of one agent, and the limit of simultaneous conversations."""
 
     width: int
-    conversing: dict[int, Conversing] = field(default_factory=dict)
+    conversations: dict[int, Conversations] = field(default_factory=dict)
     jobs: deque[Job] = field(default_factory=deque)
     iterations: int = 0
 
     def __post_init__(self) -> None:
-        self.conversations = asyncio.Semaphore(self.width)
+        self.under_way = asyncio.Semaphore(self.width)
 
     def add(self, job: Job) -> None:
         """Append a job."""
         self.jobs.append(job)
         self.iterations += len(job.left)
-
-    async def converse(self, job: Job, index: int) -> list[TurnRecord]:
-        """Send all turns of a case to its agent."""
-        return await self.conversing[id(job.agent.agent)].converse(job, index)
 
 
 class _Scheduler:
@@ -271,9 +267,9 @@ class _Scheduler:
         if lane is None:
             width = min(limit for limit in (spec.concurrency, self._limits.concurrency) if limit is not None)
             lane = self._lanes[id(spec)] = _AgentQueue(width)
-        if id(job.agent.agent) not in lane.conversing:
-            lane.conversing[id(job.agent.agent)] = Conversing(
-                self._attachments, Retrying(spec, lane.width, self._seed, self._progress)
+        if id(job.agent.agent) not in lane.conversations:
+            lane.conversations[id(job.agent.agent)] = Conversations(
+                spec, self._attachments, lane.width, seed=self._seed, progress=self._progress
             )
         lane.add(job)
 
@@ -287,7 +283,15 @@ class _Scheduler:
 
     async def _work(self, lane: _AgentQueue, queue: Iterator[tuple[Job, int]]) -> None:
         for job, index in queue:
-            exchanges = await self._asked(lane, job, index)
+            # The agent's limit is acquired first: cases that wait for one agent must not block other agents. The job
+            # stays registered as started until it is scored.
+            async with lane.under_way:
+                await self._under_way.acquire()
+                try:
+                    exchanges = await lane.conversations[id(job.agent.agent)].converse(job, index)
+                except BaseException:
+                    self._under_way.release()
+                    raise
             try:
                 # While judges score its answers, the agent is free for other cases.
                 await self._add(job, await self._rated(job, index, exchanges))
@@ -316,17 +320,6 @@ class _Scheduler:
             await self._add(job, await rate_iteration(job.case, 0, [exchange], job.plan.catalog, job.unjudged))
             # Rule metrics never wait; without this pause, signals and the time limit would have to.
             await asyncio.sleep(0)
-
-    async def _asked(self, lane: _AgentQueue, job: Job, index: int) -> list[TurnRecord]:
-        """Return the conversation of one iteration; the job stays registered as started until it is scored."""
-        # The agent's limit is acquired first: cases that wait for one agent must not block other agents.
-        async with lane.conversations:
-            await self._under_way.acquire()
-            try:
-                return await lane.converse(job, index)
-            except BaseException:
-                self._under_way.release()
-                raise
 
     async def _add(self, job: Job, iteration: IterationResult) -> None:
         there = self._collected.setdefault(job.case.id, list(job.done))

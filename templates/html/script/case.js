@@ -27,16 +27,25 @@ const pastOf = (found, pool) => {
   }).filter((run) => run.length);
 };
 const square = (isGood, title) => make("span", { className: isGood ? "square" : "square no", title, "aria-hidden": "true", text: isGood ? "✓" : "✗" });
+const squares = (run) => run.map((isGood) => square(isGood, isGood ? "passed" : "failed"));
+const tried = (passed, of) => Array.from({ length: of }, (_, place) => place < passed);
+const isOfHistory = (row, past) => past && past.iterations === row.was[1] && Math.round(past.pass_rate * past.iterations) === row.was[0];
 const strip = (row, found, compared, pool, shown) => {
-  const runs = pastOf(found, pool);
-  const passed = runs.flat().filter(Boolean).length;
   const past = compared?.history;
+  const known = pastOf(found, pool);
+  const passed = known.flat().filter(Boolean).length;
+  // The list and the squares show the same tries: those side by side, where they decided.
+  const agrees = !row.was || (row.was[0] === passed && row.was[1] === known.flat().length);
+  const runs = agrees ? known : [tried(...row.was)];
   const lastRuns = (amount) => `in the last ${amount === 1 ? "run" : `${integer(amount)} runs`} of ${BASE === "baseline" ? "the baseline" : BASE}`;
-  const words = runs.length ? `passed ${passed} of ${runs.flat().length} ${lastRuns(runs.length)}`
+  const words = !agrees && !isOfHistory(row, past) ? `passed ${row.was[0]} of ${row.was[1]} on ${BASE}`
+    : agrees && runs.length ? `passed ${passed} of ${runs.flat().length} ${lastRuns(runs.length)}`
     : past ? `passed ${Math.round(past.pass_rate * past.iterations)} of ${past.iterations} ${lastRuns(past.runs)}`
       : compared?.change === "new" ? "new case" : compared?.status_before ? `${compared.status_before} on ${BASE}` : "";
   const passes = found.iterations.filter(({ status }) => status === "passed").length;
-  const here = `${passes} of ${found.iterations.length} here${found.unneeded ? `, ${found.unneeded} more were not needed` : ""}`;
+  const isBeside = row.passes !== passes || row.iterations !== found.iterations.length;
+  const beside = isBeside ? `${row.passes} of ${row.iterations} here; in the first run ` : "";
+  const here = `${beside}${passes} of ${found.iterations.length}${isBeside ? "" : " here"}${found.unneeded ? `, ${found.unneeded} more were not needed` : ""}`;
   const choices = found.iterations.map((iteration, place) => {
     const name = `Iteration ${iteration.index + 1}: ${iteration.status}`;
     const button = make("button", { type: "button", className: iteration.status === "passed" ? "square" : "square no", title: name,
@@ -45,8 +54,9 @@ const strip = (row, found, compared, pool, shown) => {
     return button;
   });
   return make("div", { className: "strip" }, runs.length ? make("span", { text: BASE }) : null,
-    ...runs.map((run) => make("span", { className: "run" }, ...run.map((isGood) => square(isGood, isGood ? "passed" : "failed")))),
-    make("span", { text: "here" }), make("span", { className: "run here", role: "group", "aria-label": "Iterations" }, ...choices),
+    ...runs.map((run) => make("span", { className: "run" }, ...squares(run))),
+    ...(isBeside ? [make("span", { text: "here" }), make("span", { className: "run" }, ...squares(tried(row.passes, row.iterations)))] : []),
+    make("span", { text: isBeside ? "first run" : "here" }), make("span", { className: "run here", role: "group", "aria-label": "Iterations" }, ...choices),
     make("span", { className: "words", text: [words, here].filter(Boolean).join("; ") }));
 };
 

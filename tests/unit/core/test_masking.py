@@ -46,7 +46,7 @@ OTHERS = {
     "run/confirm/passes.py": "a commit",
     "github/publisher.py": "a masked result",
     "run/downloads.py": "a name of a file, of letters",
-    "run/retention.py": "a masked result",
+    "run/resume.py": "a line of the journal, which was masked",
     "run/setup.py": "masked before",
 }
 

@@ -18,11 +18,10 @@ from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.writing import make_directory
+from agenteval.report import analysis as evaluation
 from agenteval.report import charts as drawings
-from agenteval.report import evaluation
-from agenteval.report.analysis import MOST_ANSWERS, ORDER, SECTION_TITLES
+from agenteval.report.analysis import MOST_ANSWERS, ORDER, SECTION_TITLES, render_markdown, report_files, suite_files
 from agenteval.report.charts import score_histogram, svg, time_histogram
-from agenteval.report.evaluation import render_markdown, report_files, suite_files
 from agenteval.report.facts import facts
 from agenteval.report.html import script_json
 from agenteval.report.report import write_files

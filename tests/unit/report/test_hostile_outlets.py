@@ -15,9 +15,8 @@ from agenteval.core.errors import Problem
 from agenteval.github.check_run import as_commands
 from agenteval.github.runner import annotation
 from agenteval.report import junit
-from agenteval.report.check import annotate
 from agenteval.report.markdown import render_comment, render_summary
-from agenteval.report.overview import render_nothing_left, render_problems, render_unfinished
+from agenteval.report.overview import annotate, render_nothing_left, render_problems, render_unfinished
 from agenteval.report.terminal import print_report
 
 _LONG = tuple(piece * 100_000 for piece in ("::error::x ", "##[error]x", "\x1b[31m", "\n::x::", "</a>]]>"))

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 
 from agenteval.core.escape import address
-from agenteval.report.facts import About, source_link
+from agenteval.report.facts import About
 from agenteval.report.limits import Site
+from agenteval.report.stories import source_link
 from agenteval.results.model import Run
 
 _COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.report.filters import MARKDOWN
 from agenteval.report.limits import template_directory
-from agenteval.report.templates import USER_TEMPLATE, CompiledTemplates, make_environment
+from agenteval.report.templates import MARKDOWN, USER_TEMPLATE, CompiledTemplates, make_environment
 
 
 @pytest.fixture

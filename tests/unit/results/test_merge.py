@@ -223,23 +223,6 @@ def test_one_failed_iteration_fails_a_strict_case(strict: bool, status: str) -> 
     assert [item.status for _, item in both.cases()] == [status]
 
 
-def of_version_1(run: Results) -> Results:
-    return run.model_copy(update={"schema_version": 1})
-
-
-def test_runs_of_an_earlier_version_are_not_added_up() -> None:
-    one, two = (of_version_1(run_of({"a": [case("x")]}, run_id)) for run_id in ("one", "two"))
-    with pytest.raises(ConfigError, match="does not record which cases are strict; merge its shards only"):
-        merged(one, two)
-    assert merged(one).results.cases()
-
-
-def test_all_files_are_of_one_version() -> None:
-    one, two = (run_of({"a": [case("x")]}, run_id) for run_id in ("one", "two"))
-    with pytest.raises(ConfigError, match=r"of another version of results\.json than"):
-        merged(one, of_version_1(two))
-
-
 def test_times_of_further_runs_add_up() -> None:
     runs = [run_of({"a": [case("x")]}, str(number), duration_s=1.25) for number in range(3)]
     assert merged(*runs).results.run.duration_s == 3.75

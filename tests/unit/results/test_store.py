@@ -12,12 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.unit.runs import SUITE, case, iteration, results, score, turn
+from tests.unit.runs import case, iteration, results, score, turn
 
 from agenteval.core.errors import ConfigError, InfrastructureError
 from agenteval.core.writing import write_file
-from agenteval.gate.pairing import pair_cases
-from agenteval.gate.pool import extended_pool
 from agenteval.results.case import Score, ToolCall, TurnResult
 from agenteval.results.model import Results
 from agenteval.results.store import IN_MEMORY, read_baseline, read_results, results_json
@@ -120,11 +118,8 @@ class TestUnreadable:
             (b'"text"', ": not a results file of agenteval (it has no schema_version)"),
             (b'{"results": []}', ": not a results file of agenteval (it has no schema_version)"),
             (b'{"schema_version": 4}', ": written by a newer agenteval (schema_version 4, this one reads 3)"),
-            (b'{"schema_version": 1}', ": tool: not a results file of agenteval: Field required"),
-            (
-                b'{"schema_version": 0}',
-                ": schema_version: not a results file of agenteval: Input should be 1, 2 or 3",
-            ),
+            (b'{"schema_version": 3}', ": tool: not a results file of agenteval: Field required"),
+            (b'{"schema_version": 1}', ": written by an earlier agenteval (schema_version 1, this one reads 3)"),
         ],
     )
     def test_files_that_are_not_results_are_refused(self, tmp_path: Path, content: bytes, message: str) -> None:
@@ -215,47 +210,3 @@ class TestWriteFile:
         with pytest.raises(InfrastructureError, match=r"a\.txt: it is a directory, not a regular file; remove it"):
             write_file(tmp_path, "a.txt", "x")
         assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-
-
-class TestVersion1:
-    """Files of version 1 have one fingerprint for question and metrics, which no other can be compared with."""
-
-    @pytest.mark.parametrize("damaged", [[], [{"run_id": "x", "cases": {"a": 5}}]])
-    def test_its_cases_are_compared_by_their_ids_and_start_a_new_pool(
-        self, tmp_path: Path, damaged: list[Any]
-    ) -> None:
-        own = {"a": ("now", [1.0]), "b": ("now", [1.0])}
-        older = {"a": ("now", [0.5]), "b": ("before", [0.5])}
-        value = json.loads("".join(results_json(results(case("a"), case("b"), run_id="own"), IN_MEMORY)))
-        del value["tool"]["plugins"]
-        value |= {
-            "schema_version": 1,
-            "pool": damaged
-            + [
-                {
-                    "commit": None,
-                    "run_id": run_id,
-                    "created_at": value["run"]["started_at"],
-                    "cases": {
-                        f"{SUITE}::{name}": {"fingerprint": text, "scores": {"numeric": scores}}
-                        for name, (text, scores) in cases.items()
-                    },
-                }
-                for run_id, cases in (("older", older), ("own", own))
-            ],
-        }
-        file = tmp_path / "results.json"
-        file.write_text(json.dumps(value))
-        baseline, notes = read_baseline(file)
-        assert len(notes) == 1 + bool(damaged)
-        assert "written by an earlier agenteval" in notes[-1]
-        assert [list(entry.cases) for entry in baseline.pool] == [[f"{SUITE}::a"], [f"{SUITE}::a", f"{SUITE}::b"]]
-        assert {item.fingerprint for entry in baseline.pool for item in entry.cases.values()} == {""}
-        current = results(case("a"), case("b"), run_id="now")
-        own_ids = [f"{SUITE}::{name}" for name in own]
-        assert [item.change for item in pair_cases(current, baseline, set(own_ids)).cases] == [
-            "same",
-            "same",
-        ]
-        assert [entry.run_id for entry in extended_pool(current.pool[0], baseline, None)] == ["now"]
-        assert json.loads("".join(results_json(baseline, IN_MEMORY)))["schema_version"] == 3

@@ -8,9 +8,8 @@ import pytest
 
 from agenteval.core.errors import ConfigError
 from agenteval.core.files import bounded
-from agenteval.report.filters import MARKDOWN
 from agenteval.report.limits import template_directory
-from agenteval.report.templates import USER_TEMPLATE, make_environment
+from agenteval.report.templates import MARKDOWN, USER_TEMPLATE, make_environment
 from agenteval.run.config import Config
 from agenteval.run.resolve.written import presentation
 

@@ -303,8 +303,9 @@ def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Path]:
     """Yield the files that a run reads, besides the programs of agents and what suites include."""
     yield from found.definitions
     yield from traces_of(dict.fromkeys(found.traces.values()))
-    yield from (Path(str(item.agent.target)) for item in cases if item.agent.kind == REPLAY)
-    turns = (turn for suite in found.suites for case in suite.cases for turn in case.turns)
+    agents = {id(item.agent): item.agent for item in cases}.values()
+    yield from (Path(str(agent.target)) for agent in agents if agent.kind == REPLAY)
+    turns = (turn for suite in found.suites for case in suite.cases for turn in case.turns if turn.files)
     yield from (Path(file.path) for turn in turns for file in turn.files if file.path is not None)
     yield from templates_of(found.presentation)
     reports = (suite.evaluation.report for suite in found.suites if suite.evaluation is not None)

@@ -31,7 +31,7 @@ ALLOWED = {
     "suite/formats/fluxloop/metrics.py": "data of the package",
     "suite/formats/agentci/metrics.py": "data of the package",
     "report/html.py": "templates of the package",
-    "report/templating.py": "templates of the package, and their compiled form",
+    "report/templates.py": "templates of the package, and their compiled form",
     "run/resume.py": "a pipe that the user of the command names",
     "metrics/overlap.py": "data of the package",
     "testing.py": "examples of a test",

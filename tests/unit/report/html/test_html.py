@@ -19,7 +19,7 @@ from tests.unit.report.test_evaluation import Elements
 
 from agenteval.core import escape
 from agenteval.report import html
-from agenteval.report.facts import facts
+from agenteval.report.facts import ReportSource, facts
 from agenteval.report.html import FILTERS, cost_part, head_facts
 from agenteval.report.html_data import (
     CHANGES,
@@ -47,7 +47,7 @@ from agenteval.results.comparison import (
     ScoreChange,
 )
 from agenteval.results.model import MetricSummary
-from agenteval.results.store import IN_MEMORY, Archive
+from agenteval.results.store import Archive
 from agenteval.results.verdict import Verdict
 
 PAYLOADS = (
@@ -255,7 +255,7 @@ def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
         for number, ms in enumerate([*range(100, 2_000, 100), 150.0])
     ]
     survey = RunTable()
-    list(chunks(samples.results(samples.suite(*cases)), IN_MEMORY, survey))
+    list(chunks(ReportSource(samples.results(samples.suite(*cases))), survey))
     assert [(ms, position) for ms, position, _ in survey.slowest.largest] == [
         (100.0 * (place + 1), place) for place in range(18, 8, -1)
     ]
@@ -265,7 +265,7 @@ def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
 
 def test_scores_of_both_runs_are_drawn_over_each_other() -> None:
     survey = RunTable()
-    list(chunks(samples.regressed().results, IN_MEMORY, survey))
+    list(chunks(ReportSource(samples.regressed().results), survey))
     assert {name: [list(side) for side in both] for name, both in survey.pairs.items()} == {
         "numeric": [[1.0, 0.0], [0.0, 1.0]],
         "f1_score": [[0.88, 0.9], [0.118, pytest.approx(0.6166, abs=1e-3)]],
@@ -432,7 +432,7 @@ def test_broken_scores_are_counted_by_metric() -> None:
     assert '<th scope="row">meteor <span class="badge bad">1 error</span></th>' in page
     assert '<th scope="row">helpfulness <span class="badge bad">1 error</span></th>' in page
     survey = RunTable()
-    list(chunks(samples.broken().results, IN_MEMORY, survey))
+    list(chunks(ReportSource(samples.broken().results), survey))
     assert survey.broken == {"helpfulness": 1, "meteor": 1}
     assert survey.all_not_passed == 2
 

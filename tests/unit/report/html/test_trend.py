@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 from tests.unit.runs import case, results
 
-from agenteval.report.badge import report_files as badge_files
 from agenteval.report.charts import WIDTH, axis_around, interval_svg, line_svg
 from agenteval.report.facts import facts
 from agenteval.report.junit import render as junit
 from agenteval.report.metrics import MetricRow
+from agenteval.report.overview import report_files as badge_files
 from agenteval.report.parts import ChartLine
 from agenteval.report.report import render_reports, write_reports
 from agenteval.report.trend import trend, trend_json, trend_part

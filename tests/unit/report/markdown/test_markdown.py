@@ -14,7 +14,6 @@ from tests.unit.report.states import EVERY, STATES
 from agenteval.core.errors import InfrastructureError
 from agenteval.report import limits as budget
 from agenteval.report import markdown, words
-from agenteval.report.filters import FILTERS, MARKDOWN
 from agenteval.report.limits import (
     COMMENT_LIMIT,
     SUMMARY_LIMIT,
@@ -25,6 +24,7 @@ from agenteval.report.limits import (
     template_directory,
 )
 from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.templates import FILTERS, MARKDOWN
 from agenteval.results.model import RunUsage
 
 _TEMPLATES = ["comment.md.j2", "summary.md.j2"]

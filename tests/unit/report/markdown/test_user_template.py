@@ -17,11 +17,10 @@ from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
 from agenteval.report import user_template
-from agenteval.report.filters import MARKDOWN
 from agenteval.report.limits import COMMENT_LEVELS, UserTemplateError, characters, fit
 from agenteval.report.markdown import render_comment, render_summary
-from agenteval.report.user_template import render_user_template
-from agenteval.report.user_template_worker import reply
+from agenteval.report.templates import MARKDOWN
+from agenteval.report.user_template import render_user_template, reply
 
 Write = Callable[[str], Path]
 

@@ -80,7 +80,7 @@ def test_200_cases_with_one_answer_are_one_cause() -> None:
     printed = _printed(_sample("200-broke"))
     assert printed.count("✗ ") == 1
     assert "One cause for all of them is likely" in printed
-    assert len(printed.splitlines()) <= 20
+    assert len(printed.splitlines()) <= 21
 
 
 def test_the_verdict_and_the_next_commands_are_the_last_lines() -> None:

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.report import samples
 
-from agenteval.report.check import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
 from agenteval.report.facts import Report, facts
+from agenteval.report.overview import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import BaselineInfo, ComparedCase, Comparison, History, ScoreChange
 from agenteval.results.model import Results

@@ -8,7 +8,8 @@ from tests.support import agent_spec, request
 
 from agenteval.agents.base import Reply, Request
 from agenteval.core.errors import TransientAgentError
-from agenteval.run.conversation import CaseDeadline, Retrying
+from agenteval.run.attachments import Attachments
+from agenteval.run.conversation import CaseDeadline, Conversations
 from agenteval.run.progress import Retry, SilentProgress, Step
 
 
@@ -45,9 +46,9 @@ class _Seen(SilentProgress):
 def test_the_progress_learns_of_turns_and_retries(tmp_path: Path) -> None:
     seen = _Seen()
     spec = agent_spec("http", "http://127.0.0.1:9/", tmp_path, retries=4)
-    retrying = Retrying(spec, 1, progress=seen)
+    conversations = Conversations(spec, Attachments(), progress=seen)
     answer = asyncio.run(
-        retrying.ask(_Session(), request(case="shipping", turn=1), CaseDeadline(), exception_is_answer=False)
+        conversations.ask(_Session(), request(case="shipping", turn=1), CaseDeadline(), exception_is_answer=False)
     )
     assert (answer.retries, answer.error) == (1, None)
     assert seen.steps == [("shipping", "turn 2"), ("ended", "shipping")]

@@ -28,7 +28,7 @@ from agenteval.github.check_run import (
 )
 from agenteval.github.client import GitHubClient, GithubError
 from agenteval.github.shared_check import TEXT_LIMIT
-from agenteval.report.check import Annotation
+from agenteval.report.overview import Annotation
 
 COMMIT = "c" * 40
 COUNTS = [0, 1, 49, 50, 51, 1_000]

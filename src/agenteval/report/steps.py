@@ -1,0 +1,157 @@
+"""What a reader can do next: the commands that repeat or accept cases, and what usually helps."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from agenteval.core import escape
+from agenteval.core.records import dataclass
+from agenteval.report.causes import CaseChange, Cause, one_cause_is_likely
+from agenteval.results.model import DEFAULT_ARTIFACT, Results
+
+_FOLDER = "agenteval-report"
+_MOST_SUITES = 3
+_MOST_NAMES = 3
+_LONGEST_ARGUMENT = 100
+_REPEATED = frozenset({"broke", "failed", "error", "fell", "suspicious"})
+_ACCEPTED = frozenset({"broke", "removed", "fell"})
+
+_HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        r"connect|refused|(?<!limit was )reach|resolve|name or service|listens",
+        (
+            "Is the agent started before this step, and ready? Wait for it in a step before.",
+            "In a container, the services of a job are called by their names: http://agent:8000, not 127.0.0.1.",
+        ),
+    ),
+    (
+        r"\b40[13]\b|unauthori[sz]ed|forbidden|api.?key|credential|permission",
+        ("Is the secret set, and named in env of the step? Runs of forks get no secrets.",),
+    ),
+    (
+        r"\b429\b|rate.?limit|quota|too many requests",
+        ("Lower concurrency, or raise the quota of the key.",),
+    ),
+    (
+        r"\b50[0234]\b|overload|unavailable|timed? ?out|no answer within",
+        ("The service was overloaded or down: run it again later, or raise timeout.",),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class NextSteps:
+    """The next steps of a run.
+
+    Attributes:
+        commands: that repeat the cases which need attention.
+        accept: the command that accepts what was found; empty if it is no likely intention.
+        helps: what usually helps if cases could not be run.
+        open_cases: how many cases ``--failed`` runs again: also those whose judge a limit left out.
+        needs_all: whether all cases must run again, because only a mean is worse.
+        can_prove: whether ``agenteval prove`` can tell more.
+    """
+
+    commands: tuple[str, ...] = ()
+    accept: str = ""
+    helps: tuple[str, ...] = ()
+    open_cases: int = 0
+    needs_all: bool = False
+    can_prove: bool = False
+
+
+def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
+    """Return the next steps of a run; without commands if nothing needs attention."""
+    summary = results.summary
+    left_out = sum(case.is_open for _, case in results.cases() if case.status == "skipped") if summary.skipped else 0
+    return NextSteps(
+        commands=tuple(_commands(results, causes, summary.failed + summary.errors + left_out)),
+        accept=_accept(results, causes),
+        helps=_helps(causes),
+        open_cases=summary.failed + summary.errors + left_out,
+        needs_all=_only_means_fell(results, causes),
+        can_prove=_is_suspicious(results),
+    )
+
+
+def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
+    """Return whether a mean fell over cases of which some pass, and no case broke: the others alone show little."""
+    fell = [found.id for cause in causes if cause.kind == "fell" for found in cause.cases]
+    failed = {case.id for case in results.failed()}
+    kinds = {cause.kind for cause in causes}
+    return (
+        "fell" in kinds and kinds.isdisjoint({"broke", "failed", "error"}) and not (fell and failed.issuperset(fell))
+    )
+
+
+def _is_suspicious(results: Results) -> bool:
+    return results.comparison is not None and results.comparison.word == "suspicious"
+
+
+def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
+    """Return the cases of causes to repeat that did not pass."""
+    failed = {case.id for case in results.failed()}
+    return [found for cause in causes if cause.kind in _REPEATED for found in cause.cases if found.id in failed]
+
+
+def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[str]:
+    if _is_recorded(results):
+        # The command needs the traces, which are not in the artifact.
+        return []
+    found = _not_passed(results, causes)
+    is_mean = _only_means_fell(results, causes)
+    if not found and not is_mean and not _is_suspicious(results):
+        return []
+    paths = [each.path for each in found] or [suite.path for suite in results.suites]
+    suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
+    named = " ".join(suites) if len(suites) <= _MOST_SUITES else ""
+    if is_mean:
+        return [f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: a mean is worse"]
+    run, folder = _run_id(results), _FOLDER
+    artifact = shlex.quote(_artifact(results) or DEFAULT_ARTIFACT)
+    download = [f"gh run download {run} -n {artifact} -D {folder}   # the results of this run"] if run else []
+    repeat = " ".join(part for part in ("agenteval run", named, f"--failed-in {folder}") if part)
+    only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
+    steps = [f"agenteval prove {folder}   # side by side with the base"] if _is_suspicious(results) else []
+    return [*download, *steps, *([f"{repeat}   # {only}"] if found else [])]
+
+
+def _is_recorded(results: Results) -> bool:
+    return results.run.coverage is not None and results.run.coverage.cases is None
+
+
+def _accept(results: Results, causes: Sequence[Cause]) -> str:
+    chosen = [cause for cause in causes if cause.kind in _ACCEPTED]
+    if not chosen or one_cause_is_likely(causes):
+        return ""
+    names = [cause.metric.id for cause in chosen if cause.metric is not None]
+    names += [found.name for cause in chosen if cause.metric is None for found in cause.cases]
+    # Without names, everything that was found is accepted.
+    listed = [shlex.quote(name) for name in names] if len(names) <= _MOST_NAMES and all(map(_is_plain, names)) else []
+    run = _run_id(results)
+    artifact = f" --artifact {shlex.quote(_artifact(results))}" if _artifact(results) else ""
+    where = f"--run {run}{artifact}" if run else f"--from {_FOLDER}"
+    return " ".join(["agenteval accept", *listed, where, '--reason "…"'])
+
+
+def _helps(causes: Sequence[Cause]) -> tuple[str, ...]:
+    texts = " ".join(cause.words for cause in causes if cause.kind == "error").lower()
+    return next((helps for pattern, helps in _HELPS if texts and re.search(pattern, texts)), ())
+
+
+def _run_id(results: Results) -> str:
+    run = results.run.workflow_run_id or ""
+    return run if run.isascii() and run.isdigit() else ""
+
+
+def _artifact(results: Results) -> str:
+    name = results.run.workflow_artifact or ""
+    return name if name != DEFAULT_ARTIFACT and _is_plain(name) else ""
+
+
+def _is_plain(text: str) -> bool:
+    return (
+        len(text) <= _LONGEST_ARGUMENT and escape.terminal(escape.one_line(text)) == text and not text.startswith("-")
+    )
