@@ -12,8 +12,7 @@ from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets
 from agenteval.gate.integrity.accepted import Accepted, accepted_of, acknowledged
-from agenteval.gate.integrity.differences import case_differences, trace_differences
-from agenteval.gate.integrity.pairs import Pairs, digest_of
+from agenteval.gate.integrity.differences import Pairs, case_differences, digest_of, trace_differences
 from agenteval.gate.policy import BaseNames
 from agenteval.gate.verdict import GatePolicy, quarantined
 from agenteval.results.model import Difference, RunShard
