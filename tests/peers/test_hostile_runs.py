@@ -204,13 +204,7 @@ def _quote(text: str) -> str:
     return f"> {escape.markdown_inline(text) or 'empty'}\n\n"
 
 
-def _marked(text: str) -> str:
-    half = len(text) // 2
-    pieces = [(text[:half], False), (text[half:], True)]
-    return f"| a |\n|---|\n| {escape.markdown_marked(pieces, 'del')} |\n\n"
-
-
-@pytest.mark.parametrize("outlet", [_paragraph, _row, _item, _quote, _marked])
+@pytest.mark.parametrize("outlet", [_paragraph, _row, _item, _quote])
 @pytest.mark.parametrize("lengths", [range(1, 20), (*range(252, 258), 999, 1_000, 2_000)])
 def test_a_run_of_any_length_is_the_same_elements_as_letters(outlet: Outlet, lengths: Sequence[int]) -> None:
     for letters, pieces in _BY_LETTERS.items():

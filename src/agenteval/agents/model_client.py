@@ -16,9 +16,8 @@ from pydantic_ai.settings import ModelSettings
 
 from agenteval.core.llm.calls import CallTotals, Completion, ModelCall
 from agenteval.core.llm.gateway import Gateway, key_of
-from agenteval.core.llm.models import LlmError, ModelSpec
+from agenteval.core.llm.models import LlmError, ModelSpec, api_key, reachable
 from agenteval.core.llm.provider_base import refusal, status_error, unreachable_error
-from agenteval.core.llm.providers import api_key, reachable
 
 _OLLAMA_PORT = 11434
 _SETTINGS = ("temperature", "top_p", "max_tokens")

@@ -9,7 +9,6 @@ and an answer of a megabyte costs little.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from html import escape as _html_escape
 from typing import Literal
 from urllib.parse import urlsplit
@@ -120,26 +119,6 @@ def markdown_lines(text: str, limit: int | None = None) -> str:
     if rest:
         shown.append(f"… ({rest:,} more characters)")
     return "<br>".join(shown)
-
-
-def markdown_marked(pieces: Iterable[tuple[str, bool]], element: str) -> str:
-    """Return the same as :func:`markdown_lines`, for a text in pieces.
-
-    Args:
-        pieces: the pieces of the text in order, each with whether to put it into an element. Terminal sequences must
-            not be split, so :func:`visible` must have removed them.
-        element: name of the element, ``del`` or ``ins``.
-    """
-    lines = [""]
-    for text, marked in pieces:
-        first, *others = _clean(text).expandtabs(4).split("\n")
-        lines[-1] += _escape_piece(first, element if marked else "", begins=not lines[-1])
-        lines += (_escape_piece(other, element if marked else "", begins=True) for other in others)
-    while lines and not lines[-1]:
-        lines.pop()
-    if len(lines) > _MAXIMUM_LINES:
-        lines[_MAXIMUM_LINES:] = [f"… ({len(lines) - _MAXIMUM_LINES:,} more lines)"]
-    return "<br>".join(line.rstrip() for line in lines)
 
 
 def markdown_block(text: str, limit: int | None = None, language: Literal["text", "diff", "sh"] = "text") -> str:
@@ -265,17 +244,6 @@ def _escape_inline(match: re.Match[str]) -> str:
 def _escape_cell_line(line: str) -> str:
     content = line.lstrip(" ")
     return "&nbsp;" * (len(line) - len(content)) + _INLINE.sub(_escape_inline, content.rstrip())
-
-
-def _escape_piece(text: str, element: str, *, begins: bool) -> str:
-    """Return a part of a line as an element; spaces at its ends stay outside, as indentation at the line's start."""
-    content = text.strip(" ")
-    if not content:
-        return "&nbsp;" * len(text) if begins else text
-    before, after = (len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" ")))
-    escaped = _INLINE.sub(_escape_inline, content)
-    inner = f"<{element}>{escaped}</{element}>" if element else escaped
-    return ("&nbsp;" if begins else " ") * before + inner + " " * after
 
 
 def _picture(match: re.Match[str]) -> str:

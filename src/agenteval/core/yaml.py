@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -149,12 +149,11 @@ class Values:
         if OPEN in node.value:
             # An unset variable is recorded as a problem and gets its braces back.
             node.value = unseal(
-                variables.replace(node.value, self._line(node.start_mark), self._places.get(id(node), TextPlace(())))
+                variables.replace(
+                    node.value, int(node.start_mark.line) + 1, self._places.get(id(node), TextPlace(()))
+                )
             )
             node.tag = STRING_TAG
-
-    def _line(self, mark: yaml.Mark) -> int:
-        return int(mark.line) + 1
 
     def _collection(self, node: yaml.Node) -> Any:
         if isinstance(node, yaml.SequenceNode) and node.tag == _SEQUENCE_TAG:
@@ -171,10 +170,9 @@ class Values:
         """Replace variables and check keys in nodes that PyYAML converts."""
         inner = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
         for value in inner:
-            if id(value) in self._made:
-                continue
-            # The value is discarded: PyYAML builds it again.
-            self.of(value)
+            if id(value) not in self._made:
+                # The value is discarded: PyYAML builds it again.
+                self.of(value)
 
     def _look_at_keys(self, node: yaml.MappingNode) -> None:
         if self._variables is not None:
@@ -190,7 +188,7 @@ class Values:
         first: dict[str, int] = {}
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
-                line = self._line(key.start_mark)
+                line = int(key.start_mark.line) + 1
                 if key.value in first and key.value != "<<":
                     self.duplicates.append((key.value, first[key.value], line))
                 first.setdefault(key.value, line)
@@ -240,17 +238,12 @@ class _PlaceSearch:
         elif isinstance(node, yaml.MappingNode):
             for key, value in node.value:
                 if key.tag == _MERGE_TAG:
-                    for merged in _merged(value):
+                    # The mappings that a merge key copies here.
+                    for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                         self.visit(merged, path, credentials)
                 else:
                     step = key.value if isinstance(key, yaml.ScalarNode) else "?"
                     self.visit(value, (*path, step), credentials.after(step))
-
-
-def _merged(value: yaml.Node) -> Iterator[yaml.Node]:
-    """Yield the mappings that a merge key copies here."""
-    nodes: Sequence[yaml.Node] = value.value if isinstance(value, yaml.SequenceNode) else [value]
-    yield from nodes
 
 
 @dataclass(frozen=True)
@@ -316,10 +309,7 @@ def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
 
 
 _RESOLVER = yaml.resolver.Resolver()
-
-# No suite has longer keys.
-_LONGEST_KEY = 50
-
+_LONGEST_KEY = 50  # no suite has longer ones
 _FAST: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -369,15 +359,10 @@ def read_yaml(
     Raises:
         ConfigError: the file is unreadable, not YAML, or uses unset variables (all are reported).
     """
-    name = shown_as or str(path)
+    name, folder = shown_as or str(path), path.resolve().parent
+    text = seal(read_text(path, name))
     return parse_yaml(
-        seal(read_text(path, name)),
-        name,
-        path.resolve().parent,
-        environment=environment,
-        unset=unset,
-        credentials=credentials,
-        unique=unique,
+        text, name, folder, environment=environment, unset=unset, credentials=credentials, unique=unique
     )
 
 
@@ -445,8 +430,7 @@ def _character_problem(name: str, text: str) -> Problem:
 
 def _yaml_problem(name: str, error: yaml.MarkedYAMLError, text: str) -> Problem:
     mark = error.problem_mark or error.context_mark
-    parts: Iterator[str] = (part for part in (error.context, error.problem) if part)
-    said = ", ".join(parts)
+    said = ", ".join(filter(None, (error.context, error.problem)))
     hint = next((hint for words, hint in _YAML_HINTS if words in said), None)
     if "quoted scalar" in said and "end of stream" in said and error.context_mark:
         # The end of the file is where this was found, not where the mistake is.

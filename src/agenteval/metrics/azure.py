@@ -14,9 +14,8 @@ from typing import Any
 
 from agenteval.core.llm.calls import Completion, ModelCall
 from agenteval.core.llm.gateway import key_of
-from agenteval.core.llm.models import LlmError, ModelSpec
+from agenteval.core.llm.models import LlmError, ModelSpec, api_key, reachable
 from agenteval.core.llm.provider_base import limit_hooks
-from agenteval.core.llm.providers import api_key, reachable
 from agenteval.core.records import dataclass
 from agenteval.core.runtime import in_thread
 from agenteval.metrics.base import MetricError, Observation, Outcome

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from agenteval.core.llm.calls import Call
-from agenteval.core.llm.models import ModelSpec
-from agenteval.core.llm.providers import endpoint
+from agenteval.core.llm.models import ModelSpec, endpoint
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import beginning
 from agenteval.core.text import text_of

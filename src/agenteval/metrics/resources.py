@@ -345,8 +345,8 @@ async def check_unnamed_judge(configs: Iterable[MetricConfig], gateway: Gateway)
     if not judged or gateway.budget.limits.max_calls == 0:
         return
     # Imported here: most runs have another judge, or none.
+    from agenteval.core.llm.models import reachable
     from agenteval.core.llm.ollama import OllamaProvider
-    from agenteval.core.llm.providers import reachable
 
     provider = OllamaProvider(reachable(UNNAMED_JUDGE))
     try:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.llm.budget import Budget, Limits, RateLimiter, cost_usd, plausible_usage
-from agenteval.core.llm.models import LlmError, ModelSpec, OptionRefusedError
-from agenteval.core.llm.providers import endpoint, make_provider
+from agenteval.core.llm.models import LOCAL, LlmError, ModelSpec, OptionRefusedError, api_key, endpoint, reachable
 from agenteval.core.records import dataclass, field, replace
+from agenteval.core.runtime import missing_extra
 from agenteval.core.shared_files import Seal, read_cache_file, write_cache_file
 
 if TYPE_CHECKING:
-    from agenteval.core.llm.calls import Call, Completion
+    from agenteval.core.llm.calls import Call, Completion, Provider
 
 
 #: The variable that names the directory of replies and files.
@@ -228,6 +228,37 @@ class Spending(Protocol):
     def saved_usd(self) -> float:
         """What these would have cost in US dollars."""
         ...
+
+
+def make_provider(model: ModelSpec) -> Provider:
+    """Return the client for a model; its library is imported on first use.
+
+    Raises:
+        ConfigError: its API key or address is missing.
+    """
+    if model.provider == LOCAL:
+        return _local(model)
+    model = reachable(model)
+    if model.provider == "anthropic":
+        from agenteval.core.llm.anthropic import AnthropicProvider
+
+        return AnthropicProvider(model, api_key(model))
+    if model.provider == "ollama":
+        from agenteval.core.llm.ollama import OllamaProvider
+
+        return OllamaProvider(model)
+    from agenteval.core.llm.openai import OpenAIProvider
+
+    return OpenAIProvider(model, api_key(model))
+
+
+def _local(model: ModelSpec) -> Provider:
+    missing = missing_extra(LOCAL)
+    if missing is not None:
+        raise ConfigError(Problem(f"{model.label} needs model2vec: {missing}", kind=Kind.JUDGE))
+    from agenteval.core.llm.provider_base import LocalProvider
+
+    return LocalProvider(model)
 
 
 class Gateway:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Literal
 
-from agenteval.core.errors import AgentEvalError
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, field, replace
 
 #: The environment variable with the API key of each provider that needs one.
@@ -150,3 +150,54 @@ class BudgetSpentError(NotAskedError):
 
     def __init__(self, message: str, limit: str) -> None:
         super().__init__(message, "budget", limit)
+
+
+# The address and the key of a model.
+
+
+_ENDPOINTS = {
+    "openai": "OPENAI_BASE_URL",
+    "azure_openai": "AZURE_OPENAI_ENDPOINT",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "ollama": "OLLAMA_HOST",
+}
+_SELF_HOSTED_KEY = "not-needed"
+
+
+def reachable(model: ModelSpec) -> ModelSpec:
+    """Return the model with its address.
+
+    Raises:
+        ConfigError: the address is missing.
+    """
+    model = replace(model, endpoint=endpoint(model))
+    if model.provider == "azure_openai" and not model.endpoint:
+        message = f"no address for {model.label}: set AZURE_OPENAI_ENDPOINT, or `endpoint` of the model"
+        raise ConfigError(Problem(message, kind=Kind.JUDGE))
+    return model
+
+
+def endpoint(model: ModelSpec) -> str | None:
+    """Return a model's address: its ``endpoint``, else the environment's; ``None`` for the provider's public API."""
+    variable = _ENDPOINTS.get(model.provider)
+    return model.endpoint or (os.environ.get(variable) if variable else None) or None
+
+
+def api_key(model: ModelSpec) -> str:
+    """Return the API key of a model: its ``api_key``, else the provider's environment variable.
+
+    Raises:
+        ConfigError: neither is set, and the model is not self-hosted.
+    """
+    variable = KEY_VARIABLES.get(model.provider)
+    if variable is None:
+        return _SELF_HOSTED_KEY
+    key = model.api_key or os.environ.get(variable)
+    if key:
+        return key
+    if model.provider == "openai" and model.endpoint:
+        # Self-hosted servers with OpenAI's protocol accept any key.
+        return _SELF_HOSTED_KEY
+    raise ConfigError(
+        Problem(f"no API key for {model.label}: set {variable}, or `api_key` of the model", kind=Kind.JUDGE)
+    )

@@ -154,43 +154,6 @@ class TestMarkdownLines:
         assert escape.markdown_lines("\x07" * 264 + "ab", 2) == "<br>… (2 more characters)"
 
 
-class TestMarkdownMarked:
-    @given(TEXTS)
-    def test_shows_an_unmarked_text_as_lines_do(self, text: str) -> None:
-        clean = escape.visible(text).strip("\n")
-        assert escape.markdown_marked([(clean, False)], "del") == escape.markdown_lines(clean)
-
-    @given(st.lists(st.tuples(TEXTS.map(escape.visible), st.booleans())))
-    def test_has_no_markup_besides_the_element(self, pieces: list[tuple[str, bool]]) -> None:
-        marked = escape.markdown_marked(pieces, "ins")
-        assert len(marked.splitlines()) <= 1
-        without_own = re.sub("<span>\\$</span>|</?ins>|<br>", "", marked)
-        assert "<" not in without_own
-        assert marked.count("<ins>") == marked.count("</ins>")
-
-    @pytest.mark.parametrize(
-        ("pieces", "marked"),
-        [
-            ([], ""),
-            ([("<b>", True)], "<del>&#60;b&#62;</del>"),
-            ([("a ", False), ("b", True), (" c\n", False)], "a <del>b</del> c"),
-            ([("a", False), ("  b\n  c ", True), ("d", False)], "a  <del>b</del><br>&nbsp;&nbsp;<del>c</del> d"),
-            ([("  ", True), ("a", True)], "&nbsp;&nbsp;<del>a</del>"),
-            ([("a", False), ("  ", True), ("b", False)], "a  b"),
-            ([("a\n", False), (" b", True)], "a<br>&nbsp;<del>b</del>"),
-            ([("a\nb\nc", False), ("d", True)], "a<br>b<br>c<del>d</del>"),
-            ([("a\nb", True), ("c", False)], "<del>a</del><br><del>b</del>c"),
-            ([("a\tb\n\n\n", False)], "a   b"),
-            ([("\na", False), ("\n", True)], "<br>a"),
-            ([("\n\n", False)], ""),
-            ([("a\n" * 60, True)], "<br>".join(60 * ["<del>a</del>"])),
-            ([("a\n" * 62, True)], "<br>".join([*60 * ["<del>a</del>"], "… (2 more lines)"])),
-        ],
-    )
-    def test_spaces_stay_outside_of_the_element(self, pieces: list[tuple[str, bool]], marked: str) -> None:
-        assert escape.markdown_marked(pieces, "del") == marked
-
-
 class TestMarkdownBlock:
     @given(TEXTS)
     def test_content_cannot_close_the_fence(self, text: str) -> None:
