@@ -298,6 +298,8 @@ def test_no_report_is_written_through_a_link(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "project"
     (folder / "agenteval-report").mkdir(parents=True)
     (folder / "agenteval-report" / name).symlink_to(victim)
+    # A directory without a file of agenteval would be refused.
+    (folder / "agenteval-report" / "badge.json").touch()
     suite = {"evaluations": EQUALITY, "test_cases": [{"name": "a", "input": "x", "ground_truth": "right"}]}
     config = {"agents": {"default": {"command": ["/bin/echo", "right"]}}}
     (folder / "agent.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")

@@ -348,9 +348,9 @@ def test_long_shards_make_the_run(tmp_path: Path) -> None:
     for part in ("1/2", "2/2"):
         out = f"part-{part[0]}"
         long_run("run", "agent.yaml", "second/agent.yaml", "--shard", part, "--out", out, cwd=tmp_path)
-    merged = agenteval("merge", "part-1", "part-2", "-o", "merged.json", cwd=tmp_path)
+    merged = agenteval("merge", "part-1", "part-2", "-o", "merged/all.json", cwd=tmp_path)
     assert merged.status == 1, merged.text
-    assert said(read_results(tmp_path / "merged.json")) == said(whole)
+    assert said(read_results(tmp_path / "merged" / "all.json")) == said(whole)
 
 
 @pytest.mark.long

@@ -179,7 +179,7 @@ def test_modules_are_imported_in_the_main_thread(tmp_path: Path) -> None:
 
 
 def test_the_environment_hides_what_belongs_to_the_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "GITHUB_ENV"):
+    for name in ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "GITHUB_ENV", "CI"):
         monkeypatch.setenv(name, "value")
     code = "import json, os\ndef reply(request):\n    return json.dumps(dict(os.environ))"
     seen = json.loads(answer(agent(tmp_path, code, env={"EXTRA": "1"})).response)
