@@ -14,7 +14,7 @@ from tests.end_to_end.judged_repository import EQUALITY, GATE, GRADED, Repositor
 from tests.git_server import commit, git
 from tests.support import PYTHON, case
 
-from agenteval.gate.integrity.pairs import digests_of
+from agenteval.gate.integrity.differences import digests_of
 from agenteval.gate.pairing import own_cases
 from agenteval.results.model import Difference
 
@@ -351,17 +351,15 @@ def test_a_template_of_the_change_shows_nothing(repository: Repository) -> None:
     assert settings == ["templates.summary", "template base.j2", "template own.j2"]
 
 
-CALLS = "on: pull_request\njobs: {a: {runs-on: x, steps: [{uses: ./.github/actions/evaluate}]}}\n"
+CALLS = "name: agenteval\non: pull_request\njobs: {a: {runs-on: x, steps: [{uses: ./.github/actions/evaluate}]}}\n"
 STARTS = "runs: {using: composite, steps: [{uses: org/agenteval-action@v1}]}\n"
 
 
-def test_all_files_of_an_evaluating_workflow_are_listed(repository: Repository) -> None:
+def test_workflows_and_actions_that_name_agenteval_are_listed(repository: Repository) -> None:
     files = {
         ".github/workflows/ci.yml": CALLS,
-        ".github/workflows/other.yml": "on: push\njobs: {a: {uses: ./.github/workflows/reused.yml}}\n",
-        ".github/workflows/reused.yml": "on: workflow_call\njobs: {}\n",
-        ".github/actions/evaluate/action.yml": STARTS + "# uses: ./tools/prepare\n",
-        "tools/prepare/action.yaml": "runs: {using: composite, steps: []}\n",
+        ".github/workflows/other.yml": "on: push\njobs: {}\n",
+        ".github/actions/evaluate/action.yml": STARTS,
     }
 
     def write(mark: str) -> Change:
@@ -378,11 +376,7 @@ def test_all_files_of_an_evaluating_workflow_are_listed(repository: Repository) 
     ended = repository.compared()
     assert ended.status == 0, ended.text
     found: list[Difference] = repository.differences("workflow")
-    assert [item.setting for item in found] == [
-        ".github/actions/evaluate/action.yml",
-        ".github/workflows/ci.yml",
-        "tools/prepare/action.yaml",
-    ]
+    assert [item.setting for item in found] == [".github/actions/evaluate/action.yml", ".github/workflows/ci.yml"]
 
 
 def test_the_base_names_the_control(repository: Repository) -> None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from agenteval.core import escape
 from agenteval.core.records import dataclass, field
-from agenteval.gate.proof import GateOutcome, GateSuspicion, Test
 from agenteval.gate.values import ANSWERED
+
+if TYPE_CHECKING:
+    from agenteval.gate.proof import GateOutcome, GateSuspicion, Test
 
 # Maximum number of cases or metrics in a sentence.
 _NAMED = 3

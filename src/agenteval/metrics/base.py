@@ -14,7 +14,6 @@ from agenteval.core.errors import AgentEvalError
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import beginning, mask
 from agenteval.results.case import ToolCall, Usage
-from agenteval.results.record import Record, trace_of_reply
 
 _SHOWN = 80
 
@@ -238,8 +237,11 @@ def outcome_list(measured: object, observations: int) -> list[object]:
     return outcomes
 
 
-def record_of(observation: Observation) -> Record:
+def record_of(observation: Observation) -> Mapping[str, Any]:
     """Return the record of the trace, or an equivalent record of the answer."""
+    # Imported here: few metrics read records.
+    from agenteval.results.record import trace_of_reply
+
     return observation.trace or trace_of_reply(
         input=observation.input,
         output=observation.response,

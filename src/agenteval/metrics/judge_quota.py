@@ -21,7 +21,6 @@ from agenteval.core.llm.models import NotAskedError
 from agenteval.core.records import dataclass, field
 from agenteval.core.shared_files import Seal, read_cache_file, seal
 from agenteval.core.writing import append_to_file, make_directory
-from agenteval.results.record import Record
 from agenteval.suite.model import Place
 
 if TYPE_CHECKING:
@@ -191,7 +190,7 @@ def draw(identity: str, seed: int | None = None) -> float:
     return random.Random(own).random()  # noqa: S311 - no secret depends on it
 
 
-def trace_identity(record: Record) -> str:
+def trace_identity(record: Mapping[str, Any]) -> str:
     """Return the identity of a recorded trace: its id, else its iteration, persona and input."""
     return str(record.get("trace_id") or f"{record.get('iteration')}:{record.get('persona')}:{record.get('input')}")
 

@@ -14,10 +14,10 @@ from agenteval.report.cases import KINDS, Kind, distinct_iterations
 from agenteval.report.causes import Cause, one_cause_is_likely
 from agenteval.report.facts import Report
 from agenteval.report.metrics import resource_amount, resource_change
-from agenteval.report.terminal_causes import SIGNS, cause_lines
 from agenteval.report.terminal_lines import (
     BLANK,
     LONGEST_NAME,
+    SIGNS,
     Line,
     NextCommands,
     Part,
@@ -345,7 +345,11 @@ def _lines(report: Report, detail: TerminalDetail, columns: int) -> Iterator[Lin
     if detail.verbosity >= 2:
         yield from statistics_lines(report)
     most = _MOST_CAUSES_VERBOSE if detail.verbosity else _MOST_CAUSES
-    yield from cause_lines(report, most, detail.explained, columns)
+    if any(cause.kind in SIGNS for cause in report.causes):
+        # Imported here, because most runs pass.
+        from agenteval.report.terminal_causes import cause_lines
+
+        yield from cause_lines(report, most, detail.explained, columns)
     if one_cause_is_likely(report.causes):
         text = "One cause for all of them is likely: a model, key or service that answers differently."
         yield line((text, "yellow"))

@@ -11,7 +11,7 @@ from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import CaseChange, Cause, is_about, largest_cause, others
 from agenteval.report.facts import Report
 from agenteval.report.stories import Story
-from agenteval.report.terminal_lines import BLANK, LONGEST_NAME, Line, Part, Style, line, shown
+from agenteval.report.terminal_lines import BLANK, LONGEST_NAME, SIGNS, Line, Part, Style, line, shown
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.comparison import ComparedCase
 
@@ -44,14 +44,6 @@ def turn_lines(turn: TurnResult, compared: ComparedCase | None, *, several: bool
                 yield line(*told, indent=_INDENT, hang=_INDENT + 2)
 
 
-#: The kinds of causes with separate lines, with sign and style; the others are counted.
-SIGNS: Mapping[Kind, tuple[str, Style]] = {
-    "broke": ("✗", "bold red"),
-    "failed": ("✗", "bold red"),
-    "error": ("!", "bold magenta"),
-    "fell": ("↓", "bold red"),
-    "suspicious": ("?", "bold yellow"),
-}
 _MOST_NAMES = 10
 _WIDEST_RULE = 100
 

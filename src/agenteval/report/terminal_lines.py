@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -77,6 +77,14 @@ Style = Literal[
 ]  # fmt: skip
 Part = tuple[str, Style]
 
+#: The kinds of causes with separate lines, with sign and style; the others are counted.
+SIGNS: Mapping[str, tuple[str, Style]] = {
+    "broke": ("✗", "bold red"),
+    "failed": ("✗", "bold red"),
+    "error": ("!", "bold magenta"),
+    "fell": ("↓", "bold red"),
+    "suspicious": ("?", "bold yellow"),
+}
 _LONGEST = 500
 LONGEST_NAME = 1_000
 

@@ -23,7 +23,9 @@ def _fail_fast(schema: Any) -> None:
         if schema.get("type") in {"list", "dict"}:
             schema["fail_fast"] = True
         for part in schema.values():
-            _fail_fast(part)
+            # The schema of another model is done already.
+            if not (isinstance(part, dict) and part.get("type") == "model"):
+                _fail_fast(part)
     elif isinstance(schema, list | tuple):
         for part in schema:
             _fail_fast(part)

@@ -18,7 +18,7 @@ from agenteval.core.records import dataclass, replace
 from agenteval.core.text import did_you_mean, join_choices, place_of, working_directory
 from agenteval.core.writing import write_bytes
 from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
-from agenteval.gate.integrity.pairs import digest_of
+from agenteval.gate.integrity.differences import digest_of
 from agenteval.gate.pairing import own_cases
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
-from agenteval.gate.pairing import Rescored
 from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline, why_partial
 from agenteval.results.masking import MAX_ANSWER_BYTES, redacted, shortened
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.rollup import check_counts
 from agenteval.suite.model import Case, Suite
+
+if TYPE_CHECKING:
+    from agenteval.gate.pairing import Rescored
 
 if TYPE_CHECKING:
     from agenteval.results.importers.base import KnownSuite

@@ -31,23 +31,13 @@ class ComparedRun:
 
     Attributes:
         signal: number of the signal that interrupted the passes side by side.
+        comparer: decides with further passes; ``None`` without a baseline.
+        needs_passes: whether further passes must prove or clear a suspicion.
     """
 
     results: Results
     warnings: tuple[str, ...] = ()
     signal: int | None = None
-
-
-@dataclass(frozen=True)
-class FirstComparison:
-    """The comparison of the first run alone.
-
-    Attributes:
-        comparer: decides with further passes; ``None`` without a baseline.
-        needs_passes: whether further passes must prove or clear a suspicion.
-    """
-
-    compared: ComparedRun
     comparer: Comparer | None = None
     needs_passes: bool = False
 
@@ -58,7 +48,7 @@ def compare_first(
     baseline: FoundBaseline | None,
     execution: RunExecution,
     control: PreparedControl | AgentEvalError | None = None,
-) -> FirstComparison:
+) -> ComparedRun:
     """Compare a run with its baseline without running any case again.
 
     Args:
@@ -67,13 +57,14 @@ def compare_first(
     """
     if baseline is None:
         is_waiting = spec.earlier.missing is not None and execution.complete
-        return FirstComparison(ComparedRun(results), needs_passes=is_waiting)
+        return ComparedRun(results, needs_passes=is_waiting)
     comparer = comparer_of(results, spec, baseline, control)
     # Imported here: most runs have no baseline.
     from agenteval.gate.comparison import decide_files
 
-    compared = ComparedRun(_with(decide_files(comparer), comparer))
-    return FirstComparison(_noted(compared), comparer, needs_passes=execution.complete and comparer.needs_runs)
+    needs_passes = execution.complete and comparer.needs_runs
+    found = _with(decide_files(comparer), comparer)
+    return _noted(ComparedRun(found, comparer=comparer, needs_passes=needs_passes))
 
 
 def comparer_of(
@@ -163,7 +154,7 @@ def _anchor(spec: RunSpec) -> str | None:
 
 
 def prove_and_compare(
-    first: FirstComparison,
+    first: ComparedRun,
     spec: RunSpec,
     execution: RunExecution,
     control: PreparedControl | AgentEvalError | None,
@@ -184,9 +175,9 @@ def prove_and_compare(
 
     with passes_of(spec, execution, control, resume=resumes) as passes:
         try:
-            comparer = first.comparer or _first_comparer(first.compared.results, spec, passes)
+            comparer = first.comparer or _first_comparer(first.results, spec, passes)
         except CannotRunError as error:
-            return _uncompared(first.compared.results, spec, passes, error.why)
+            return _uncompared(first.results, spec, passes, error.why)
         sides = comparer.sides
         with _beside_anchor(spec, execution, control, passes) as look_back:
             decision = comparer.prove(

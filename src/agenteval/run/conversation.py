@@ -6,8 +6,8 @@ import asyncio
 import math
 import random
 import re
+import secrets
 import time
-import uuid
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -207,7 +207,7 @@ class Conversations:
     async def converse(self, job: Job, iteration: int) -> list[TurnRecord]:
         """Send all turns of a case in a new session."""
         # It tells nothing: a first run and a pass side by side look alike to the agent.
-        name = uuid.uuid4().hex
+        name = secrets.token_hex(16)
         retrieval = Retrieval(job.suite.retrieval_tools)
         case_s = job.plan.case_s
         clock = _NO_LIMIT if case_s is None else CaseDeadline.start(case_s)

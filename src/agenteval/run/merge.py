@@ -108,7 +108,7 @@ def decide_finished(results: Results, spec: RunSpec) -> tuple[RunOutcome, SuiteA
     if baseline is None:
         current = current.model_copy(update={"comparison": None})
     first = compare_first(current, spec, baseline, execution)
-    return decide(first.compared, spec, execution, analyses.warnings), analyses
+    return decide(first, spec, execution, analyses.warnings), analyses
 
 
 def _check_evaluated_here(part: RunToMerge, context: RunContext) -> None:

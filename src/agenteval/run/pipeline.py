@@ -157,7 +157,7 @@ def _executed(
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, baseline, execution, control)
     warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
-    outcome = reported(decide(first.compared, spec, execution, warnings), spec, analyses)
+    outcome = reported(decide(first, spec, execution, warnings), spec, analyses)
     if not first.needs_passes:
         return outcome
     # The reports of the first run are already written, so a failed pass loses nothing.

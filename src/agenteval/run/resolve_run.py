@@ -13,8 +13,8 @@ from agenteval.core.errors import AgentEvalError
 from agenteval.core.records import replace
 from agenteval.core.text import place_of
 from agenteval.gate.integrity.accepted import acknowledged, in_force, settled
+from agenteval.gate.integrity.differences import digest_of, digests_of, renamed
 from agenteval.gate.integrity.integrity import Integrity, with_new_ids
-from agenteval.gate.integrity.pairs import digest_of, digests_of, renamed
 from agenteval.gate.pairing import Match, is_merged, own_cases
 from agenteval.gate.run_scores import pool_case
 from agenteval.results.comparison import PoolCase

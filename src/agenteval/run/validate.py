@@ -15,6 +15,7 @@ from agenteval.run.config import Config, Settings
 from agenteval.run.execute import check
 from agenteval.run.resolve.spec import RunSpec, make_plan
 from agenteval.run.resolve_run import resolve_files
+from agenteval.run.rules.accepted_file import read_accepted
 from agenteval.run.setup import users_code
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.model import AgentSpec, Suite
@@ -44,6 +45,7 @@ def checked(spec: RunSpec, *, may_lack: bool = False) -> list[str]:
     Raises:
         ConfigError: the run would not start.
     """
+    read_accepted(spec.control.sources.here, spec.redact)
     with users_code(spec.setup, spec.redact):
         found = check(make_plan(spec))
         if found.lacking and not may_lack:

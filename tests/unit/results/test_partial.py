@@ -95,7 +95,7 @@ def test_a_run_that_evaluated_too_little_is_refused_and_adds_nothing_to_the_pool
     file.write_text("".join(results_json(before, IN_MEMORY)), encoding="utf-8")
     old = FoundBaseline(results(case("0"), run_id="old"))
     execution = RunExecution("before", 0.0, 1.0, {}, before.summary, RunUsage(), len(statuses))
-    kept = compare_first(before, RunSpec(), old, execution).compared.results.pool
+    kept = compare_first(before, RunSpec(), old, execution).results.pool
     assert [entry.run_id for entry in kept] == (["before"] if why else ["old", "before"])
     if why:
         with pytest.raises(ConfigError, match="--baseline: this run cannot be a baseline"):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from agenteval.core.records import dataclass, field
 from agenteval.gate.failures import some
 from agenteval.gate.integrity.accepted import Accepted, accepted_of
-from agenteval.gate.integrity.pairs import digests_of, renamed
+from agenteval.gate.integrity.differences import digests_of, renamed
 from agenteval.gate.pairing import own_cases
 from agenteval.results.comparison import CaseChange, CaseNote, ComparedCase
 from agenteval.results.model import Difference, Results

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import Problem
-from agenteval.core.files import read_regular
+from agenteval.core.files import below, read_regular
 from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets
 from agenteval.gate.integrity.accepted import Accepted, accepted_of, acknowledged
-from agenteval.gate.integrity.differences import case_differences, trace_differences
-from agenteval.gate.integrity.pairs import Pairs, digest_of
+from agenteval.gate.integrity.differences import Pairs, case_differences, digest_of, trace_differences
 from agenteval.gate.policy import BaseNames
 from agenteval.gate.verdict import GatePolicy, quarantined
 from agenteval.results.model import Difference, RunShard
@@ -80,87 +78,36 @@ def also_selected_by_base(draft: Draft, pairs: Pairs) -> Chosen:
     )
 
 
-_FOLDER = Path(".github", "workflows")
+_FOLDER = ".github"
 _SUFFIXES = frozenset({".yml", ".yaml"})
-_ACTIONS = ("action.yml", "action.yaml")
 _NAME = b"agenteval"
 _LARGEST = 2**20
-# A workflow or an action of the same repository.
-_USES = re.compile(rb"""\buses["']?\s*:\s*["']?\./([^\s"'@,}#]+)""")
-
-# Content by path; a file that cannot be read has its path as content, so that it counts as changed and as relevant.
-_Files = Mapping[str, bytes]
 
 
 def workflow_differences(paths: Paths) -> Iterator[Difference]:
-    """Yield the files that differ from the base commit and are part of a workflow that starts agenteval.
-
-    These are the workflow, and the workflows and actions of the repository that it uses.
+    """Yield the workflows and actions below ``.github/`` that name agenteval and differ from the base commit.
 
     Args:
         paths: the repository, and the base commit's files.
     """
-    here, there = _read(paths.root), _read(paths.worktree)
-    for name in sorted(_evaluating(here) | _evaluating(there)):
+    here, there = _workflows(paths.root), _workflows(paths.worktree)
+    for name in sorted({*here, *there}):
         old, new = there.get(name), here.get(name)
-        if old != new:
+        if old != new and _NAME in (old or b"") + (new or b""):
             before, after = ("there" if text is not None else None for text in (old, new))
             yield Difference(kind="workflow", setting=name, before=before, after=after, effect="listed")
 
 
-def _evaluating(files: _Files) -> set[str]:
-    """Return the files of the workflows that name agenteval, or use something that does."""
-    found: set[str] = set()
-    for name in (name for name in files if PurePosixPath(name).parent == PurePosixPath(_FOLDER.as_posix())):
-        used = _used(name, files)
-        if any(_NAME in files[part] for part in used):
-            found |= used
+def _workflows(root: Path) -> Mapping[str, bytes]:
+    """Return the content of each file by path; one that cannot be read counts as changed and as relevant."""
+    found = {}
+    for folder, _, names in below(root / _FOLDER):
+        for path in (folder / name for name in names if PurePosixPath(name).suffix in _SUFFIXES):
+            try:
+                found[path.relative_to(root).as_posix()] = read_regular(path, limit=_LARGEST)
+            except (OSError, ValueError):
+                found[path.relative_to(root).as_posix()] = str(path).encode() + _NAME
     return found
-
-
-def _used(name: str, files: _Files) -> set[str]:
-    found: set[str] = set()
-    waiting = [name]
-    while waiting:
-        part = waiting.pop()
-        if part in files and part not in found:
-            found.add(part)
-            waiting += _names_in(files[part])
-    return found
-
-
-def _names_in(text: bytes) -> Iterator[str]:
-    """Yield the files of the repository that a workflow or an action may use."""
-    for used in _USES.findall(text):
-        path = PurePosixPath(used.decode("utf-8", "replace"))
-        yield from (str(path), *(str(path / name) for name in _ACTIONS))
-
-
-def _read(root: Path) -> _Files:
-    """Return the workflows of a repository, and the workflows and actions that they use."""
-    found: dict[str, bytes] = {}
-    try:
-        waiting = [path.relative_to(root).as_posix() for path in (root / _FOLDER).iterdir()]
-    except OSError:
-        return {}
-    while waiting:
-        name = waiting.pop()
-        if name in found or PurePosixPath(name).suffix not in _SUFFIXES or ".." in PurePosixPath(name).parts:
-            continue
-        content = _content(root / name)
-        if content is not None:
-            found[name] = content
-            waiting += _names_in(content)
-    return found
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return read_regular(path, limit=_LARGEST)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError):
-        return str(path).encode() + _NAME
 
 
 def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: Sequence[Accepted]) -> RulesInForce:

@@ -8,7 +8,7 @@ from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import MASK
 from agenteval.core.secrets import redactor
-from agenteval.gate.integrity.pairs import Pairs, pair
+from agenteval.gate.integrity.differences import Pairs, pair
 from agenteval.gate.pairing import own_cases
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.model import Results

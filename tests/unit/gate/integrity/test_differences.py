@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from agenteval.core.llm.models import ModelSpec
-from agenteval.gate.integrity.differences import Change, case_differences, metric_changes, shown
-from agenteval.gate.integrity.pairs import pair
+from agenteval.gate.integrity.differences import Change, case_differences, metric_changes, pair, shown
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import Case, MetricConfig, Turn
 

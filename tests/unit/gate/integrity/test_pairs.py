@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.gate.integrity.pairs import digest_of, pair, renamed
+from agenteval.gate.integrity.differences import digest_of, pair, renamed
 from agenteval.suite.model import Case, Fingerprints, MetricConfig, Turn
 
 EQUALITY = MetricConfig(id="equality", type="equality", kind="standard", threshold=1.0)

@@ -311,7 +311,7 @@ def test_every_outlet_of_a_part_says_of_how_many(
     [
         ("ppp", 0, "100% passed", "brightgreen"),
         ("pss", 0, "1 of 3 passed", "orange"),
-        ("ppppp", 4, "1 of 5 passed", "orange"),
+        ("ppppp", 4, "1 of 5 passed, 4 unchecked", "orange"),
         ("p" * 19 + "e", 0, "19 of 20 passed", "green"),
         ("p" * 9 + "f", 0, "90% passed", "green"),
         ("pf", 0, "50% passed", "yellow"),

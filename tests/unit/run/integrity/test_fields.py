@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agenteval.gate.integrity.pairs import pair
+from agenteval.gate.integrity.differences import pair
 from agenteval.run.config_file import OBJECT_KEYS, ConfigFile, read_config_file, written_settings
 from agenteval.run.confirm.control import Paths
 from agenteval.run.plan import PlannedCase

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.support import case
 
-from agenteval.gate.integrity.pairs import Pairs, pair
+from agenteval.gate.integrity.differences import Pairs, pair
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.plan import Shard

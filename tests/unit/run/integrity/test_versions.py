@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agenteval.gate.integrity.pairs import pair
+from agenteval.gate.integrity.differences import pair
 from agenteval.run.rules.versions import Versions, pair_suites, suite_version
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import Case, MetricConfig, Suite, Target, Turn
