@@ -36,6 +36,7 @@ for _name in ("mcp", "client"):
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _MOST_PAGES = 100
+_MOST_TOOLS = 2_000
 _SHOWN = 300
 
 
@@ -134,6 +135,8 @@ class McpConnection:
         for _ in range(_MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
             offered += page.tools
+            if len(offered) > _MOST_TOOLS:
+                raise AgentError(f"it offers more than {_MOST_TOOLS:,} tools")
             cursor = page.next_cursor
             if cursor is None:
                 break

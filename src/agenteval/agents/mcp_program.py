@@ -13,8 +13,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from agenteval.agents.base import MOST_OF_STREAM, check_size
 from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, find_program
 from agenteval.core.confine import WROTE_TOO_MUCH, Lines, user_environment
+from agenteval.core.errors import AgentError
 from agenteval.suite.model_tools import McpServer
 
 # Time in seconds that a server has to end after its standard input is closed.
@@ -110,8 +112,9 @@ class ServerProgram:
 def _parse_message(line: bytes) -> SessionMessage | Exception:
     """Return a message, or the error of the line, which the client handles."""
     try:
+        check_size(line, MOST_OF_STREAM)
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:
+    except (ValueError, AgentError) as error:
         return error
 
 
