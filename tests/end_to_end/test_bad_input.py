@@ -236,3 +236,30 @@ def test_thousands_of_mistakes_in_one_line(folder: Path, command: Command) -> No
     assert "error: 3,980 more mistakes in this file" in ended.err
     assert "4,000 mistakes; nothing was run" in ended.err
     assert ended_at.elapsed - started.elapsed < 60
+
+
+def test_forged_results(folder: Path, command: Command) -> None:
+    """Whoever wrote a results file: every command refuses what no run writes."""
+    (folder / "agent.yaml").write_text(GOOD.replace("[cat]", "[echo, hi]"), encoding="utf-8")
+    assert command("run").status == 0
+    written = (folder / "agenteval-report/results.json").read_text(encoding="utf-8")
+    for pattern, forged in {
+        r'"started_at": "[^"]*"': '"started_at": "noon"',
+        r'"finished_at": "[^"]*"': '"finished_at": "0001-01-01T00:00:00+23:59"',
+        r'"duration_s": [\d.]+': f'"duration_s": {10**400}',
+        r'"latency_ms": ?[\d.]+': '"latency_ms": NaN',
+        r'"input_tokens": \d+': f'"input_tokens": {10**30}',
+    }.items():
+        text, found = re.subn(pattern, forged, written, count=1)
+        assert found, pattern
+        (folder / "forged.json").write_text(text, encoding="utf-8")
+        for words in (
+            ["report", "forged.json"],
+            ["compare", "forged.json", "agenteval-report"],
+            ["compare", "agenteval-report", "forged.json"],
+            ["merge", "forged.json", "-o", "merged"],
+            ["publish", "forged.json", "--dry-run"],
+            ["run", "--baseline", "forged.json", "--out", "new"],
+        ):
+            ended = command(*words)
+            assert (ended.status, "results-cannot-be-used" in ended.err) == (2, True), (forged, words, ended.text)

@@ -177,6 +177,36 @@ class ToolRaisedError(AgentError):
     """A tool under test refused with an exception: an error, or the expected refusal."""
 
 
+#: After this many failures of one kind and no answer, an agent or a judge is not asked again.
+MOST_ALIKE = 10
+
+
+@dataclass
+class SameFailure:
+    """Finds out that an agent or a judge cannot work at all: its first calls, and no others, fail in one way.
+
+    Attributes:
+        is_final: whether no further call is needed.
+        error: the failure so far.
+    """
+
+    is_final: bool = False
+    error: str | None = None
+    _count: int = 0
+    _is_over: bool = False
+
+    def add(self, error: str | None) -> None:
+        """Record the failure of a call; ``None`` for a success."""
+        if self._is_over:
+            return
+        if error is None or (self.error is not None and error != self.error):
+            self._is_over = True
+            return
+        self.error = error
+        self._count += 1
+        self.is_final = self._is_over = self._count >= MOST_ALIKE
+
+
 #: The message where the working directory does not exist.
 GONE = "the working directory is gone: something removed it"
 

@@ -33,11 +33,14 @@ class Boundary:
     Attributes:
         roots: directories that contain every file that others name or that is written; empty for everywhere.
         owner: the user of the workspace; folders that agenteval makes are given to this user, and folders of other
-            users are refused. ``None`` for the current user, without that check.
+            users are refused, and so are files that this user may not read. ``None`` for the current user, without
+            that check.
+        own: directories of agenteval, whose files need not be readable by the owner.
     """
 
     roots: tuple[Path, ...] = ()
     owner: FileOwner | None = None
+    own: tuple[Path, ...] = ()
 
     def contains(self, path: Path) -> bool:
         """Return whether a path without links is inside."""
@@ -66,7 +69,8 @@ def also_inside(root: Path) -> Iterator[None]:
 
     A directory whose path is inside already adds nothing: there, a link must not lead out.
     """
-    now, named = _in_force, _absolute(root)
+    named = _absolute(root)
+    now = replace(_in_force, own=(*_in_force.own, named, root.resolve()))
     with _boundary_in_force(
         now if now.contains(named) else replace(now, roots=tuple(dict.fromkeys((*now.roots, named, root.resolve()))))
     ):
@@ -248,6 +252,21 @@ def _check_place(path: Path) -> None:
     _refuse_kernel(path)
     if outside := outside_reading(path):
         raise OSError(errno.EINVAL, outside)
+    owner = _in_force.owner
+    if owner is None or any(path.is_relative_to(root) for root in _in_force.own):
+        return
+    root = next((root for root in _in_force.roots if path.is_relative_to(root)), path.parent)
+    folders = [folder for folder in path.parents if folder.is_relative_to(root)]
+    may_read = _may(path.stat(), owner, stat.S_IROTH)
+    if not may_read or not all(_may(folder.stat(), owner, stat.S_IXOTH) for folder in folders):
+        raise PermissionError(errno.EACCES, "the owner of the workspace may not read it")
+
+
+def _may(found: os.stat_result, owner: FileOwner, right: int) -> bool:
+    """Return whether a user has a right, which is named as that of all others."""
+    if found.st_uid == owner.uid:
+        return bool(found.st_mode & right << 6)
+    return bool(found.st_mode & (right << 3 if found.st_gid == owner.gid else right))
 
 
 def _refuse_kernel(path: Path) -> None:

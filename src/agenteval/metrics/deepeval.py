@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -337,11 +338,25 @@ def _test_case(observation: Observation) -> Any:
 
     return LLMTestCase(
         input=_text(observation.input),
-        actual_output=_text(observation.response),
+        actual_output=_text(_as_data(observation.response)),
         expected_output=_text(observation.ground_truth),
         context=_texts(observation.context),
-        retrieval_context=_texts(observation.retrieval_context),
+        retrieval_context=_texts(tuple(map(_as_data, observation.retrieval_context or ()))),
     )
+
+
+# A line that begins like a part of deepeval's prompts.
+_PART = re.compile(
+    r"\W*(?:input|actual output|expected output|(?:retrieval )?context|evaluation (?:steps|criteria)|rubric|test case"
+    r"|parameters|expected tools|tools called|statements?|claims|truths|verdicts|json)\W*:",
+    re.IGNORECASE,
+)
+
+
+def _as_data(text: str) -> str:
+    """Quote a text that would continue the prompt; other texts stay, so that prompts are HoloDeck's."""
+    lines = text.splitlines()
+    return "\n".join(f"> {line}" for line in lines) if any(map(_PART.match, lines)) else text
 
 
 def _text(text: str | None) -> str | None:

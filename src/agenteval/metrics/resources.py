@@ -179,7 +179,7 @@ class GraderPool:
             # For the base commit's files, the place of the working directory there.
             further = working_directory_beside(Path(directory), where.file)
             pool = self._pools[home] = WorkerPool(
-                spec, self._concurrency, imported_from=str(further) if further else None
+                spec, self._concurrency, imported_from=str(further) if further else None, judges=True
             )
         return pool
 

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from functools import cache
 from typing import Any
 
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Problem
 from agenteval.core.llm.models import ModelSpec, NotAskedError
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import contained, in_thread
@@ -126,6 +126,8 @@ async def score_case(
         return [_scored(config, outcome, started) for outcome in outcomes]
     except NotAskedError as error:
         return [_not_asked(config, error)] * len(observations)
+    except InfrastructureError:
+        raise
     except AgentEvalError as error:
         return [_error(config, str(error), started)] * len(observations)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - one broken metric must not end the run
@@ -156,6 +158,8 @@ async def _score(config: MetricConfig, metric: Metric, observation: Observation,
         return _not_asked(config, error)
     except NotApplicableError as error:
         return skipped_score(config, str(error))
+    except InfrastructureError:
+        raise
     except AgentEvalError as error:
         return _error(config, str(error), started)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - one broken metric must not end the run

@@ -18,17 +18,27 @@ _TOO_DEEP = "… (nested too deeply)"
 _PLAIN = frozenset({type(None), bool, int, float})
 
 
-def _fail_fast(schema: Any) -> None:
+# Larger than any sum over a run, and a number that formats, divides and rounds.
+_LARGEST_NUMBER = 10**24
+
+
+def _bound(schema: Any) -> None:
     if isinstance(schema, dict):
         if schema.get("type") in {"list", "dict"}:
             schema["fail_fast"] = True
+        elif schema.get("type") in {"int", "float"}:
+            if "gt" not in schema:
+                schema.setdefault("ge", -_LARGEST_NUMBER)
+            schema.setdefault("le", _LARGEST_NUMBER)
+            if schema["type"] == "float":
+                schema["allow_inf_nan"] = False
         for part in schema.values():
             # The schema of another model is done already.
             if not (isinstance(part, dict) and part.get("type") == "model"):
-                _fail_fast(part)
+                _bound(part)
     elif isinstance(schema, list | tuple):
         for part in schema:
-            _fail_fast(part)
+            _bound(part)
 
 
 class ResultsModel(BaseModel):
@@ -38,9 +48,9 @@ class ResultsModel(BaseModel):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Stop at the first invalid item of a list or dictionary; an error per item would fill the memory."""
+        """Bound numbers, and stop at the first invalid item of a list: an error per item would fill the memory."""
         schema = handler(source)
-        _fail_fast(schema)
+        _bound(schema)
         return schema
 
 

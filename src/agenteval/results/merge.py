@@ -96,8 +96,6 @@ def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     for part in parts:
         if not part.run.complete:
             yield Problem("this run was interrupted; run it again", file=part.file, kind=Kind.MERGE)
-        elif not _is_time(part.run.started_at) or not _is_time(part.run.finished_at):
-            yield Problem("`run` does not say when it started and finished", file=part.file, kind=Kind.MERGE)
         elif part.case_ids and part.own_entry is None and len(parts) > 1:
             message = "this run scored recorded traces; score them all in one run, with --traces FOLDER"
             yield Problem(message, file=part.file, kind=Kind.MERGE)
@@ -225,13 +223,6 @@ def _cases(ids: Sequence[str]) -> str:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-
-
-def _is_time(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
 
 
 ValueT = TypeVar("ValueT")

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -101,6 +102,7 @@ _NO_POOLED = '"cases": {}'
 _POOL_INDENT = " " * 3
 # Separators in a file. They bound its number of values, each of which takes up to 400 bytes of memory.
 _MOST_SEPARATORS = 20_000_000
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
 # More runs than any pool has.
 _LONGEST_POOL = 1000
 _PoolCases = RootModel[dict[str, PoolCase]]
@@ -196,9 +198,23 @@ def parse_results(content: bytes, name: str) -> Results:
         )
     try:
         with gc_paused():
-            return Results.model_validate_json(content)
+            results = Results.model_validate_json(content)
     except ValidationError as error:
         raise ConfigError(_unreadable(content, name, error)) from None
+    run = results.run
+    if not _is_time(run.started_at) or not _is_time(run.finished_at):
+        message = "not a results file of agenteval: it does not say when the run started and finished"
+        raise ConfigError(Problem(message, file=name, path="run", kind=Kind.RESULTS))
+    return results
+
+
+def _is_time(text: str) -> bool:
+    """Return whether a time has a zone, and stays in the calendar in every other zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return moment.tzinfo is not None and _FIRST_YEAR <= moment.year <= _LAST_YEAR
 
 
 def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:
@@ -234,8 +250,8 @@ def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | No
     try:
         value = json.loads(content)
         pool = value.pop("pool")
-        results = Results.model_validate(value)
-    except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
+        results = parse_results(json.dumps(value).encode(), "")
+    except (ConfigError, ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return None
     if not isinstance(pool, list) or len(pool) > _LONGEST_POOL:
         return results, ("the baseline's pool of earlier runs is damaged and omitted",)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agenteval.core.errors import Kind, Problem, agent_problem
+from agenteval.core.errors import MOST_ALIKE, Kind, Problem, agent_problem
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import is_secret_name, shortened
 from agenteval.core.text import display_path
@@ -27,8 +27,6 @@ _MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^']+)'"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _LISTENS = re.compile(r"nothing listens on \S+")
-#: After this many failures of one kind and no answer, an agent is not asked again.
-MOST_ALIKE = 10
 
 _TIMEOUT = "no answer within "
 _LONGEST = 300

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.base import Reply, Request, Session
 from agenteval.core.confine import under_rules
-from agenteval.core.errors import AgentError, AgentNotAskedError, ToolRaisedError, TransientAgentError
+from agenteval.core.errors import AgentError, AgentNotAskedError, SameFailure, ToolRaisedError, TransientAgentError
 from agenteval.core.records import dataclass, replace
 from agenteval.results.case import NotAsked, ToolCall
 from agenteval.results.rollup import without_attempts
-from agenteval.run.agent_failure import MOST_ALIKE
 from agenteval.run.attachments import AttachmentError, Attachments
 from agenteval.run.plan import Job
 from agenteval.run.progress import Progress, Retry, SilentProgress, Step
@@ -75,34 +74,6 @@ class CaseDeadline:
     def left_s(self) -> float:
         """The remaining time in seconds; negative after the deadline."""
         return self._end if self._end == math.inf else self._end - _now()
-
-
-@dataclass
-class SameFailure:
-    """Finds out that an agent cannot work at all: its first turns, and no others, fail in one way.
-
-    Attributes:
-        answer: the answer to all further turns, which are not asked; ``None`` as long as they are.
-    """
-
-    answer: Answer | None = None
-    _error: str | None = None
-    _count: int = 0
-    _is_over: bool = False
-
-    def add(self, answer: Answer) -> None:
-        """Record the answer to a turn."""
-        if self._is_over or answer.not_asked is not None:
-            return
-        error = without_attempts(answer.error) if answer.is_failure and answer.error else None
-        if error is None or (self._error is not None and error != self._error):
-            self._is_over = True
-            return
-        self._error = error
-        self._count += 1
-        if self._count >= MOST_ALIKE:
-            self._is_over = True
-            self.answer = Answer(error=error, unavailable=answer.unavailable, is_failure=True)
 
 
 # The names of vector store search tools in HoloDeck's backends.
@@ -203,6 +174,7 @@ class Conversations:
         self._most_failures = max(_MOST_FAILURES, _MOST_FAILURES_OF_EACH * concurrency)
         self._failures = 0
         self._alike = SameFailure()
+        self._given_up: Answer | None = None
 
     async def converse(self, job: Job, iteration: int) -> list[TurnRecord]:
         """Send all turns of a case in a new session."""
@@ -253,8 +225,8 @@ class Conversations:
             clock: the remaining time of the case, including waits before retries.
             exception_is_answer: whether an exception of a tool under test counts as its answer.
         """
-        if self._alike.answer is not None:
-            return self._alike.answer
+        if self._given_up is not None:
+            return self._given_up
         step = Step(request.case, f"turn {request.turn + 1}" if request.turn else "")
         self._progress.began(step)
         answer: Answer | None = None
@@ -279,8 +251,10 @@ class Conversations:
             self._progress.ended(step)
         if retries:
             answer = replace(answer, retries=retries)
-        if self._spec.kind != REPLAY:
-            self._alike.add(answer)
+        if self._spec.kind != REPLAY and answer.not_asked is None:
+            self._alike.add(without_attempts(answer.error) if answer.is_failure and answer.error else None)
+            if self._alike.is_final and self._given_up is None:
+                self._given_up = Answer(error=self._alike.error, unavailable=answer.unavailable, is_failure=True)
         return answer
 
     async def _attempt(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.base import Reply, Request
+from agenteval.core.errors import InfrastructureError
 from agenteval.core.llm.models import NotAskedError
 from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_case, score_turn
@@ -202,6 +203,8 @@ async def _turn_result(
     if answer.reply is not None:
         try:
             return await _scored(case, exchange, answer.reply, catalog, unjudged)
+        except InfrastructureError:
+            raise
         except Exception as failure:  # noqa: BLE001 - a reply that cannot be scored must fail a turn, not the run
             error = f"the reply could not be scored: {type(failure).__name__}: {failure}"
     return TurnResult(

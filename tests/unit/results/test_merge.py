@@ -284,7 +284,6 @@ def of_shard(run: Results, **fields: Any) -> Results:
             "1.json: written by another version of agenteval than 0.json",
         ),
         (lambda run: changed(run, complete=False), "1.json: this run was interrupted; run it again"),
-        (lambda run: changed(run, finished_at="noon"), "1.json: `run` does not say when it started and finished"),
         (
             lambda run: run.model_copy(update={"pool": []}),
             "1.json: this run scored recorded traces; score them all in one run, with --traces FOLDER",

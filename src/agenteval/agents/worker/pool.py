@@ -17,11 +17,13 @@ from agenteval.core.errors import (
     AgentError,
     AgentImportError,
     ConfigError,
+    InfrastructureError,
     Kind,
     TransientAgentError,
     UserCodeError,
     agent_problem,
 )
+from agenteval.core.text import repository_of, working_directory
 from agenteval.suite.model import AgentSpec
 
 _SCRIPT = Path(__file__).with_name("worker.py")
@@ -39,11 +41,21 @@ class WorkerPool:
         concurrency: maximum number of concurrent calls.
         paths: directories of the user's modules, before the directory of the definition.
         imported_from: directory with further modules, after it.
+        judges: whether the code judges the agent: after a kill it is not started again, because the agent, which
+            may be the killer, can have changed its files.
     """
 
     def __init__(
-        self, spec: AgentSpec, concurrency: int, paths: Sequence[str] = (), imported_from: str | None = None
+        self,
+        spec: AgentSpec,
+        concurrency: int,
+        paths: Sequence[str] = (),
+        imported_from: str | None = None,
+        *,
+        judges: bool = False,
     ) -> None:
+        self._judges = judges
+        self._killed = ""
         self._spec = spec
         self._concurrency = concurrency
         self._paths = paths
@@ -94,12 +106,15 @@ class WorkerPool:
         Raises:
             AgentImportError: the import of the user's code failed.
             AgentError: the callable raised, or the process died.
+            InfrastructureError: code that judges was killed.
         """
         worker = await self._shared()
         message = {"call": target, "args": args, **({} if load is None else {"load": load})}
         try:
             return await self._request(worker, message)
         except _WorkerDied as first:
+            if self._judges and first.killed:
+                raise InfrastructureError(self._not_again(str(first))) from None
             if not first.had_company:
                 raise first.failure() from None
         except _CallError as error:
@@ -129,11 +144,20 @@ class WorkerPool:
             if self._current is worker:
                 self._current = None
             worker.retire()
+            if self._judges and confinement().owner is not None and _is_of_change(self._spec.directory):
+                # A stopped process does not answer either.
+                self._not_again("the agent's process did not answer in time")
             raise
+
+    def _not_again(self, ended: str) -> str:
+        self._killed = self._killed or ended.replace("the agent's process", "the process of graders and metrics", 1)
+        return f"{self._killed}; it is not started again, because its files may have changed since the run began"
 
     async def _shared(self) -> _Worker:
         if self._current is not None and self._current.alive:
             return self._current
+        if self._judges and (ended := self._killed or (self._current.killed if self._current else "")):
+            raise InfrastructureError(self._not_again(ended))
         async with self._starting:
             if self._current is None or not self._current.alive:
                 self._current = await self._start(threads=self._concurrency)
@@ -155,6 +179,12 @@ class WorkerPool:
             raise ConfigError(agent_problem(self._spec.where, f"{interpreter} cannot be started: {error}")) from None
         self._all.add(worker)
         return worker
+
+
+def _is_of_change(directory: str) -> bool:
+    """Return whether a directory is in the workspace; the base commit's files are elsewhere."""
+    here = working_directory().resolve()
+    return Path(directory).resolve().is_relative_to(repository_of(here) or here)
 
 
 def find_interpreter(spec: AgentSpec, environment: Mapping[str, str]) -> str:
@@ -209,11 +239,11 @@ class _WorkerDied(Exception):  # noqa: N818 - named after the event
     def __init__(self, message: str, *, had_company: bool, killed: bool) -> None:
         super().__init__(message)
         self.had_company = had_company
-        self._killed = killed
+        self.killed = killed
 
     def failure(self) -> AgentError:
         """Return the error for callers; it is transient if the process was killed."""
-        return TransientAgentError(str(self)) if self._killed else AgentError(str(self))
+        return TransientAgentError(str(self)) if self.killed else AgentError(str(self))
 
 
 class _Worker:
@@ -254,6 +284,12 @@ class _Worker:
     @property
     def alive(self) -> bool:
         return self.running and not self._retired and not self._problem
+
+    @property
+    def killed(self) -> str:
+        """How a signal that agenteval did not send ended the process; empty otherwise."""
+        code = self._child.returncode if self._child is not None else None
+        return f"the agent's process {ending(code)}" if code is not None and code < 0 and not self._problem else ""
 
     async def request(self, message: Mapping[str, Any]) -> Any:
         self._next_id += 1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.errors import MOST_ALIKE, AgentEvalError, ConfigError, Kind, Problem, SameFailure
 from agenteval.core.llm.budget import Budget, Limits, RateLimiter, cost_usd, plausible_usage
 from agenteval.core.llm.models import LOCAL, LlmError, ModelSpec, OptionRefusedError, api_key, endpoint, reachable
 from agenteval.core.records import dataclass, field, replace
@@ -267,6 +267,7 @@ class Gateway:
     def __init__(self, settings: LlmSettings, provider_for: Callable[[ModelSpec], Provider] = make_provider) -> None:
         self._settings = settings
         self._provider_for = provider_for
+        self._alike: dict[ModelSpec, SameFailure] = {}
         self._providers: dict[ModelSpec, Provider] = {}
         self._limiters: dict[str, RateLimiter] = {}
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
@@ -380,16 +381,26 @@ class Gateway:
         limiter = self._limiters.setdefault(
             exchange.model.provider, RateLimiter(settings.concurrency, settings.requests_per_minute)
         )
+        alike = self._alike.setdefault(exchange.model, SameFailure())
         attempt = 0
         while True:
             try:
                 async with limiter:
-                    return await self._send(exchange)
+                    if alike.is_final and not exchange.by_agent:
+                        why = f"after the first {MOST_ALIKE} failures alike, the model was not asked again"
+                        raise LlmError(f"{alike.error}; {why}")
+                    completion = await self._send(exchange)
+                alike.add(None)
+                return completion
             except OptionRefusedError:
                 # The next request omits the option; the number of options is finite.
                 continue
             except LlmError as error:
-                if not error.transient or attempt == settings.retries:
+                is_last = not error.transient or attempt == settings.retries
+                # Each attempt without an answer takes the whole time limit.
+                if is_last or error.is_timeout:
+                    alike.add(str(error))
+                if is_last:
                     raise _after(error, attempt) from None
                 await asyncio.sleep(self._wait_s(attempt, error))
             attempt += 1
@@ -413,7 +424,9 @@ class Gateway:
             reservation.prompt_usd = cost_usd(model, completion.input_tokens, 0)
             return replace(completion, cost_usd=reservation.cost_usd)
         except TimeoutError:
-            raise LlmError(f"{model.label} did not answer within {limit_s:g} s", transient=True) from None
+            raise LlmError(
+                f"{model.label} did not answer within {limit_s:g} s", transient=True, is_timeout=True
+            ) from None
         finally:
             await self.budget.settle(reservation)
 

@@ -114,10 +114,19 @@ class LlmError(AgentEvalError):
         message: the failure, without secrets.
         transient: whether a retry may succeed.
         retry_after_s: the wait that the provider requested, in seconds.
+        is_timeout: whether there was no answer within the time limit.
     """
 
-    def __init__(self, message: str, *, transient: bool = False, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        retry_after_s: float | None = None,
+        is_timeout: bool = False,
+    ) -> None:
         super().__init__(message)
+        self.is_timeout = is_timeout
         self.transient = transient
         self.retry_after_s = retry_after_s
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import agenteval
-from agenteval.core.files import bounded, open_regular, read_regular
+from agenteval.core.files import FileOwner, also_inside, bounded, open_regular, read_regular
 
 SOURCE = Path(agenteval.__file__).parent
 # Files that read or write something else than files that others name, each with the reason.
@@ -147,3 +147,24 @@ def test_nothing_else_opens_files() -> None:
                 if called in OPENING and not any(name == item or name.startswith(f"{item}/") for item in ALLOWED):
                     found.add(f"{name}:{node.lineno}: {called}")
     assert found == set()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads more than the owner of the workspace")
+def test_a_suite_names_only_files_that_its_owner_may_read(tmp_path: Path) -> None:
+    """Files of root in the workspace, and below a folder that is closed to its owner, do not get into reports."""
+    owner = FileOwner(12_345, 12_345)
+    workspace, closed, own = tmp_path / "workspace", tmp_path / "workspace/closed", tmp_path / "workspace/own"
+    for folder in (workspace, closed, own):
+        folder.mkdir()
+        (folder / "file").write_text("text", encoding="utf-8")
+    (workspace / "secret").write_text("text", encoding="utf-8")
+    (workspace / "link").symlink_to("secret")
+    for path in (workspace / "secret", own / "file"):
+        path.chmod(0o600)
+    closed.chmod(0o700)
+    with bounded([workspace], owner), also_inside(own):
+        assert read_regular(workspace / "file", limit=10) == b"text"
+        assert read_regular(own / "file", limit=10) == b"text"
+        for refused in ("secret", "link", "closed/file"):
+            with pytest.raises(PermissionError, match="may not read it"):
+                read_regular(workspace / refused, limit=10)

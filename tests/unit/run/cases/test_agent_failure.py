@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.errors import Kind
-from agenteval.run.agent_failure import MOST_ALIKE, AgentFailure
-from agenteval.run.conversation import Answer, SameFailure
+from agenteval.core.errors import MOST_ALIKE, Kind, SameFailure
+from agenteval.run.agent_failure import AgentFailure
 from agenteval.suite.model import AgentSpec
 
-FAILED = Answer(error="the agent's command ended with exit status 1", is_failure=True)
 TRACEBACK = (
     "the agent's command ended with exit status 1: Traceback (most recent call last): "
     'File "/p/shop/agent.py", line 7, in <module> main() File "/usr/lib/python3/site-packages/x.py", line 3, in main '
@@ -88,34 +86,23 @@ def test_places_outside_of_the_agents_directory_are_not_named() -> None:
     assert failure(above).problem().place == "agenteval.yaml:3"
 
 
-def test_an_agent_that_fails_ten_times_alike_is_not_asked_again() -> None:
+def test_ten_failures_alike_are_final() -> None:
     alike = SameFailure()
     for number in range(MOST_ALIKE):
-        assert alike.answer is None, number
-        alike.add(FAILED)
-    assert alike.answer == Answer(error=FAILED.error, is_failure=True)
+        assert not alike.is_final, number
+        alike.add("refused")
+    assert (alike.is_final, alike.error) == (True, "refused")
     assert "not asked again" in failure("x", MOST_ALIKE + 1, MOST_ALIKE + 1).problem().message
     assert "not asked again" not in failure("x", MOST_ALIKE, MOST_ALIKE).problem().message
 
 
-@pytest.mark.parametrize(
-    "other",
-    [Answer(), Answer(error="another one", is_failure=True), Answer(error="no answer within 1 s")],
-    ids=["an answer", "another failure", "too slow"],
-)
+@pytest.mark.parametrize("other", [None, "another one"])
 @pytest.mark.parametrize("place", range(0, MOST_ALIKE, 3))
-def test_anything_else_among_the_first_turns_keeps_it_going(other: Answer, place: int) -> None:
+def test_anything_else_among_the_first_turns_keeps_it_going(other: str | None, place: int) -> None:
     alike = SameFailure()
     for number in range(5 * MOST_ALIKE):
-        alike.add(other if number == place else FAILED)
-    assert alike.answer is None
-
-
-def test_numbers_of_attempts_are_no_difference() -> None:
-    alike = SameFailure()
-    for number in range(MOST_ALIKE):
-        alike.add(Answer(error=f"unreachable (after {number} attempts)", unavailable=True, is_failure=True))
-    assert alike.answer == Answer(error="unreachable", unavailable=True, is_failure=True)
+        alike.add(other if number == place else "refused")
+    assert not alike.is_final
 
 
 def test_directories_are_shown_from_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
