@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from tests.git_server import git
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.github.baseline import Lineage, Start, find_lineage
 from agenteval.github.client import GitHubClient
 from agenteval.github.event import EventRights, plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -189,6 +190,42 @@ class Agent(Protocol):
         ...
 
 
+# Limits of one reply: values need up to a hundred times the memory of their text.
+_MOST_VALUES = 100_000
+#: The most values of a stream, and of a reply with its texts, which can be JSON again: arguments of calls are.
+MOST_OF_STREAM = 1_000_000
+_MOST_CALLS = 10_000
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+def check_size(text: bytes, most: int = _MOST_VALUES) -> None:
+    """Check the number of values in JSON, before values are made of it.
+
+    Args:
+        most: number of values outside of texts.
+
+    Raises:
+        AgentError: there are more than the limit, which the message names.
+    """
+    found = text.count(b",")
+    if found + text.count(b"u002") > MOST_OF_STREAM:
+        raise AgentError(f"the reply has more than {MOST_OF_STREAM:,} values, the limit of a reply with its texts")
+    if found > most and _TEXT.sub(b"", text).count(b",") > most:
+        raise AgentError(f"the reply has more than {most:,} values, the limit of a reply")
+
+
+def read_json(text: str | bytes) -> Any:
+    """Parse JSON that user code, a service or a recording sent.
+
+    Raises:
+        AgentError: it has more values than a reply may have.
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
+    """
+    check_size(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
+    return json.loads(text)
+
+
 def reply_from_json(value: Any) -> Reply:
     """Parse a reply of the agent protocol.
 
@@ -313,6 +350,8 @@ def _tool_calls(value: Any) -> tuple[ToolCall, ...]:
         return ()
     if not isinstance(value, list):
         raise AgentError(f"reply field 'tool_calls' must be a list, not {_kind(value)}")
+    if len(value) > _MOST_CALLS:
+        raise AgentError(f"the reply has more than {_MOST_CALLS:,} tool calls, the limit of a reply")
     calls = []
     for index, item in enumerate(protocol_calls(value)):
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):

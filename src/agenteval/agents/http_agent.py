@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from agenteval.agents.base import Listener, Remarks, Reply, Request, ignore, reply_from_json
+from agenteval.agents.base import Listener, Remarks, Reply, Request, ignore, read_json, reply_from_json
 from agenteval.agents.http_response import (
     TRANSIENT_STATUSES,
     Address,
@@ -202,7 +202,7 @@ class ReplyReader:
                 raise AgentError(f"the agent's reply has the type {shown}, not JSON or plain text; {_AS_TEXT}")
             return Received(text=text_of_response(response))
         try:
-            return Received([json.loads(response.content)])
+            return Received([read_json(response.content)])
         except (ValueError, RecursionError) as error:
             # Some servers do not name the type of a stream.
             events = read_events(response) if is_foreign else []

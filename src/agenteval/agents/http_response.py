@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from agenteval.agents.base import MOST_OF_STREAM, check_size
 from agenteval.core.errors import AgentError
 from agenteval.core.escape import display_url
 from agenteval.core.records import dataclass
@@ -236,6 +237,7 @@ def read_events(response: HttpResponse) -> list[StreamEvent]:
         AgentError: there are too many events.
     """
     text = text_of_response(response).removeprefix("\ufeff")
+    check_size(text.encode("utf-8", "replace"), MOST_OF_STREAM)
     is_server_sent = media_type(response) == _SERVER_SENT or _BEGINS_AS_EVENTS.match(text)
     found = _server_sent(text) if is_server_sent else _lines(text)
     events = list(islice(found, MAX_EVENTS + 1))

@@ -29,6 +29,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from agenteval.agents.base import MOST_OF_STREAM, check_size
 from agenteval.agents.model_client import ModelTool
 from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, find_program
 from agenteval.core.confine import WROTE_TOO_MUCH, Lines, check_access, user_environment
@@ -131,8 +132,9 @@ class ServerProgram:
 def _parse_message(line: bytes) -> SessionMessage | Exception:
     """Return a message, or the error of the line, which the client handles."""
     try:
+        check_size(line, MOST_OF_STREAM)
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:
+    except (ValueError, AgentError) as error:
         return error
 
 
@@ -161,6 +163,7 @@ for _name in ("mcp", "client"):
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _MOST_PAGES = 100
+_MOST_TOOLS = 2_000
 _SHOWN = 300
 
 
@@ -259,6 +262,8 @@ class McpConnection:
         for _ in range(_MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
             offered += page.tools
+            if len(offered) > _MOST_TOOLS:
+                raise AgentError(f"it offers more than {_MOST_TOOLS:,} tools")
             cursor = page.next_cursor
             if cursor is None:
                 break

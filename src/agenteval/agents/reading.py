@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agenteval.agents.base import Reply, Request, answer_text, as_text, reply_from_json, reply_to
+from agenteval.agents.base import Reply, Request, answer_text, as_text, read_json, reply_from_json, reply_to
 from agenteval.agents.tool_calls import parsed_arguments, raise_error, reported, text_of_blocks
 from agenteval.core.errors import AgentError
 from agenteval.core.records import dataclass, field
@@ -303,7 +303,7 @@ def _object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agenteval.agents.base import Reply, is_number
+from agenteval.agents.base import Reply, is_number, read_json
 from agenteval.agents.recording import BadLine, Trace, is_otel
-from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
 from agenteval.core.files import read_lines
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import beginning
@@ -98,13 +98,13 @@ def _item(file: Path, number: int, line: bytes | None) -> Trace | BadLine | None
     if not line.strip():
         return None
     try:
-        record = json.loads(line.rstrip().decode("utf-8"))
+        record = read_json(line.rstrip().decode("utf-8"))
     except UnicodeDecodeError as error:
         return BadLine(file, number, f"not UTF-8 text (byte {error.start} of the line); save the file as UTF-8")
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} at column {error.colno}; each line must be one whole JSON object"
         return BadLine(file, number, message)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, AgentError) as error:
         return BadLine(
             file, number, f"JSON that cannot be read: {error}; each line must be one JSON object of usual size"
         )

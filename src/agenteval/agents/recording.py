@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from pydantic import ValidationError
 
-from agenteval.agents.base import Reply
-from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.agents.base import MOST_OF_STREAM, Reply, check_size
+from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
 from agenteval.core.files import read_head, read_lines
 from agenteval.core.records import dataclass, field
 from agenteval.results.case import CaseResult, TurnResult
@@ -226,7 +226,10 @@ def read_exports(file: Path) -> Iterator[tuple[int, Export] | BadLine]:
             yield BadLine(file, number, f"the line is longer than {limit} MB; let the collector send smaller batches")
         elif line.strip():
             try:
+                check_size(line, MOST_OF_STREAM)
                 yield number, Export.model_validate_json(line)
+            except AgentError as error:
+                yield BadLine(file, number, f"{error}; let the collector send smaller batches")
             except ValidationError as error:
                 yield BadLine(file, number, _mistake(error))
 

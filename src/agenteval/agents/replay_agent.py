@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agenteval.agents.base import NO_ANSWER, Reply, Request, as_text, is_number, reply_from_json
+from agenteval.agents.base import NO_ANSWER, Reply, Request, as_text, is_number, read_json, reply_from_json
 from agenteval.agents.recording import RecordedCase, RecordedQuestion, RecordedTurn, Recording, is_otel
 from agenteval.core.errors import AgentError, ConfigError, Kind, Problem, agent_problem
 from agenteval.core.files import read_head, read_lines
@@ -63,7 +63,7 @@ def read_recorded_lines(file: Path) -> RecordedLines:
         try:
             if line is None:
                 raise ValueError(f"the line is longer than {_LONGEST_LINE // 1_000_000} MB")
-            record = json.loads(line.decode("utf-8"))
+            record = read_json(line.decode("utf-8"))
             case, _, _ = _place(record)
             answer = _answer(record)
             if case in records:

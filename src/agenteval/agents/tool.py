@@ -6,12 +6,11 @@ JSON text.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
-from agenteval.agents.base import Reply, Request, as_text
+from agenteval.agents.base import Reply, Request, as_text, read_json
 from agenteval.agents.command import Program
 from agenteval.agents.http_agent import HttpService
 from agenteval.agents.http_response import text_of_response
@@ -221,7 +220,7 @@ def arguments(context: Mapping[str, Any], prompt: str | None) -> Any:
 def _body(text: str) -> str:
     """Return a tool's output as text: the content of a JSON text, anything else unchanged."""
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, str) else text

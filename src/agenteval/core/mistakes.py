@@ -16,7 +16,9 @@ Files that others wrote are quoted, so every text is masked, escaped for the ter
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
@@ -74,7 +76,7 @@ def source_line(file: str, line: int | None, marks: Sequence[str]) -> SourceLine
     written = _read(file, line) if file and line else None
     if written is None or not written.strip():
         return None
-    text = terminal(mask(_without_secrets(written.rstrip()))).rstrip()
+    text = _quotable(written)
     start, end = _found(text, marks)
     first = max(0, start - _BEFORE) if len(text) > _LONGEST else len(text) - len(text.lstrip())
     # A little indentation shows that the line is inside of something.
@@ -85,6 +87,12 @@ def source_line(file: str, line: int | None, marks: Sequence[str]) -> SourceLine
     place = min(start - first, len(cut))
     marked = cut[place : min(end - first, place + _LONGEST_MARK)]
     return SourceLine(f"{before}{cut}{after}", width(before + cut[:place]), max(1, width(marked)))
+
+
+# Mistakes of one line follow each other, and the line can be the whole file.
+@lru_cache(maxsize=1)
+def _quotable(line: str) -> str:
+    return terminal(mask(_without_secrets(line.rstrip()))).rstrip()
 
 
 def _read(file: str, line: int) -> str | None:
@@ -142,6 +150,8 @@ def _found(text: str, marks: Sequence[str]) -> tuple[int, int]:
 
 Style = Literal["error", "warning", "place", "frame", "title", "mark", "note", "plain"]
 
+# Mistakes of one file that are shown.
+_MOST_OF_FILE = 20
 # Places that the one-line form lists.
 _MOST_PLACES = 5
 _QUOTED = re.compile(r"'([^']+)'")
@@ -159,10 +169,12 @@ class Mistake:
 
     Attributes:
         others: the other places, in the order in which they were found.
+        number: of a summary, how many mistakes it stands for.
     """
 
     problem: Problem
     others: tuple[Problem, ...] = ()
+    number: int = 1
 
     def __str__(self) -> str:
         return f"{self.problem}{self._elsewhere()}"
@@ -195,11 +207,27 @@ def page_of(kind: Kind) -> str:
 
 
 def mistakes(problems: Iterable[Problem]) -> list[Mistake]:
-    """Return each mistake once: the same message about keys of the same name, wherever they are."""
+    """Return each mistake once: the same message about keys of the same name, wherever they are.
+
+    Of a file with many mistakes, the last one sums up those after the first 20.
+    """
     groups: dict[tuple[str, str], list[Problem]] = {}
     for problem in dict.fromkeys(problems):
         groups.setdefault((problem.message, _key(problem)), []).append(problem)
-    return [Mistake(first, tuple(others)) for first, *others in groups.values()]
+    shown: list[Mistake] = []
+    omitted: dict[str, list[Problem]] = {}
+    files = Counter[str]()
+    for first, *others in groups.values():
+        files[first.file] += 1
+        if files[first.file] > _MOST_OF_FILE:
+            omitted.setdefault(first.file, []).append(first)
+        else:
+            shown.append(Mistake(first, tuple(others)))
+    for file, more in omitted.items():
+        noun = "mistake" if len(more) == 1 else "mistakes"
+        text = f"{len(more):,} more {noun} in this file; correct the others first"
+        shown.append(Mistake(Problem(text, file=file, kind=more[0].kind), number=len(more)))
+    return shown
 
 
 @dataclass(frozen=True)
@@ -240,9 +268,10 @@ def shown(mistake: Mistake, level: Literal["error", "warning"] = "error") -> Ite
 def counted(found: Sequence[Mistake]) -> str:
     """Return the number of mistakes and of their places: ``2 mistakes in 117 places``."""
     places = sum(1 + len(mistake.others) for mistake in found)
-    noun = "mistake" if len(found) == 1 else "mistakes"
+    number = sum(mistake.number for mistake in found)
+    noun = "mistake" if number == 1 else "mistakes"
     where = f" in {places} places" if places > len(found) else ""
-    return f"{len(found)} {noun}{where}"
+    return f"{number:,} {noun}{where}"
 
 
 def _key(problem: Problem) -> str:

@@ -251,13 +251,14 @@ class NodePositions:
     """Positions from PyYAML's nodes."""
 
     root: Any
+    _keys: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     def line(self, path: KeyPath) -> int | None:
         """Return the line of a key, or of the nearest parent that exists."""
         node = self.root
         line: int | None = None
         for step in path:
-            found = _child(node, step)
+            found = self._child(node, step)
             if found is None:
                 break
             mark, node = found
@@ -268,23 +269,25 @@ class NodePositions:
         """Return the source text of a scalar."""
         node = self.root
         for step in path:
-            found = _child(node, step)
+            found = self._child(node, step)
             if found is None:
                 return None
             node = found[1]
         return node.value if isinstance(node, yaml.ScalarNode) else None
 
-
-def _child(node: Any, step: str | int) -> tuple[yaml.Mark, Any] | None:
-    if isinstance(node, yaml.MappingNode):
-        # Of repeated keys, the last one is used.
-        for key, value in reversed(node.value):
-            if isinstance(key, yaml.ScalarNode) and key.value == str(step):
-                return key.start_mark, value
-    elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        item = node.value[step]
-        return item.start_mark, item
-    return None
+    def _child(self, node: Any, step: str | int) -> tuple[yaml.Mark, Any] | None:
+        if isinstance(node, yaml.MappingNode):
+            keys = self._keys.get(id(node))
+            if keys is None:
+                # Of repeated keys, the last one is used.
+                keys = {key.value: (key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+                self._keys[id(node)] = keys
+            key, value = keys.get(str(step), (None, None))
+            return None if key is None else (key.start_mark, value)
+        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            item = node.value[step]
+            return item.start_mark, item
+        return None
 
 
 # Message of the parser, and a hint for the most frequent mistake.

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agenteval.agents.base import read_json
 from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, ending, find_program
 from agenteval.core.confine import WROTE_TOO_MUCH, Lines, check_access, confinement, user_environment
 from agenteval.core.errors import (
@@ -293,11 +294,11 @@ class _Worker:
 
     def _deliver(self, line: bytes) -> None:
         try:
-            reply = json.loads(line)
+            reply = read_json(line)
             future = self._pending.get(reply["id"])
             failed, result = "error" in reply, reply.get("error", reply.get("value"))
             kind = str(reply.get("kind"))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, AgentError) as error:
             self._break_off(f"sent a line that is not a reply ({error})")
             return
         if future is None or future.done():
