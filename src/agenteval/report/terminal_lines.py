@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -16,6 +17,7 @@ _PAGE = "report.html"
 _DIRECTORY = Path("agenteval-report")
 # These choose the cases themselves, or end an earlier run.
 _CHOOSING = {"--failed", "--resume"}
+_WITH_VALUE = {"--failed-in", "--out", "--runs"}
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,23 @@ def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
 
 
 def _again(words: Sequence[str]) -> str:
-    """Return the same command for the cases that did not pass."""
-    if not words:
+    """Return the same command for the cases that did not pass; empty if only the whole run makes sense again.
+
+    It leaves the reports of another directory as they are: they may be a baseline.
+    """
+    given = list(chain.from_iterable(word.split("=", 1) if word.startswith("--") else [word] for word in words))
+    if not given or "--shard" in given:
         return ""
-    kept = [word for word in words if word not in _CHOOSING and not word.startswith("--failed-in=")]
-    if "--failed-in" in kept:
-        place = kept.index("--failed-in")
-        del kept[place : place + 2]
-    return shlex.join(["agenteval", *map(mask, kept), "--failed"])
+    kept: list[str] = []
+    directory, values = "", iter(given)
+    for word in values:
+        if word in _WITH_VALUE:
+            value = next(values, "")
+            directory = value if word == "--out" else directory
+        elif word not in _CHOOSING:
+            kept.append(word)
+    chosen = ["--failed-in", mask(directory)] if directory else ["--failed"]
+    return shlex.join(["agenteval", *map(mask, kept), *chosen])
 
 
 @dataclass(frozen=True)
