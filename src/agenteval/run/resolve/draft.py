@@ -63,7 +63,7 @@ class Draft:
         config_of: the configuration of each suite, by the suite's path; ``of_run`` decides about the whole run.
         left_out: the planned cases that are not selected.
         controls: deployments of the base commit's agents, by case id.
-        search: the baseline, or why there is none.
+        search: the baseline, or the reason for its absence.
         earlier: earlier runs, for trends.
     """
 

@@ -189,7 +189,7 @@ class RunSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PassPlan:
-    """How a pass side by side differs from the run: in its cases, its interpreters, and what is left of the limits.
+    """How a pass side by side differs from the run: in its cases, its interpreters, and the remaining limits.
 
     Attributes:
         interpreters: further Python interpreters of graders, by directory.

@@ -231,7 +231,7 @@ def rules_without_base(
         why: why the base commit cannot be read, and the fix.
         rule: how the base commit follows from the event.
         ref: the branch or pull request of the run.
-        fail_on: what the caller wants to fail the job; ``None`` if he does not say.
+        fail_on: what fails the job, by the caller's settings; ``None`` without one.
         is_compared: whether this run, or the merge of its shards, is compared with a baseline.
     """
     if not is_compared or not is_judged_by_base_alone(rule, ref):

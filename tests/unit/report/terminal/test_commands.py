@@ -15,7 +15,7 @@ from agenteval.report.terminal_lines import NextCommands, next_commands
         (["run", "--failed", "-v"], "agenteval run -v --failed"),
         (["run", "--failed-in", "base", "--iterations", "3"], "agenteval run --iterations 3 --failed"),
         (["run", "--failed-in=base", "--resume"], "agenteval run --failed"),
-        # Another directory may be a baseline, and a part of a run is none.
+        # Another directory may be a baseline, which a part of a run is not.
         (["run", "--runs", "3", "--out", "base"], "agenteval run --failed-in base"),
         (["run", "--shard=1/2"], ""),
         ([], ""),
