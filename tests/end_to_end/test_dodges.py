@@ -225,7 +225,7 @@ def test_merged_shards_are_judged_by_the_base_too(repository: Repository, lost: 
     else:
         repository.break_agent("question c0")
     commit(repository.folder)
-    parts = [f"agenteval-report/part-{number}" for number in (1, 2)]
+    parts = [f"../part-{number}" for number in (1, 2)]
     for number, part in enumerate(parts, 1):
         assert repository.run("--shard", f"{number}/2", "--out", part).status == 0
     merged = ("merge", *parts, "--baseline", "../base", "-o", "agenteval-report")

@@ -188,7 +188,7 @@ def test_secrets_of_a_request_are_not_shown(tmp_path: Path, port: int) -> None:
     assert "fedcba" not in ended.text
     project(tmp_path, config.replace("k-fedcba9876543210", "${{SHOP_TOKEN}}"), port)
     for command in ("probe", "validate", "run"):
-        ended = agenteval(command, cwd=tmp_path, env=variables)
+        ended = agenteval(command, cwd=tmp_path, env={**variables, "CI": "true"})
         assert ended.status == 2
         line = "agents.default.body.api_key: environment variable SHOP_TOKEN has the name of a secret"
         assert any(mistake.says(line) for mistake in shown(ended.err)), ended.err

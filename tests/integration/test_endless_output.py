@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from tests.support import PATIENCE_S, agent_spec, answer
 
-from agenteval.agents.mcp import McpConnection
-from agenteval.agents.mcp_program import ServerProgram
+from agenteval.agents.mcp import McpConnection, ServerProgram
 from agenteval.core.confine import MOST_BYTES, Lines, run_confined
 from agenteval.core.errors import AgentError
 from agenteval.suite.model_tools import McpServer

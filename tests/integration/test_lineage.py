@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ import pytest
 from tests.git_server import git
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
-from agenteval.github.baseline import Lineage, Start, Unknown, find_lineage
+from agenteval.core.records import dataclass, field, replace
+from agenteval.github.baseline import Lineage, Start, find_lineage
 from agenteval.github.client import GitHubClient
 from agenteval.github.event import EventRights, plan
 from agenteval.github.history import GithubHistory
@@ -240,7 +240,7 @@ def test_the_table_of_events_holds_for_every_depth_of_the_checkout(origin: Origi
             found = origin.lineage(event, there)
             clone = Clone.find(there, LocalHost(found.rule))
             has = (
-                found.start.commit if isinstance(found.start, Start) else found.start.why,
+                found.start.commit if isinstance(found.start, Start) else found.start,
                 control_commit(found.rule, clone.head, None, clone).commit,
             )
             seen += 1
@@ -394,8 +394,8 @@ def test_what_cannot_be_known_is_told_with_the_fix(origin: Origin, tmp_path: Pat
     }
     for said, (event, here) in table.items():
         found = origin.lineage(event, here)
-        assert isinstance(found.start, Unknown), said
-        assert said in found.start.why
+        assert isinstance(found.start, str), said
+        assert said in found.start
 
 
 def test_a_checkout_of_another_repository_is_no_claim_about_this_one(origin: Origin, tmp_path: Path) -> None:

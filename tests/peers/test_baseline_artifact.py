@@ -16,7 +16,7 @@ from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 
 from agenteval.github.artifacts import DownloadLimits
-from agenteval.github.baseline import GivenRun, SearchLimits, Start, describe
+from agenteval.github.baseline import SearchLimits, Start, describe
 from agenteval.results.model import Coverage, Results, RunShard
 
 pytestmark = pytest.mark.peer
@@ -460,7 +460,7 @@ def test_a_given_run_is_taken_whatever_its_event(project: Project, event: str) -
     project.artifact(run)
     project.artifact(project.run(project.commits[0]))
 
-    found = project.found(start=GivenRun(run.id))
+    found = project.found(start=run.id)
 
     assert (found.commit, found.run_id, found.distance) == (project.head, run.id, None)
     assert len(project.github.proxy.called("GET", "/actions/")) == 3
@@ -479,14 +479,14 @@ def test_the_failure_of_a_given_run_is_final(project: Project, artifact: dict[st
     project.artifact(run, artifact.pop("data", None), **artifact)
     project.artifact(project.run(project.commits[0]))
 
-    assert reason in project.missing(start=GivenRun(run.id)).reason
+    assert reason in project.missing(start=run.id).reason
 
 
 def test_a_given_run_of_a_fork_is_refused(project: Project) -> None:
     run = project.run(project.commits[0], event="pull_request", head_repository="mallory/widgets")
     project.artifact(run)
 
-    outcome = project.missing(start=GivenRun(run.id))
+    outcome = project.missing(start=run.id)
 
     assert outcome.reason == f"the commit of workflow run {run.id} is not of {project.history.name}"
     assert not project.github.proxy.called("GET", "/zip$")
@@ -496,7 +496,7 @@ def test_a_given_run_elsewhere_is_not_found(project: Project) -> None:
     run = project.github.actions.run("acme/elsewhere", project.commits[0])
     project.artifact(run)
 
-    assert "GitHub answered 404" in project.missing(start=GivenRun(run.id)).reason
+    assert "GitHub answered 404" in project.missing(start=run.id).reason
 
 
 def test_the_blob_store_never_gets_the_token(

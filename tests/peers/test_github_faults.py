@@ -14,7 +14,7 @@ from urllib3.util import retry
 
 from agenteval.github import connection
 from agenteval.github.artifacts import DownloadLimits, MemberLimits
-from agenteval.github.baseline import Found, GivenRun, Missing, SearchLimits, Start
+from agenteval.github.baseline import Found, Missing, SearchLimits, Start
 
 pytestmark = pytest.mark.peer
 
@@ -275,7 +275,7 @@ def test_a_given_run_that_cannot_be_read(project: Project) -> None:
     run = project.github.actions.runs[0]
     project.github.proxy.refuse("/actions/")
 
-    outcome = project.missing(start=GivenRun(run.id))
+    outcome = project.missing(start=run.id)
 
     assert f"cannot read workflow run {run.id} of {project.history.name}" in outcome.reason
     assert "actions: read" in outcome.reason

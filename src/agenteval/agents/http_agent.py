@@ -26,8 +26,7 @@ from agenteval.agents.http_response import (
     read_events,
     text_of_response,
 )
-from agenteval.agents.http_shapes import SHAPES, probable_shape
-from agenteval.agents.openai_shapes import Shape
+from agenteval.agents.http_shapes import SHAPES, Shape, probable_shape
 from agenteval.agents.reading import WHOLE, ReplyForm, suggestion
 from agenteval.agents.tool_calls import CallsElsewhere, raise_error
 from agenteval.core.errors import AgentError, ConfigError, TransientAgentError, agent_problem

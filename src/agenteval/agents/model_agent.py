@@ -14,8 +14,15 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.usage import UsageLimits
 
 from agenteval.agents.base import Reply, Request
-from agenteval.agents.model_client import MeteredModel, ModelClient
-from agenteval.agents.model_tools import ModelTool, Toolset, by_name, function_tool, prompt_tool
+from agenteval.agents.model_client import (
+    MeteredModel,
+    ModelClient,
+    ModelTool,
+    Toolset,
+    by_name,
+    function_tool,
+    prompt_tool,
+)
 from agenteval.agents.worker.pool import WorkerPool
 from agenteval.core.errors import (
     AgentError,

@@ -15,22 +15,6 @@ from agenteval.suite.forms import JsonPath, PathError, described, parse_path
 
 
 @dataclass(frozen=True)
-class CallPaths:
-    """The paths of the parts of a tool call, from an item of the list of calls."""
-
-    name: JsonPath
-    parts: Mapping[str, JsonPath]
-
-    def calls(self, items: Sequence[Any]) -> Iterator[dict[str, Any]]:
-        """Yield the calls among items; items without a name are no calls."""
-        for item in items:
-            name = self.name.get(item)
-            if isinstance(name, str):
-                found = {key: path.get(item) for key, path in self.parts.items()}
-                yield {"name": name, **found, "args": parsed_arguments(found.get("args"))}
-
-
-@dataclass(frozen=True)
 class ReplyPaths:
     """The paths of the parts of a reply, in every document of it: a stream consists of several.
 
@@ -40,7 +24,7 @@ class ReplyPaths:
     """
 
     paths: Mapping[str, JsonPath]
-    call: CallPaths | None = None
+    call: Mapping[str, JsonPath] | None = None
     answer_key: str = field(default="response.answer")
 
     def __str__(self) -> str:
@@ -106,7 +90,12 @@ class ReplyPaths:
                 raise AgentError(f"response.tool_calls: {str(path)!r} must lead to a list, not {described(value)}")
             for part in _listed(value):
                 items += _listed(part)
-        return items if self.call is None else list(self.call.calls(items))
+        if self.call is None:
+            return items
+        # Items without a name are no calls.
+        found = ({key: path.get(item) for key, path in self.call.items()} for item in items)
+        calls = [call for call in found if isinstance(call["name"], str)]
+        return [{**call, "args": parsed_arguments(call.get("args"))} for call in calls]
 
     def _values(self, key: str, documents: Sequence[Any]) -> list[Any]:
         path = self.paths.get(key)
@@ -135,7 +124,7 @@ def reply_paths(options: Mapping[str, Any]) -> ReplyPaths | None:
     if isinstance(calls, Mapping):
         written["tool_calls"] = calls["path"]
         parts = {key: parse_path(calls[key]) for key in ("args", "result", "error") if calls.get(key) is not None}
-        call = CallPaths(parse_path(calls.get("name") or "name"), parts)
+        call = {"name": parse_path(calls.get("name") or "name"), **parts}
     usage = written.pop("usage", None) or {}
     written |= {f"usage.{name}": path for name, path in usage.items()}
     paths = {key: parse_path(path) for key, path in written.items() if path is not None}

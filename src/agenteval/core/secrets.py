@@ -53,12 +53,11 @@ def is_passed(variable: str, pass_env: Iterable[str] = ()) -> bool:
     Args:
         pass_env: names and patterns of the configuration; the runner's variables and tokens are never passed.
     """
-    name = variable.upper()
     if not is_in_ci():
         return True
-    if name in _TOKENS or is_reserved_name(name):
-        return False
-    return _PASSED.fullmatch(name) is not None or _matches(variable, pass_env)
+    name = variable.upper()
+    is_never = name in _TOKENS or is_reserved_name(name)
+    return not is_never and (_PASSED.fullmatch(name) is not None or _matches(variable, pass_env))
 
 
 def is_runner_name(variable: str) -> bool:

@@ -73,7 +73,9 @@ def case_scores(
 def scores_of(
     case: CaseResult, threshold: float | None, asked: Collection[str] = (), turns: ScoredTurns = _NONE
 ) -> dict[str, list[float | None]]:
-    """Return for each metric the score of each iteration, which is the mean over its turns.
+    """Return for each metric the score of each iteration: the mean over its turns, or the lowest, if a turn fails.
+
+    A conversation fails by one turn, whose score would hardly move the mean.
 
     If the agent failed in an iteration, the score is 0 in every metric. If the agent or a judge could not be reached,
     it is `None`. Metrics that were skipped and iterations that a limit of the run ended have no entry; but an
@@ -175,6 +177,7 @@ class _Iteration:
             return cls("lost" if any(turn.unavailable for turn in iteration.turns) else "failed")
         scores: dict[str, float | None] = dict.fromkeys(_broken(iteration))
         scores |= turn_means(iteration.turns)
+        scores |= _failed_turns(iteration.turns)
         if threshold is not None and (iteration.score is not None or iteration.status == "error"):
             scores[OVERALL] = iteration.score
         return cls("answered", scores, scored_turns(iteration), frozenset(_skipped(iteration)))
@@ -192,6 +195,15 @@ class _Iteration:
     def _lacks(self, metric: str, least: int) -> bool:
         """Return whether a metric was skipped in a turn, and scored fewer turns than always before."""
         return metric in self.skipped and self.turns.get(metric, 0) < least
+
+
+def _failed_turns(turns: Sequence[TurnResult]) -> dict[str, float]:
+    """Return the lowest score of each metric that a turn of a conversation fails."""
+    if len(turns) == 1:
+        return {}
+    scores = [score for turn in turns for score in turn.scores]
+    failed = {score.id for score in scores if score.passed is False}
+    return {name: min(item.score for item in scores if item.id == name and item.score is not None) for name in failed}
 
 
 def scored_turns(iteration: IterationResult) -> ScoredTurns:

@@ -194,8 +194,8 @@ def _report_decline(context: Context, outcome: RunOutcome) -> None:
 
     branch = (context.event.ref or "").removeprefix("refs/heads/")
     try:
-        text = issue_text(comparison, branch, run_page(context.environment))
-        done, url = publish_issue(context.client(), repository, text)
+        title, body = issue_text(comparison, branch, run_page(context.environment))
+        done, url = publish_issue(context.client(), repository, title, body)
     except AgentEvalError as error:
         warn([f"the base branch declines slowly ({comparison.headline}), and no issue reports it: {error}"])
     else:

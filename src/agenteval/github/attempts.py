@@ -32,47 +32,14 @@ from agenteval.run.journal import JOURNAL_FILE, confirmation_file
 FORGET = "agenteval: forget"
 
 
-@dataclass(frozen=True)
-class Forgetting:
-    """The label on a pull request.
-
-    Attributes:
-        at: when; attempts that are older are forgotten.
-    """
-
-    by: str
-    at: datetime
-    is_allowed: bool
-
-
-def forgetting(client: GitHubClient, repository: str, number: int) -> Forgetting | None:
-    """Return who set the label, if the pull request has it.
-
-    Args:
-        repository: ``owner/name``.
-
-    Raises:
-        GithubError: GitHub refused, failed or could not be reached.
-        ValidationError: the response does not match GitHub's documentation.
-    """
-    with client.open(f"read the labels of pull request #{number}", PULL_REQUEST_PERMISSIONS) as api:
-        newest = newest_label_events(api, repository, number).get(label_key(FORGET))
-    if newest is None or not newest.is_set:
-        return None
-    return Forgetting(newest.by or "an unknown user", newest.created_at, may_write(client, repository, newest.by))
-
-
 _NOT_FOUND = 404
 _MAX_NOTE = 400
 _MOST_CONFIRMATIONS = 100
 _LIMITS = SearchLimits(downloads=20, runs=20)
 
 
-@dataclass(frozen=True)
-class _Kept:
-    artifact: Artifact
-    run_id: int
-    created_at: datetime
+# An artifact with the time of its run, and the id of the run.
+_Kept = tuple[datetime, int, Artifact]
 
 
 @dataclass(frozen=True)
@@ -108,34 +75,42 @@ class RemoteAttempts:
             why = str(error)
         return Recollection(warnings=(*notes, f"{_UNREAD}: {why}"))
 
-    def _known(self, client: GitHubClient, earlier: EarlierAttempt, kept: _Kept, notes: list[str]) -> Recollection:
+    def _known(
+        self, client: GitHubClient, earlier: EarlierAttempt, made_at: datetime, notes: list[str]
+    ) -> Recollection:
+        is_allowed = False
         try:
-            label = forgetting(client, self.repository, self.pull_request)
+            purpose = f"read the labels of pull request #{self.pull_request}"
+            with client.open(purpose, PULL_REQUEST_PERMISSIONS) as api:
+                label = newest_label_events(api, self.repository, self.pull_request).get(label_key(FORGET))
+            if label is not None and label.is_set:
+                is_allowed = may_write(client, self.repository, label.by)
         except (GithubError, ValidationError) as error:
             why = str(error) if isinstance(error, GithubError) else "GitHub's response is invalid"
             notes.append(f"it is unknown whether the pull request has the label `{FORGET}`: {why}")
             label = None
-        if label is None or label.at < kept.created_at:
+        if label is None or not label.is_set or label.created_at < made_at:
             return Recollection(earlier, warnings=tuple(notes))
-        if label.is_allowed:
-            return Recollection(forgotten_by=label.by, warnings=tuple(notes))
-        notes.append(f"{label.by} set `{FORGET}` without write access to {self.repository}; nothing was forgotten")
+        by = label.by or "an unknown user"
+        if is_allowed:
+            return Recollection(forgotten_by=by, warnings=tuple(notes))
+        notes.append(f"{by} set `{FORGET}` without write access to {self.repository}; nothing was forgotten")
         return Recollection(earlier, warnings=tuple(notes))
 
-    def _newest(self, client: GitHubClient, notes: list[str]) -> tuple[EarlierAttempt, _Kept] | None:
-        """Return the newest attempt that can be used; ``notes`` get the problems of newer ones."""
+    def _newest(self, client: GitHubClient, notes: list[str]) -> tuple[EarlierAttempt, datetime] | None:
+        """Return the newest attempt that can be used, and its time; ``notes`` get the problems of newer ones."""
         begun = time.monotonic()
         kept_all, older = self._kept(client)
-        for tried, kept in enumerate(kept_all):
+        for tried, (made_at, run_id, artifact) in enumerate(kept_all):
             if tried >= self.limits.downloads or time.monotonic() - begun > self.limits.total_s:
                 notes.append(f"{_UNREAD}: {len(kept_all) - tried} more artifacts of its branch were not read")
                 break
             try:
-                return self._attempt(client, kept.artifact), kept
+                return self._attempt(client, artifact), made_at
             except _NoAttemptError:
                 continue
             except UnusableArtifactError as error:
-                where = f"artifact {kept.artifact.name} of workflow run {kept.run_id} cannot be used"
+                where = f"artifact {artifact.name} of workflow run {run_id} cannot be used"
                 notes.append(shortened(f"{where}: {error.reason}", _MAX_NOTE))
         if older:
             newest = f"the newest {self.limits.runs} workflow runs of its branch contain no attempt"
@@ -149,7 +124,7 @@ class RemoteAttempts:
             with client.open(purpose, PERMISSIONS) as api:
                 runs = Workflow(api, self.repository, self.workflow, self.branch).proposed_runs()
                 found = [
-                    _Kept(artifact, run.id, artifact.created_at or run.began_at)
+                    (artifact.created_at or run.began_at, run.id, artifact)
                     for run in runs[: self.limits.runs]
                     for artifact in artifacts_named(api, self.repository, run.id, self.artifact)
                 ]
@@ -158,7 +133,7 @@ class RemoteAttempts:
             if error.status == _NOT_FOUND:
                 return [], 0
             raise
-        newest_first = sorted(found, key=lambda kept: (kept.created_at, kept.artifact.id), reverse=True)
+        newest_first = sorted(found, key=lambda kept: (kept[0], kept[2].id), reverse=True)
         return newest_first, max(0, len(runs) - self.limits.runs)
 
     def _attempt(self, client: GitHubClient, artifact: Artifact) -> EarlierAttempt:

@@ -102,27 +102,14 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Unknown:
-    """The commit to start at is unknown; ``why`` is a sentence with the fix."""
-
-    why: str
-
-
-@dataclass(frozen=True)
-class GivenRun:
-    """Use a given run."""
-
-    run_id: int
-
-
-@dataclass(frozen=True)
 class BaselineSearch:
     """Parameters of a search.
 
     Args:
         repository: ``owner/name``.
         workflow: name of the workflow file, for instance ``agenteval.yml``.
-        start: start of the search; its ancestors follow.
+        start: start of the search, whose ancestors follow; the id of a workflow run whose results are to be used; or
+            why neither is known, as a sentence with the fix.
         own_run: id of the workflow run that searches: an earlier attempt of it is never its baseline.
         default_branch: default branch of the repository, if it is known.
     """
@@ -131,7 +118,7 @@ class BaselineSearch:
     workflow: str
     artifact: str
     base_branch: str
-    start: Start | Unknown | GivenRun
+    start: Start | int | str
     own_run: str | None = None
     default_branch: str | None = None
 
@@ -241,7 +228,7 @@ class Lineage:
     """
 
     rule: ControlRule
-    start: Start | Unknown
+    start: Start | str
     head: Head | None = None
     base: str | None = None
     clone: Clone | None = None
@@ -260,12 +247,12 @@ def find_lineage(event: EventRights, here: Path, history: GithubHistory) -> Line
     commit = event.github_sha or event.commit
     if clone is None and commit is None:
         why = "the event names no commit, and the workspace contains no checkout of the repository"
-        return Lineage(_rule_of_event(event), Unknown(why), base=event.base_commit)
+        return Lineage(_rule_of_event(event), why, base=event.base_commit)
     try:
         head = clone.head if clone is not None else history.head(commit or "")
     except AgentEvalError as error:
         why = f"the commit that is evaluated is unknown: {error}"
-        return Lineage(_rule_of_event(event), Unknown(why), base=event.base_commit)
+        return Lineage(_rule_of_event(event), why, base=event.base_commit)
     finder = _Finder(event, head, clone, history, is_elsewhere=found is not clone, has_branches=is_own)
     return replace(finder.find(), is_stray=finder.is_stray())
 
@@ -364,7 +351,7 @@ class _Finder:
             rule = replace(rule, fork=self._left())
         except AgentEvalError as error:
             why = f"the merge base is unknown: {error}; {_DEEPEN}"
-            return self._made(rule, Unknown(why), self.event.base_commit)
+            return self._made(rule, why, self.event.base_commit)
         place = "the base commit" if self.head.is_merge_into(rule.fork) else "the merge base"
         return self._made(rule, Start(rule.fork or "", place), self.event.base_commit)
 
@@ -400,19 +387,19 @@ class _Finder:
         base = before or next(iter(self.head.parents), None)
         if base is None:
             why = f"there is no commit before commit {short(self.head.commit)}"
-            return self._made(rule, Unknown(why), self._trusted())
+            return self._made(rule, why, self._trusted())
         return self._made(rule, Start(base, place), self._trusted())
 
     def _of_checkout(self, branch: str | None) -> Lineage:
         """Return the lineage of a commit of which the event tells nothing."""
         if branch is None:
             why = "the event does not name the default branch; name a run with the input baseline"
-            return self._made(ControlRule("merge-base"), Unknown(why), self._trusted())
+            return self._made(ControlRule("merge-base"), why, self._trusted())
         try:
             fork = self._fork(branch)
         except AgentEvalError as error:
             why = f"it is unknown where commit {short(self.head.commit)} left {branch}: {error}; {_DEEPEN}"
-            return self._made(ControlRule("merge-base", branch=branch), Unknown(why), self._trusted())
+            return self._made(ControlRule("merge-base", branch=branch), why, self._trusted())
         if fork == self.head.commit:
             return self._of_state(ControlRule("first-parent", branch=branch))
         place = "the base commit" if self.head.is_merge_into(fork) else "the merge base"
@@ -441,5 +428,5 @@ class _Finder:
         is_own = self.head.commit == event.github_sha and not self.is_elsewhere
         return None if is_own and not event.is_proposed else event.github_sha
 
-    def _made(self, rule: ControlRule, start: Start | Unknown, base: str | None) -> Lineage:
+    def _made(self, rule: ControlRule, start: Start | str, base: str | None) -> Lineage:
         return Lineage(rule, start, self.head, base, self.clone)

@@ -20,11 +20,9 @@ from agenteval.github.baseline import (
     BaselineSearch,
     CommitLine,
     Found,
-    GivenRun,
     Missing,
     SearchLimits,
     Start,
-    Unknown,
     counted,
     short,
 )
@@ -67,11 +65,11 @@ def find_baseline(
     hunt = _Hunt(client, search, accept, clone, limits or SearchLimits())
     try:
         match search.start:
-            case GivenRun(run_id):
+            case int(run_id):
                 return hunt.given(run_id)
             case Start() as start:
                 return hunt.nearest(start)
-            case Unknown(why):
+            case str(why):
                 return Missing(why)
     except GithubError as error:
         return Missing(str(error), tuple(hunt.notes))
@@ -312,9 +310,9 @@ class RemoteBaseline:
 
     def _found(self, accept: Accept) -> wanted.Found | wanted.Missing:
         start = self.looked_for.start
-        if isinstance(start, wanted.Unknown):
+        if isinstance(start, str):
             # Without a search, no token is needed.
-            return wanted.Missing(start.why)
+            return wanted.Missing(start)
         try:
             return find_baseline(self.client(), self.looked_for, accept, self.clone)
         except ConfigError as error:

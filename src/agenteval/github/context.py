@@ -324,17 +324,17 @@ class Context:
     def _baseline_source(self) -> BaselineSource | None:
         """Return what finds the baseline; ``None`` if the caller names a file that exists, or wants none."""
         inputs, event = self.inputs, self.event
-        from agenteval.github.baseline import BaselineSearch, GivenRun, Start, Unknown
+        from agenteval.github.baseline import BaselineSearch, Start
         from agenteval.github.baseline_search import RemoteBaseline
 
         if not inputs.baseline_is_searched:
             if inputs.missing_baseline is None:
                 return None
-            start: Start | Unknown | GivenRun = Unknown(f"the baseline {inputs.missing_baseline} does not exist")
+            start: Start | int | str = f"the baseline {inputs.missing_baseline} does not exist"
         elif event.repository is None:
-            start = Unknown("the repository is unknown")
+            start = "the repository is unknown"
         else:
-            start = GivenRun(int(inputs.baseline)) if inputs.baseline.isdigit() else self.lineage.start
+            start = int(inputs.baseline) if inputs.baseline.isdigit() else self.lineage.start
         search = BaselineSearch(
             event.repository or "",
             event.workflow or "",

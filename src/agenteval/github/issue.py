@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agenteval.core.escape import address, markdown_inline
-from agenteval.core.records import dataclass
 from agenteval.core.secrets import shortened
 from agenteval.github.client import GitHubClient
 from agenteval.results.comparison import Comparison
@@ -19,21 +18,8 @@ _COMMIT = 12
 _TITLE_LIMIT = 200
 
 
-@dataclass(frozen=True)
-class IssueText:
-    """An issue.
-
-    Attributes:
-        mark: the first line of its body, by which later runs find it.
-    """
-
-    mark: str
-    title: str
-    body: str
-
-
-def issue_text(comparison: Comparison, branch: str, run_url: str) -> IssueText:
-    """Return the issue about a proven decline.
+def issue_text(comparison: Comparison, branch: str, run_url: str) -> tuple[str, str]:
+    """Return the title and body of the issue about a proven decline; later runs find it by its first line.
 
     Args:
         comparison: of the run of the base branch; its long look proved the decline.
@@ -48,7 +34,7 @@ def issue_text(comparison: Comparison, branch: str, run_url: str) -> IssueText:
         f"The newest commit ran side by side with the early one in [this run]({address(run_url)}). "
         "Look for the cause in the merges since then, repair it, and close this issue.",
     ]
-    return IssueText(mark, title, "\n".join(lines) + "\n")
+    return title, "\n".join(lines) + "\n"
 
 
 def _hexadecimal(commit: str | None) -> str:
@@ -61,8 +47,8 @@ PERMISSIONS = ("issues: write",)
 _TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 
-def publish_issue(client: GitHubClient, repository: str, text: IssueText) -> tuple[str, str]:
-    """Open the issue, or update the open one with the same mark.
+def publish_issue(client: GitHubClient, repository: str, title: str, body: str) -> tuple[str, str]:
+    """Open the issue, or update the open one with the same first line.
 
     Args:
         repository: ``owner/name``.
@@ -75,10 +61,10 @@ def publish_issue(client: GitHubClient, repository: str, text: IssueText) -> tup
     """
     with client.open(f"open an issue in {repository}", PERMISSIONS) as api:
         place = api.get_repo(repository)
-        known = _known(place, text.mark)
+        known = _known(place, body.partition("\n")[0])
         if known is None:
-            return "opened", place.create_issue(text.title, text.body).html_url
-        known.edit(title=text.title, body=text.body)
+            return "opened", place.create_issue(title, body).html_url
+        known.edit(title=title, body=body)
         return "updated", known.html_url
 
 

@@ -164,25 +164,7 @@ def _wrong(wanted: ReportArtifact, why: str) -> ConfigError:
     return ConfigError(Problem(f"workflow run {wanted.run_id} {why}", path="--run", kind=Kind.GITHUB))
 
 
-@dataclass(frozen=True)
-class ListedRequest:
-    """One request.
-
-    Attributes:
-        request: method and path; values that only GitHub has are in braces.
-        when: condition for sending it; empty if always.
-    """
-
-    request: str
-    when: str = ""
-    body: str = ""
-
-    def __str__(self) -> str:
-        condition = f"   ({self.when})" if self.when else ""
-        return f"{self.request}{condition}\n{self.body}".rstrip() + "\n"
-
-
-def planned_calls(target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[ListedRequest]:
+def planned_calls(target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[str]:
     """Yield every request that publishing this content can make, in order."""
     root = f"/repos/{target.repository}"
     if options.check_name and target.takes_checks:
@@ -191,35 +173,37 @@ def planned_calls(target: PublicationTarget, options: PublishOptions, content: C
         yield from _comment_calls(root, target, options, content)
 
 
-def _check_calls(
-    root: str, target: PublicationTarget, options: PublishOptions, content: Content
-) -> Iterator[ListedRequest]:
+def _check_calls(root: str, target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[str]:
     note = render_running(target.commit, target.run_url)
     start = creation(target.commit, options.check_name, target.run_url, target.external_id, note)
-    yield ListedRequest(f"POST {root}/check-runs", body=_json(start))
+    yield _listed(f"POST {root}/check-runs", body=_json(start))
     texts = (content.title, content.summary, content.details)
     *additions, completion = updates(content.conclusion, *texts, content.annotations, start=target.external_id)
     for body in additions:
-        yield ListedRequest(f"PATCH {root}/check-runs/{{id}}", body=_json(body))
+        yield _listed(f"PATCH {root}/check-runs/{{id}}", body=_json(body))
     of_name = f"GET {root}/commits/{target.commit}/check-runs"
-    yield ListedRequest(of_name, "those of this name; again after the completion, to correct the others")
-    yield ListedRequest(f"PATCH {root}/check-runs/{{id}}", "with the conclusion of the worst one", _json(completion))
+    yield _listed(of_name, "those of this name; again after the completion, to correct the others")
+    yield _listed(f"PATCH {root}/check-runs/{{id}}", "with the conclusion of the worst one", _json(completion))
 
 
-def _comment_calls(
-    root: str, target: PublicationTarget, options: PublishOptions, content: Content
-) -> Iterator[ListedRequest]:
+def _comment_calls(root: str, target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[str]:
     mark = marker(options.comment_id)
     text = Comment(mark, (section_of(target, content, target.jobs()),)).render()
     thread = f"{root}/issues/{target.pull_request}/comments"
-    yield ListedRequest(f"GET {root}/pulls/{target.pull_request}")
-    yield ListedRequest(f"GET {thread}?per_page=100", "every page; again after a write")
-    yield ListedRequest("POST /graphql", "which comments with the marker this token wrote")
-    yield ListedRequest(f"GET {root}/issues/comments/{{id}}", "if such a comment exists")
-    yield ListedRequest(f"PATCH {root}/issues/comments/{{id}}", "if its text differs; its other sections stay", text)
+    yield _listed(f"GET {root}/pulls/{target.pull_request}")
+    yield _listed(f"GET {thread}?per_page=100", "every page; again after a write")
+    yield _listed("POST /graphql", "which comments with the marker this token wrote")
+    yield _listed(f"GET {root}/issues/comments/{{id}}", "if such a comment exists")
+    yield _listed(f"PATCH {root}/issues/comments/{{id}}", "if its text differs; its other sections stay", text)
     if content.calls_for(options.comment):
-        yield ListedRequest(f"POST {thread}", "if no such comment exists; the same text")
-    yield ListedRequest(f"DELETE {root}/issues/comments/{{id}}", "further comments of this token with the marker")
+        yield _listed(f"POST {thread}", "if no such comment exists; the same text")
+    yield _listed(f"DELETE {root}/issues/comments/{{id}}", "further comments of this token with the marker")
+
+
+def _listed(request: str, when: str = "", body: str = "") -> str:
+    """Return a request; values that only GitHub has are in braces, and ``when`` is the condition for sending it."""
+    condition = f"   ({when})" if when else ""
+    return f"{request}{condition}\n{body}".rstrip() + "\n"
 
 
 def _json(body: Any) -> str:
@@ -273,7 +257,7 @@ def dry_run(
         ConfigError: as for `publish_file`, but without a token.
     """
     place, content = _prepared(path, target, options, config, environment)
-    return [str(call) for call in planned_calls(place, options, content)] or ["no call would be made"]
+    return [*planned_calls(place, options, content)] or ["no call would be made"]
 
 
 def _prepared(

@@ -2,15 +2,192 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from agenteval.metrics.deepeval_settings import SETTINGS as _SETTINGS  # noqa: F401 - assigns them
+
+# isort: split
+from deepeval.metrics.g_eval.schema import ReasonScore, Steps
+from deepeval.metrics.utils.qag import normalize_qag_verdict
+from deepeval.models import DeepEvalBaseLLM
+from openai.types.chat import ChatCompletion
+from pydantic import BaseModel
+
+from agenteval.core.llm.budget import Budget
+from agenteval.core.llm.calls import Call, CallTotals, Completion
+from agenteval.core.llm.gateway import Gateway
 from agenteval.core.llm.models import ModelSpec
 from agenteval.core.records import dataclass
 from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
-from agenteval.metrics.deepeval_model import JudgeModel
+from agenteval.metrics.judge_replies import Reply, check_scale, fitted, json_object, may_be_score
 from agenteval.metrics.resources import Resources
+
+if TYPE_CHECKING:
+    from agenteval.core.llm.gateway import Accept
+
+_TOP_LOGPROBS = 5
+_UNREADABLE = "no"
+
+
+class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's own hook has no types
+    """One model for one measurement; ``spent`` is the cost.
+
+    Args:
+        spec: the model.
+        gateway: the gateway to the model.
+        sample: number of the repeat, part of the cache key.
+        strict: the score must be 0 or 1.
+    """
+
+    def __init__(self, spec: ModelSpec, gateway: Gateway, sample: int, *, strict: bool = False) -> None:
+        self._spec = spec
+        self._gateway = gateway
+        self._sample = sample
+        self._strict = strict
+        self._asking: set[asyncio.Task[Any] | None] = set()
+        self.spent = CallTotals()
+        # The minimum number of verdicts in a list; metrics that ask for one on each of several items set it.
+        self.verdicts_asked: Callable[[], int] = lambda: 0
+        super().__init__(spec.name)
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of this judge's calls."""
+        return self._gateway.budget
+
+    def load_model(self) -> JudgeModel:
+        """Load nothing: the gateway has the clients."""
+        return self
+
+    def get_model_name(self) -> str:
+        """Return the name for deepeval's messages."""
+        return self._spec.label
+
+    def generate(self, *_: Any, **__: Any) -> Any:
+        """Raise ``MetricError``: deepeval calls the model asynchronously only."""
+        raise MetricError("judges are asked asynchronously")
+
+    async def a_generate(self, prompt: str, schema: type[BaseModel] | None = None) -> Any:
+        """Return the reply as an instance of the schema, or as text without a schema.
+
+        Raises:
+            MetricError: the reply is not JSON, does not follow the schema, or has no verdict.
+        """
+        json_schema = schema.model_json_schema() if schema is not None else None
+        name = schema.__name__ if schema is not None else "reply"
+        call = Call(self._spec, prompt, schema=json_schema, schema_name=name, sample=self._sample)
+        if schema is None:
+            return (await self._ask(call, lambda _: None)).text
+        completion = await self._ask(call, lambda answer: self._read(answer.text, schema))
+        return self._read(completion.text, schema)
+
+    async def a_generate_with_schema(self, *args: Any, schema: Any = None, **_: Any) -> Any:
+        """Do the same as ``a_generate``; deepeval's implementation would call twice after a TypeError."""
+        return await self.a_generate(args[0], schema)
+
+    async def a_generate_raw_response(self, prompt: str, top_logprobs: int = _TOP_LOGPROBS) -> tuple[Any, float]:
+        """Return the reply with its token probabilities, with which G-Eval weights the score.
+
+        Raises:
+            AttributeError: the model has no token probabilities; deepeval then uses the plain score.
+        """
+        if not supports_logprobs(self._spec):
+            raise AttributeError("no log probabilities")
+        call = Call(self._spec, prompt, top_logprobs=min(top_logprobs, _TOP_LOGPROBS), sample=self._sample)
+        completion = await self._ask(call, lambda answer: self._read(answer.text, ReasonScore))
+        judged = self._read(completion.text, ReasonScore)
+        return _chat_completion(self._spec.name, judged, completion.logprobs), 0.0
+
+    async def _ask(self, call: Call, accept: Accept) -> Completion:
+        # An answer may contain lone surrogates, which cannot be encoded.
+        sendable = replace(call, prompt=call.prompt.encode("utf-8", "replace").decode("utf-8"))
+        task = asyncio.current_task()
+        self._asking.add(task)
+        try:
+            completion = await self._gateway.complete(sendable, accept)
+        finally:
+            self._asking.discard(task)
+        self.spent.add(completion)
+        return completion
+
+    async def stop(self) -> None:
+        """Cancel pending calls: if one of several calls fails, deepeval does not stop the others."""
+        left = [task for task in self._asking if task is not None]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _read(self, text: str, schema: type[Reply]) -> Reply:
+        reply = fitted(_with_verdicts(json_object(text), schema), schema)
+        verdicts = getattr(reply, "verdicts", None)
+        if verdicts == []:
+            raise MetricError("the judge gave no verdict, so there is no score")
+        if verdicts is not None and len(verdicts) < (asked := self.verdicts_asked()):
+            raise MetricError(f"the judge gave {len(verdicts)} of {asked} verdicts, so there is no score")
+        if isinstance(reply, Steps) and not reply.steps:
+            raise MetricError("the judge wrote no evaluation steps, so there is no score")
+        if isinstance(reply, ReasonScore):
+            check_scale(reply.score, strict=self._strict)
+        return reply
+
+
+def _with_verdicts(value: dict[str, Any], schema: type[BaseModel]) -> dict[str, Any]:
+    """Return a reply with its verdicts as deepeval reads them, "Yes" as "yes".
+
+    An unreadable verdict is "no"; deepeval leaves it out, which would raise the score. If none is readable, the list
+    is empty.
+    """
+    listed = value.get("verdicts")
+    field = schema.model_fields.get("verdicts")
+    if field is None or not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+        return value
+    (item_schema,) = get_args(field.annotation)
+    allowed = get_args(item_schema.model_fields["verdict"].annotation)
+    read = [{**item, "verdict": normalize_qag_verdict(item.get("verdict"), allowed)} for item in listed]
+    if all(item["verdict"] is None for item in read):
+        return {**value, "verdicts": []}
+    return {**value, "verdicts": [item if item["verdict"] else {**item, "verdict": _UNREADABLE} for item in read]}
+
+
+def supports_logprobs(spec: ModelSpec) -> bool:
+    """Return whether a model has token probabilities, according to deepeval's list of OpenAI models."""
+    from deepeval.models.llms.constants import OPENAI_MODELS_DATA
+
+    if spec.provider not in {"openai", "azure_openai"}:
+        return False
+    data = OPENAI_MODELS_DATA.get(spec.name)
+    data = data() if callable(data) else data
+    return bool(data is not None and data.supports_log_probs)
+
+
+def _chat_completion(model: str, judged: ReasonScore, logprobs: list[Any] | None) -> ChatCompletion:
+    """Rebuild the reply of OpenAI's client for deepeval, because the reply may come from the cache.
+
+    The score is written like the model's tokens, so that deepeval finds its probabilities.
+    """
+    score = int(judged.score) if judged.score.is_integer() else judged.score
+    tokens = None if logprobs is None else [_on_scale(token) for token in logprobs]
+    choice = {
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {"role": "assistant", "content": json.dumps({"reason": judged.reason, "score": score})},
+        "logprobs": None if tokens is None else {"content": tokens, "refusal": None},
+    }
+    return ChatCompletion.model_validate(
+        {"id": "", "created": 0, "object": "chat.completion", "model": model, "choices": [choice]}
+    )
+
+
+def _on_scale(token: dict[str, Any]) -> dict[str, Any]:
+    """Return a token without alternatives that are not scores; deepeval would weight "100" as ten times 10."""
+    listed = token.get("top_logprobs") or []
+    return {**token, "top_logprobs": [item for item in listed if may_be_score(str(item.get("token", "")))]}
+
 
 # Evaluation parameter → field of the observation that may be missing.
 _NEEDED = {"expected_output": "ground_truth", "context": "context", "retrieval_context": "retrieval_context"}

@@ -142,21 +142,15 @@ def _words(text: str) -> list[str]:
     return text.lower().translate(_NO_PUNCTUATION).split()
 
 
-@dataclass(frozen=True)
-class _Sacrebleu:
-    scorer: Any
-    tokens: Tokens13a
-    signature: str
-
-
 @cache
-def _sacrebleu() -> _Sacrebleu:
+def _sacrebleu() -> tuple[Any, Tokens13a, str]:
+    """Return the scorer, its tokens and its signature."""
     from sacrebleu.metrics.bleu import BLEU
 
     scorer = BLEU(effective_order=True, smooth_method="exp")
     # The signature contains the number of references of the last scored sentence.
     scorer.sentence_score("", [""])
-    return _Sacrebleu(scorer, Tokens13a(scorer.tokenizer), str(scorer.get_signature()))
+    return scorer, Tokens13a(scorer.tokenizer), str(scorer.get_signature())
 
 
 @dataclass(frozen=True)
@@ -165,13 +159,13 @@ class Bleu:
 
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
     # Created with the metric, so that the slow import does not count towards an agent's latency.
-    _library: _Sacrebleu = field(default_factory=_sacrebleu, repr=False, compare=False)
+    _library: tuple[Any, Tokens13a, str] = field(default_factory=_sacrebleu, repr=False, compare=False)
 
     def measure(self, observation: Observation) -> Outcome:
         """Score against the reference; the details contain sacrebleu's signature."""
-        scorer = self._library.scorer
-        actual = self._library.tokens(observation.response.rstrip())
-        expected = self._library.tokens((observation.ground_truth or "").rstrip())
+        scorer, tokens, signature = self._library
+        actual = tokens(observation.response.rstrip())
+        expected = tokens((observation.ground_truth or "").rstrip())
         orders = range(1, scorer.max_ngram_order + 1)
         score = scorer.compute_bleu(
             correct=[shared(actual, expected, order) for order in orders],
@@ -184,24 +178,18 @@ class Bleu:
         details = {
             "precisions": [round(value / 100, 6) for value in score.precisions],
             "brevity_penalty": score.bp,
-            "signature": self._library.signature,
+            "signature": signature,
         }
         return Outcome(score.score / 100, details=details)
 
 
-@dataclass(frozen=True)
-class _RougeParts:
-    tokens: Callable[[str], list[str]]
-    longest_common_subsequence: Callable[[list[str], list[str]], int]
-
-
 @cache
-def _rouge() -> _RougeParts:
+def _rouge() -> Callable[[str], list[str]]:
     # Not rouge-score's scorer, which imports nltk and numpy.
     from rouge_score.tokenize import NON_ALPHANUM_RE
 
     # Without stemming, the other steps of its function have no effect.
-    return _RougeParts(lambda text: NON_ALPHANUM_RE.sub(" ", text.lower()).split(), longest_common_subsequence)
+    return lambda text: NON_ALPHANUM_RE.sub(" ", text.lower()).split()
 
 
 @dataclass(frozen=True)
@@ -213,16 +201,16 @@ class Rouge:
 
     variant: RougeVariant = "rougeL"
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
-    _parts: _RougeParts = field(default_factory=_rouge, repr=False, compare=False)
+    _tokens: Callable[[str], list[str]] = field(default_factory=_rouge, repr=False, compare=False)
 
     def measure(self, observation: Observation) -> Outcome:
         """Score one variant; the details contain all three."""
-        actual = self._parts.tokens(observation.response)
-        expected = self._parts.tokens(observation.ground_truth or "")
+        actual = self._tokens(observation.response)
+        expected = self._tokens(observation.ground_truth or "")
         common = {
             "rouge1": (shared(actual, expected, 1), 1),
             "rouge2": (shared(actual, expected, 2), 2),
-            "rougeL": (self._parts.longest_common_subsequence(actual, expected), 1),
+            "rougeL": (longest_common_subsequence(actual, expected), 1),
         }
         details = {
             name: _f_measure(both / max(count(actual, order), 1), both / max(count(expected, order), 1))

@@ -30,7 +30,7 @@ from agenteval.suite.model import AgentSpec, MetricConfig, Place
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from agenteval.agents.worker.pool import ImportFailure, WorkerPool
+    from agenteval.agents.worker.pool import WorkerPool
     from agenteval.core.llm.embeddings import Embeddings
     from agenteval.metrics.judge_quota import Judgements
 
@@ -131,7 +131,8 @@ class GraderPool:
             async with asyncio.timeout(IMPORT_LIMIT_S):
                 failure = await self._import_failure(expected)
                 if failure is not None:
-                    return failure.error(_unusable(expected, failure.message))
+                    kind, why = failure
+                    return kind(_unusable(expected, why))
                 found = await self._call(expected.where, expected.check, expected.arguments)
         except TimeoutError:
             why = f"importing it took longer than {IMPORT_LIMIT_S:g} s; load large data when it is first called"
@@ -144,7 +145,7 @@ class GraderPool:
             self._plugins[str(found["name"])] = str(found.get("version"))
         return None
 
-    async def _import_failure(self, expected: _Expected) -> ImportFailure | None:
+    async def _import_failure(self, expected: _Expected) -> tuple[type[ConfigError | UserCodeError], str] | None:
         if expected.check != _CHECK:
             return None
         with self._under_rules():

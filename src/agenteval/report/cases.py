@@ -249,12 +249,14 @@ class Wrong:
     Attributes:
         metric: the metric that found it; ``agent`` for an error of the agent.
         turn: 1-based; ``None`` in a case of one turn.
+        is_score: whether only a score tells it, without a reason.
     """
 
     metric: str
     words: str
     turn: int | None = None
     is_error: bool = False
+    is_score: bool = False
 
     def __str__(self) -> str:
         return f"turn {self.turn}: {self.words}" if self.turn else self.words
@@ -279,7 +281,8 @@ def first_wrong(case: CaseResult, compared: ComparedCase | None) -> tuple[Wrong 
     if told is None:
         return None, turns[0] if turns else None
     shown = next((turn for turn in turns if turn.index + 1 == told.turn), turns[0] if turns else None)
-    return Wrong(told.id, _words(told.id, told.values, told.reason), told.turn), shown
+    found = Wrong(told.id, _words(told.id, told.values, told.reason), told.turn, is_score=not told.reason)
+    return found, shown
 
 
 def _agent_error(turn: TurnResult, place: int | None) -> Wrong | None:
@@ -305,7 +308,8 @@ def _failed_score(turn: TurnResult, place: int | None) -> Wrong | None:
     if not failed:
         return None
     score = min(failed, key=_figures)
-    return Wrong(score.id, _words(score.id, words.score_values(score), words.score_reason(score)), place)
+    reason = words.score_reason(score)
+    return Wrong(score.id, _words(score.id, words.score_values(score), reason), place, is_score=not reason)
 
 
 def _figures(score: Score) -> int:

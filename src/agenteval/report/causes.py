@@ -75,7 +75,7 @@ _MANY = 20
 _EXPLAINED = frozenset(
     {"broke", "failed", "error", "fell", "suspicious", "cleared", "known", "quarantined", "accepted", "skipped"}
 )
-By = Literal["kind", "metric", "error", "answer", "reason"]
+By = Literal["kind", "metric", "error", "answer", "reason", "score"]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,8 @@ class Cause:
         words: what went wrong first, on one line; for other kinds, their words.
         cases: in the order of the run. A metric that fell together with another one may have none.
         turn: the turn in which it went wrong, 1-based; ``None`` in cases of one turn, or if the turns differ.
-        by: what its cases have in common: an error, an answer, a reason, the metric that fell, or only the kind.
+        by: what its cases have in common: an error, an answer, a reason, the metric that fell, one that is too low,
+            or only the kind.
         metric: for the kind ``fell``, the metric.
         alike: for the kind ``fell``, how many of its cases give one answer now, at least three and half of them;
             0 without such an answer.
@@ -256,8 +257,11 @@ def by_cause(findings: Iterable[CaseChange], fallen: Iterable[ComparedMetric] = 
 
 
 def largest_cause(causes: Iterable[Cause]) -> Cause | None:
-    """Return the cause that most cases have; ``None`` if no cause is common to several cases."""
-    common = [cause for cause in causes if cause.is_common and len(cause.cases) > 1]
+    """Return the cause that most cases have; ``None`` if no cause is common to several cases.
+
+    That a metric is too low in several cases is no cause.
+    """
+    common = [cause for cause in causes if cause.is_common and cause.by != "score" and len(cause.cases) > 1]
     return max(common, key=lambda cause: len(cause.cases)) if common else None
 
 
@@ -340,7 +344,9 @@ def _key(found: CaseChange, answers: Counter[tuple[Kind, str]]) -> _Key:
     # That answers are the same explains why cases fail, not why they were skipped.
     if kind != "skipped" and found.answer_hash and answers[kind, found.answer_hash] >= FEWEST_ALIKE:
         return _Key(kind, "answer", text=found.answer_hash)
-    return _Key(kind) if wrong is None else _Key(kind, "reason", wrong.metric, wrong.turn, alike(wrong.words))
+    if wrong is None:
+        return _Key(kind)
+    return _Key(kind, "score" if wrong.is_score else "reason", wrong.metric, wrong.turn, alike(wrong.words))
 
 
 def _cause(key: _Key, cases: tuple[CaseChange, ...], metrics: Mapping[str, ComparedMetric]) -> Cause:
@@ -350,9 +356,11 @@ def _cause(key: _Key, cases: tuple[CaseChange, ...], metrics: Mapping[str, Compa
     elif key.by == "kind" and key.kind in _EXPLAINED and all(found.now is None for found in cases):
         # The case was too much to be held in memory.
         words = f"{words}: report.html tells why"
-    elif key.by in {"error", "reason"}:
+    elif key.by in {"error", "reason", "score"}:
         first, turns = cases[0].wrong, {found.wrong.turn for found in cases if found.wrong}
         words, turn = first.words if first else words, turns.pop() if len(turns) == 1 else None
+        if key.by == "score" and len({found.wrong.words for found in cases if found.wrong}) > 1:
+            words = f"{key.metric} is too low"
     elif key.metric in metrics:
         words = _fell(metrics[key.metric])
     if key.by != "metric":

@@ -1,7 +1,7 @@
 """The facts of a run: what its reports show. They are computed once, and every report shows the same.
 
-``facts`` returns a :class:`Report`. Comment, job summary, page, terminal, JUnit XML, check run, badge, the table of
-several jobs and users' templates show its values and compute none. Only the cases in full are read besides.
+Comment, job summary, page, terminal, JUnit XML, check run, badge, the table of several jobs and users' templates show
+the values of a :class:`Report` and compute none. Only the cases in full are read besides.
 """
 
 from __future__ import annotations
@@ -221,8 +221,8 @@ class Report:
     @property
     def examples(self) -> tuple[Story, ...]:
         """The first case of each visible cause, if it shows more than its row."""
-        first = (cause.cases[0].id for cause in self.attention[:MOST_ROWS] if cause.cases)
-        return tuple(story for id_ in first if (story := self.stories.get(id_)) is not None and story.tells)
+        stories = (self.stories.get(cause.cases[0].id) for cause in self.attention[:MOST_ROWS] if cause.cases)
+        return tuple(story for story in stories if story is not None and story.tells)
 
     @property
     def in_full(self) -> Excerpt[Story]:

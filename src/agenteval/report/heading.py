@@ -178,7 +178,7 @@ class _Sentences:
 
     @property
     def _not_run(self) -> str:
-        errors, cases = self.amount("error"), self.counts.cases
+        errors, cases = max(self.amount("error"), self.counts.errors), self.counts.cases
         kinds = [cause for cause in self.causes if cause.kind == "error"]
         why = "the agent was not reachable" if self.is_outside and all(_of_agent(cause) for cause in kinds) else ""
         if errors and errors == cases:

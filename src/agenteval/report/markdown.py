@@ -24,13 +24,7 @@ from agenteval.report.limits import (
     utf8_bytes,
 )
 
-_COMMENT = "comment.md.j2"
-_SUMMARY = "summary.md.j2"
 Warn = Callable[[str], None]
-
-
-def _ignore(_: str) -> None:
-    """Ignore a warning that the text contains."""
 
 
 def report_files(report: Report) -> Iterator[ReportFile]:
@@ -46,7 +40,7 @@ def render_comment(
     *,
     limit: int = COMMENT_LIMIT,
     size: Callable[[str], int] = characters,
-    warn: Warn = _ignore,
+    warn: Warn = lambda _: None,
 ) -> str:
     """Return the body of the pull-request comment, without the hidden marker, in at most ``limit`` characters.
 
@@ -60,16 +54,18 @@ def render_comment(
     """
     shown = report.shown_in("the job summary and report.html", job)
     own = report.source.presentation.comment_template
-    return _rendered(_COMMENT, shown, own, lambda render: fit(render, size, limit, COMMENT_LEVELS), warn)
+    return _rendered("comment.md.j2", shown, own, lambda render: fit(render, size, limit, COMMENT_LEVELS), warn)
 
 
-def render_summary(report: Report, *, limit: int = SUMMARY_LIMIT, warn: Warn = _ignore) -> str:
+def render_summary(report: Report, *, limit: int = SUMMARY_LIMIT, warn: Warn = lambda _: None) -> str:
     """Return the job summary, in at most ``limit`` bytes: why, how, and what the run cost.
 
     The arguments and errors are those of :func:`render_comment`.
     """
     own = report.source.presentation.summary_template
-    return _rendered(_SUMMARY, report, own, lambda render: fit(render, utf8_bytes, limit, SUMMARY_LEVELS), warn)
+    return _rendered(
+        "summary.md.j2", report, own, lambda render: fit(render, utf8_bytes, limit, SUMMARY_LEVELS), warn
+    )
 
 
 def _rendered(

@@ -172,8 +172,7 @@ def _result(report: Report) -> tuple[str, str]:
     decided, cases = counts.passed - report.about.undecided, counts.cases
     all_are = decided + counts.failed == cases
     passed = f"{words.percent(decided / cases)} passed" if all_are else f"{decided:,} of {cases:,} passed"
-    if report.about.undecided:
-        passed += f", {report.about.undecided:,} unchecked"
+    passed += f", {report.about.undecided:,} unchecked" if report.about.undecided else ""
     if why_partial(report.run):
         return passed, "lightgrey"
     if not report.passed:

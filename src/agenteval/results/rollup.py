@@ -118,10 +118,6 @@ def total(numbers: Sequence[float]) -> float:
         return sum(numbers)
 
 
-# A weighted sum of thirds may fall below its threshold by rounding.
-_ROUNDING = 1e-9
-
-
 def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, str]] = ()) -> CaseStatus:
     """Return the status of an iteration of a case.
 
@@ -163,7 +159,7 @@ def aggregated_status(turns: Sequence[TurnResult], final: float | None, threshol
     if final is None:
         broken = any(score.status == "error" for turn in turns for score in turn.scores)
         return "error" if broken else "skipped"
-    return "passed" if threshold is None or final >= threshold - _ROUNDING else "failed"
+    return "passed" if threshold is None or passes(final, threshold) else "failed"
 
 
 def case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
@@ -226,7 +222,7 @@ class CaseTally:
 
     Attributes:
         undecided: number of passed cases without a verdict; see ``is_undecided``.
-        retried: number of turns that were retried, of retries, and of these turns that got an answer.
+        retried: number of turns that were retried, of retries, and of answers to these turns.
     """
 
     def __init__(self, threshold: float | None = None, metered: Collection[str] = ()) -> None:

@@ -65,11 +65,9 @@ class Sample:
 
     @property
     def report(self) -> Report:
-        """What every report shows of it."""
         return self.presented()
 
     def presented(self, **look: Any) -> Report:
-        """The same with settings of reports."""
         return facts(self.results, self.gate, self.warnings, presentation=Presentation(**look))
 
 
@@ -259,13 +257,8 @@ def gate_of(
 ) -> Gate:
     """A decision."""
     status = {"passed": 0, "error": 3}.get(verdict, 1)
-    return Gate(
-        verdict=verdict,
-        exit_status=status,
-        headline=headline,
-        reasons=tuple(reasons),
-        conditions=tuple(conditions),
-    )
+    told = {"headline": headline, "reasons": tuple(reasons), "conditions": tuple(conditions)}
+    return Gate.model_validate({"verdict": verdict, "exit_status": status, **told})
 
 
 def closed(verdict: Verdict, headline: str, reasons: tuple[str, ...]) -> Gate:

@@ -271,20 +271,12 @@ _LARGEST = 10_000_000
 _EGG = re.compile(r"#egg=([A-Za-z0-9._-]+)")
 
 
-@dataclass(frozen=True)
-class Dependencies:
-    """The dependencies of a project.
+def project_dependencies(root: Path) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Read a folder's ``pyproject.toml``, ``requirements*.txt``, ``setup.cfg`` and ``setup.py``.
 
-    Attributes:
-        names: normalised (PEP 503), optional and development dependencies included.
+    Returns:
+        The names, normalised (PEP 503), optional and development dependencies included; and warnings.
     """
-
-    names: frozenset[str]
-    warnings: tuple[str, ...] = ()
-
-
-def project_dependencies(root: Path) -> Dependencies:
-    """Read a folder's ``pyproject.toml``, ``requirements*.txt``, ``setup.cfg`` and ``setup.py``."""
     names: set[str] = set()
     warnings: list[str] = []
     readers: tuple[tuple[str, Callable[[str], Iterable[str]]], ...] = (
@@ -303,7 +295,7 @@ def project_dependencies(root: Path) -> Dependencies:
                 warnings.append(f"{shown}: its dependencies cannot be read: {' '.join(str(error).split())}")
             else:
                 names.update(name for item in requirements if (name := requirement_name(item)))
-    return Dependencies(frozenset(names), tuple(warnings))
+    return frozenset(names), tuple(warnings)
 
 
 def normal_name(name: str) -> str:

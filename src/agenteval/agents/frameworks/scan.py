@@ -251,18 +251,18 @@ def discover_targets(root: Path) -> Discovered:
     Raises:
         ConfigError: a description in ``.agentci/frameworks`` is not valid.
     """
-    dependencies = project_dependencies(root)
-    frameworks = load_frameworks(root, dependencies.names)
+    dependencies, warnings = project_dependencies(root)
+    frameworks = load_frameworks(root, dependencies)
     if not frameworks:
         nothing = "no known framework is among the project's dependencies, and .agentci/frameworks describes none"
-        return Discovered({}, {}, (*dependencies.warnings, nothing))
+        return Discovered({}, {}, (*warnings, nothing))
     modules = Modules(root)
     modules.read_mentioning({name.partition(".")[0] for framework in frameworks for name in _needed_names(framework)})
     classes = _subclasses(modules, frameworks)
     return Discovered(
         agents=_by_name(_agents(modules.read, frameworks)),
         tools=_by_name(_tools(modules.read, frameworks, classes)),
-        warnings=(*dependencies.warnings, *modules.warnings),
+        warnings=(*warnings, *modules.warnings),
     )
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +27,6 @@ from agenteval.core.text import repository_of, working_directory
 from agenteval.suite.model import AgentSpec
 
 _SCRIPT = Path(__file__).with_name("worker.py")
-
-
-@dataclass(frozen=True, slots=True)
-class ImportFailure:
-    """Why an object of the user cannot be imported.
-
-    Attributes:
-        is_missing: whether the object does not exist; otherwise its module is broken.
-    """
-
-    message: str
-    is_missing: bool
-
-    @property
-    def error(self) -> type[ConfigError | UserCodeError]:
-        """The class of the error to report."""
-        return ConfigError if self.is_missing else UserCodeError
 
 
 class WorkerPool:
@@ -96,10 +78,11 @@ class WorkerPool:
         """
         failure = await self.import_failure(reference)
         if failure is not None:
-            raise failure.error(agent_problem(self._spec.where, failure.message, Kind.USER_CODE))
+            error, why = failure
+            raise error(agent_problem(self._spec.where, why, Kind.USER_CODE))
 
-    async def import_failure(self, reference: str) -> ImportFailure | None:
-        """Import an object of the user; return why that failed, if it did.
+    async def import_failure(self, reference: str) -> tuple[type[ConfigError | UserCodeError], str] | None:
+        """Import an object of the user; return the class of the error and why, if that failed.
 
         Raises:
             ConfigError: the interpreter does not exist.
@@ -109,7 +92,8 @@ class WorkerPool:
             await worker.request({"load": reference})
         except (_CallError, _WorkerDied) as error:
             is_missing = isinstance(error, _CallError) and error.kind == "missing"
-            return ImportFailure(f"{error} (in {worker.interpreter})", is_missing=is_missing)
+            # Otherwise its module is broken.
+            return ConfigError if is_missing else UserCodeError, f"{error} (in {worker.interpreter})"
         return None
 
     async def call(self, target: str, args: list[Any], load: str | None = None) -> Any:

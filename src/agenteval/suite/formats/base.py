@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.core.records import dataclass
+from agenteval.core.records import dataclass, field
 from agenteval.suite.agents import AgentEntry
 
 if TYPE_CHECKING:
@@ -68,6 +68,44 @@ class Source:
         from agenteval.core.errors import Kind, Problem
 
         return Problem(message, file=self.name, line=line, path=key, kind=Kind.VALUE)
+
+
+@dataclass(frozen=True)
+class EnvFiles:
+    """The variables of the ``.env`` files of a project.
+
+    Attributes:
+        variables: without those of the environment, the runner and agenteval.
+    """
+
+    variables: dict[str, str] = field(default_factory=dict, repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, files: Iterable[tuple[Path, str]], *, first_counts: bool) -> EnvFiles:
+        """Read files, each with its name in warnings; of several values of a variable, the first or last counts."""
+        from agenteval.core.document import parse_dotenv, read_text
+        from agenteval.core.errors import ConfigError
+        from agenteval.core.secrets import add_secrets, is_own_name, is_reserved_name, is_runner_name, secrets_in
+
+        found: dict[str, str] = {}
+        warnings = []
+        for path, name in files:
+            try:
+                read = parse_dotenv(read_text(path, name))
+            except ConfigError as error:
+                warnings += [f"{problem}; it is not used" for problem in error.problems]
+                continue
+            refused = sorted(key for key in read if is_own_name(key) or is_runner_name(key) or is_reserved_name(key))
+            if refused:
+                message = "a file cannot set variables of agenteval and of the runner"
+                warnings.append(f"{name}: {', '.join(refused)}: {message}")
+            read = {key: value for key, value in read.items() if key not in refused and key not in os.environ}
+            found = {**read, **found} if first_counts else {**found, **read}
+        secrets = frozenset(secret for name, value in found.items() for secret in secrets_in(name, value))
+        add_secrets(secrets)
+        return cls(found, secrets, tuple(warnings))
 
 
 @dataclass(frozen=True)

@@ -198,9 +198,9 @@ def test_built_in_descriptions_name_each_path_once() -> None:
     ],
 )
 def test_finds_dependencies_wherever_they_are_declared(tmp_path: Path, file: str, text: str) -> None:
-    found = project_dependencies(write(tmp_path, {file: text}))
-    assert "agno" in found.names
-    assert found.warnings == ()
+    names, warnings = project_dependencies(write(tmp_path, {file: text}))
+    assert "agno" in names
+    assert warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -213,16 +213,15 @@ def test_finds_dependencies_wherever_they_are_declared(tmp_path: Path, file: str
     ],
 )
 def test_takes_nothing_else_for_a_dependency(tmp_path: Path, file: str, text: str) -> None:
-    found = project_dependencies(write(tmp_path, {file: text}))
-    assert "agno" not in found.names
-    assert found.warnings == ()
+    names, warnings = project_dependencies(write(tmp_path, {file: text}))
+    assert "agno" not in names
+    assert warnings == ()
 
 
 @pytest.mark.parametrize("file", ["pyproject.toml", "setup.cfg", "setup.py"])
 def test_unreadable_dependencies_are_a_warning(tmp_path: Path, file: str) -> None:
-    found = project_dependencies(write(tmp_path, {file: "(((", "requirements.txt": "agno"}))
-    assert found.names == {"agno"}
-    (warning,) = found.warnings
+    names, (warning,) = project_dependencies(write(tmp_path, {file: "(((", "requirements.txt": "agno"}))
+    assert names == {"agno"}
     assert warning.startswith(f"{file}: its dependencies cannot be read: ")
 
 

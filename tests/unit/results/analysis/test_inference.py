@@ -15,7 +15,7 @@ from tests.unit.results.analysis.answers import AGGREGATE, answer, many, scores,
 
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import evaluate
-from agenteval.results.analysis.moments import Moments, share_p, t_interval, welch_p, wilson
+from agenteval.results.analysis.summary import Moments, share_p, t_interval, welch_p, wilson
 from agenteval.suite.evaluation import Analyses, Evaluation
 
 # Two-sided 95 % quantiles of Student's t, from Fisher and Yates' tables.

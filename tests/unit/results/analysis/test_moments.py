@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.results.analysis.moments import Moments, quantile
+from agenteval.results.analysis.summary import Moments, quantile
 
 values = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
 

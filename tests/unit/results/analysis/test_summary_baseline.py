@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.results.analysis.answers import AGGREGATE, many, summary_of
 
-from agenteval.results.analysis.baseline import compare_with, read_baseline
-from agenteval.results.analysis.evaluate import evaluate
+from agenteval.results.analysis.evaluate import compare_with, evaluate, read_baseline
 from agenteval.suite.evaluation import Aggregate, Analyses, Evaluation
 
 FLUXLOOP: dict[str, Any] = {

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents.model_client import ollama_address
-from agenteval.agents.model_tools import filled, parameters_schema, passages
+from agenteval.agents.model_client import filled, ollama_address, parameters_schema, passages
 from agenteval.agents.worker.metrics import call, describe
 from agenteval.agents.worker.references import MissingError
 from agenteval.core.document import parse_dotenv

@@ -12,8 +12,8 @@ from agenteval.core.text import text_of
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.cases import asked_by, content_id, excerpt, is_file, persona_tag
 from agenteval.suite.evaluation import Aggregate
+from agenteval.suite.formats.base import EnvFiles
 from agenteval.suite.formats.fluxloop.project import (
-    FluxLoopEnvFiles,
     PersonaEntry,
     Project,
     ProjectEntry,
@@ -144,7 +144,7 @@ def read_cases(
     evaluation: Document,
     metrics: tuple[MetricConfig, ...],
     aggregate: Aggregate,
-    env: FluxLoopEnvFiles,
+    env: EnvFiles,
     problems: list[Problem],
 ) -> PersonaQuestion:
     """Return the cases of the project beside an evaluation.
@@ -159,8 +159,8 @@ def read_cases(
     maker = _CaseMaker(project.entry, metrics, aggregate)
     cases = [case for item in inputs for case in maker.cases(item)]
     warnings = [*project.warnings, *reader.warnings]
-    agent = runner_agent(project.entry.runner, project.documents.get("runner"), project.root, env)
-    warnings += agent.warnings
+    agent, unknown, secrets = runner_agent(project.entry.runner, project.documents.get("runner"), project.root, env)
+    warnings += unknown
     if cases:
         warnings += _unsupported(project)
     return PersonaQuestion(
@@ -169,8 +169,8 @@ def read_cases(
         iterations=project.entry.iterations,
         concurrency=project.entry.parallel_runs,
         warnings=tuple(warnings),
-        secrets=project.secrets | reader.secrets | agent.secrets,
-        agent=agent.spec,
+        secrets=project.secrets | reader.secrets | secrets,
+        agent=agent,
     )
 
 

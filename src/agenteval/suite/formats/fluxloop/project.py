@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from agenteval.core.document import Document, parse_dotenv, read_text
+from agenteval.core.document import Document
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.records import dataclass, field
-from agenteval.core.secrets import add_secrets, is_own_name, is_reserved_name, is_runner_name, secrets_in
+from agenteval.core.secrets import add_secrets, secrets_in
 from agenteval.core.text import did_you_mean, repository_of
 from agenteval.core.validation import validate
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agent_definitions import FLUXLOOP_AGENT, FluxLoopAgentSpec
 from agenteval.suite.cases import is_file
+from agenteval.suite.formats.base import EnvFiles
 from agenteval.suite.formats.fluxloop.schema import Entry, Number, Whole, one_as_list
 from agenteval.suite.model import MOST, AgentSpec
 
@@ -30,41 +31,11 @@ from agenteval.suite.model import MOST, AgentSpec
 _NAME = ".env"
 
 
-@dataclass(frozen=True)
-class FluxLoopEnvFiles:
-    """The variables of the files of a project.
-
-    Attributes:
-        variables: without those of the environment, the runner and agenteval.
-    """
-
-    variables: dict[str, str] = field(default_factory=dict, repr=False)
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    warnings: tuple[str, ...] = ()
-
-
-def read_env_files(root: Path) -> FluxLoopEnvFiles:
+def read_env_files(root: Path) -> EnvFiles:
     """Read the files of the folder above a project and of the project, which precedes, as in FluxLoop."""
-    found: dict[str, str] = {}
-    warnings = []
-    for folder in (*(() if repository_of(root) == root else (root.parent,)), root):
-        path = folder / _NAME
-        if not is_file(path):
-            continue
-        name = os.path.relpath(path, root)
-        try:
-            read = parse_dotenv(read_text(path, name))
-        except ConfigError as error:
-            warnings += [f"{problem}; it is not used" for problem in error.problems]
-            continue
-        refused = sorted(name for name in read if is_own_name(name) or is_runner_name(name) or is_reserved_name(name))
-        if refused:
-            message = "a file cannot set variables of agenteval and of the runner"
-            warnings.append(f"{name}: {', '.join(refused)}: {message}")
-        found |= {name: value for name, value in read.items() if name not in refused and name not in os.environ}
-    secrets = frozenset(secret for name, value in found.items() for secret in secrets_in(name, value))
-    add_secrets(secrets)
-    return FluxLoopEnvFiles(found, secrets, tuple(warnings))
+    folders = (*(() if repository_of(root) == root else (root.parent,)), root)
+    files = [(path, os.path.relpath(path, root)) for folder in folders if is_file(path := folder / _NAME)]
+    return EnvFiles.read(files, first_counts=False)
 
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -113,30 +84,17 @@ class RunnerEntry(Entry):
         return self.target or (f"{self.module_path}:{self.function_name}" if self.module_path else None)
 
 
-@dataclass(frozen=True)
-class RunnerAgent:
-    """The agent of a project.
-
-    Attributes:
-        spec: its definition; ``None`` if the project names none.
-    """
-
-    spec: AgentSpec | None = None
-    warnings: tuple[str, ...] = ()
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
-
-
 def runner_agent(
-    entry: RunnerEntry | None, document: Document | None, root: Path, env: FluxLoopEnvFiles
-) -> RunnerAgent:
-    """Return the agent that a project's ``runner`` names.
+    entry: RunnerEntry | None, document: Document | None, root: Path, env: EnvFiles
+) -> tuple[AgentSpec | None, Iterable[str], frozenset[str]]:
+    """Return the agent that a project's ``runner`` names, if it does, warnings, and the secrets of its environment.
 
     Args:
         entry: the ``runner``.
         env: its ``.env`` files.
     """
     if entry is None or document is None or entry.reference is None:
-        return RunnerAgent()
+        return None, (), frozenset()
     secrets = set(env.secrets)
     own = {
         name: value if isinstance(value, str) else document.as_written(value, ("runner", "environment_vars", name))
@@ -162,7 +120,7 @@ def runner_agent(
         },
         where=f"{document.file}:{line}" if line else document.file,
     )
-    return RunnerAgent(spec, tuple(_unknown_runner_keys(document)), frozenset(secrets))
+    return spec, _unknown_runner_keys(document), frozenset(secrets)
 
 
 def _paths(entry: RunnerEntry, root: Path) -> Iterator[str]:

@@ -12,10 +12,10 @@ from agenteval.core.records import dataclass
 from agenteval.core.secrets import add_secrets, is_secret_name
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agent_definitions import HOLODECK_AGENT, MODEL_AGENT, HolodeckProject, ModelAgentSpec
+from agenteval.suite.formats.base import EnvFiles
 from agenteval.suite.formats.holodeck.agent import model_agent, plain_json, validate_file, written_secrets
 from agenteval.suite.formats.holodeck.project import (
     GlobalConfig,
-    HoloDeckEnvFiles,
     read_env_files,
     read_global_config,
 )
@@ -133,7 +133,7 @@ class Described:
     document: Document
     entry: AgentFile
     config: GlobalConfig
-    env: HoloDeckEnvFiles
+    env: EnvFiles
     reasons: Reasons
 
     def agent(self) -> AgentSpec | None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from agenteval.core.document import Document, environment_with, parse_dotenv, read_text
+from agenteval.core.document import Document, environment_with
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import boundary
 from agenteval.core.records import dataclass, field
-from agenteval.core.secrets import add_secrets, is_own_name, is_reserved_name, is_runner_name, secrets_in
 from agenteval.core.text import did_you_mean, working_directory_beside
 from agenteval.core.validation import validate
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.cases import is_file
+from agenteval.suite.formats.base import EnvFiles
 from agenteval.suite.formats.holodeck.schema import Execution, HoloDeckModel
 
 
@@ -41,43 +40,13 @@ def holodeck_home() -> Path | None:
 NAME = ".env"
 
 
-@dataclass(frozen=True)
-class HoloDeckEnvFiles:
-    """The variables of the files of a project.
-
-    Attributes:
-        variables: without those of the environment, the runner and agenteval.
-    """
-
-    variables: dict[str, str] = field(default_factory=dict, repr=False)
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    warnings: tuple[str, ...] = ()
-
-
-def read_env_files(directory: Path, shown_in: str) -> HoloDeckEnvFiles:
+def read_env_files(directory: Path, shown_in: str) -> EnvFiles:
     """Read the files of the working directory, of a project and of the user, in this order; the first value counts.
 
     Args:
         directory: the directory of ``agent.yaml``.
     """
-    found: dict[str, str] = {}
-    warnings: list[str] = []
-    for path, name in _env_files(directory.resolve(), Path(shown_in)):
-        try:
-            variables = parse_dotenv(read_text(path, name))
-        except ConfigError as error:
-            warnings += [f"{problem}; it is not used" for problem in error.problems]
-            continue
-        refused = sorted(filter(_is_refused, variables))
-        if refused:
-            warnings.append(
-                f"{name}: {', '.join(refused)}: a file cannot set variables of agenteval and of the runner"
-            )
-        found = {**{key: value for key, value in variables.items() if key not in refused}, **found}
-    found = {name: value for name, value in found.items() if name not in os.environ}
-    secrets = frozenset(secret for name, value in found.items() for secret in secrets_in(name, value))
-    add_secrets(secrets)
-    return HoloDeckEnvFiles(found, secrets, tuple(warnings))
+    return EnvFiles.read(_env_files(directory.resolve(), Path(shown_in)), first_counts=True)
 
 
 def _env_files(directory: Path, shown_in: Path) -> Iterator[tuple[Path, str]]:
@@ -92,10 +61,6 @@ def _env_files(directory: Path, shown_in: Path) -> Iterator[tuple[Path, str]]:
     for folder, shown in places.items():
         if is_file(folder / NAME):
             yield folder / NAME, str(shown / NAME)
-
-
-def _is_refused(name: str) -> bool:
-    return is_own_name(name) or is_runner_name(name) or is_reserved_name(name)
 
 
 # HoloDeck's ``config.yaml``: defaults for the projects of a directory or of a user.

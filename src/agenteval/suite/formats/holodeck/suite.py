@@ -15,6 +15,7 @@ from agenteval.core.validation import not_a_mapping, score_message
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import is_inline_agent, read_agent
+from agenteval.suite.formats.base import EnvFiles
 from agenteval.suite.formats.holodeck.agent import repeated_names, validate_file
 from agenteval.suite.formats.holodeck.cases import CaseReader, FileReader, named_as_written
 from agenteval.suite.formats.holodeck.described import CREDENTIALS, Described, Reasons, sections_with_variables
@@ -26,7 +27,7 @@ from agenteval.suite.formats.holodeck.metrics import (
     metric_config,
     metric_name,
 )
-from agenteval.suite.formats.holodeck.project import HoloDeckEnvFiles, read_env_files, read_global_config
+from agenteval.suite.formats.holodeck.project import read_env_files, read_global_config
 from agenteval.suite.formats.holodeck.schema import INDEXED, AgentFile, AnyMetric, StandardMetric
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, Place, Scope, Suite
 
@@ -80,7 +81,7 @@ def _listed(source: Document) -> tuple[KeyPath, Any]:
 @dataclass
 class _HoloDeckLoader:
     document: Document
-    env: HoloDeckEnvFiles
+    env: EnvFiles
     judge: ModelSpec
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
