@@ -190,7 +190,7 @@ def test_secrets_of_a_request_are_not_shown(tmp_path: Path, port: int) -> None:
     for command in ("probe", "validate", "run"):
         ended = agenteval(command, cwd=tmp_path, env={**variables, "CI": "true"})
         assert ended.status == 2
-        line = "agents.default.body.api_key: environment variable SHOP_TOKEN has the name of a secret"
+        line = "api_key: environment variable SHOP_TOKEN is not passed to agents and suites in a CI run"
         assert any(mistake.says(line) for mistake in shown(ended.err)), ended.err
 
 

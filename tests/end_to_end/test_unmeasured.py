@@ -16,8 +16,8 @@ from tests.mistakes import shown
 from tests.support import Ended, echo_agent, results_in, verdict_of, write_suite
 
 from agenteval.results.case import CaseStatus
+from agenteval.results.history import unmeasured
 from agenteval.results.model import Results
-from agenteval.results.unmeasured import unmeasured
 
 RULE = {
     "name": "answered",

@@ -141,8 +141,8 @@ def test_every_import_of_it_comes_after_its_settings() -> None:
         for path in folder.rglob("*.py")
         if re.search(r"^\s*(?:from deepeval\b|import deepeval\b)", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    # The first imports the second, which imports the third, before any of their imports of deepeval.
-    assert importing == {f"metrics/deepeval{part}.py" for part in ("", "_model", "_settings")}
+    # The first imports the second before any import of deepeval.
+    assert importing == {"metrics/deepeval.py", "metrics/deepeval_settings.py"}
 
 
 class TestOptionalPackages:

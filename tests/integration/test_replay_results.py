@@ -16,8 +16,7 @@ from tests.unit import runs
 from tests.unit.results.importers import test_importers as importer_files
 
 from agenteval.agents.base import Reply, Request
-from agenteval.agents.recorded_results import read_recorded_results
-from agenteval.agents.recording import RecordedQuestion
+from agenteval.agents.recording import RecordedQuestion, read_recorded_results
 from agenteval.agents.replay_agent import read_recording
 from agenteval.core.errors import AgentError, ConfigError
 from agenteval.core.writing import write_file

@@ -37,7 +37,7 @@ from agenteval.core.errors import (
 from agenteval.core.llm.calls import CallTotals
 from agenteval.core.llm.gateway import Gateway
 from agenteval.core.llm.models import BudgetSpentError, LlmError
-from agenteval.core.records import dataclass, replace
+from agenteval.core.records import replace
 from agenteval.results.case import Usage
 from agenteval.suite.agent_definitions import ModelAgentSpec, model_agent_of
 from agenteval.suite.model import AgentSpec
@@ -85,8 +85,14 @@ class ModelAgent:
         """Return a new conversation, with separate server processes."""
         if self._client is None:
             raise AgentError("the agent was not started")
-        shared = _Shared(self._agent, self._spec.directory, self._gateway, self._client, self._functions)
-        session = ModelSession(shared, self._sessions.discard)
+        session = ModelSession(
+            self._agent,
+            self._spec.directory,
+            self._gateway,
+            self._client,
+            self._functions,
+            ended=self._sessions.discard,
+        )
         self._sessions.add(session)
         return session
 
@@ -123,20 +129,24 @@ class ModelAgent:
         return type(failure)(problems)
 
 
-@dataclass(frozen=True)
-class _Shared:
-    agent: ModelAgentSpec
-    directory: str
-    gateway: Gateway
-    client: ModelClient
-    functions: Mapping[str, ModelTool]
-
-
 class ModelSession:
     """One conversation: its messages so far, and the tools."""
 
-    def __init__(self, shared: _Shared, ended: Callable[[ModelSession], None]) -> None:
-        self._shared = shared
+    def __init__(
+        self,
+        agent: ModelAgentSpec,
+        directory: str,
+        gateway: Gateway,
+        client: ModelClient,
+        functions: Mapping[str, ModelTool],
+        *,
+        ended: Callable[[ModelSession], None],
+    ) -> None:
+        self._agent = agent
+        self._directory = directory
+        self._gateway = gateway
+        self._client = client
+        self._functions = functions
         self._ended = ended
         self._messages: list[ModelMessage] = []
         self._connections: list[McpConnection] = []
@@ -146,7 +156,7 @@ class ModelSession:
         """Have the model answer one turn and run its tool calls."""
         toolset = await self._open(request.iteration) if self._toolset is None else self._toolset
         toolset.begin_turn()
-        model = MeteredModel(self._shared.client, self._shared.gateway, request.iteration)
+        model = MeteredModel(self._client, self._gateway, request.iteration)
         started = time.perf_counter()
         try:
             result = await self._runner(toolset).run(
@@ -184,7 +194,7 @@ class ModelSession:
         Raises:
             AgentError: a server cannot be used.
         """
-        tools = self._shared.agent.tools
+        tools = self._agent.tools
         own = [(tool.name, [self._own(tool, sample)]) for tool in tools if not isinstance(tool, McpServer)]
         servers = [tool for tool in tools if isinstance(tool, McpServer)]
         offered = await self._connect(servers) if servers else []
@@ -197,34 +207,34 @@ class ModelSession:
 
         # Close connections of an earlier attempt.
         await asyncio.gather(*(connection.close() for connection in self._connections))
-        self._connections = [McpConnection(server, self._shared.directory) for server in servers]
+        self._connections = [McpConnection(server, self._directory) for server in servers]
         return await _all([connection.open() for connection in self._connections])
 
     def _own(self, tool: FunctionTool | PromptTool, sample: int) -> ModelTool:
         if isinstance(tool, PromptTool):
-            return prompt_tool(tool, self._shared.gateway, sample)
-        return self._shared.functions[tool.name]
+            return prompt_tool(tool, self._gateway, sample)
+        return self._functions[tool.name]
 
     def _runner(self, toolset: Toolset) -> Agent[object, Any]:
-        agent = self._shared.agent
+        agent = self._agent
         return Agent(
             output_type=self._output_type(), instructions=agent.instructions, toolsets=[toolset], name="agent"
         )
 
     def _output_type(self) -> Any:
-        schema = self._shared.agent.response_schema
+        schema = self._agent.response_schema
         if schema is None:
             # An empty answer is valid.
             return [str, None]
         answer = StructuredDict(dict(schema), name="answer")
-        marker = NativeOutput if self._shared.client.writes_json else ToolOutput
+        marker = NativeOutput if self._client.writes_json else ToolOutput
         return marker(answer, name="answer")
 
     def _said(self, error: Exception) -> str:
         if isinstance(error, UsageLimitExceeded):
             return f"no answer after {_MOST_REQUESTS} model calls in one turn"
         if isinstance(error, UnexpectedModelBehavior):
-            wanted = "by `response_format`" if self._shared.agent.response_schema else "that can be used"
+            wanted = "by `response_format`" if self._agent.response_schema else "that can be used"
             return f"the model gave no answer {wanted}: {error.message}"
         return str(error)
 

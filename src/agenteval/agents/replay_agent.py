@@ -152,7 +152,7 @@ def read_recording(path: Path) -> Recording:
 
         return read_recorded_traces(path)
     if path.is_dir() or _is_run(path):
-        from agenteval.agents.recorded_results import read_recorded_results
+        from agenteval.agents.recording import read_recorded_results
 
         return read_recorded_results(path)
     return read_recorded_lines(path)

@@ -362,10 +362,16 @@ def read_yaml(
     Raises:
         ConfigError: the file is unreadable, not YAML, or uses unset variables (all are reported).
     """
-    name, folder = shown_as or str(path), path.resolve().parent
+    name = shown_as or str(path)
     text = seal(read_text(path, name))
     return parse_yaml(
-        text, name, folder, environment=environment, unset=unset, credentials=credentials, unique=unique
+        text,
+        name,
+        path.resolve().parent,
+        environment=environment,
+        unset=unset,
+        credentials=credentials,
+        unique=unique,
     )
 
 

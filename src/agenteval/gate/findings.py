@@ -10,9 +10,9 @@ from agenteval.gate.failures import Counts, Failures, compared, of_cases, some
 from agenteval.gate.words import enumeration, percent, share
 from agenteval.results.case import Criterion
 from agenteval.results.comparison import ComparedMetric, Comparison
+from agenteval.results.history import coverage_notes, unmeasured
 from agenteval.results.model import Results
 from agenteval.results.rollup import is_undecided
-from agenteval.results.unmeasured import coverage_notes, unmeasured
 from agenteval.results.verdict import Condition, MendedBy, PointKind, Unproven, criterion_texts
 
 _BRANCH = "refs/heads/"

@@ -136,17 +136,13 @@ class WorkflowJob:
     page: str = ""
 
 
-def _nobody(_name: str) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class RunJobs:
     """The jobs of the workflow run that publishes."""
 
     own: str
     others: tuple[WorkflowJob, ...]
-    evaluates: Callable[[str], bool] = _nobody
+    evaluates: Callable[[str], bool] = lambda _name: False
 
 
 def without_left_behind(comment: Comment, own: Section, jobs: RunJobs) -> Comment:

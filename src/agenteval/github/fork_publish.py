@@ -15,12 +15,12 @@ from agenteval.core.records import dataclass, replace
 from agenteval.core.secrets import shortened
 from agenteval.github.acceptances import RESULTS_LABEL, RemoteAcceptances
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
-from agenteval.github.client import GitHubClient
+from agenteval.github.client import GitHubClient, read_file
 from agenteval.github.comment import StepName
 from agenteval.github.context import Context
 from agenteval.github.publisher import Content, PublicationTarget, Publisher, revision_of
 from agenteval.github.runner import say
-from agenteval.github.second_stage import BaseCommitFiles, SecondStage
+from agenteval.github.second_stage import judge
 from agenteval.github.shared_check import Conclusion
 from agenteval.github.workflow_runs import JobRun, artifacts_named, end_of, executions_of, is_repeated
 from agenteval.report.overview import render_nothing_left
@@ -194,18 +194,15 @@ class _SecondStage:
 
     def judged(self, results: Results, pull: OpenPullRequest) -> tuple[Content, str]:
         """Return the texts for a pull request, and why they contradict the job that evaluated."""
-        inputs, context = self.context.inputs, self.context
-        rules = SecondStage(
-            context.options,
-            inputs.settings_of_reports(),
-            inputs.working_directory,
-            context.environment,
+        content, contradiction = judge(
+            results,
+            self.context,
+            lambda path: read_file(self.client, self.repository, path, pull.base),
             self.step.title,
         )
-        content, decision = rules.judge(results, BaseCommitFiles(self.client, self.repository, pull.base))
-        if self.stage.from_fork and inputs.fork_results == "label":
+        if self.stage.from_fork and self.context.inputs.fork_results == "label":
             content = self._with_acceptance(content, pull)
-        return content, decision.contradiction
+        return content, contradiction
 
     def publish(
         self, pull: OpenPullRequest, content: Content, contradiction: str, *, checks: bool, comments: bool

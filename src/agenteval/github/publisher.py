@@ -31,10 +31,6 @@ _TITLE_LIMIT = 250
 _AT_ONCE = Pacing(settle_s=0.1, jitter_s=0.2)
 
 
-def _unknown() -> RunJobs | None:
-    return None
-
-
 @dataclass(frozen=True)
 class PublicationTarget:
     """Target of a publication.
@@ -54,7 +50,7 @@ class PublicationTarget:
     revision: Revision
     pull_request: int | None = None
     takes_checks: bool = True
-    jobs: Callable[[], RunJobs | None] = _unknown
+    jobs: Callable[[], RunJobs | None] = lambda: None
 
     @property
     def external_id(self) -> str:

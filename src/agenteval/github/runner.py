@@ -216,7 +216,7 @@ def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
         "errors": str(summary.errors),
         "skipped": str(summary.skipped),
         "total": str(summary.cases),
-        "suite-total": _count(results.run.coverage.cases if results.run.coverage is not None else None),
+        "suite-total": str(results.run.coverage.cases) if results.run.coverage is not None else "",
         "regressions": str(len(comparison.worse) if comparison else 0),
         "improvements": str(comparison.improvements if comparison else 0),
         "baseline-sha": (comparison.baseline.commit or "") if comparison else "",
@@ -248,10 +248,6 @@ def only_warned() -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - the gate is already decided
         warn([str(error) if isinstance(error, AgentEvalError) else f"{type(error).__name__}: {error}"])
-
-
-def _count(value: int | None) -> str:
-    return "" if value is None else str(value)
 
 
 def _number(value: float | None) -> str:

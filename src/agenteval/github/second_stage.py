@@ -6,7 +6,7 @@ import contextlib
 import posixpath
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -20,13 +20,14 @@ from agenteval.core.text import is_too_long
 from agenteval.core.yaml import parse_yaml
 from agenteval.gate.policy import BaseNames
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
-from agenteval.github.client import GitHubClient, GithubError, read_file
-from agenteval.github.publisher import Content, PublishOptions, content_of
+from agenteval.github.client import GithubError
+from agenteval.github.context import Context
+from agenteval.github.publisher import Content, content_of
 from agenteval.report.facts import facts, notes_of
 from agenteval.report.markdown import render_summary
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate, Rules, Verdict
-from agenteval.run.config import CONFIG_FILE, Settings
+from agenteval.run.config import CONFIG_FILE
 from agenteval.run.resolve_saved import resolve_saved
 
 # Compares the gate of the first stage with that of the second one. Pure.
@@ -101,24 +102,12 @@ _NOT_FOUND = 404
 _INCLUDED = re.compile(r"""["']([\w./-]{1,200}\.\w{1,10})["']""")
 
 
-@dataclass(frozen=True)
-class BaseCommitFiles:
-    """The files of a commit, from GitHub.
-
-    Args:
-        repository: ``owner/name``.
-    """
-
-    client: GitHubClient
-    repository: str
-    commit: str
-
-
 @contextmanager
-def base_copy(files: BaseCommitFiles, suites: Iterable[str], here: str, config: Path | None) -> Iterator[Path]:
+def base_copy(read: Callable[[str], str], suites: Iterable[str], here: str, config: Path | None) -> Iterator[Path]:
     """Change to a directory with the rules of a commit, inside the block; yield the directory.
 
     Args:
+        read: reads a file of the commit; raises ``GithubError`` with the status 404 if it does not exist.
         here: the working directory in the repository.
         config: the configuration that the workflow names, relative to the working directory.
 
@@ -133,7 +122,7 @@ def base_copy(files: BaseCommitFiles, suites: Iterable[str], here: str, config: 
         root = Path(folder).resolve()
         # Marks the root of the repository.
         (root / ".git").mkdir()
-        copy = _Copy(files, root)
+        copy = _Copy(read, root)
         working = _inside(here or ".")
         (root / working).mkdir(parents=True, exist_ok=True)
         known = [path for path in map(_or_nothing, suites) if path is not None]
@@ -150,7 +139,7 @@ def base_copy(files: BaseCommitFiles, suites: Iterable[str], here: str, config: 
 
 @dataclass
 class _Copy:
-    files: BaseCommitFiles
+    read: Callable[[str], str]
     root: Path
     _asked: set[PurePosixPath] = field(default_factory=set)
 
@@ -194,9 +183,8 @@ class _Copy:
             raise ConfigError(
                 Problem(f"the rules of the run consist of more than {_MOST_FILES} files", kind=Kind.GITHUB)
             )
-        files = self.files
         try:
-            return read_file(files.client, files.repository, str(path), files.commit)
+            return self.read(str(path))
         except GithubError as error:
             if error.status == _NOT_FOUND:
                 return None
@@ -229,46 +217,34 @@ def _inside(name: str) -> PurePosixPath:
     return path
 
 
-@dataclass(frozen=True)
-class SecondStage:
-    """What the workflow says about the judgement.
+def judge(results: Results, context: Context, read: Callable[[str], str], name: str) -> tuple[Content, str]:
+    """Return the texts of results, and why they contradict the job that evaluated; empty if they do not.
 
-    Attributes:
-        settings: configuration and gate that the workflow names.
-        environment: environment variables of the runner; links point only to its repository.
+    Args:
+        results: the run; its author may have forged it.
+        context: what the workflow says about the judgement. Links point only to its repository.
+        read: reads a file of the base commit.
+        name: of the step.
+
+    Raises:
+        ConfigError: the configuration of the base commit is invalid.
+        GithubError: GitHub refused, failed or could not be reached.
     """
-
-    options: PublishOptions
-    settings: Settings
-    directory: str
-    environment: Mapping[str, str]
-    name: str
-
-    def judge(self, results: Results, files: BaseCommitFiles) -> tuple[Content, Agreed]:
-        """Return the texts of results, and the decision that they show.
-
-        Args:
-            results: the run; its author may have forged it.
-
-        Raises:
-            ConfigError: the configuration of the base commit is invalid.
-            GithubError: GitHub refused, failed or could not be reached.
-        """
-        suites = [suite.path for suite in results.suites]
-        with base_copy(files, suites, self.directory, self.settings.config):
-            spec = resolve_saved(results, self.settings, self.environment)
-            policy = spec.gate.knowing(_base_names(results))
-            out = quarantined(results, policy)
-            found = agreed(decide_gate(results, policy), rules_of(policy, out), results.gate)
-            said = (found.contradiction,) if found.contradiction else found.warnings
-            # The rules in the results are only a claim.
-            rules = {"rules": rules_of(policy, out)}
-            judged = results.model_copy(update={"gate": found.gate.model_copy(update=rules)})
-            report = facts(judged, found.gate, (*said, *notes_of(results)), presentation=spec.presentation)
-            content = content_of(report, self.options, name=self.name)
-            if spec.presentation.summary_template is not None:
-                content = replace(content, own_summary=render_summary(report))
-        return content, found
+    settings = context.inputs.settings_of_reports()
+    suites = [suite.path for suite in results.suites]
+    with base_copy(read, suites, context.inputs.working_directory, settings.config):
+        spec = resolve_saved(results, settings, context.environment)
+        policy = spec.gate.knowing(_base_names(results))
+        # The rules in the results are only a claim.
+        rules = rules_of(policy, quarantined(results, policy))
+        found = agreed(decide_gate(results, policy), rules, results.gate)
+        said = (found.contradiction,) if found.contradiction else found.warnings
+        judged = results.model_copy(update={"gate": found.gate.model_copy(update={"rules": rules})})
+        report = facts(judged, found.gate, (*said, *notes_of(results)), presentation=spec.presentation)
+        content = content_of(report, context.options, name=name)
+        if spec.presentation.summary_template is not None:
+            content = replace(content, own_summary=render_summary(report))
+    return content, found.contradiction
 
 
 def _base_names(results: Results) -> BaseNames:

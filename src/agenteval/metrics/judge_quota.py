@@ -244,13 +244,6 @@ class Judgements:
 
 
 @dataclass
-class PendingCall:
-    """A call in progress; it counts once ``answered`` is set."""
-
-    answered: bool = False
-
-
-@dataclass
 class QuotaEntry:
     """Counts the judge answers for one suite.
 
@@ -266,8 +259,8 @@ class QuotaEntry:
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @asynccontextmanager
-    async def question(self) -> AsyncIterator[PendingCall]:
-        """Reserve a call for the duration of the block.
+    async def question(self) -> AsyncIterator[asyncio.Event]:
+        """Reserve a call for the duration of the block; it counts once the event is set.
 
         Raises:
             NotAskedError: the limit is reached.
@@ -277,13 +270,13 @@ class QuotaEntry:
             if self.max_calls is not None and self.answered >= self.max_calls:
                 raise limit_reached(self.max_calls)
             self._under_way += 1
-        question = PendingCall()
+        answered = asyncio.Event()
         try:
-            yield question
+            yield answered
         finally:
             async with self._changed:
                 self._under_way -= 1
-                self.answered += question.answered
+                self.answered += answered.is_set()
                 self._changed.notify_all()
 
     def _is_decided(self) -> bool:

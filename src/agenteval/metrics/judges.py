@@ -229,13 +229,14 @@ class TraceJudge:
         if known is not None:
             self.resources.gateway.cached_calls += 1
             return self._outcome(*known, cached=True, cost_usd=0.0)
-        async with quota.question() as question:
+        async with quota.question() as answered:
             completion = await self.resources.gateway.complete(
                 Call(self.model, self._prompt(record), sample=observation.iteration, options=self.asked),
                 lambda answer: self._read(answer.text),
                 self.limits.timeout_s,
             )
-            question.answered = not completion.cached
+            if not completion.cached:
+                answered.set()
         judgement = self._read(completion.text)
         if quota.cache is not None:
             quota.cache.put(

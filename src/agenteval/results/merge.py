@@ -23,7 +23,6 @@ from agenteval.results.model import (
     RunUsage,
     Summary,
     Tool,
-    UsedPlugin,
 )
 from agenteval.results.rollup import case_status, mean, strict_case_status, summarise, tally_of
 from agenteval.suite.model import Fingerprints
@@ -279,11 +278,8 @@ def _tool(parts: Sequence[RunToMerge]) -> Tool:
     first = parts[0].results.tool
     if first.name != OWN_NAME:
         return first
-    return Tool(version=__version__, plugins=_plugins(parts))
-
-
-def _plugins(parts: Iterable[RunToMerge]) -> list[UsedPlugin]:
-    return list({(item.name, item.version): item for part in parts for item in part.results.tool.plugins}.values())
+    plugins = {(item.name, item.version): item for part in parts for item in part.results.tool.plugins}
+    return Tool(version=__version__, plugins=list(plugins.values()))
 
 
 def _joined(shards: Sequence[RunToMerge]) -> list[SuiteResult]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agenteval.agents.base import Reply, Request
-from agenteval.agents.recorded_results import recorded_turn
+from agenteval.agents.recording import recorded_turn
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import Gateway, LlmSettings

@@ -16,7 +16,7 @@ _FILES = ("pyproject.toml", "requirements.txt", "setup.cfg", "setup.py")
 
 def target(data: bytes) -> None:
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        outline(data, "module")
+        outline(data, "module", "module.py")
     parse_dotenv(data.decode("utf-8", "replace"))
     for name in _FILES:
         root = as_file(data, f"source_code/{name}").parent

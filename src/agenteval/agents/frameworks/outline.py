@@ -38,23 +38,27 @@ class Outline:
     """The module level of a file.
 
     Attributes:
+        name: the import name, relative to ``src/`` if that exists and is not a package, else to the repository.
+        file: path in the repository.
         variables: variables assigned from a call; the last assignment counts.
         functions: including asynchronous ones.
     """
 
+    name: str
+    file: str
     imports: frozenset[str]
     variables: tuple[Definition, ...]
     functions: tuple[Definition, ...]
     classes: tuple[Definition, ...]
 
 
-def outline(source: bytes, module: str, *, is_package: bool = False) -> Outline:
+def outline(source: bytes, module: str, file: str) -> Outline:
     """Return the outline of a file.
 
     Args:
         source: the bytes of the file; its encoding declaration applies.
         module: the dotted name it is imported by, from which relative imports start.
-        is_package: whether the file is an ``__init__.py``.
+        file: path in the repository.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: it is not valid Python of this version, or too large.
@@ -66,6 +70,7 @@ def outline(source: bytes, module: str, *, is_package: bool = False) -> Outline:
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
     statements = list(_module_level(tree.body))
+    is_package = Path(file).name == "__init__.py"
     imports = dict(_imports(statements, module if is_package else module.rpartition(".")[0]))
     own = {
         node.name: f"{module}.{node.name}"
@@ -75,6 +80,8 @@ def outline(source: bytes, module: str, *, is_package: bool = False) -> Outline:
     # Imports take precedence: a definition of the same name is usually the fallback for a failed import.
     names = {**own, **{bound: full for bound, (full, _) in imports.items()}}
     return Outline(
+        name=module,
+        file=file,
         imports=frozenset(imported for _, imported in imports.values()),
         variables=tuple(_variables(statements, names)),
         functions=tuple(
@@ -187,19 +194,6 @@ _SKIPPED_FOLDERS = frozenset({"node_modules", "site-packages", "build", "dist", 
 _SKIPPED_FILES = frozenset({"setup.py", "__main__.py"})
 
 
-@dataclass(frozen=True)
-class Module:
-    """A file and what it defines.
-
-    Attributes:
-        name: the import name, relative to ``src/`` if that exists and is not a package, else to the repository.
-    """
-
-    name: str
-    file: str
-    outline: Outline
-
-
 class Modules:
     """The modules of a repository, parsed on request.
 
@@ -210,7 +204,7 @@ class Modules:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._unread = list(_python_files(root))
-        self.read: list[Module] = []
+        self.read: list[Outline] = []
         self.warnings: list[str] = []
 
     def read_mentioning(self, names: Iterable[str]) -> None:
@@ -227,12 +221,12 @@ class Modules:
             source = read_regular(path, limit=MAX_FILE)
             if not any(name in source for name in wanted):
                 return False
-            found = outline(source, module, is_package=path.name == "__init__.py")
+            found = outline(source, module, self._shown(path))
         except OSError as error:
             return self._skip(path, f"cannot be read: {error.strerror}")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return self._skip(path, f"not valid Python: {error}")
-        self.read.append(Module(module, self._shown(path), found))
+        self.read.append(found)
         return True
 
     def _skip(self, path: Path, why: str) -> bool:

@@ -15,7 +15,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from agenteval.agents.frameworks.outline import (
     Definition,
-    Module,
     Modules,
     Outline,
     normal_name,
@@ -291,7 +290,7 @@ def _subclasses(modules: Modules, frameworks: Sequence[Framework]) -> dict[str, 
         more = {
             f"{module.name}.{item.name}": pattern
             for module in modules.read
-            for item in module.outline.classes
+            for item in module.classes
             if f"{module.name}.{item.name}" not in known
             and (pattern := _first(map(known.get, item.origins)) or _pattern(item, patterns))
         }
@@ -303,22 +302,22 @@ def _subclasses(modules: Modules, frameworks: Sequence[Framework]) -> dict[str, 
 
 
 def _found(
-    module: Module, item: Definition, method: str, prompt: str | None = None, *, instantiate: bool = False
+    module: Outline, item: Definition, method: str, prompt: str | None = None, *, instantiate: bool = False
 ) -> FoundAgent:
     return FoundAgent(item.name, f"{module.name}:{item.name}", module.file, item.line, method, prompt, instantiate)
 
 
-def _agents(modules: Iterable[Module], frameworks: Sequence[Framework]) -> Iterator[FoundAgent]:
+def _agents(modules: Iterable[Outline], frameworks: Sequence[Framework]) -> Iterator[FoundAgent]:
     patterns = [agent for framework in frameworks for agent in framework.agents]
     for module in modules:
-        for item in module.outline.variables:
+        for item in module.variables:
             pattern = _pattern(item, patterns)
             if pattern:
                 yield _found(module, item, pattern.execution.method, pattern.prompt_argument)
 
 
 def _tools(
-    modules: Sequence[Module], frameworks: Sequence[Framework], classes: Mapping[str, ToolPattern]
+    modules: Sequence[Outline], frameworks: Sequence[Framework], classes: Mapping[str, ToolPattern]
 ) -> Iterator[FoundAgent]:
     """Yield the tools: first those with a specific pattern, then plain functions."""
     tools = [tool for framework in frameworks for tool in framework.tools]
@@ -331,28 +330,28 @@ def _tools(
 
 
 def _made_tools(
-    module: Module, tools: Iterable[ToolPattern], classes: Mapping[str, ToolPattern]
+    module: Outline, tools: Iterable[ToolPattern], classes: Mapping[str, ToolPattern]
 ) -> Iterator[FoundAgent]:
     constructors = [tool for tool in tools if tool.type == "constructor"]
     decorators = [tool for tool in tools if tool.type == "decorator"]
-    for item in module.outline.variables:
+    for item in module.variables:
         made = _first(classes.get(origin) for origin in item.origins) or _pattern(item, constructors)
         if made:
             yield _found(module, item, made.execution.method)
-    for item in module.outline.functions:
+    for item in module.functions:
         made = _pattern(item, decorators)
         if made:
             yield _found(module, item, made.execution.method)
-    for item in module.outline.classes:
+    for item in module.classes:
         made = classes.get(f"{module.name}.{item.name}")
         if made and not item.name.startswith("_"):
             yield _found(module, item, made.execution.method, instantiate=True)
 
 
-def _plain_functions(modules: Iterable[Module], packages: Sequence[str], tool: ToolPattern) -> Iterator[FoundAgent]:
+def _plain_functions(modules: Iterable[Outline], packages: Sequence[str], tool: ToolPattern) -> Iterator[FoundAgent]:
     for module in modules:
-        if _imports_any(module.outline, packages):
-            for item in module.outline.functions:
+        if _imports_any(module, packages):
+            for item in module.functions:
                 if not item.name.startswith("_"):
                     yield _found(module, item, tool.execution.method)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,10 +192,9 @@ def or_scalar(value: Node) -> Node:
     return or_else(value, {"type": ["number", "boolean"]})
 
 
-def or_else(
-    value: Node, other: Mapping[str, Any], outside: Collection[str] = ("description", "default", "title")
-) -> Node:
+def or_else(value: Node, other: Mapping[str, Any]) -> Node:
     """Allow the values of either schema; annotations of the first apply to both."""
+    outside: tuple[str, ...] = ("description", "default", "title")
     said = {key: value[key] for key in outside if key in value}
     inner = {key: item for key, item in value.items() if key not in said}
     members = inner["anyOf"] if set(inner) == {"anyOf"} else [inner]

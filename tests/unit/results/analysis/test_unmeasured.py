@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.runs import broken, case, iteration, not_asked, results, score, skipped, turn
 
 from agenteval.results.case import CaseResult, CaseStatus, NotAskedCause, Score
+from agenteval.results.history import coverage_notes, unmeasured
 from agenteval.results.model import Results
-from agenteval.results.unmeasured import coverage_notes, unmeasured
 
 PASSED = score("rule")
 JUDGED = score("quality", model="judge")

@@ -156,8 +156,7 @@ def read_cases(
     project = read_project(evaluation, problems)
     reader = InputReader(evaluation, project, problems)
     inputs = reader.read()
-    maker = _CaseMaker(project.entry, metrics, aggregate)
-    cases = [case for item in inputs for case in maker.cases(item)]
+    cases = [case for item in inputs for case in _cases(item, project.entry, metrics, aggregate)]
     warnings = [*project.warnings, *reader.warnings]
     agent, unknown, secrets = runner_agent(project.entry.runner, project.documents.get("runner"), project.root, env)
     warnings += unknown
@@ -186,37 +185,31 @@ def _unsupported(project: Project) -> Iterator[str]:
             yield str(project.documents[key].problem((key,), message))
 
 
-@dataclass(frozen=True)
-class _CaseMaker:
-    project: ProjectEntry
-    metrics: tuple[MetricConfig, ...]
-    aggregate: Aggregate
-
-    def cases(self, item: Input) -> Iterator[Case]:
-        """Return one case for each persona of an input."""
-        personas = {persona.name: persona for persona in self.project.personas or ()}
-        names: Iterable[str | None] = (personas or (None,)) if item.by_everyone else (item.persona,)
-        for name in names:
-            yield self._case(item, name, personas.get(name) if name is not None else None)
-
-    def _case(self, item: Input, name: str | None, persona: PersonaEntry | None) -> Case:
+def _cases(
+    item: Input, project: ProjectEntry, metrics: tuple[MetricConfig, ...], aggregate: Aggregate
+) -> Iterator[Case]:
+    """Yield one case for each persona of an input."""
+    personas = {persona.name: persona for persona in project.personas or ()}
+    names: Iterable[str | None] = (personas or (None,)) if item.by_everyone else (item.persona,)
+    expected = item.metadata.get("expected")
+    for name in names:
+        persona = personas.get(name) if name is not None else None
         asker = {} if name is None else {"persona": persona.model_dump() if persona is not None else {"name": name}}
-        expected = item.metadata.get("expected")
         turn = Turn(
-            input=_in_template(item.text, persona, self.project.input_template),
+            input=_in_template(item.text, persona, project.input_template),
             ground_truth=expected if isinstance(expected, str) else None,
             context=asker,
             config={**item.metadata, **({} if name is None else {"persona": name})},
-            metrics=self.metrics,
+            metrics=metrics,
         )
-        return Case(
+        yield Case(
             id=content_id([name, item.text]),
             name=asked_by(item.name or excerpt(item.text), name),
             turns=(turn,),
             tags=() if name is None else (persona_tag(name),),
             line=item.line,
             persona=name,
-            aggregate=self.aggregate,
+            aggregate=aggregate,
         )
 
 

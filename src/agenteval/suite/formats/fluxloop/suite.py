@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import outside_problem
-from agenteval.core.records import dataclass, field
+from agenteval.core.records import dataclass
 from agenteval.core.text import choices, join_choices
 from agenteval.core.validation import not_a_mapping, validate
 from agenteval.core.yaml import read_yaml
@@ -37,7 +37,7 @@ from agenteval.suite.formats.fluxloop.schema import (
     JudgeLimitsEntry,
     TimeCriterion,
 )
-from agenteval.suite.model import AgentSpec, Suite
+from agenteval.suite.model import Suite
 
 _TOOL_CHECKS: tuple[ToolCheck, ...] = (
     "all_calls_successful",
@@ -216,74 +216,58 @@ def load_fluxloop(path: Path, shown_as: str) -> Suite:
     """
     problems: list[Problem] = []
     document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
-    return _FluxLoopLoader(document, problems).load()
-
-
-@dataclass
-class _FluxLoopLoader:
-    document: Document
-    problems: list[Problem] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-    def load(self) -> Suite:
-        document = self.document
-        self.warnings.extend(document.warnings)
-        if not isinstance(document.data, dict):
-            raise ConfigError([*self.problems, document.problem((), not_a_mapping(document.data, "evaluators"))])
-        entry, problems = validate(EvaluationFile, document.data, document)
-        self.problems += problems
-        # Read evaluators and inputs even with other problems, to report every mistake at once.
-        most = entry.limits if entry is not None else JudgeLimitsEntry()
-        limits = JudgeLimits(most.sample_rate, most.max_llm_calls, most.timeout_seconds, most.cache or None)
-        env = read_env_files(root_of(document))
-        self.warnings.extend(env.warnings)
-        reader = EvaluatorReader(document, limits, self.problems, self.warnings, env.variables)
-        if limits.cache and (problem := outside_problem(document.directory / limits.cache)):
-            self.problems.append(document.problem(("limits", "cache"), problem))
-        evaluators = reader.read(document.data.get("evaluators"))
-        running = [evaluator for evaluator in evaluators if evaluator.enabled]
-        metrics = tuple(evaluator.metric for evaluator in running)
-        aggregate = _aggregate(entry, running)
-        asked = read_cases(document, metrics, aggregate, env, self.problems)
-        evaluation = None
-        if entry is not None:
-            names = [str(value["name"]) for value in entry.evaluators if isinstance(value, dict) and "name" in value]
-            enabled: dict[str, list[str]] = {}
-            for evaluator in running:
-                enabled.setdefault(evaluator.name, []).append(evaluator.metric.id)
-            evaluation = EvaluationReader(entry, document, names, enabled, self.problems, self.warnings).read()
-        if evaluators and not any(evaluator.weight > 0 for evaluator in running):
-            message = f"{_unscored(evaluators, running)}, so nothing can be scored"
-            self.warnings.append(str(document.problem(("evaluators",), message)))
-        if aggregate.threshold == 0:
-            message = "every case reaches 0, so no case can fail"
-            self.warnings.append(str(document.problem(("aggregate", "threshold"), message)))
-        agent = self._agent(document.data)
-        if self.problems:
-            raise ConfigError(self.problems)
-        return Suite(
-            path=document.file,
-            name=asked.name or root_of(document).name,
-            format=FORMAT,
-            cases=asked.cases,
-            agent=agent,
-            fallback_agent=asked.agent,
-            iterations=asked.iterations,
-            concurrency=asked.concurrency,
-            metrics=metrics,
-            aggregate=aggregate,
-            evaluation=evaluation,
-            warnings=(*self.warnings, *asked.warnings),
-            secrets=document.secrets | asked.secrets | reader.secrets | env.secrets,
-        )
-
-    def _agent(self, data: Mapping[str, Any]) -> AgentSpec | str | None:
-        value = data.get("agent")
-        if value is None or (isinstance(value, str) and not is_inline_agent(value)):
-            return value
-        spec, problems = read_agent(value, self.document, ("agent",))
-        self.problems += problems
-        return spec
+    warnings = list(document.warnings)
+    if not isinstance(document.data, dict):
+        raise ConfigError([*problems, document.problem((), not_a_mapping(document.data, "evaluators"))])
+    entry, found = validate(EvaluationFile, document.data, document)
+    problems += found
+    # Read evaluators and inputs even with other problems, to report every mistake at once.
+    most = entry.limits if entry is not None else JudgeLimitsEntry()
+    limits = JudgeLimits(most.sample_rate, most.max_llm_calls, most.timeout_seconds, most.cache or None)
+    env = read_env_files(root_of(document))
+    warnings.extend(env.warnings)
+    reader = EvaluatorReader(document, limits, problems, warnings, env.variables)
+    if limits.cache and (problem := outside_problem(document.directory / limits.cache)):
+        problems.append(document.problem(("limits", "cache"), problem))
+    evaluators = reader.read(document.data.get("evaluators"))
+    running = [evaluator for evaluator in evaluators if evaluator.enabled]
+    metrics = tuple(evaluator.metric for evaluator in running)
+    aggregate = _aggregate(entry, running)
+    asked = read_cases(document, metrics, aggregate, env, problems)
+    evaluation = None
+    if entry is not None:
+        names = [str(value["name"]) for value in entry.evaluators if isinstance(value, dict) and "name" in value]
+        enabled: dict[str, list[str]] = {}
+        for evaluator in running:
+            enabled.setdefault(evaluator.name, []).append(evaluator.metric.id)
+        evaluation = EvaluationReader(entry, document, names, enabled, problems, warnings).read()
+    if evaluators and not any(evaluator.weight > 0 for evaluator in running):
+        message = f"{_unscored(evaluators, running)}, so nothing can be scored"
+        warnings.append(str(document.problem(("evaluators",), message)))
+    if aggregate.threshold == 0:
+        message = "every case reaches 0, so no case can fail"
+        warnings.append(str(document.problem(("aggregate", "threshold"), message)))
+    agent = document.data.get("agent")
+    if agent is not None and not (isinstance(agent, str) and not is_inline_agent(agent)):
+        agent, found = read_agent(agent, document, ("agent",))
+        problems += found
+    if problems:
+        raise ConfigError(problems)
+    return Suite(
+        path=document.file,
+        name=asked.name or root_of(document).name,
+        format=FORMAT,
+        cases=asked.cases,
+        agent=agent,
+        fallback_agent=asked.agent,
+        iterations=asked.iterations,
+        concurrency=asked.concurrency,
+        metrics=metrics,
+        aggregate=aggregate,
+        evaluation=evaluation,
+        warnings=(*warnings, *asked.warnings),
+        secrets=document.secrets | asked.secrets | reader.secrets | env.secrets,
+    )
 
 
 def _unscored(evaluators: list[Evaluator], running: list[Evaluator]) -> str:

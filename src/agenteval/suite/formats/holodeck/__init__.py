@@ -24,7 +24,7 @@ def _load(source: Source) -> Suite:
 
 
 def _project(source: Source) -> HolodeckProject:
-    from agenteval.suite.formats.holodeck.described import read_project
+    from agenteval.suite.formats.holodeck.project import read_project
 
     return read_project(source.path, source.name)
 

@@ -206,12 +206,12 @@ def _judge_options(entry: GEvalMetric | RagMetric) -> dict[str, Any]:
     }
 
 
-def judge_spec(entry: HoloDeckModel, variables: Mapping[str, str], temperature: float = 0.0) -> ModelSpec:
+def judge_spec(entry: HoloDeckModel, variables: Mapping[str, str]) -> ModelSpec:
     """Return a judge model, by default at temperature 0."""
     return ModelSpec(
         provider=entry.provider,
         name=entry.name,
-        temperature=temperature if entry.temperature is None else entry.temperature,
+        temperature=0.0 if entry.temperature is None else entry.temperature,
         max_tokens=entry.max_tokens,
         top_p=entry.top_p,
         endpoint=entry.endpoint,

@@ -18,7 +18,6 @@ from agenteval.suite.agents import is_inline_agent, read_agent
 from agenteval.suite.formats.base import EnvFiles
 from agenteval.suite.formats.holodeck.agent import repeated_names, validate_file
 from agenteval.suite.formats.holodeck.cases import CaseReader, FileReader, named_as_written
-from agenteval.suite.formats.holodeck.described import CREDENTIALS, Described, Reasons, sections_with_variables
 from agenteval.suite.formats.holodeck.metrics import (
     LegacyMetrics,
     default_judge,
@@ -27,7 +26,14 @@ from agenteval.suite.formats.holodeck.metrics import (
     metric_config,
     metric_name,
 )
-from agenteval.suite.formats.holodeck.project import read_env_files, read_global_config
+from agenteval.suite.formats.holodeck.project import (
+    CREDENTIALS,
+    Described,
+    Reasons,
+    read_env_files,
+    read_global_config,
+    sections_with_variables,
+)
 from agenteval.suite.formats.holodeck.schema import INDEXED, AgentFile, AnyMetric, StandardMetric
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, Place, Scope, Suite
 
