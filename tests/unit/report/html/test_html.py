@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,7 +34,7 @@ from agenteval.report.html_data import (
 )
 from agenteval.report.limits import template_directory
 from agenteval.report.words import moment
-from agenteval.results.case import CaseResult, Criterion, Score, SuiteResult, ToolCall
+from agenteval.results.case import CaseResult, Criterion, SuiteResult, ToolCall
 from agenteval.results.comparison import (
     AnswerChange,
     BaselineInfo,
@@ -377,15 +376,6 @@ def test_null_values_of_agents_stay_null() -> None:
     assert shown["case"]["iterations"][0]["turns"][0]["tool_calls"] == [
         {"name": "search", "args": {"limit": None, "tags": [None]}}
     ]
-
-
-def test_numbers_that_json_does_not_have_are_absent() -> None:
-    score = Score(id="odd", kind="code", score=math.nan, passed=None, status="scored", details={"x": math.inf})
-    case = samples.case("c\ud800", samples.iteration(samples.turn("q", None, "a", score)))
-    page = _page(Sample(samples.results(samples.suite(case)), samples.green().gate))
-    (row,), (shown,) = _rows(page), _cases(page)
-    assert row["metrics"] == [[0, None, 0, None]]
-    assert shown["case"]["iterations"][0]["turns"][0]["scores"][0]["details"] == {"x": None}
 
 
 def test_without_a_script_the_first_failing_cases_are_shown() -> None:
