@@ -275,6 +275,7 @@ async def forever(item):
     def test_the_model_calls_a_function(
         self, bench: Bench, provider: Provider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setenv("CI", "true")
         monkeypatch.setenv("GITHUB_TOKEN", "ghs_0123456789")
         bench.mock.play(*self.LOOP)
         bench.write(
@@ -390,6 +391,7 @@ class TestMcpServers:
     )
 
     def test_a_program_for_each_conversation(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CI", "true")
         monkeypatch.setenv("GITHUB_TOKEN", "ghs_0123456789")
         monkeypatch.setenv("SHOP", "Lisbon")
         bench.mock.play(*self.LOOP)

@@ -232,7 +232,7 @@ def _forms(secret: str) -> set[str]:
     """Return how programs usually write a secret."""
     octets = secret.encode("utf-8", "surrogatepass")
     in_addresses = {quote(octets, safe=""), quote(octets), quote_plus(octets)}
-    return {
+    forms = {
         secret,
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
@@ -244,6 +244,8 @@ def _forms(secret: str) -> set[str]:
         html_escape(secret).replace("&#x27;", "&#39;"),
         *_base64(octets),
     }
+    # Results are searched as JSON, in which a text has its escapes once more.
+    return forms | {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}
 
 
 def _base64(octets: bytes) -> Iterator[str]:
