@@ -144,23 +144,24 @@ _URL = "https://github.com/acme/widgets/actions/runs/1"
 _COMMIT = "0123456789abcdef0123456789abcdef01234567"
 _NO_LIMIT = 10**9
 _TEMPLATE = """
-### {{ report.headline }} {{ report.title|inline(5000) }}
+### {{ report.heading.text }} {{ report.heading.name|inline(5000) }}
 
-{% for story in report.regressions.items + report.failures.items %}
-- {{ story.name }} {{ story.name|data }} {{ story.name|block }} {{ story.where|block(5000) }}
-> {{ story.name|lines }} {{ story.name|block }}
+{% for cause in report.causes %}
+> {{ cause.words|lines }} {{ cause.words|block }}
 
-{% for exchange in story.exchanges %}
-| {{ exchange.input|lines }} | {{ exchange.answer|lines(5000) }} |
+{% for found in cause.cases %}
+- {{ found.name }} {{ found.name|data }} {{ found.name|block }} {{ found.path|block(5000) }}
+
+| {{ found.name|lines }} | {{ found.answer|lines(5000) }} |
 |---|---|
-| {{ exchange.input|inline(5000) }} | {{ exchange.answer|block }} |
+| {{ found.name|inline(5000) }} | {{ found.answer|block }} |
 
-<details><summary>{{ exchange.input }}</summary>{{ exchange.input|block }}</details>
+<details><summary>{{ found.name }}</summary>{{ found.answer|block }}</details>
 
-    {{ exchange.before|block }}
+    {{ found.answer|block }}
 {% endfor %}
 {% endfor %}
-{{ report.warnings.items|join("*") }}
+{{ report.warnings|join("*") }}
 """
 
 Outlet = Callable[[str], str]
