@@ -192,6 +192,7 @@ def test_secrets_of_a_request_are_not_shown(tmp_path: Path, port: int) -> None:
         assert ended.status == 2
         line = "api_key: environment variable SHOP_TOKEN is not passed to agents and suites in a CI run"
         assert any(mistake.says(line) for mistake in shown(ended.err)), ended.err
+        assert "^ agents.default.body.api_key" in ended.err
 
 
 class Endless(BaseHTTPRequestHandler):

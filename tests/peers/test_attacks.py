@@ -107,8 +107,18 @@ def test_no_question_has_the_path_of_a_command_file(runner: Runner, workspace: P
     assert "environment variable GITHUB_ENV belongs to the runner" in step.log
 
 
-@pytest.mark.parametrize("name", ["journal.jsonl", "results.json", "summary.md"])
-def test_no_link_to_a_file_of_the_runner_is_written_through(runner: Runner, workspace: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "status", "said"),
+    [
+        ("journal.jsonl", 3, "agenteval-report/journal.jsonl: it is a link, not a regular file; remove it"),
+        ("results.json", 3, "agenteval-report/results.json: it is a link, not a regular file; remove it"),
+        # Without results and journal, the directory is not of agenteval.
+        ("summary.md", 2, "this directory has files that are not of agenteval; name a new or empty one with --out"),
+    ],
+)
+def test_no_link_to_a_file_of_the_runner_is_written_through(
+    runner: Runner, workspace: Path, name: str, status: int, said: str
+) -> None:
     target = workspace.parent / "event.json" if runner is as_process else Path("/github/workflow/event.json")
     (workspace / "agenteval-report").mkdir()
     (workspace / "agenteval-report" / name).symlink_to(target)
@@ -117,9 +127,8 @@ def test_no_link_to_a_file_of_the_runner_is_written_through(runner: Runner, work
 
     written = target if runner is as_process else workspace.parent / "run" / "workflow" / "event.json"
     assert written.read_text(encoding="utf-8") == EVENT
-    # A directory without results is not of agenteval, whatever is in it.
-    assert step.status in {2, 3}, step.log
-    assert "agenteval-report" in step.log
+    assert step.status == status, step.log
+    assert said in step.log
 
 
 def test_a_linked_report_directory_gets_no_file(runner: Runner, workspace: Path) -> None:
