@@ -190,7 +190,7 @@ def prove_and_compare(
     compared = _noted(ComparedRun(results))
     return replace(
         compared,
-        results=_with_usage(compared.results, passes.usage),
+        results=with_usage(compared.results, passes.usage),
         warnings=(*passes.warnings, *compared.warnings),
         signal=passes.signal,
     )
@@ -230,7 +230,7 @@ def _uncompared(results: Results, spec: RunSpec, passes: Passes, why: str) -> Co
     warnings = [text for text in passes.warnings if why not in text]
     accepted = missing.warnings(f"the base commit's agent cannot make a baseline: {why}")
     uncompared = ComparedRun(results, warnings=(*warnings, *accepted), signal=passes.signal)
-    return replace(uncompared, results=_with_usage(results, passes.usage))
+    return replace(uncompared, results=with_usage(results, passes.usage))
 
 
 def _entries(comparer: Comparer, decision: Decision) -> Sequence[PoolEntry]:
@@ -260,7 +260,7 @@ def _with(comparison: Comparison, comparer: Comparer, passes: Sequence[PoolEntry
     return results.model_copy(update={"pool": pool})
 
 
-def _with_usage(results: Results, taken: RunUsage) -> Results:
+def with_usage(results: Results, taken: RunUsage) -> Results:
     """Return the run with the usage of further passes added to its own."""
     usage = results.summary.usage.plus(taken)
     return results.model_copy(update={"summary": results.summary.model_copy(update={"usage": usage})})

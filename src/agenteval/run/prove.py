@@ -18,7 +18,7 @@ from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.store import IN_MEMORY, RESULTS_FILE, read_results
 from agenteval.run.baseline import FoundBaseline
-from agenteval.run.compare import ComparedRun, prepared_control
+from agenteval.run.compare import ComparedRun, prepared_control, with_usage
 from agenteval.run.config import Settings
 from agenteval.run.confirm.passes import Passes, passes_of
 from agenteval.run.outcome import RunOutcome, decide, report_directory
@@ -86,8 +86,7 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
         decision = Decision(out, commit=passes.commit)
         found = results.model_copy(update={"comparison": replace_decision(comparer, comparison, decision)})
         passes.close()
-    usage = found.summary.usage.plus(passes.usage)
-    found = found.model_copy(update={"summary": found.summary.model_copy(update={"usage": usage})})
+    found = with_usage(found, passes.usage)
     notes = found.comparison.notes if found.comparison is not None else ()
     compared = ComparedRun(found, warnings=(*passes.warnings, *notes), signal=passes.signal)
     return decide(compared, spec, execution, ())
