@@ -245,6 +245,7 @@ def test_keys_move_choose_copy_and_turn(page: Page, tmp_path: Path) -> None:
     assert page.run("document.activeElement.id") == "search"
     # The case contains this letter, so that it stays when the search has taken effect.
     page.press("n", ord("N"), "n")
+    page.wait_for("location.hash.includes('q=n')")
     assert page.run(_TITLE) == "Return label"
     page.press("Escape", 27)
     assert page.run("document.activeElement.id") == "list"

@@ -123,6 +123,7 @@ const drawList = () => {
   listed.forEach((row, place) => { row.listPlace = place; });
   const chosen = rowOf.get(wanted.case);
   const row = chosen && matches(chosen) ? chosen : listed[0];
+  if (row !== chosen) wanted.case = "";
   if (row !== current || row === undefined) showCase(row ?? null);
   bringIntoView(row);
   paint();

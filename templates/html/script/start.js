@@ -44,7 +44,6 @@ const tally = (values) => {
 const pick = (key, value) => {
   wanted[key] = wanted[key] === value ? "" : value;
   if (key === "metric") wanted.outcome = "";
-  wanted.case = "";
   draw();
   chips.querySelector(`[data-chip="${CSS.escape(`${key} ${value}`)}"]`)?.focus();
 };
@@ -106,7 +105,6 @@ box.addEventListener("input", () => {
   clearTimeout(waiting);
   waiting = setTimeout(() => {
     wanted.q = box.value;
-    wanted.case = "";
     if (box.value.trim()) byId("count").textContent = "Searching…";
     search(box.value, () => draw());
   }, 150);
