@@ -792,7 +792,7 @@ def test_results_wait_for_programs_that_do_not_end(
         check_that_user_code_ended(alone)
         assert child.poll() is None
         monkeypatch.setattr("agenteval.github.workspace.is_in_image", lambda _: True)
-        monkeypatch.setattr("agenteval.run.confirm.control.CONTROL_USERS", ())
+        monkeypatch.setattr("agenteval.run.base_commit.CONTROL_USERS", ())
         # No time to see that it has ended, as if the kernel did not end it.
         monkeypatch.setattr("agenteval.core.process_groups._LIMIT_S", -1.0)
         monkeypatch.setattr("agenteval.core.process_groups._KILL", ("/bin/true",))

@@ -46,10 +46,10 @@ def _accept(arguments: argparse.Namespace) -> int:
     from agenteval.core.escape import terminal
     from agenteval.core.secrets import mask
     from agenteval.core.text import display_path
-    from agenteval.run.accept import AcceptRequest, accept, accept_answers
+    from agenteval.run.accept import AcceptRequest, accept
 
-    request = AcceptRequest(arguments.cases, arguments.reason, arguments.until)
-    accepted = (accept_answers if arguments.update else accept)(request, _results(arguments))
+    request = AcceptRequest(arguments.cases, arguments.reason, arguments.until, arguments.update)
+    accepted = accept(request, _results(arguments))
     for file in accepted.files:
         print(terminal(mask(file.diff), multiline=True))
     for entry in accepted.entries:

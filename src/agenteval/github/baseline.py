@@ -14,8 +14,8 @@ from agenteval.github.event import EventRights
 from agenteval.github.history import GithubHistory, distance, first_parents
 from agenteval.github.workflow_runs import WorkflowRun
 from agenteval.results.model import Results
-from agenteval.run.confirm.clone import Clone
-from agenteval.run.git import ControlError, ControlRule, Head, LocalHost, git
+from agenteval.run.base_commit import ControlRule
+from agenteval.run.git import Clone, ControlError, Head, git
 
 if TYPE_CHECKING:
     from github import Github
@@ -259,7 +259,7 @@ def find_lineage(event: EventRights, here: Path, history: GithubHistory) -> Line
 
 def _found(here: Path) -> Clone | None:
     try:
-        return Clone.find(here, LocalHost())
+        return Clone.find(here)
     except AgentEvalError:
         return None
 

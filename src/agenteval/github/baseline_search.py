@@ -32,7 +32,7 @@ from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
 from agenteval.results.store import parse_baseline
 from agenteval.run.baseline import FoundBaseline, MissingBaseline, Search
-from agenteval.run.confirm.clone import Clone
+from agenteval.run.git import Clone
 
 if TYPE_CHECKING:
     from github import Github

@@ -15,7 +15,8 @@ from agenteval.core.errors import AgentEvalError
 from agenteval.core.escape import is_http_url
 from agenteval.core.records import dataclass, field
 from agenteval.github.client import GitHubClient, GithubError
-from agenteval.run.git import ControlRule, Head, Remote
+from agenteval.run.base_commit import ControlRule
+from agenteval.run.git import Head, Remote
 
 if TYPE_CHECKING:
     from github import Github
@@ -194,9 +195,8 @@ class GithubControl:
             if self.environment.get(name):
                 variables.setdefault("GIT_SSL_CAINFO", self.environment[name])
         credentials = b64encode(f"x-access-token:{self.token}".encode()).decode()
-        return Remote(
-            f"{server}/{repository}", f"Authorization: Basic {credentials}" if self.token else "", variables
-        )
+        header = f"Authorization: Basic {credentials}" if self.token else ""
+        return Remote(f"{server}/{repository}", header, variables)
 
     def merge_base(self, one: str, other: str) -> str:
         """Return the merge base of two commits, from the API.

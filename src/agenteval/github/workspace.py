@@ -105,7 +105,7 @@ def check_that_user_code_ended(uid: int) -> None:
     Raises:
         InfrastructureError: a program does not end.
     """
-    from agenteval.run.confirm.control import CONTROL_USERS
+    from agenteval.run.base_commit import CONTROL_USERS
 
     if is_in_image(os.environ) and not all(map(end_user_code, {uid, *CONTROL_USERS})):
         raise InfrastructureError(
