@@ -23,9 +23,9 @@ from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
 from tests.support import AGENTEVAL, PATIENCE_S, agenteval, case, eventually, write_suite
 
-from agenteval.github.acceptances import RESULTS_LABEL
 from agenteval.github.context import Context
 from agenteval.github.fork_publish import Published, publish_first_stage
+from agenteval.github.pull_request import RESULTS_LABEL
 
 pytestmark = pytest.mark.peer
 
