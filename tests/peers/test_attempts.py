@@ -88,7 +88,7 @@ def test_a_verdict_of_another_base_branch_does_not_count(pull: PullRequest) -> N
     green = pull.attempt()
     assert green.status == 0, green.log
     assert results_in(pull.workspace).run.base_ref == "weak"
-    assert "to merge into <code>weak</code>" in green.summary
+    assert "| To merge into | weak |" in green.summary
     pull.retarget("main")
 
     red = pull.attempt(edited="base")
@@ -96,7 +96,7 @@ def test_a_verdict_of_another_base_branch_does_not_count(pull: PullRequest) -> N
     assert red.status == 1, red.log
     assert pull.calls > CASES
     assert (pull.memory.attempt, pull.memory.repeats) == (1, False)
-    assert "to merge into <code>main</code>" in red.summary
+    assert "| To merge into | main |" in red.summary
     # Back again, the attempt for that branch counts.
     pull.retarget("weak")
     again = pull.attempt(edited="base")

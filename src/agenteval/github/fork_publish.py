@@ -175,7 +175,7 @@ class _SecondStage:
         """Return the texts for a pull request, and why they contradict the job that evaluated."""
         judged_for, base = results.run.base_ref, pull.base
         if _is_of(results, pull) and judged_for not in {None, base.ref}:
-            why = f"its results are for merging into {judged_for}, and #{pull.number} is to be merged into {base.ref}"
+            why = f"they are for merging into {judged_for}, and the pull request is to be merged into {base.ref}"
             return self.without_results(UnusableArtifactError(why)), ""
         of_pull = results.model_copy(update={"run": results.run.model_copy(update={"base_ref": base.ref})})
         content, contradiction = judge(
