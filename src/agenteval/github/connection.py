@@ -63,7 +63,7 @@ _REMAINING = "x-ratelimit-remaining"
 _RESET = "x-ratelimit-reset"
 _PER_PAGE = 100
 _MAX_ANSWER = 300
-#: What is missing without a permission of the job; README.md and docs/github.md have the same words.
+#: What is missing without a permission of the job; docs/github.md has the same words.
 WITHOUT: Mapping[str, str] = {
     "contents: read": "private repositories are not checked out, and the base commit cannot be fetched",
     "actions: read": "there is no baseline: every run is a first run",
