@@ -90,9 +90,9 @@ def commands() -> str:
             if name != "run" and action.help in {"as for run", of_run.get(_written(action).split()[0])}:
                 same += [f"`{option}`" for option in action.option_strings[-1:]]
             else:
-                rows.append(f"| {_written(action)} | {_help(action)} |")
+                rows.append(f"* {_written(action)}: {_help(action)}")
         if rows:
-            parts += ["", "| | |", "|---|---|", *rows]
+            parts += ["", *rows]
         if same:
             parts += ["", f"As for `run`: {', '.join(same)}."]
     return "\n".join(parts).strip()
