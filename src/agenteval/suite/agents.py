@@ -53,7 +53,7 @@ class CommandKeys(_KindKeys):
 
     command: list[str] | None = Field(
         None,
-        description="argv; `{input}` in an argument is the input, else stdin has the JSON request; reply on stdout",
+        description="argv; `{input}` is the input, else stdin has the JSON request; reply on stdout",
     )
     reply: Reply = None
     response: Response = None
