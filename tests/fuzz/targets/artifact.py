@@ -6,11 +6,11 @@ from contextlib import suppress
 
 from agenteval.core.errors import ConfigError
 from agenteval.github.artifacts import MemberLimits, UnreadableZipError, read_zip_member
-from agenteval.results.store import parse_baseline
+from agenteval.results.store import parse_results
 
 _LIMITS = MemberLimits(size=20_000_000)
 
 
 def target(data: bytes) -> None:
     with suppress(UnreadableZipError, ConfigError):
-        parse_baseline(read_zip_member(data, "results.json", _LIMITS), "results.json")
+        parse_results(read_zip_member(data, "results.json", _LIMITS), "results.json")

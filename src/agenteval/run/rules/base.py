@@ -18,7 +18,7 @@ from agenteval.gate.integrity.accepted import Accepted, acknowledged, in_force, 
 from agenteval.gate.integrity.integrity import Integrity
 from agenteval.gate.pairing import own_cases
 from agenteval.gate.policy import BaseNames
-from agenteval.report.limits import Presentation
+from agenteval.report.report import Presentation
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, Results
 from agenteval.run.config import Config
