@@ -74,11 +74,10 @@ def _results(arguments: argparse.Namespace) -> Results:
                 Problem(f"--{name}: is for --run ID, which is not given", kind=Kind.OPTION) for name in lost
             )
         return read_results(Path(arguments.results))
-    from agenteval.github.saved_results import ARTIFACT, ReportArtifact, results_of_run
+    from agenteval.github.saved_results import results_of_run
     from agenteval.run.accept import check_suites_here
 
-    wanted = ReportArtifact(arguments.run, arguments.artifact or ARTIFACT, arguments.repository)
-    results = results_of_run(wanted, os.environ, Path.cwd())
+    results = results_of_run(arguments.run, os.environ, Path.cwd(), arguments.artifact, arguments.repository)
     check_suites_here(results)
     return results
 

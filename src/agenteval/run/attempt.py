@@ -143,8 +143,8 @@ def begin_attempt(
     }
     attempt = _after(_identified(draft, base, conditions), source)
     # A green attempt is resumed if the proof of an improvement is asked for and it has none.
-    is_open = attempt.shown is not None and rules.compare.asked_by and _lacks_proof(attempt.shown)
-    return replace(attempt, shown=None) if is_open else attempt
+    can_continue = attempt.shown is not None and attempt.restore is not None and _lacks_proof(attempt.shown)
+    return replace(attempt, shown=None) if can_continue and rules.compare.asked_by else attempt
 
 
 @dataclass(frozen=True)
@@ -169,12 +169,14 @@ def _after(identity: _Identity, source: AttemptSource) -> Attempt:
 
 
 def _following(earlier: EarlierAttempt, first: Memory) -> Attempt:
-    known = earlier.memory
-    if known.key != first.key:
-        return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
+    known, decided = earlier.memory, earlier.results if _is_decided(earlier.results) else None
     # Only the run that was forgotten for tells by whom.
     same = known.model_copy(update={"forgotten_by": None, "repeats": False})
-    return Attempt(same, earlier.results if _is_decided(earlier.results) else None, earlier.restore)
+    if known.key == first.key:
+        return Attempt(same, decided, earlier.restore)
+    if earlier.stays and decided is not None:
+        return Attempt(same, decided)
+    return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
 
 
 def _is_decided(results: Results) -> bool:

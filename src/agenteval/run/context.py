@@ -28,11 +28,13 @@ class EarlierAttempt:
     Attributes:
         results: its results; untrusted, but validated.
         restore: writes its journals into an empty report directory; returns false if it left none.
+        stays: whether its verdict stays: since then, only the text of the pull request was edited.
     """
 
     results: Results
     memory: Memory
     restore: Callable[[Path], bool] = field(repr=False)
+    stays: bool = False
 
 
 @dataclass(frozen=True)

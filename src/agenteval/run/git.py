@@ -317,6 +317,7 @@ class Provenance:
     Attributes:
         artifact: name of the artifact that will contain the results; ``None`` also for the default name.
         uncommitted: whether tracked files differ from the commit.
+        base_ref: the branch that a pull request is to be merged into.
     """
 
     commit: str | None = None
@@ -325,6 +326,7 @@ class Provenance:
     workflow_run_id: str | None = None
     artifact: str | None = None
     uncommitted: bool = False
+    base_ref: str | None = None
 
 
 def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:

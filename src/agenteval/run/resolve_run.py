@@ -1,6 +1,6 @@
 """Resolves a run: settings, files, the base commit, what was accepted and earlier attempts become one specification.
 
-Accepting changes is described in docs/accepting-changes.md.
+Accepting changes is described in docs/gate.md.
 """
 
 from __future__ import annotations

@@ -389,6 +389,7 @@ def _results_of(done: Sequence[tuple[str, CaseResult]], results: Results, passes
             "started_at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "commit": passes.commit,
             "ref": f"refs/heads/{branch}" if branch else None,
+            "base_ref": None,
             "workflow_run_id": None,
             "workflow_artifact": None,
             "integrity": [],
