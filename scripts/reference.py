@@ -144,7 +144,7 @@ def native_variables() -> str:
 
 
 SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
-    "docs/action.md": (("inputs", inputs), ("outputs", outputs)),
+    "docs/github.md": (("inputs", inputs), ("outputs", outputs)),
     "docs/configuration.md": (("configuration", configuration),),
     "docs/command-line.md": (("commands", commands),),
     "docs/gate.md": (

@@ -47,7 +47,8 @@ def _anchors(page: Path) -> set[str]:
 def test_every_local_link_leads_somewhere(page: Path) -> None:
     prose = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
     broken = []
-    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)", prose):
+    pictures = re.findall(r'(?:src|srcset)="([^"]*)()"', prose)
+    for target, anchor in [*re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)", prose), *pictures]:
         file = page.parent / target if target else page
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in _anchors(file)):
             broken.append(f"{target}#{anchor}" if anchor else target)

@@ -18,7 +18,7 @@ from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.run.baseline import FoundBaseline, Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
 from agenteval.run.context import RunContext, is_merge_group
-from agenteval.run.git import ControlHost, Provenance, of_baseline, provenance
+from agenteval.run.git import Provenance, provenance
 from agenteval.run.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits, Shard, durations_of
 from agenteval.run.resolve.agents import interpreters_of, traces_to_score
@@ -83,7 +83,6 @@ class Draft:
     search: Search
     earlier: tuple[EarlierRun, ...]
     sources: Sources
-    host: ControlHost
     provenance: Provenance
     output: Destination
     setup: Setup
@@ -170,7 +169,6 @@ def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline 
         search=search,
         earlier=past.runs,
         sources=sources,
-        host=of_baseline(context.control, search.found.results.run.ref if search.found else None),
         provenance=run_provenance,
         output=Destination(
             directory=settings.out,
