@@ -12,7 +12,7 @@ from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
-from agenteval.report.limits import Presentation
+from agenteval.report.report import Presentation
 from agenteval.results.history import EarlierRun, read_history
 from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.run.baseline import FoundBaseline, Search, known_suites, masked, read_baseline, search_baseline
