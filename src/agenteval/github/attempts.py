@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
-from agenteval.core.writing import write_bytes
+from agenteval.core.writing import write_file
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.baseline import SearchLimits
 from agenteval.github.client import (
@@ -168,7 +168,7 @@ def _restore(report: DownloadedReport, directory: Path) -> bool:
     """Write the journals in an artifact to a directory; return false if there are no journals."""
     written = False
     for name, content in _journals(report):
-        write_bytes(directory, name, content)
+        write_file(directory, name, content)
         written = True
     return written
 

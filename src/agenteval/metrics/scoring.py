@@ -50,11 +50,7 @@ class MetricCatalog:
     _built: dict[int, tuple[MetricConfig, Any]] = field(default_factory=dict)
 
     def get(self, config: MetricConfig) -> Any:
-        """Return the metric of a configuration.
-
-        Raises:
-            ConfigError: a requirement of the metric is missing on this machine.
-        """
+        """Return the metric of a configuration."""
         # The key is the identity of the configuration, which all cases of a suite share. The stored reference to the
         # configuration prevents reuse of the identity.
         found = self._built.get(id(config))
@@ -272,11 +268,7 @@ async def _attempt(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 def _time_limit(seconds: float | None) -> AbstractAsyncContextManager[None]:
-    """Limit the time of one attempt; ``None`` does not limit it.
-
-    Raises:
-        AgentEvalError: the time limit is reached.
-    """
+    """Limit the time of one attempt; ``None`` does not limit it."""
     return nullcontext() if seconds is None else _limited(seconds)
 
 

@@ -16,7 +16,7 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import LARGEST_TEXT, read_regular
 from agenteval.core.records import dataclass, replace
 from agenteval.core.text import did_you_mean, join_choices, place_of, working_directory
-from agenteval.core.writing import write_bytes
+from agenteval.core.writing import write_file
 from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
 from agenteval.gate.integrity.differences import digest_of
 from agenteval.gate.pairing import own_cases
@@ -223,7 +223,7 @@ def written(files: Sequence[ChangedFile]) -> Iterator[None]:
 
 def _write(path: Path, text: str) -> None:
     mode = path.stat().st_mode
-    write_bytes(path.parent, path.name, text.encode("utf-8"))
+    write_file(path.parent, path.name, text.encode("utf-8"))
     path.chmod(mode)
 
 
