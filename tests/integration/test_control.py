@@ -33,8 +33,9 @@ from tests.support import (
     write_suite,
 )
 
-from agenteval.core.confine import Owner, confined, run_confined
+from agenteval.core.confine import confined, run_confined
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.files import Owner
 from agenteval.results.comparison import Comparison
 from agenteval.run.config import DEFAULT_CONCURRENCY, Settings
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control, prepared_control

@@ -70,7 +70,6 @@ def source_line(file: str, line: int | None, marks: Sequence[str]) -> SourceLine
     """Return a line of a file; ``None`` if it cannot be read.
 
     Args:
-        line: 1-based.
         marks: texts to mark in this order: the last that is found, each after the one before it.
     """
     written = _read(file, line) if file and line else None

@@ -212,7 +212,6 @@ class _Index:
         return iter(self._forms)
 
     def inside(self, text: str) -> list[str]:
-        """Return the forms in a text."""
         if not self._forms:
             return []
         length = self._length

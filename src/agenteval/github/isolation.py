@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from itertools import count, islice, takewhile
 from pathlib import Path
 
-from agenteval.core.confine import Owner, confined
+from agenteval.core.confine import confined
 from agenteval.core.errors import InfrastructureError
+from agenteval.core.files import Owner
 from agenteval.core.process_groups import reap_orphans
 from agenteval.core.secrets import COMMAND_FILES, is_passed
 from agenteval.core.shared_files import safe_directory

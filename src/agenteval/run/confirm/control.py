@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from agenteval.core.confine import Apart, Owner, confined, confinement, user_environment
+from agenteval.core.confine import Apart, confined, confinement, user_environment
 from agenteval.core.errors import AgentEvalError, ConfigError
-from agenteval.core.files import FileOwner, also_inside
+from agenteval.core.files import Owner, also_inside
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.writing import change_owner_of
 from agenteval.run.confirm.clone import Clone, checked_commit
@@ -226,7 +226,7 @@ def new_place() -> Iterator[ControlPlace]:
             Path(made).mkdir(mode=0o700)
         uid = next(number for number in CONTROL_USERS if number != owner.uid)
         for directory in (home, worktree):
-            change_owner_of(directory, FileOwner(uid, uid))
+            change_owner_of(directory, Owner(uid, uid))
         yield ControlPlace(folder, Apart(folder, Owner(uid, uid), variables))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
