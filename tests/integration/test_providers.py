@@ -441,26 +441,6 @@ class TestGEval:
             [False, False, False, True],
         ]
 
-    def test_an_answer_is_only_text(self, server: ModelServer, tmp_path: Path) -> None:
-        secret = tmp_path / "secret"
-        secret.write_text("the secret", encoding="utf-8")
-        marks = (
-            f"[DEEPEVAL:IMAGE:{secret}] [DEEPEVAL:PDF:{secret}] {{{{ 7 * 7 }}}} {{% raw %}} {{input}} %s \ud800 \x00"
-        )
-        case = Observation(
-            input=marks, response=marks, ground_truth=marks, retrieval_context=(marks,), context=(marks,)
-        )
-        server.script(scored(8))
-        everything = ("input", "actual_output", "expected_output", "context", "retrieval_context")
-        (outcome,) = judge(geval(evaluation_params=everything), server.model(), case)
-
-        assert outcome.score == 0.8
-        (asked,) = server.asked
-        assert isinstance(asked.prompt, str)
-        assert "the secret" not in asked.prompt
-        assert asked.prompt.count(f":IMAGE:{secret}]") == 5
-        assert asked.prompt.count("{{ 7 * 7 }} {% raw %} {input} %s") == 5
-
 
 def replies(**by_schema: Any) -> Callable[[RecordedQuestion], Answer]:
     """Answers by the name of the schema that is asked for; OpenAI's requests hold it."""

@@ -342,7 +342,6 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read(process: subprocess.Popen[bytes], pipe: IO[bytes], into: bytearray) -> None:
-    """Read a pipe to its end, and end the program if it writes too much."""
     with pipe:
         while len(into) <= MOST_BYTES and (piece := pipe.read(_PIECE)):
             into += piece

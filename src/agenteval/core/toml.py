@@ -294,7 +294,6 @@ def _replaced(value: Any, path: KeyPath, credentials: KeyPatterns, variables: Va
 
 
 def _toml_problem(name: str, text: str, error: tomllib.TOMLDecodeError) -> Problem:
-    """Return the parser's message with a hint for the most frequent mistakes."""
     said = str(error)
     place = _PLACE.search(said)
     lines = text.split("\n")

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from agenteval.core.records import replace
 from agenteval.gate.comparer import Comparer, Decision
 from agenteval.gate.evidence import Sides
-from agenteval.gate.integrity.accepted import Accepted
-from agenteval.gate.integrity.integrity import unproven_changes, with_acceptances
+from agenteval.gate.integrity import Accepted, unproven_changes, with_acceptances
 from agenteval.gate.proof import GateOutcome
 from agenteval.gate.rows import annotated, compared_metrics, proofs_of, resources_of
 from agenteval.gate.run_scores import declared_change
@@ -73,6 +72,8 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
             ref=run.ref,
             run_id=run.id,
             created_at=run.started_at,
+            workflow_run_id=run.workflow_run_id,
+            workflow_artifact=run.workflow_artifact,
             distance=comparer.distance,
             between=list(comparer.between[:_MOST_BETWEEN]),
         ),

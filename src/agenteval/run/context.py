@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
-from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
+from agenteval.gate.integrity import Accepted, AcceptedChange
 from agenteval.results.case import CaseResult
 from agenteval.results.model import OWN_NAME, Memory, Proven, Results
-from agenteval.run.git import ControlHost, ControlRule, Kind, LocalHost
+from agenteval.run.base_commit import ControlHost, ControlRule, Kind, LocalHost
 from agenteval.suite.model import Case
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ class EarlierAttempt:
     Attributes:
         results: its results; untrusted, but validated.
         restore: writes its journals into an empty report directory; returns false if it left none.
+        stays: whether its verdict stays: since then, only the text of the pull request was edited.
     """
 
     results: Results
     memory: Memory
     restore: Callable[[Path], bool] = field(repr=False)
+    stays: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ def is_judged_by_base(kind: Kind, ref: str | None, baseline: Results | None) -> 
         return True
     if baseline is None or baseline.run.commit is None or baseline.tool.name != OWN_NAME:
         return False
-    return kind in {"merge-base", "local"}
+    return kind == "merge-base"
 
 
 def is_merge_group(kind: Kind, ref: str | None) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.confine import under_rules, withheld_hint
-from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.run_scores import pool_entry
 from agenteval.results.case import CaseResult
@@ -18,7 +18,7 @@ from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import summarise
 from agenteval.results.store import IN_MEMORY, RESULTS_FILE
 from agenteval.run.baseline import FoundBaseline
-from agenteval.run.compare import compare_first, comparer_of, prepared_control, prove_and_compare, rescored_baseline
+from agenteval.run.compare import compare_first, comparer_of, prove_and_compare, rescored_baseline
 from agenteval.run.config import CONFIG_FILE, Settings
 from agenteval.run.context import Attempt, RunContext
 from agenteval.run.execute import execute
@@ -40,7 +40,6 @@ from agenteval.run.setup import users_code
 from agenteval.suite.agents import REPLAY
 
 if TYPE_CHECKING:
-    from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.plan import Plan
 
 
@@ -106,7 +105,6 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
     """
     with (
         resolve(settings, context) as spec,
-        prepared_control(spec) as control,
         report_directory(spec.output.journal.parent),
     ):
         attempt = spec.earlier.attempt
@@ -118,7 +116,7 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
             plan = replace(plan, may_stop=stopping(spec, baseline))
             # A signal ends the run, but not its reports.
             with signals_taken() as signals:
-                outcome = _executed(spec, plan, baseline, control, resumes=resumes)
+                outcome = _executed(spec, plan, baseline, resumes=resumes)
             return outcome.ended_by(signals.held)
 
 
@@ -148,20 +146,19 @@ def _executed(
     spec: RunSpec,
     plan: Plan,
     baseline: FoundBaseline | None,
-    control: PreparedControl | AgentEvalError | None,
     *,
     resumes: bool,
 ) -> RunOutcome:
     """Run the cases, compare and report; then prove or clear suspicions and report again."""
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
-    first = compare_first(analyses.results, spec, baseline, execution, control)
+    first = compare_first(analyses.results, spec, baseline, execution)
     warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
     outcome = reported(decide(first, spec, execution, warnings), spec, analyses)
     if not first.needs_passes:
         return outcome
     # The reports of the first run are already written, so a failed pass loses nothing.
-    proven = prove_and_compare(first, spec, execution, control, resumes=resumes)
+    proven = prove_and_compare(first, spec, execution, resumes=resumes)
     return reported(decide(proven, spec, execution, warnings), spec)
 
 

@@ -18,7 +18,7 @@ from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.store import IN_MEMORY, RESULTS_FILE, read_results
 from agenteval.run.baseline import FoundBaseline
-from agenteval.run.compare import ComparedRun, prepared_control, with_usage
+from agenteval.run.compare import ComparedRun, with_usage
 from agenteval.run.config import Settings
 from agenteval.run.confirm.passes import Passes, passes_of
 from agenteval.run.outcome import RunOutcome, decide, report_directory
@@ -53,13 +53,13 @@ def prove_file(path: Path, settings: Settings) -> int:
     run = results.run.model_copy(update={"commit": comparison.baseline.commit, "ref": comparison.baseline.ref})
     base = FoundBaseline(results.model_copy(update={"run": run, "comparison": None}))
     own = replace(settings, suites=suites, out=directory)
-    with resolve(own, baseline=base) as spec, prepared_control(spec) as control:
+    with resolve(own, baseline=base) as spec:
         execution = _execution(results)
         with (
             report_directory(directory),
             users_code(spec.setup, spec.redact),
             signals_taken() as signals,
-            passes_of(spec, execution, control) as passes,
+            passes_of(spec, execution, spec.control.base) as passes,
         ):
             outcome = _proven(results, spec, execution, passes)
         outcome = outcome.ended_by(signals.held)
@@ -85,7 +85,6 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
         out = answered(prove(evidence, asked, spec.compare.rules), (lambda ask: passes.again(ask, comparer.sides)))
         decision = Decision(out, commit=passes.commit)
         found = results.model_copy(update={"comparison": replace_decision(comparer, comparison, decision)})
-        passes.close()
     found = with_usage(found, passes.usage)
     notes = found.comparison.notes if found.comparison is not None else ()
     compared = ComparedRun(found, warnings=(*passes.warnings, *notes), signal=passes.signal)

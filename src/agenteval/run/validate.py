@@ -14,6 +14,7 @@ from agenteval.results.model import Results
 from agenteval.run.config import Config, Settings
 from agenteval.run.execute import check
 from agenteval.run.resolve.spec import RunSpec, make_plan
+from agenteval.run.resolve.written import templates_of
 from agenteval.run.resolve_run import resolve_files
 from agenteval.run.rules.accepted_file import read_accepted
 from agenteval.run.setup import users_code
@@ -50,7 +51,8 @@ def checked(spec: RunSpec, *, may_lack: bool = False) -> list[str]:
         found = check(make_plan(spec))
         if found.lacking and not may_lack:
             raise ConfigError(found.lacking)
-        warnings = dict.fromkeys((*found.notices, *map(str, found.lacking), *spec.warnings, *_unavailable(spec)))
+        lacking = (*map(str, found.lacking), *_unavailable(spec), *_wrong_templates(spec))
+        warnings = dict.fromkeys((*found.notices, *spec.warnings, *lacking))
     lines = (
         *map(_configuration, spec.configs),
         *map(_suite, spec.suites),
@@ -76,6 +78,16 @@ def _unavailable(spec: RunSpec) -> Iterator[str]:
         with under_rules(config.user_code):
             found = unavailable_agents(agent for agent in defined if not _has_traces(agent))
         yield from map(str, found)
+
+
+def _wrong_templates(spec: RunSpec) -> Iterator[str]:
+    look = spec.presentation
+    for path in templates_of(look):
+        # Imported here: few runs have templates.
+        from agenteval.report.user_template import wrong_template
+
+        if error := wrong_template(path, look.template_texts):
+            yield str(error)
 
 
 def _has_traces(agent: AgentSpec) -> bool:

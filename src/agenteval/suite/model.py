@@ -445,7 +445,6 @@ def _json(value: Any) -> str:
 
 
 def _array(items: Iterable[str]) -> str:
-    """Return the JSON of a list of JSON items."""
     return f"[{','.join(items)}]"
 
 
@@ -459,5 +458,4 @@ def _is_json_object(text: str) -> bool:
 
 
 def _digest(items: Iterable[str]) -> str:
-    """Return the hash of a list of JSON items."""
     return hashlib.sha256(_array(items).encode("utf-8", "surrogatepass")).hexdigest()[:16]

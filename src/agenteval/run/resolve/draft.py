@@ -12,13 +12,13 @@ from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
-from agenteval.report.limits import Presentation
+from agenteval.report.report import Presentation
 from agenteval.results.history import EarlierRun, read_history
 from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.run.baseline import FoundBaseline, Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
 from agenteval.run.context import RunContext, is_merge_group
-from agenteval.run.git import ControlHost, Provenance, of_baseline, provenance
+from agenteval.run.git import Provenance, provenance
 from agenteval.run.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits, Shard, durations_of
 from agenteval.run.resolve.agents import interpreters_of, traces_to_score
@@ -84,7 +84,6 @@ class Draft:
     search: Search
     earlier: tuple[EarlierRun, ...]
     sources: Sources
-    host: ControlHost
     provenance: Provenance
     output: Destination
     setup: Setup
@@ -171,7 +170,6 @@ def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline 
         search=search,
         earlier=past.runs,
         sources=sources,
-        host=of_baseline(context.control, search.found.results.run.ref if search.found else None),
         provenance=run_provenance,
         output=Destination(
             directory=settings.out,

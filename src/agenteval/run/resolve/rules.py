@@ -10,7 +10,7 @@ from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.records import dataclass, field, replace
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import GatePolicy
-from agenteval.report.limits import Presentation
+from agenteval.report.report import Presentation
 from agenteval.results.model import Coverage, Difference, RunShard
 from agenteval.run.config import Config, Settings
 from agenteval.run.plan import PlannedCase

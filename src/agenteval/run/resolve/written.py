@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import boundary, outside_reading, read_regular
 from agenteval.core.text import display_path, real_path, working_directory
-from agenteval.report.limits import Presentation, Site
-from agenteval.report.report import ANALYSES
+from agenteval.report.report import ANALYSES, Presentation, Site
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.config import Config
 from agenteval.run.journal import JOURNAL_FILE

@@ -127,7 +127,6 @@ class _AgentCILoader(Findings):
         return entry, outputs.output(written, (*at, "output"), case_sensitive=sensitive)
 
     def _check_keys(self) -> None:
-        """Report the unknown keys of the file and of the tables of its evaluation."""
         self._check_keys_of(EvalFile, self.document.data, ())
         written = self.document.data["eval"]
         self._check_keys_of(EvalEntry, written, ("eval",))

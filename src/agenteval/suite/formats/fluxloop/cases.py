@@ -176,7 +176,6 @@ def _unsupported(project: Project) -> Iterator[str]:
 def _cases(
     item: Input, project: ProjectEntry, file: str, metrics: tuple[MetricConfig, ...], aggregate: Aggregate
 ) -> Iterator[Case]:
-    """Yield one case for each persona of an input."""
     personas = {persona.name: persona for persona in project.personas or ()}
     names: Iterable[str | None] = (personas or (None,)) if item.by_everyone else (item.persona,)
     expected = item.metadata.get("expected")

@@ -226,7 +226,6 @@ class _HoloDeckLoader(Findings):
         return tuple(configs)
 
     def _note_settings(self, entry: StandardMetric, document: Document, at: KeyPath) -> None:
-        """Note a deprecated metric, and warn of unusual settings of the others."""
         if is_legacy(entry):
             self.legacy.add(entry, judge_of(entry, self.judge, self.env.variables), document.problem(at, ""))
             return
