@@ -15,7 +15,7 @@ from typing import Final
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
-from agenteval.core.writing import write_bytes
+from agenteval.core.writing import write_file
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.baseline import SearchLimits
 from agenteval.github.client import (
@@ -301,7 +301,7 @@ def _restore(report: DownloadedReport, directory: Path) -> bool:
     names = (JOURNAL_FILE, *(confirmation_file(number) for number in range(1, _MOST_CONFIRMATIONS + 1)))
     for place, name in enumerate(names):
         try:
-            write_bytes(directory, name, report.file(name))
+            write_file(directory, name, report.file(name))
         except UnusableArtifactError:
             return place > 0
     return True
