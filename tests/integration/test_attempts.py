@@ -20,12 +20,11 @@ from agenteval.results.model import Memory, Proven, Results
 from agenteval.results.verdict import Gate, Verdict
 from agenteval.run.attempt import begin_attempt
 from agenteval.run.config import Settings
-from agenteval.run.context import Attempt, EarlierAttempt, Recollection, RunContext
+from agenteval.run.context import Attempt, Recollection, RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
 from agenteval.run.resolve.draft import read_draft
-from agenteval.run.resolve.rules import own_rules
-from agenteval.run.resolve_run import resolve
+from agenteval.run.resolve_run import own_rules, resolve
 
 PROVEN = [Proven(metric="equality", case=None, fall=0.4), Proven(metric="equality", case="agent.yaml::c1", fall=0.75)]
 
@@ -47,7 +46,7 @@ class Source:
             (directory / "journal.jsonl").write_text(journal, encoding="utf-8")
             return bool(journal)
 
-        self.found = Recollection(EarlierAttempt(results, results.memory, restore))
+        self.found = Recollection(results, restore)
 
 
 @pytest.fixture
@@ -64,12 +63,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def evaluated(source: Source, **settings: Any) -> RunOutcome:
-    return run(Settings(quiet=True, **settings), RunContext(attempts=source))
+    return run(Settings(quiet=True, **settings), RunContext(attempts=source.recall))
 
 
 def begun(source: Source, **settings: Any) -> Attempt:
     """The attempt that a run with these settings begins."""
-    with resolve(Settings(**settings), RunContext(attempts=source)) as spec:
+    with resolve(Settings(**settings), RunContext(attempts=source.recall)) as spec:
         assert spec.earlier.attempt is not None
         return spec.earlier.attempt
 
@@ -165,7 +164,9 @@ def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
 
     def key(*quarantine: Quarantine, accepted: tuple[Accepted, ...] = ()) -> str:
         gate = replace(rules.gate, quarantine=quarantine)
-        return begin_attempt(draft, replace(rules, gate=gate), Integrity(accepted=accepted), Source()).memory.key
+        return begin_attempt(
+            draft, replace(rules, gate=gate), Integrity(accepted=accepted), Recollection()
+        ).memory.key
 
     first = key()
     assert key(Quarantine("c1", date(2000, 1, 1))) == first

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.records import dataclass, field
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import shortened
 from agenteval.core.writing import write_bytes
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
@@ -26,7 +26,7 @@ from agenteval.github.client import (
 )
 from agenteval.github.workflow_runs import Artifact, Workflow, artifacts_named
 from agenteval.results.store import parse_results
-from agenteval.run.context import EarlierAttempt, Recollection
+from agenteval.run.context import Recollection
 from agenteval.run.journal import JOURNAL_FILE, confirmation_file
 
 FORGET = "agenteval: forget"
@@ -76,7 +76,7 @@ class RemoteAttempts:
         return Recollection(warnings=(*notes, f"{_UNREAD}: {why}"))
 
     def _known(
-        self, client: GitHubClient, earlier: EarlierAttempt, made_at: datetime, notes: list[str]
+        self, client: GitHubClient, earlier: Recollection, made_at: datetime, notes: list[str]
     ) -> Recollection:
         is_allowed = False
         try:
@@ -90,14 +90,14 @@ class RemoteAttempts:
             notes.append(f"it is unknown whether the pull request has the label `{FORGET}`: {why}")
             label = None
         if label is None or not label.is_set or label.created_at < made_at:
-            return Recollection(earlier, warnings=tuple(notes))
+            return replace(earlier, warnings=tuple(notes))
         by = label.by or "an unknown user"
         if is_allowed:
             return Recollection(forgotten_by=by, warnings=tuple(notes))
         notes.append(f"{by} set `{FORGET}` without write access to {self.repository}; nothing was forgotten")
-        return Recollection(earlier, warnings=tuple(notes))
+        return replace(earlier, warnings=tuple(notes))
 
-    def _newest(self, client: GitHubClient, notes: list[str]) -> tuple[EarlierAttempt, datetime] | None:
+    def _newest(self, client: GitHubClient, notes: list[str]) -> tuple[Recollection, datetime] | None:
         """Return the newest attempt that can be used, and its time; ``notes`` get the problems of newer ones."""
         begun = time.monotonic()
         kept_all, older = self._kept(client)
@@ -136,7 +136,7 @@ class RemoteAttempts:
         newest_first = sorted(found, key=lambda kept: (kept[0], kept[2].id), reverse=True)
         return newest_first, max(0, len(runs) - self.limits.runs)
 
-    def _attempt(self, client: GitHubClient, artifact: Artifact) -> EarlierAttempt:
+    def _attempt(self, client: GitHubClient, artifact: Artifact) -> Recollection:
         """Return the attempt in an artifact.
 
         Raises:
@@ -154,7 +154,7 @@ class RemoteAttempts:
             or results.run.ref != f"refs/pull/{self.pull_request}/merge"
         ):
             raise _NoAttemptError("it contains no attempt of this pull request")
-        return EarlierAttempt(results, results.memory, partial(_restore, report))
+        return Recollection(results, partial(_restore, report))
 
 
 _UNREAD = "the earlier runs of this pull request cannot be read, so this run is decided like a first one"

@@ -31,8 +31,8 @@ from agenteval.github.workflow_runs import TRUSTED_EVENTS, Artifact, Workflow, W
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
 from agenteval.results.store import parse_baseline
-from agenteval.run.baseline import FoundBaseline, MissingBaseline, Search
 from agenteval.run.confirm.clone import Clone
+from agenteval.run.context import FoundBaseline, Search
 
 if TYPE_CHECKING:
     from github import Github
@@ -304,7 +304,7 @@ class RemoteBaseline:
         found = self._found(accept)
         if isinstance(found, wanted.Missing):
             message = f"there is no baseline to compare with: {found.reason}"
-            return Search(missing=MissingBaseline((*found.notes, message)))
+            return Search(missing=(*found.notes, message))
         self.tell(terminal(wanted.describe(found)))
         return Search(FoundBaseline(found.results, distance=found.distance, between=found.between), found.notes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,8 @@ from agenteval.github.inputs import Inputs, read_inputs
 from agenteval.github.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
 from agenteval.github.runner import say, warn
 from agenteval.results.model import DEFAULT_ARTIFACT
-from agenteval.run.baseline import BaselineSource
 from agenteval.run.config import Settings
-from agenteval.run.context import AcceptanceSource, AttemptSource, RunContext
+from agenteval.run.context import Given, Recollection, RunContext, Search
 from agenteval.run.git import Provenance
 
 # Which jobs of a workflow write a section of the comment, as the workflow's file says.
@@ -297,8 +296,7 @@ class Context:
             acceptances=self._acceptances(),
         )
 
-    def _acceptances(self) -> AcceptanceSource | None:
-        """Return what reads who accepted what in the pull request; ``None`` for other events."""
+    def _acceptances(self) -> Callable[[], Given] | None:
         event = self.event
         if event.event != "pull_request" or event.pull_request is None or event.commit is None:
             return None
@@ -307,9 +305,9 @@ class Context:
         from agenteval.github.acceptances import RemoteAcceptances
 
         number, label = event.pull_request, event.new_label or ""
-        return RemoteAcceptances(self.client, event.repository, event.workflow, number, event.commit, label)
+        return RemoteAcceptances(self.client, event.repository, event.workflow, number, event.commit, label).read
 
-    def _attempts(self) -> AttemptSource | None:
+    def _attempts(self) -> Callable[[], Recollection] | None:
         """Return what finds the earlier attempts of the pull request; ``None`` for other events, and for forks."""
         inputs, event = self.inputs, self.event
         number, branch = event.pull_request, event.head_ref
@@ -319,9 +317,10 @@ class Context:
             return None
         from agenteval.github.attempts import RemoteAttempts
 
-        return RemoteAttempts(self.client, event.repository, event.workflow, inputs.baseline_artifact, number, branch)
+        artifact = inputs.baseline_artifact
+        return RemoteAttempts(self.client, event.repository, event.workflow, artifact, number, branch).recall
 
-    def _baseline_source(self) -> BaselineSource | None:
+    def _baseline_source(self) -> Callable[[Collection[str]], Search] | None:
         """Return what finds the baseline; ``None`` if the caller names a file that exists, or wants none."""
         inputs, event = self.inputs, self.event
         from agenteval.github.baseline import BaselineSearch, Start
@@ -344,7 +343,7 @@ class Context:
             event.workflow_run_id,
             event.default_branch,
         )
-        return RemoteBaseline(self.client, search, lambda line: say(f"agenteval: {line}"), self.lineage.clone)
+        return RemoteBaseline(self.client, search, lambda line: say(f"agenteval: {line}"), self.lineage.clone).search
 
 
 def _workspace(environment: Mapping[str, str]) -> Path:

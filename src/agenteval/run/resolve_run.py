@@ -19,13 +19,19 @@ from agenteval.gate.pairing import Match, is_merged, own_cases
 from agenteval.gate.run_scores import pool_case
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference
-from agenteval.run.baseline import FoundBaseline
 from agenteval.run.config import Settings
-from agenteval.run.context import Attempt, Named, RunContext, is_judged_by_base, named
+from agenteval.run.context import Attempt, FoundBaseline, RunContext, is_judged_by_base, named
 from agenteval.run.resolve.control import read_control_files, read_control_suites
 from agenteval.run.resolve.draft import Draft, read_draft
-from agenteval.run.resolve.rules import RulesInForce, own_rules
-from agenteval.run.resolve.spec import ControlSpec, Earlier, RunSpec
+from agenteval.run.resolve.spec import (
+    ControlSpec,
+    Earlier,
+    RulesInForce,
+    RunSpec,
+    compare_policy,
+    gate_policy,
+    llm_settings,
+)
 from agenteval.run.rules.accepted_file import (
     NO_RULES,
     changed_notes,
@@ -40,40 +46,29 @@ _OPTION = "--prove"
 
 
 def resolve_files(settings: Settings, context: RunContext | None = None) -> RunSpec:
-    """Return a run as its own files describe it, for commands that compare nothing.
-
-    Raises:
-        ConfigError: an option, a suite, a configuration or the baseline is invalid; it contains every problem.
-    """
+    """Return a run as its own files describe it, for commands that compare nothing."""
     draft = read_draft(settings, context or RunContext())
     return _spec(draft, own_rules(draft, settings), Integrity(), draft.search.found)
 
 
 @contextmanager
-def resolve(
-    settings: Settings, context: RunContext | None = None, baseline: FoundBaseline | None = None
-) -> Iterator[RunSpec]:
+def resolve(settings: Settings, context: RunContext | None = None) -> Iterator[RunSpec]:
     """Yield everything about a run: its cases and rules are those of the base commit, its agents those of the change.
 
     The base commit's files exist until the end of the block. Without a base commit, the run is judged by its own
     rules, and is unproven if the change could have chosen them. What was accepted counts in both.
-
-    Args:
-        settings: the caller's settings, which override those of files.
-        context: additions of the environment; none by default.
-        baseline: the run to compare with, instead of the one that the settings name.
-
-    Raises:
-        ConfigError: an option, a suite, a configuration, the baseline or the file of accepted changes is invalid.
     """
     context = context or RunContext()
-    draft = read_draft(settings, context, baseline)
+    draft = read_draft(settings, context)
     entries = read_accepted(draft.sources.here, draft.redact)
     merged = draft.baseline.run.accepted if draft.baseline is not None else ()
     today = datetime.now(UTC).date()
-    found = _given(draft, context)
-    accepted = (*in_force(entries, merged, today), *found.entries)
-    notes = [*map(draft.redact, ended_notes(entries, merged, today)), *found.warnings]
+    given = context.given()
+    labelled, unnamed = named(
+        given, (case for suite in draft.suites for case in suite.cases), draft.baseline, draft.redact
+    )
+    accepted = (*in_force(entries, merged, today), *labelled)
+    notes = [*map(draft.redact, ended_notes(entries, merged, today)), *unnamed]
     rules = own_rules(draft, settings)
     with ExitStack() as entered:
         if _has_base(draft, settings):
@@ -99,7 +94,7 @@ def resolve(
                     rules = replace(rules, presentation=shown, differences=(NO_RULES,))
                 else:
                     rules = rules_of_base(draft, settings, base, accepted)
-        asked_by = found.asked_by or (_OPTION if settings.prove else "")
+        asked_by = draft.redact(given.asked_by) or (_OPTION if settings.prove else "")
         first = "whole" if settings.is_whole else rules.compare.first
         rules = replace(rules, compare=replace(rules.compare, asked_by=asked_by, first=first))
         integrity = Integrity(
@@ -163,15 +158,24 @@ def _attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, context: R
     # Imported here: most runs are for no pull request.
     from agenteval.run.attempt import begin_attempt
 
-    return begin_attempt(draft, rules, integrity, context.attempts)
+    return begin_attempt(draft, rules, integrity, context.attempts())
 
 
-def _given(draft: Draft, context: RunContext) -> Named:
-    """Return what people accepted on the CI host."""
-    if context.acceptances is None:
-        return Named()
-    cases = (case for suite in draft.suites for case in suite.cases)
-    return named(context.acceptances.read(), cases, draft.baseline, draft.redact)
+def own_rules(draft: Draft, settings: Settings) -> RulesInForce:
+    """Return the rules of the change itself."""
+    config = draft.of_run
+    return RulesInForce(
+        suites=draft.suites,
+        cases=draft.cases,
+        settings=draft.settings,
+        controls=draft.controls,
+        gate=gate_policy(settings, config),
+        compare=compare_policy(config.compare, draft.cases, draft.traces),
+        presentation=draft.presentation,
+        llm=llm_settings(settings, config.llm),
+        shard=draft.shard,
+        coverage=draft.coverage,
+    )
 
 
 def _has_base(draft: Draft, settings: Settings) -> bool:

@@ -279,6 +279,8 @@ class Gateway:
         self.saved_usd = 0.0
         self.unpriced: set[str] = set()
         self.estimated: set[str] = set()
+        # Label of a model that failed alike too often → calls that were not made, and its error.
+        self.given_up: dict[str, tuple[int, str]] = {}
 
     def record_spend(self, spent: Spending) -> None:
         """Count the usage of an earlier part of the run."""
@@ -290,11 +292,7 @@ class Gateway:
         self.budget.cost_usd += spent.cost_usd
 
     def check(self, model: ModelSpec) -> None:
-        """Check, before any case runs, that a model can be called.
-
-        Raises:
-            ConfigError: the API key is missing.
-        """
+        """Check, before any case runs, that a model can be called; raise ``MissingKeyError`` without its key."""
         self.provider(model)
 
     async def complete(self, call: Call, accept: Accept = _anything, timeout_s: float | None = None) -> Completion:
@@ -338,11 +336,7 @@ class Gateway:
         return await self._first(exchange, accept, cache)
 
     def provider(self, model: ModelSpec) -> Provider:
-        """Return the client of a model; requests to it go through ``exchange``.
-
-        Raises:
-            ConfigError: the API key is missing.
-        """
+        """Return the client of a model; requests to it go through ``exchange``."""
         found = self._providers.get(model)
         if found is None:
             found = self._providers[model] = self._provider_for(model)
@@ -387,6 +381,8 @@ class Gateway:
             try:
                 async with limiter:
                     if alike.is_final and not exchange.by_agent:
+                        number, _ = self.given_up.get(exchange.model.label, (0, ""))
+                        self.given_up[exchange.model.label] = (number + 1, str(alike.error))
                         why = f"after the first {MOST_ALIKE} failures alike, the model was not asked again"
                         raise LlmError(f"{alike.error}; {why}")
                     completion = await self._send(exchange)

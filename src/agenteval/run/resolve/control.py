@@ -157,10 +157,10 @@ def read_control_files(sources: Sources) -> ControlFiles:
     """
     files, configured = _read(sources)
     problems: list[Problem] = []
-    bound = bind_all(configured, sources.agent, problems)
+    suites, agents = bind_all(configured, sources.agent, problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
-    return _masked(replace(files, suites=bound.suites, agents=bound.agents))
+    return _masked(replace(files, suites=suites, agents=agents))
 
 
 def read_control_configuration(sources: Sources) -> ControlFiles:
@@ -178,14 +178,12 @@ def read_control_configuration(sources: Sources) -> ControlFiles:
 
 def _read(sources: Sources) -> tuple[ControlFiles, Sequence[tuple[Suite, Config | None]]]:
     problems: list[Problem] = []
-    loaded = load_suites(sources, problems)
-    configs = read_configurations(loaded.places, problems)
+    loaded, places, files_of = load_suites(sources, problems)
+    configs = read_configurations(places, problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
-    config_of = {suite.path: configs.by_file[loaded.config_of[suite.path]] for suite in loaded.suites}
-    suites = [
-        with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded.suites
-    ]
+    config_of = {suite.path: configs.by_file[files_of[suite.path]] for suite in loaded}
+    suites = [with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded]
     files = ControlFiles(suites=suites, agents={}, config_of=config_of, of_run=configs.of_run)
     return files, [(suite, config_of[suite.path]) for suite in suites]
 

@@ -25,7 +25,7 @@ from agenteval.gate.verdict import DEFAULT_FAIL_ON, FailOn
 from agenteval.results.model import Difference
 from agenteval.run.context import is_judged_by_base_alone
 from agenteval.run.git import ControlError, ControlRule, git
-from agenteval.run.resolve.rules import RulesInForce
+from agenteval.run.resolve.spec import RulesInForce
 
 FOLDER, FILE = ".agenteval", "accepted.yaml"
 _MOST_DAYS = 366

@@ -26,9 +26,8 @@ from agenteval.run.confirm.clone import Clone
 from agenteval.run.confirm.control import Paths, new_place
 from agenteval.run.confirm.control_tree import ControlTree
 from agenteval.run.git import ControlError, ControlHost
-from agenteval.run.resolve.configurations import Sources
+from agenteval.run.resolve.configurations import Sources, shortened, template_texts
 from agenteval.run.resolve.control import ControlFiles, read_control_configuration
-from agenteval.run.resolve.written import shortened, template_texts
 from agenteval.run.rules.accepted_file import read_accepted
 from agenteval.suite.formats.registry import discover, suite_files
 from agenteval.suite.model import Case, Suite

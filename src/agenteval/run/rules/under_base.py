@@ -21,8 +21,7 @@ from agenteval.run.confirm.control import Paths
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import named_controls
 from agenteval.run.resolve.draft import Draft
-from agenteval.run.resolve.rules import RulesInForce, compare_policy, gate_policy, llm_settings
-from agenteval.run.resolve.spec import SuiteSpec
+from agenteval.run.resolve.spec import RulesInForce, SuiteSpec, compare_policy, gate_policy, llm_settings
 from agenteval.run.rules.base import presented_by_base, template_differences
 from agenteval.run.rules.base_rules import (
     BaseAgents,
