@@ -15,8 +15,9 @@ from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator, Field, PlainValidator
 
-from agenteval.agents.base import Agent, Reply, Request, checked_reply
+from agenteval.agents.base import Agent, Reply, Request
 from agenteval.agents.callable import AgentFunction, CallableAgent, callable_spec
+from agenteval.agents.reading import checked_reply
 from agenteval.core.arguments import checked, described, problems
 from agenteval.core.errors import AgentError, ConfigError, Problem
 from agenteval.metrics.base import (
@@ -269,7 +270,7 @@ async def _answered(name: str, agent: Agent, question: Request) -> Reply:
         raise AssertionError(f"{name} does not answer {question.input!r}: {_raised(error)}") from error
     try:
         # A text or a dict is what agents in a worker process may answer.
-        return checked_reply(reply)
+        return checked_reply(reply, question)
     except AgentError as error:
         raise AssertionError(f"{name} returned an invalid reply: {error}") from error
 

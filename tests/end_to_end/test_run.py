@@ -161,7 +161,7 @@ PASS, FAIL, CRASH, SKIP = (
 
 
 class TestExitStatus:
-    """The table of the README."""
+    """The table of docs/gate.md."""
 
     @pytest.mark.parametrize(
         ("before", "after", "fail_on", "status"),

@@ -13,8 +13,7 @@ import pytest
 from tests.git_server import commit, git
 from tests.support import case, echo_agent, results_in, write_suite
 
-from agenteval.gate.integrity.accepted import Accepted
-from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.integrity import Accepted, Integrity
 from agenteval.gate.policy import Quarantine
 from agenteval.results.model import Memory, Proven, Results
 from agenteval.results.verdict import Gate, Verdict
@@ -165,7 +164,7 @@ def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
     def key(*quarantine: Quarantine, accepted: tuple[Accepted, ...] = ()) -> str:
         gate = replace(rules.gate, quarantine=quarantine)
         return begin_attempt(
-            draft, replace(rules, gate=gate), Integrity(accepted=accepted), Recollection()
+            draft, replace(rules, gate=gate), Integrity(accepted=accepted), None, Recollection()
         ).memory.key
 
     first = key()

@@ -9,7 +9,6 @@ import json
 import socket
 import ssl
 import threading
-import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -219,16 +218,15 @@ def test_a_service_may_want_a_new_connection_each_time(tmp_path: Path, closing: 
     asyncio.run(run())
 
 
-def test_a_body_may_come_packed_and_in_pieces(tmp_path: Path) -> None:
+def test_a_body_may_come_in_pieces(tmp_path: Path) -> None:
     text = "Grüße " * 1000
-    packer = zlib.compressobj(wbits=31)
-    packed = packer.compress(text.encode()) + packer.flush()
-    pieces = [packed[start : start + 7] for start in range(0, len(packed), 7)]
+    sent = text.encode()
+    pieces = [sent[start : start + 7] for start in range(0, len(sent), 7)]
 
     def handled(served: Served) -> Handler:
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await served.read(reader)
-            head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n"
+            head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
             for part in (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", head):
                 writer.write(part)
                 await asyncio.sleep(0.001)
@@ -241,7 +239,7 @@ def test_a_body_may_come_packed_and_in_pieces(tmp_path: Path) -> None:
     async def run() -> None:
         async with serving(handled) as served, agent_at(served.url, tmp_path) as agent:
             assert await said(agent, "?") == text
-            assert "accept-encoding: gzip, deflate" in served.heads[0].lower()
+            assert "accept-encoding: identity" in served.heads[0].lower()
 
     asyncio.run(run())
 

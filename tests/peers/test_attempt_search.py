@@ -15,7 +15,7 @@ from tests.peers.github_actions import StoredArtifact, StoredRun
 from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
 
-from agenteval.github.attempts import RemoteAttempts
+from agenteval.github.pull_request import RemoteAttempts
 from agenteval.results.model import Memory, Results
 from agenteval.run.context import Recollection
 
@@ -30,7 +30,7 @@ def attempt(number: int = 1, pull_request: int = NUMBER, **changes: Any) -> Resu
     """Results of an attempt."""
     found = results("a" * 40, run_id=f"attempt {number}")
     memory = Memory(attempt=number, key=f"{number:064x}", **changes)
-    run = found.run.model_copy(update={"ref": f"refs/pull/{pull_request}/merge"})
+    run = found.run.model_copy(update={"ref": f"refs/pull/{pull_request}/merge", "base_ref": "main"})
     return found.model_copy(update={"run": run, "memory": memory})
 
 
@@ -55,7 +55,7 @@ def run(github: GithubService, **details: Any) -> StoredRun:
 
 
 def recalled(github: GithubService, **changes: Any) -> Recollection:
-    asked = {"workflow": "agenteval.yml", "artifact": "agenteval", "branch": "feature", **changes}
+    asked = {"workflow": "agenteval.yml", "artifact": "agenteval", "branch": "feature", "base_ref": "main", **changes}
     return RemoteAttempts(github.client, REPOSITORY, pull_request=NUMBER, **asked).recall()
 
 

@@ -15,7 +15,7 @@ from tests.peers.github_actions import BLOB_HOST
 from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 
-from agenteval.github.artifacts import DownloadLimits
+from agenteval.github.artifacts import ArtifactLimits
 from agenteval.github.baseline import SearchLimits, Start, describe
 from agenteval.results.model import Coverage, Results, RunShard
 
@@ -97,7 +97,7 @@ def test_the_requests_of_a_search_are_bounded(project: Project) -> None:
     for number in range(40):
         project.run(f"{number:040x}")
 
-    outcome = project.missing(limits=SearchLimits(download=LIMITS.download, requests=20))
+    outcome = project.missing(limits=SearchLimits(artifact=LIMITS.artifact, requests=20))
 
     [note] = outcome.notes
     assert note == "the search ended after 20 requests to GitHub, its limit; name a run with the input baseline"
@@ -257,7 +257,7 @@ def test_what_cannot_be_used_is_passed_over(
     # Large enough for the bomb, which is small as it comes.
     size = 100_000 if data and len(data) > 10_000 else 4000
 
-    found = project.found(limits=SearchLimits(download=DownloadLimits(size=size, pauses_s=())))
+    found = project.found(limits=SearchLimits(artifact=ArtifactLimits(size=size, pauses_s=())))
 
     assert found.commit == project.commits[2]
     [note] = found.notes
@@ -373,7 +373,7 @@ def test_downloads_of_one_run_are_bounded(project: Project) -> None:
     for _ in range(5):
         project.artifact(run, b"broken")
 
-    project.missing(limits=SearchLimits(download=LIMITS.download, downloads=2))
+    project.missing(limits=SearchLimits(artifact=LIMITS.artifact, downloads=2))
 
     assert len(project.github.proxy.called("GET", "/zip$")) == 2
 
@@ -382,7 +382,7 @@ def test_downloads_are_bounded(project: Project) -> None:
     for commit in project.commits:
         project.artifact(project.run(commit), b"broken")
 
-    outcome = project.missing(limits=SearchLimits(download=LIMITS.download, downloads=2))
+    outcome = project.missing(limits=SearchLimits(artifact=LIMITS.artifact, downloads=2))
 
     assert outcome.notes[-1] == "the search ended after 2 downloads, its limit; name a run with the input baseline"
     assert len(project.github.proxy.called("GET", "/zip$")) == 2

@@ -6,14 +6,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from pydantic import InstanceOf
 
-from agenteval.agents.tool_calls import protocol_calls, raise_error
-from agenteval.core.arguments import JsonObject, problems
+from agenteval.agents.tool_calls import protocol_calls, raise_error, text_of_blocks
+from agenteval.core.arguments import JsonObject
 from agenteval.core.errors import AgentError, Problem
-from agenteval.core.records import dataclass, field, replace
+from agenteval.core.records import dataclass, field
 from agenteval.results.case import MOST_USED, ToolCall, Usage
 from agenteval.suite.forms import keys_of
 
@@ -29,11 +29,10 @@ def ignore(_title: str, _text: Callable[[], str]) -> None:
     """Do nothing."""
 
 
-_FIX = "return the answer as `response`"
+#: What to do about an object without `response`, in the agent protocol.
+FIX = "return the answer as `response`"
 #: The error of a turn without an answer.
 NO_ANSWER = 'the agent returned no answer (None or null); return a text, "" for an empty one'
-# Fields of a reply with several values.
-_TUPLES = ("tool_calls", "retrieval_context")
 
 
 @dataclass(frozen=True)
@@ -190,6 +189,23 @@ class Agent(Protocol):
         ...
 
 
+class PlainAgent:
+    """An agent that is its own session: it keeps nothing between turns, and holds nothing open."""
+
+    async def start(self) -> None:
+        """Do nothing."""
+
+    def session(self) -> Self:
+        """Return the agent."""
+        return self
+
+    async def end(self) -> None:
+        """Do nothing."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
 # Limits of one reply: values need up to a hundred times the memory of their text.
 _MOST_VALUES = 100_000
 #: The most values of a stream, and of a reply with its texts, which can be JSON again: arguments of calls are.
@@ -215,7 +231,7 @@ def check_size(text: bytes, most: int = _MOST_VALUES) -> None:
 
 
 def read_json(text: str | bytes) -> Any:
-    """Parse JSON that user code, a service or a recording sent.
+    """Parse JSON that user code, a service or a recording sent, with or without a byte order mark.
 
     Raises:
         AgentError: it has more values than a reply may have.
@@ -223,7 +239,7 @@ def read_json(text: str | bytes) -> Any:
         RecursionError: it is nested too deeply.
     """
     check_size(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
-    return json.loads(text)
+    return json.loads(text.removeprefix("\ufeff") if isinstance(text, str) else text)
 
 
 def reply_from_json(value: Any) -> Reply:
@@ -239,83 +255,38 @@ def reply_from_json(value: Any) -> Reply:
         return Reply(response=answer_text(value))
     raise_error(value)
     if "response" not in value:
-        raise AgentError(_without_response(value, _FIX))
+        raise AgentError(without_response(value, FIX))
     known = {"response", "tool_calls", "retrieval_context", "usage", "metadata", "error"}
     metadata = value.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise AgentError(f"reply field 'metadata' must be an object, not {_kind(metadata)}")
-    extra = {key: item for key, item in value.items() if key not in known}
     calls = _tool_calls(value.get("tool_calls"))
-    # Models often say nothing when they call tools.
-    response = "" if value["response"] is None and calls else answer_text(value["response"])
     return Reply(
-        response=response,
+        # Models often say nothing when they call tools.
+        response="" if value["response"] is None and calls else answer_text(value["response"]),
         tool_calls=calls,
         retrieval_context=_passages(value.get("retrieval_context")),
         usage=_usage(value.get("usage")),
-        metadata={**extra, **metadata},
+        metadata={**{key: item for key, item in value.items() if key not in known}, **metadata},
     )
 
 
-def reply_to(
-    request: Request,
-    value: Any,
-    written: str | None = None,
-    fix: Callable[[Mapping[str, Any]], str] = lambda _value: _FIX,
-) -> Reply:
-    """Parse what an agent answered in a turn, as `reply_from_json`; a turn can expect an object without ``response``.
-
-    Args:
-        request: the turn.
-        value: the answer.
-        written: the text that the value was read from, if there was one.
-        fix: returns what to do about an object without ``response``.
-
-    Raises:
-        AgentError: there is an ``error`` or no answer, or a field of a full reply has the wrong shape.
-    """
-    if isinstance(value, dict) and "response" in value:
-        return reply_from_json(value)
-    if isinstance(value, dict) and not request.expects_json:
-        raise_error(value)
-        raise AgentError(_without_response(value, fix(value)))
-    return Reply(response=answer_text(value if written is None else written))
-
-
 def answer_text(value: Any) -> str:
-    """Return an answer as text, as `as_text`.
+    """Return an answer as text: the texts of the parts of a message together, anything else as `as_text`.
 
     Raises:
         AgentError: there is no answer (``None``), or `as_text` raises.
     """
     if value is None:
         raise AgentError(NO_ANSWER)
+    if isinstance(value, list) and all(isinstance(item, str) or "type" in _fields(item) for item in value):
+        text = text_of_blocks(value) if any(map(_fields, value)) else None
+        return as_text(value if text is None else text)
     return as_text(value)
 
 
-def checked_reply(value: object) -> Reply:
-    """Return what an agent in this process returned as a reply: a ``Reply``, or what `reply_from_json` reads.
-
-    Raises:
-        AgentError: it is of another type, a field has the wrong type, or JSON cannot express a value.
-    """
-    if isinstance(value, str):
-        return reply_from_json(value)
-    if isinstance(value, dict):
-        value = reply_from_json(value)
-    if not isinstance(value, Reply):
-        raise AgentError(f"the agent returned {type(value).__name__}; it must return a text or a Reply")
-    # Agents without type checks use lists.
-    lists: dict[str, Any] = {name: tuple(item) for name in _TUPLES if isinstance(item := getattr(value, name), list)}
-    reply = replace(value, **lists) if lists else value
-    found = problems(reply, Reply, "reply")
-    if found:
-        raise AgentError("; ".join(map(str, found)))
-    try:
-        json.dumps([call.model_dump() for call in reply.tool_calls], allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise AgentError(f"reply.tool_calls: JSON cannot express a value: {error}") from None
-    return reply
+def _fields(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def as_text(value: Any) -> str:
@@ -336,7 +307,8 @@ def as_text(value: Any) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _without_response(value: Mapping[str, Any], fix: str) -> str:
+def without_response(value: Mapping[str, Any], fix: str) -> str:
+    """Return the error of an object that is no reply."""
     return f"the reply is a JSON object without `response` (its keys: {keys_of(value) or 'none'}); {fix}"
 
 
@@ -356,10 +328,9 @@ def _tool_calls(value: Any) -> tuple[ToolCall, ...]:
     for index, item in enumerate(protocol_calls(value)):
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             raise AgentError(f"reply field 'tool_calls[{index}]' must be an object with a text 'name'")
-        duration = item.get("duration_ms")
+        duration, error = item.get("duration_ms"), item.get("error")
         if duration is not None and (not is_number(duration) or abs(duration) > MOST_USED):
             raise AgentError(f"reply field 'tool_calls[{index}].duration_ms' must be a number")
-        error = item.get("error")
         calls.append(
             ToolCall(
                 name=item["name"],
@@ -375,28 +346,49 @@ def _tool_calls(value: Any) -> tuple[ToolCall, ...]:
 def _passages(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
-    if isinstance(value, str):
-        return (value,)
-    if not isinstance(value, list):
+    if not isinstance(value, str | list):
         raise AgentError(f"reply field 'retrieval_context' must be a list of texts, not {_kind(value)}")
-    return tuple(as_text(item) for item in value)
+    return (value,) if isinstance(value, str) else tuple(map(as_text, value))
+
+
+# Names of the numbers of tokens in the APIs of models. Numbers of cached and of reasoning tokens are parts of these,
+# but for Anthropic's and Google's, which stand beside them and are added.
+_INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "prompt_token_count", "promptTokenCount")
+_OUTPUT = (
+    *("output_tokens", "completion_tokens", "outputTokens", "completionTokens"),
+    *("candidates_token_count", "candidatesTokenCount"),
+)
+_BESIDE = {
+    "input_tokens": ("cache_creation_input_tokens", "cache_read_input_tokens"),
+    "candidates_token_count": ("thoughts_token_count",),
+    "candidatesTokenCount": ("thoughtsTokenCount",),
+}
+_COST = ("cost_usd", "total_cost_usd", "cost", "total_cost")
 
 
 def _usage(value: Any) -> Usage | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise AgentError(f"reply field 'usage' must be an object, not {_kind(value)}")
-    tokens: dict[str, int | None] = {}
-    for name in ("input_tokens", "output_tokens"):
-        count = value.get(name)
-        if count is not None and (not is_number(count) or not 0 <= count <= MOST_USED or count != int(count)):
-            raise AgentError(f"reply field 'usage.{name}' must be a whole number of tokens, at most 10^15")
-        tokens[name] = None if count is None else int(count)
-    cost = value.get("cost_usd")
-    if cost is not None and (not is_number(cost) or not 0 <= cost <= MOST_USED):
-        raise AgentError("reply field 'usage.cost_usd' must be a number that is not negative, at most 10^15")
-    return Usage(cost_usd=cost, **tokens)
+    """Return the tokens and the cost of a reply; of a list, the sums."""
+    parts = value if isinstance(value, list) else [] if value is None else [value]
+    total: dict[str, Any] = {}
+    for part in parts:
+        if not isinstance(part, dict):
+            raise AgentError(f"reply field 'usage' must be an object, not {_kind(part)}")
+        for key, names in (("input_tokens", _INPUT), ("output_tokens", _OUTPUT), ("cost_usd", _COST)):
+            name = next((name for name in names if part.get(name) is not None), None)
+            if name is not None:
+                counts = [part[other] for other in (name, *_BESIDE.get(name, ())) if part.get(other) is not None]
+                total[key] = total.get(key, 0) + sum(_used(name, count, key) for count in counts)
+    return Usage(**total) if total else None
+
+
+def _used(name: str, count: Any, key: str) -> Any:
+    if key == "cost_usd":
+        if not is_number(count) or not 0 <= count <= MOST_USED:
+            raise AgentError(f"reply field 'usage.{name}' must be a number that is not negative, at most 10^15")
+        return count
+    if not is_number(count) or not 0 <= count <= MOST_USED or count != int(count):
+        raise AgentError(f"reply field 'usage.{name}' must be a whole number of tokens, at most 10^15")
+    return int(count)
 
 
 def is_number(value: Any) -> bool:

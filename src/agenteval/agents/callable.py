@@ -8,7 +8,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from agenteval.agents.base import Reply, Request, checked_reply, reply_to
+from agenteval.agents.base import PlainAgent, Reply, Request
+from agenteval.agents.reading import checked_reply
 from agenteval.core.errors import AgentError, AgentEvalError, ConfigError, agent_problem
 from agenteval.core.runtime import contained, in_thread
 from agenteval.core.text import working_directory
@@ -25,7 +26,7 @@ AgentFunction = (
 KIND = "callable"
 
 
-class CallableAgent:
+class CallableAgent(PlainAgent):
     """Calls the function of a specification: an asynchronous one in the event loop, any other in a thread."""
 
     def __init__(self, spec: AgentSpec) -> None:
@@ -39,10 +40,6 @@ class CallableAgent:
             self._takes_request = _takes_request(self._function)
         except TypeError as error:
             raise ConfigError(agent_problem(self._spec.where, f"{self._spec.target}: {error}")) from None
-
-    def session(self) -> CallableAgent:
-        """Return this agent: the ``session`` of each request identifies the conversation."""
-        return self
 
     async def send(self, request: Request) -> Reply:
         """Call the function once.
@@ -61,13 +58,7 @@ class CallableAgent:
         except Exception as error:
             # A TimeoutError of the function is caught here as well; it is not the time limit of the turn.
             raise AgentError(f"{type(error).__name__}: {error}") from error
-        return checked_reply(reply_to(request, found) if isinstance(found, dict) else found)
-
-    async def end(self) -> None:
-        """Do nothing: a function has no session."""
-
-    async def close(self) -> None:
-        """Do nothing: threads that still run end with the process."""
+        return checked_reply(found, request)
 
 
 def callable_spec(function: AgentFunction, name: str = "") -> AgentSpec:
@@ -112,11 +103,6 @@ def _function(spec: AgentSpec) -> Callable[..., Any]:
 
 
 def _takes_request(function: Callable[..., Any]) -> bool:
-    """Whether the first parameter is annotated with ``Request``.
-
-    Raises:
-        TypeError: the function cannot be called with one argument.
-    """
     try:
         signature = inspect.signature(function)
     except Exception:  # noqa: BLE001 - objects of the caller can define `__getattr__`

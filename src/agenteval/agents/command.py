@@ -6,12 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agenteval.agents.base import Remarks, Reply, Request
-from agenteval.agents.reading import OutputReader, ReplyForm
-from agenteval.agents.tool_calls import CallsElsewhere
+from agenteval.agents.base import PlainAgent, Remarks, Reply, Request
+from agenteval.agents.reading import ReplyReader, without_last_break
 from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, ending, find_program
 from agenteval.core.confine import MOST_BYTES, WROTE_TOO_MUCH, check_access, user_environment
-from agenteval.core.errors import AgentError, TransientAgentError, agent_problem
+from agenteval.core.errors import AgentError, TransientAgentError
 from agenteval.core.records import dataclass
 from agenteval.suite.agent_keys import INPUT, takes_input, with_input
 from agenteval.suite.model import AgentSpec
@@ -23,10 +22,6 @@ _MAX_ARGUMENT_BYTES = 120 * 2**10
 _LOG = (
     "the command prints further lines before its reply, which were ignored; "
     "print everything except the reply to standard error"
-)
-_NO_JSON = (
-    "a reply starts like JSON and is none ({}), so it was taken as text; print one whole JSON object, "
-    "or set `reply: text` if the answers are text"
 )
 _CUT_OFF = (
     f"a background process keeps the command's standard output open; what it prints later than {LAST_WORDS_S:g} s "
@@ -137,36 +132,28 @@ class Program:
         return Ended(child.returncode or 0, bytes(output), errors.text(), child.was_cut_off)
 
 
-class CommandAgent:
+class CommandAgent(PlainAgent):
     """Starts the program for every turn; it reads the request, which contains the history, or gets the input."""
 
     def __init__(self, spec: AgentSpec) -> None:
         self._spec = spec
         self._program = Program(spec, "the agent's command")
-        self._reader = OutputReader(ReplyForm.of(spec.options))
+        self._reader = ReplyReader(spec.options, log=_LOG)
         self._takes_input = takes_input(spec.target[1:])
-        self._remarks: dict[str, None] = {}
-        self._has_no_json = False
-        self._calls = CallsElsewhere()
 
     async def start(self) -> None:
         """Find the program."""
         self._program.find()
 
-    def session(self) -> CommandAgent:
-        """Return the agent: the program keeps no state."""
-        return self
-
     def remarks(self) -> Remarks:
         """Return remarks about the program's output, its tool calls, and turns without their history."""
-        texts = tuple(str(agent_problem(self._spec.where, remark)) for remark in self._remarks)
-        return Remarks(texts, self._calls.mapping)
+        return self._reader.remarks(self._spec.where)
 
     async def send(self, request: Request) -> Reply:
         """Run the program once."""
         if self._takes_input:
             if request.history:
-                self._remarks[_NO_HISTORY] = None
+                self._reader.notes[_NO_HISTORY] = None
             ended = await self._program.run(arguments=self._program.arguments_of(request.prompt))
         else:
             ended = await self._program.run(self._program.of_request(request.to_json()))
@@ -177,21 +164,6 @@ class CommandAgent:
         if not ended.output:
             said = f" ({ended.errors})" if ended.errors else ""
             raise AgentError(f"the agent's command printed no answer{said}; {_PRINT}")
-        output = self._reader.read(ended.output.decode("utf-8", "replace"), request)
         if ended.was_cut_off:
-            self._remarks[_CUT_OFF] = None
-        if output.has_log:
-            self._remarks[_LOG] = None
-        if output.no_json and not self._has_no_json:
-            # Once, although each reply can break off elsewhere.
-            self._has_no_json = True
-            self._remarks[_NO_JSON.format(output.no_json)] = None
-        if not output.reply.tool_calls:
-            self._calls.look_in([output.value])
-        return output.reply
-
-    async def end(self) -> None:
-        """Do nothing: no resources are kept between turns."""
-
-    async def close(self) -> None:
-        """Do nothing: no process outlives a turn."""
+            self._reader.notes[_CUT_OFF] = None
+        return self._reader.read_text(without_last_break(ended.output.decode("utf-8", "replace")), request)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from agenteval.agents.base import Listener, Remarks, Reply, Request, ignore, read_json, reply_from_json
+from agenteval.agents.base import Listener, PlainAgent, Remarks, Reply, Request, ignore, read_json, reply_from_json
 from agenteval.agents.http_response import (
     TRANSIENT_STATUSES,
     Address,
@@ -27,16 +27,16 @@ from agenteval.agents.http_response import (
     text_of_response,
 )
 from agenteval.agents.http_shapes import SHAPES, Shape, probable_shape
-from agenteval.agents.reading import WHOLE, ReplyForm, suggestion
-from agenteval.agents.tool_calls import CallsElsewhere, raise_error
+from agenteval.agents.reading import WHOLE, ReplyReader, suggestion
+from agenteval.agents.tool_calls import raise_error
 from agenteval.core.errors import AgentError, ConfigError, TransientAgentError, agent_problem
 from agenteval.core.escape import display_url
-from agenteval.core.records import dataclass, field
+from agenteval.core.records import dataclass
 from agenteval.core.redact import MASK
 from agenteval.core.secrets import shortened
 from agenteval.core.text import text_of
 from agenteval.core.version import __version__
-from agenteval.suite.agent_keys import check_template, filled, filled_text, placeholders, request_problem
+from agenteval.suite.agent_keys import check_template, filled, filled_text, request_problem
 from agenteval.suite.forms import PathError, described
 from agenteval.suite.model import AgentSpec
 
@@ -78,11 +78,6 @@ class RequestBuilder:
         if problem:
             raise ValueError(problem)
         return cls(method or "POST", url, template, shape)
-
-    @property
-    def has_fixed_address(self) -> bool:
-        """Whether every request goes to the same address."""
-        return not any(True for _ in placeholders(self.url))
 
     def address(self, request: Request) -> str:
         """Return the address for a turn.
@@ -151,58 +146,41 @@ def _is_untagged(kind: str, response: HttpResponse) -> bool:
     return kind == "text/html" and not response.content.lstrip().startswith(b"<")
 
 
-@dataclass(frozen=True)
-class Received:
-    """A response as JSON: one document, or those of a stream; or the text of a response that is not JSON."""
+class HttpReader(ReplyReader):
+    """Reads responses by the options of an agent; paths replace parts of a shape.
 
-    documents: Sequence[Any] = ()
-    text: str | None = None
-
-
-@dataclass(frozen=True)
-class ReplyReader:
-    """Reads replies by the options of an agent.
-
-    Attributes:
-        form: the form of the JSON; its paths replace parts of a shape.
+    Raises:
+        ValueError: the shape does not exist, or a path is not valid.
     """
 
-    form: ReplyForm = field(default_factory=ReplyForm)
-    shape: Shape | None = None
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> ReplyReader:
-        """Return the reader for the options of an agent.
-
-        Raises:
-            ValueError: the shape does not exist, or a path is not valid.
-        """
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(options, _fix)
         name = options.get("shape")
         if name is not None and name not in SHAPES:
             raise ValueError(f"no shape {name!r}; known: {', '.join(SHAPES)}")
-        return cls(ReplyForm.of(options), None if name is None else SHAPES[name])
+        self.shape = None if name is None else SHAPES[name]
 
-    def received(self, response: HttpResponse) -> Received:
-        """Return the JSON in a response, or its text.
+    def received(self, response: HttpResponse) -> Sequence[Any] | str:
+        """Return the JSON in a response, one document or those of a stream, or its text.
 
         Raises:
             AgentError: there is no body, it is not JSON although it should be, or a stream is incomplete.
         """
         if not response.content and not is_text(response):
             raise AgentError("the agent's reply has no body; " + _EMPTY)
-        if self.form.is_text:
-            return Received(text=text_of_response(response))
+        if self.is_text:
+            return text_of_response(response)
         if is_stream(response):
             return self._of_stream(read_events(response))
-        is_foreign = self.shape is not None or self.form.paths is not None
+        is_foreign = self.shape is not None or self.paths is not None
         kind = media_type(response)
         if not is_foreign and "json" not in kind:
             if kind and not (is_text(response) or _is_untagged(kind, response)):
                 shown = shortened(kind, _SHOWN)
                 raise AgentError(f"the agent's reply has the type {shown}, not JSON or plain text; {_AS_TEXT}")
-            return Received(text=text_of_response(response))
+            return text_of_response(response)
         try:
-            return Received([read_json(response.content)])
+            return [read_json(response.content)]
         except (ValueError, RecursionError) as error:
             # Some servers do not name the type of a stream.
             events = read_events(response) if is_foreign else []
@@ -210,38 +188,40 @@ class ReplyReader:
                 return self._of_stream(events)
             raise AgentError(f"the agent's reply is not JSON: {error}") from None
 
-    def reply(self, received: Received, request: Request) -> Reply:
+    def reply(self, received: Sequence[Any] | str, request: Request) -> Reply:
         """Return the reply to a turn in its response.
 
         Raises:
             AgentError: it is an error, or lacks an answer.
         """
-        if received.text is not None:
-            return Reply(response=received.text)
+        if isinstance(received, str):
+            return self.read_text(received, request)
         if self.shape is None:
-            return self.form.read(received.documents, request, fix=_fix)
-        found = _read(self.shape, received.documents[0])
-        if self.form.paths is not None:
-            found.update(self.form.paths.find(received.documents))
-        return reply_from_json(found)
+            return self.read(received, request)
+        found = _read(self.shape, received[0])
+        if self.paths is not None:
+            found.update(self.paths.find(received))
+        return self.noticed(reply_from_json(found), received)
 
-    def missing(self, received: Received) -> Iterator[str]:
+    def missing(self, received: Sequence[Any] | str) -> Iterator[str]:
         """Yield why paths have no value in a reply or in any event of a stream, and which shape it probably has."""
-        if self.form.paths is not None and received.documents:
-            yield from self.form.paths.missing(received.documents)
-        elif self.shape is None and (name := _shape_of(received.documents)):
+        if isinstance(received, str):
+            return
+        if self.paths is not None:
+            yield from self.paths.missing(received)
+        elif self.shape is None and (name := _shape_of(received)):
             yield f"the reply looks like `shape: {name}`"
 
-    def _of_stream(self, events: Sequence[StreamEvent]) -> Received:
+    def _of_stream(self, events: Sequence[StreamEvent]) -> Sequence[Any] | str:
         if not events:
             raise AgentError("the agent's stream contains no events")
         if self.shape is not None:
-            return Received([self.shape.join(events)])
+            return [self.shape.join(events)]
         failed = next((event for event in events if event.name == "error"), None)
         if failed is not None:
             raise AgentError(f"the agent reported an error: {shortened(failed.data, _SHOWN)}")
-        if self.form.paths is not None:
-            return Received(list(objects_of(events)) or [None])
+        if self.paths is not None:
+            return list(objects_of(events)) or [None]
         return _without_mapping(events)
 
 
@@ -255,12 +235,11 @@ def _read(shape: Shape, document: Any) -> dict[str, Any]:
 
 
 def _fix(value: Mapping[str, Any]) -> str:
-    """Return what to do about an object without ``response``."""
     shape = probable_shape(value)
     return f"set `shape: {shape}`, or {WHOLE}" if shape else suggestion(value)
 
 
-def _without_mapping(events: Sequence[StreamEvent]) -> Received:
+def _without_mapping(events: Sequence[StreamEvent]) -> Sequence[Any] | str:
     """Return the texts of a stream as one, or the only reply of the agent protocol in it.
 
     Raises:
@@ -268,12 +247,12 @@ def _without_mapping(events: Sequence[StreamEvent]) -> Received:
     """
     objects = [value for event in events if (value := _object(event)) is not None]
     if not objects:
-        return Received(text="".join(_texts(events)))
+        return "".join(_texts(events))
     for value in objects:
         raise_error(value)
     replies = [value for value in objects if "response" in value]
     if len(replies) == 1:
-        return Received(replies)
+        return replies
     shape = _shape_of(objects)
     fix = f"set `shape: {shape}`" if shape else "set `response: {answer: …}` to the path of the text in an event"
     example = max(objects, key=len)
@@ -325,7 +304,6 @@ class HttpService:
         self._user_headers = {name: value.strip() for name, value in (spec.options.get("headers") or {}).items()}
         self._slots = asyncio.Semaphore(concurrency)
         self._client: HttpClient | None = None
-        self._address: Address | None = None
 
     def open(self) -> None:
         """Check the definition and the environment, without connecting.
@@ -348,7 +326,6 @@ class HttpService:
             self._client = HttpClient(address, proxy_of(address), _headers(address, self._user_headers))
         except (ValueError, OSError) as error:
             raise ConfigError(agent_problem(self._where, f"cannot be reached from here: {error}")) from None
-        self._address = address
 
     async def send(self, request: Any, *, method: str = "POST", url: str | None = None) -> HttpResponse:
         """Send one request and return the response, whatever its status.
@@ -360,11 +337,11 @@ class HttpService:
         Raises:
             AgentError: the service cannot be reached, closes the connection early, or sends too much data.
         """
-        if self._client is None or self._address is None:
+        if self._client is None:
             raise AgentError(f"{self._what} was not started")
         body = None if request is None else json_bytes(request)
         try:
-            address = self._address if url is None else read_address(url)
+            address = read_address(url or self._url)
             async with self._slots:
                 return await self._client.send(method, address.url, body)
         except ValueError as error:
@@ -391,7 +368,6 @@ class HttpService:
 
 
 def _problem(name: str, value: str) -> str | None:
-    """Return the problem of a header; ``None`` if it is valid."""
     if not _NAME.fullmatch(name):
         return "has a name that HTTP does not allow"
     if name.lower() in _FRAMING:
@@ -405,7 +381,7 @@ def _headers(address: Address, of_user: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of every request; the user's headers replace the built-in ones."""
     built_in = {
         "Accept": "*/*",
-        "Accept-Encoding": "gzip, deflate",
+        "Accept-Encoding": "identity",
         "User-Agent": f"agenteval/{__version__}",
         "Content-Type": "application/json",
         **({"Authorization": address.credentials} if address.credentials else {}),
@@ -419,7 +395,7 @@ def json_bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-class HttpAgent:
+class HttpAgent(PlainAgent):
     """An agent that answers over HTTP.
 
     Args:
@@ -430,38 +406,31 @@ class HttpAgent:
     def __init__(self, spec: AgentSpec, concurrency: int, listener: Listener = ignore) -> None:
         self._service = HttpService(spec, concurrency, "the agent")
         try:
-            self._reader = ReplyReader.of(spec.options)
+            self._reader = HttpReader(spec.options)
             self._builder = RequestBuilder.of(str(spec.target), spec.options, self._reader.shape, spec.config)
         except ValueError as error:
             raise ConfigError(agent_problem(spec.where, str(error))) from None
         self._header_names = sorted(spec.options.get("headers") or {})
         self._listener = listener
-        self._calls = CallsElsewhere()
+        self._where = spec.where
 
     async def start(self) -> None:
         """Check the definition."""
         self._service.open()
 
-    def session(self) -> HttpAgent:
-        """Return the agent: each request names its session."""
-        return self
-
     async def send(self, request: Request) -> Reply:
         """Send one request."""
         builder = self._builder
         body = builder.body(request)
-        url = None if builder.has_fixed_address else builder.address(request)
-        self._listener("request", lambda: self._shown_request(url or builder.url, body))
+        url = builder.address(request)
+        self._listener("request", lambda: self._shown_request(url, body))
         response = await self._service.send(body, method=builder.method, url=url)
         self._listener("response", lambda: _shown_response(response))
         if not response.is_success:
             raise self._service.refusal(response)
         received = self._reader.received(response)
         self._listener("remarks", lambda: "\n".join(self._reader.missing(received)))
-        reply = self._reader.reply(received, request)
-        if not reply.tool_calls:
-            self._calls.look_in(received.documents)
-        return reply
+        return self._reader.reply(received, request)
 
     def _shown_request(self, url: str, body: Any) -> str:
         query = "?…" if "?" in url else ""
@@ -470,11 +439,8 @@ class HttpAgent:
         return "\n".join([f"{self._builder.method} {display_url(url)}{query}", *headers, *content])
 
     def remarks(self) -> Remarks:
-        """Return the configuration that finds the tool calls in the replies, if any contained some elsewhere."""
-        return Remarks(mapping_of_calls=self._calls.mapping)
-
-    async def end(self) -> None:
-        """Do nothing: sessions share the connections."""
+        """Return remarks about the replies and their tool calls."""
+        return self._reader.remarks(self._where)
 
     async def close(self) -> None:
         """Close the connections."""

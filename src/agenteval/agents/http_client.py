@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import socket
 import ssl
 import time
-import zlib
 from collections.abc import Mapping
 from functools import partial
 from io import BytesIO
@@ -25,99 +23,17 @@ from agenteval.core.runtime import in_thread, localhost_hint
 from agenteval.core.secrets import shortened
 
 if TYPE_CHECKING:
-    from aiohttp.client_proto import ResponseHandler as _AiohttpProtocol
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
     from yarl import URL
 
 
 _SHOWN = 300
-# Window sizes as zlib takes them; services also send deflate without zlib's header.
-_WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
-_RAW = -zlib.MAX_WBITS
-_ZLIB_METHOD = 8
-# The names of packed encodings.
-_PACKED = frozenset({*_WINDOWS, "x-gzip", "compress", "x-compress", "br", "zstd"})
-
-
-class Body:
-    """The body of one response. A packed or incomplete body must never be taken for an answer.
-
-    Args:
-        encoding: the value of ``Content-Encoding``; services also name charsets there, whose bodies are plain.
-
-    Raises:
-        HttpError: the encoding is not one that agenteval asks for.
-    """
-
-    def __init__(self, encoding: str) -> None:
-        name = encoding.strip().lower()
-        if name not in _WINDOWS and not _PACKED.isdisjoint(part.strip() for part in name.split(",")):
-            raise HttpError(
-                f"sent a body with `Content-Encoding: {shortened(name, _SHOWN)}`, which is not supported; "
-                "it must send identity, gzip or deflate, as `Accept-Encoding` asks",
-                is_transient=False,
-            )
-        self._encoding = name if name in _WINDOWS else ""
-        self._member: zlib._Decompress | None = None
-        self._content = bytearray()
-
-    def add(self, piece: bytes) -> None:
-        """Take the next piece as received.
-
-        Raises:
-            HttpError: it cannot be unpacked, or the content is too large.
-        """
-        if not self._encoding:
-            self._extend(piece)
-        while self._encoding and piece:
-            piece = self._unpack(piece)
-
-    def complete(self) -> bytes:
-        """Return the content.
-
-        Raises:
-            HttpError: the packed body is incomplete.
-        """
-        if self._member is not None:
-            raise HttpError(f"broke off: its {self._encoding} body is incomplete", is_transient=True)
-        return bytes(self._content)
-
-    def _unpack(self, piece: bytes) -> bytes:
-        """Unpack as far as one member reaches (a gzip body may have several), and return the rest."""
-        member = self._member or zlib.decompressobj(self._window(piece[0]))
-        try:
-            unpacked = member.decompress(piece, MAX_BYTES + 1 - len(self._content))
-        except zlib.error as error:
-            raise HttpError(
-                f"sent a {self._encoding} body that cannot be unpacked: {error}", is_transient=False
-            ) from None
-        self._extend(unpacked)
-        self._member = None if member.eof else member
-        return member.unused_data
-
-    def _window(self, first: int) -> int:
-        has_no_header = self._encoding == "deflate" and first & 0xF != _ZLIB_METHOD
-        return _RAW if has_no_header else _WINDOWS[self._encoding]
-
-    def _extend(self, content: bytes) -> None:
-        self._content += content
-        if len(self._content) > MAX_BYTES:
-            raise too_large()
-
-
-def too_large() -> HttpError:
-    """Return the error of a response that is too large."""
-    return HttpError(f"answered more than {MAX_BYTES // 2**20} MiB", is_transient=False)
-
-
+# The names of packed encodings; services also name charsets in the header.
+_PACKED = frozenset({"gzip", "deflate", "x-gzip", "compress", "x-compress", "br", "zstd"})
 # Limits of a response's head: the status line or one header line in bytes, and the number of header lines.
 _MAX_LINE_BYTES = 100 * 1024
 _MAX_HEADERS = 1000
-# Limit of everything received before the final head is read: interim responses, the head, and the first of the body.
-_MAX_HEAD_BYTES = 2**20
-# Limit of everything received for one response.
-_MAX_RECEIVED_BYTES = MAX_BYTES + 2**20
 # If a reused connection ends within this time, in seconds, the service had probably closed it before the request.
 _STALE_S = 0.1
 # As asyncio tells of a refused connection.
@@ -234,64 +150,8 @@ class _Progress:
     is_reused: bool = False
 
 
-class _Guard(asyncio.Protocol):
-    """Adds limits to aiohttp: for interim responses, and for data outside of bodies such as chunk extensions.
-
-    It stands between a connection and aiohttp's protocol.
-
-    Attributes:
-        failure: the limit that was exceeded, if any; then the connection is closed.
-    """
-
-    def __init__(self, transport: asyncio.Transport, protocol: _AiohttpProtocol) -> None:
-        self._transport = transport
-        self._protocol = protocol
-        self.expect_response()
-
-    def expect_response(self) -> None:
-        """Reset the count for a new response."""
-        self.failure: HttpError | None = None
-        self._received = 0
-        self._has_begun = False
-
-    def expect_body(self) -> None:
-        """Apply the limit of a whole response: its head has been read."""
-        self._has_begun = True
-
-    def data_received(self, data: bytes) -> None:
-        """Check the size, and let aiohttp parse the data."""
-        self._received += len(data)
-        if self._received > _MAX_RECEIVED_BYTES:
-            self._fail(too_large())
-        elif self._received > _MAX_HEAD_BYTES and not self._has_begun:
-            self._fail(_broken_off("it sends headers or interim responses without end"))
-        else:
-            self._protocol.data_received(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Call aiohttp's protocol."""
-        self._protocol.connection_lost(exc)
-
-    def eof_received(self) -> None:
-        """Call aiohttp's protocol."""
-        self._protocol.eof_received()
-
-    def pause_writing(self) -> None:
-        """Call aiohttp's protocol."""
-        self._protocol.pause_writing()
-
-    def resume_writing(self) -> None:
-        """Call aiohttp's protocol."""
-        self._protocol.resume_writing()
-
-    def _fail(self, error: HttpError) -> None:
-        self.failure = error
-        self._protocol.set_exception(error)
-        self._transport.abort()
-
-
 class _Connector(aiohttp.TCPConnector):
-    """Creates connections with ``_Guard``, and does not reuse one on which unrequested data has arrived."""
+    """Does not reuse a connection on which unrequested data has arrived: it would be taken for the next answer."""
 
     async def connect(
         self,
@@ -301,17 +161,9 @@ class _Connector(aiohttp.TCPConnector):
     ) -> Connection:
         """Return a new or a kept connection."""
         connection = await super().connect(req, traces, timeout)
-        transport, protocol = connection.transport, connection.protocol
-        if transport is None or protocol is None:
-            return connection
-        guard = transport.get_protocol()
-        if not isinstance(guard, _Guard):
-            transport.set_protocol(_Guard(transport, protocol))
-        elif protocol.should_close:
+        if connection.protocol is not None and connection.protocol.should_close:
             connection.close()
             raise aiohttp.ServerDisconnectedError
-        else:
-            guard.expect_response()
         return connection
 
 
@@ -364,30 +216,32 @@ async def _reused(_session: aiohttp.ClientSession, context: SimpleNamespace, _de
 
 
 def _is_closing(headers: Mapping[str, str]) -> bool:
-    """Return whether a ``Connection`` header requests a new connection per request."""
     values = ",".join(value for name, value in headers.items() if name.lower() == "connection")
     return "close" in (value.strip() for value in values.lower().split(","))
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """Read and decompress a body.
+    """Read a body.
 
     Raises:
         HttpError: the body breaks off, is too large, or has an encoding that was not asked for.
     """
-    # Without a connection, all of the response has arrived.
-    transport = response.connection.transport if response.connection else None
-    guard = transport.get_protocol() if transport else None
-    if isinstance(guard, _Guard):
-        guard.expect_body()
-    body = Body(", ".join(response.headers.getall("Content-Encoding", ())))
+    encoding = ", ".join(response.headers.getall("Content-Encoding", ())).strip().lower()
+    if not _PACKED.isdisjoint(part.strip() for part in encoding.split(",")):
+        raise HttpError(
+            f"sent a body with `Content-Encoding: {shortened(encoding, _SHOWN)}`, which is not supported; "
+            "it must send identity, as `Accept-Encoding` asks",
+            is_transient=False,
+        )
+    content = bytearray()
     try:
         async for piece in response.content.iter_any():
-            body.add(piece)
+            content += piece
+            if len(content) > MAX_BYTES:
+                raise HttpError(f"answered more than {MAX_BYTES // 2**20} MiB", is_transient=False)
     except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-        failure = guard.failure if isinstance(guard, _Guard) else None
-        raise failure or _broken_off(_reason(error)) from None
-    return body.complete()
+        raise _broken_off(_reason(error)) from None
+    return bytes(content)
 
 
 def _broken_off(reason: str) -> HttpError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agenteval.agents.http_response import StreamEvent, objects_of
@@ -53,28 +53,6 @@ def kind_of(value: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def usage_of(usage: Any, inputs: Iterable[str], outputs: Iterable[str]) -> dict[str, int] | None:
-    """Return the numbers of tokens, each the sum of several fields; ``None`` without any."""
-    counts = {"input_tokens": _sum(usage, inputs), "output_tokens": _sum(usage, outputs)}
-    found = {name: count for name, count in counts.items() if count is not None}
-    return found or None
-
-
-def total_usage(usages: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
-    """Return the sums of numbers of tokens; ``None`` without any."""
-    total: dict[str, int] = {}
-    for usage in usages:
-        for name, count in (usage or {}).items():
-            total[name] = total.get(name, 0) + count
-    return total or None
-
-
-def _sum(usage: Any, names: Iterable[str]) -> int | None:
-    values = [usage.get(name) for name in names] if isinstance(usage, dict) else []
-    counts = [value for value in values if isinstance(value, int) and not isinstance(value, bool) and value >= 0]
-    return sum(counts) if counts else None
-
-
 _MESSAGE = parse_path("choices[0].message")
 
 
@@ -90,7 +68,7 @@ def _chat_read(document: Any) -> dict[str, Any]:
     return {
         "response": text or message.get("refusal") or text,
         "tool_calls": calls_in([message]),
-        "usage": usage_of(document.get("usage"), ["prompt_tokens"], ["completion_tokens"]),
+        "usage": document.get("usage"),
     }
 
 
@@ -164,7 +142,7 @@ def _responses_read(document: Any) -> dict[str, Any]:
     return {
         "response": "\n\n".join(text for text in texts if text) if messages else None,
         "tool_calls": calls_in(items),
-        "usage": usage_of(document.get("usage"), ["input_tokens"], ["output_tokens"]),
+        "usage": document.get("usage"),
     }
 
 
@@ -226,16 +204,11 @@ def _ag_ui_join(events: Sequence[StreamEvent]) -> Any:
     return {"messages": run.messages(), "usage": run.usage}
 
 
-def _ag_ui_usage(models: Any) -> dict[str, int] | None:
-    """Return the sum of the tokens of all models of a run."""
-    return total_usage(usage_of(model, ["inputTokens"], ["outputTokens"]) for model in list_of(models))
-
-
 class _RunParts:
     """The messages and calls of a run, whose parts arrive in events."""
 
     def __init__(self) -> None:
-        self.usage: dict[str, int] | None = None
+        self.usage: Any = None
         self._texts: dict[Any, list[str]] = {}
         self._calls: dict[Any, dict[str, Any]] = {}
         self._results: list[dict[str, Any]] = []
@@ -251,7 +224,7 @@ class _RunParts:
             raise reported(event.get("message") or event)
         if kind == "RUN_FINISHED":
             self._has_ended = True
-            self.usage = _ag_ui_usage(event.get("usage"))
+            self.usage = event.get("usage")
         if kind.startswith("TEXT_MESSAGE_"):
             self._texts.setdefault(self._id(event, "messageId"), []).append(str(event.get("delta") or ""))
         elif kind == "TOOL_CALL_RESULT":
@@ -293,7 +266,6 @@ def _ag_ui_matches(document: Mapping[str, Any]) -> bool:
 AG_UI_SHAPE = Shape("ag-ui", _ag_ui_body, _ag_ui_read, _ag_ui_join, _ag_ui_matches)
 
 _CONTENT = parse_path("content[*]")
-_INPUT_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 # The API requires a limit of output tokens.
 _MAX_TOKENS = 4096
 
@@ -308,7 +280,7 @@ def _anthropic_read(document: Any) -> dict[str, Any]:
     return {
         "response": text_of_blocks(blocks),
         "tool_calls": calls_in([{"role": "assistant", "content": blocks}]),
-        "usage": usage_of(document.get("usage"), _INPUT_TOKENS, ["output_tokens"]),
+        "usage": document.get("usage"),
     }
 
 

@@ -8,7 +8,7 @@ import contextlib
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -29,7 +29,8 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from agenteval.agents.base import MOST_OF_STREAM, check_size
+from agenteval.agents.base import check_size
+from agenteval.agents.http_response import MAX_BYTES
 from agenteval.agents.model_client import ModelTool
 from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, find_program
 from agenteval.core.confine import WROTE_TOO_MUCH, Lines, check_access, user_environment
@@ -118,7 +119,12 @@ class ServerProgram:
                 if line is None:
                     return
                 try:
+                    check_size(line)
                     await arriving.send(_parse_message(line))
+                except AgentError as error:
+                    self.problem = f"sent what cannot be read: {error}"
+                    child.kill()
+                    return
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     return
 
@@ -132,14 +138,44 @@ class ServerProgram:
 def _parse_message(line: bytes) -> SessionMessage | Exception:
     """Return a message, or the error of the line, which the client handles."""
     try:
-        check_size(line, MOST_OF_STREAM)
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except (ValueError, AgentError) as error:
+    except ValueError as error:
         return error
 
 
+class _LimitedClient(httpx2.AsyncClient):
+    """Reads no more of a response than a reply may have; the library itself limits the events of streams."""
+
+    def __init__(self, refused: Callable[[str], None], **options: Any) -> None:
+        super().__init__(**options)
+        self._refused = refused
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        response = await super().send(request, **{**options, "stream": True})
+        if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            return response
+        content = bytearray()
+        status = response.status_code
+        try:
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > MAX_BYTES:
+                    raise AgentError(f"answered more than {MAX_BYTES // 2**20} MiB")
+            check_size(bytes(content))
+        except AgentError as error:
+            self._refused(f"sent what cannot be read: {error}")
+            content, status = bytearray(), 413
+        finally:
+            await response.aclose()
+        headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_BODY]
+        return httpx2.Response(status, headers=headers, content=bytes(content), request=request)
+
+
+# Headers of a body as it was sent, which the unpacked body no longer has.
+_OF_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
 async def _ended(child: Child) -> None:
-    """Close the program's input, and end it if it does not end by itself."""
     try:
         child.end_input()
         with contextlib.suppress(TimeoutError):
@@ -247,11 +283,20 @@ class McpConnection:
                 headers=dict(server.headers),
                 timeout=server.connect_timeout_s,
                 sse_read_timeout=server.read_timeout_s,
+                httpx_client_factory=self._client,
             )
         else:
             timeout = httpx2.Timeout(server.connect_timeout_s, read=server.read_timeout_s)
-            async with httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout) as http:
+            async with self._client(headers=dict(server.headers), timeout=timeout) as http:
                 yield streamable_http_client(server.url, http_client=http)
+
+    def _client(
+        self, headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: Any = None
+    ) -> httpx2.AsyncClient:
+        def refused(problem: str) -> None:
+            self._program.problem = problem
+
+        return _LimitedClient(refused, headers=headers, timeout=timeout, auth=auth)
 
     async def _tools(self, client: Client) -> list[ModelTool]:
         allowed = self._server.allowed_tools

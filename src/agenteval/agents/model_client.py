@@ -152,7 +152,6 @@ class MeteredModel(WrapperModel):
 
 
 def _content(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
-    """Return the content of messages, without times and run ids."""
     dumped = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
     return [
         {
@@ -177,11 +176,6 @@ def _completion(response: ModelResponse) -> Completion:
 
 
 def _response(text: str) -> ModelResponse:
-    """Parse a stored response.
-
-    Raises:
-        LlmError: the text is damaged or from another version.
-    """
     try:
         (response,) = ModelMessagesTypeAdapter.validate_json(text)
     except ValueError as error:

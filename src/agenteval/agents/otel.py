@@ -11,9 +11,9 @@ from agenteval.agents.otel_messages import (
     LogRecord,
     Resource,
     Said,
-    SaidCall,
     Span,
     SpanEvent,
+    TracedCall,
     parsed,
     read_said,
     value_of,
@@ -34,16 +34,6 @@ _NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
 
 
 @dataclass(frozen=True)
-class ToolRun:
-    """An executed tool; ``arguments`` and ``result`` are set if content was recorded."""
-
-    name: str
-    call_id: str
-    arguments: Any
-    result: Any
-
-
-@dataclass(frozen=True)
 class AgentSpan:
     """One span.
 
@@ -61,7 +51,7 @@ class AgentSpan:
     case: str | None
     conversation: str | None
     said: Said
-    tool: ToolRun | None
+    tool: TracedCall | None
     input_tokens: int | None
     output_tokens: int | None
 
@@ -119,11 +109,11 @@ def _operation(attributes: Attributes, said: Said) -> str:
     return "chat" if "gen_ai.request.model" in attributes or said.answered else ""
 
 
-def _tool(span: Span, attributes: Attributes) -> ToolRun:
+def _tool(span: Span, attributes: Attributes) -> TracedCall:
     name = _text(attributes.get("gen_ai.tool.name")) or (span.name or "").removeprefix("execute_tool ")
-    return ToolRun(
+    return TracedCall(
         name=name,
-        call_id=_text(attributes.get("gen_ai.tool.call.id")) or "",
+        id=_text(attributes.get("gen_ai.tool.call.id")) or "",
         arguments=parsed(attributes.get("gen_ai.tool.call.arguments")),
         result=parsed(attributes.get("gen_ai.tool.call.result")),
     )
@@ -178,8 +168,8 @@ def tool_calls_of(
     for span in executed:
         if span.tool is None:
             continue
-        call = asked.take(span.tool.call_id, span.tool.name)
-        key = span.tool.call_id or (call.id if call else "")
+        call = asked.take(span.tool.id, span.tool.name)
+        key = span.tool.id or (call.id if call else "")
         arguments, result = span.tool.arguments, span.tool.result
         made = ToolCall(
             name=span.tool.name,
@@ -212,7 +202,7 @@ class _RequestedCalls:
                 self._by_id[call.id] = index
             self._by_name[call.name].append(index)
 
-    def take(self, call_id: str, name: str) -> SaidCall | None:
+    def take(self, call_id: str, name: str) -> TracedCall | None:
         """Take the call with an id; if the id is unknown, the first matching call by name."""
         if call_id in self._by_id:
             return self._take(self._by_id[call_id])
@@ -222,11 +212,11 @@ class _RequestedCalls:
         may_be_meant = waiting and not (call_id and self._calls[waiting[0]][1].id)
         return self._take(waiting.popleft()) if may_be_meant else None
 
-    def rest(self) -> list[tuple[int, SaidCall]]:
+    def rest(self) -> list[tuple[int, TracedCall]]:
         """Return the calls that were not taken, with their times in nanoseconds."""
         return [item for index, item in enumerate(self._calls) if index not in self._taken]
 
-    def _take(self, index: int) -> SaidCall | None:
+    def _take(self, index: int) -> TracedCall | None:
         if index in self._taken:
             return None
         self._taken.add(index)
@@ -304,7 +294,6 @@ def answer_of(trace_id: str, line: int, spans: Sequence[AgentSpan]) -> OtelAnswe
 
 
 def _placed(spans: Iterable[AgentSpan]) -> list[_Placed]:
-    """Return the spans of a trace in order of start, without spans in a cycle of parents."""
     by_id = {span.span_id: span for span in spans}
     children: defaultdict[str, list[AgentSpan]] = defaultdict(list)
     for span in by_id.values():
@@ -325,7 +314,6 @@ def _placed(spans: Iterable[AgentSpan]) -> list[_Placed]:
 
 
 def _work(span: AgentSpan) -> str:
-    """Return the counted work of a span; equal work in a nested span is a duplicate."""
     if span.tool is not None:
         return f"tool {span.tool.name}"
     return "model" if span.calls_model else ""
@@ -354,8 +342,6 @@ def _tool_calls(placed: Sequence[_Placed]) -> tuple[ToolCall, ...]:
 
 
 def _usage(placed: Sequence[_Placed]) -> Usage | None:
-    """Return the tokens of all model calls; if none records any, those of the agent's spans."""
-
     def counts(span: AgentSpan) -> bool:
         return span.input_tokens is not None or span.output_tokens is not None
 
@@ -368,7 +354,6 @@ def _usage(placed: Sequence[_Placed]) -> Usage | None:
 
 
 def _latency_ms(placed: Sequence[_Placed]) -> float | None:
-    """Return the root's duration; without a root span, the time from the first start to the last end."""
     roots = [item.span for item in placed if item.depth == 0]
     taken = max(span.end_ns for span in roots) - roots[0].start_ns
     return taken / 1e6 if taken >= 0 else None

@@ -43,7 +43,6 @@ class Status(_Shape):
     @field_validator("failed", mode="before")
     @classmethod
     def _read(cls, code: Any) -> bool:
-        """Return whether the span ended with an error."""
         name = "UNSET" if code is None else str(code).upper().removeprefix(_STATUS_PREFIX)
         if name not in _STATUS:
             raise ValueError(
@@ -207,12 +206,13 @@ class SpanEvent:
 
 
 @dataclass(frozen=True)
-class SaidCall:
-    """A tool call that a model requested; ``id`` is empty if it has none."""
+class TracedCall:
+    """A tool call that a model requested, or an executed tool; ``id`` is empty if it has none."""
 
     id: str
     name: str
     arguments: Any
+    result: Any = None
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class Said:
     user: str | None = None
     text: str | None = None
     answered: bool = False
-    calls: tuple[SaidCall, ...] = ()
+    calls: tuple[TracedCall, ...] = ()
     results: Mapping[str, Any] = field(default_factory=dict)
 
     def completed(self, more: Said) -> Said:
@@ -317,7 +317,6 @@ def _indexed(attributes: Attributes, name: str) -> Sequence[_Message]:
 
 
 def _event_message(event: SpanEvent, wanted: str) -> _Message | None:
-    """Return the message of an event, if it is an input (``user`` is wanted) or an output."""
     content = {**event.attributes, **_mapping(parsed(event.attributes.get("gen_ai.event.content")))}
     if event.name == "gen_ai.choice" and wanted == "assistant":
         inner = parsed(content.get("message"))
@@ -342,7 +341,6 @@ def _parts(message: _Message) -> Iterator[Mapping[str, Any]]:
 
 
 def _text(message: _Message) -> str | None:
-    """Return the texts of a message; ``None`` if it has none."""
     content = message.get("content")
     if isinstance(content, str) and "parts" not in message and not _are_parts(parsed(content)):
         return content or None
@@ -361,18 +359,18 @@ def _are_parts(value: Any) -> bool:
     )
 
 
-def _calls(message: _Message) -> Iterator[SaidCall]:
+def _calls(message: _Message) -> Iterator[TracedCall]:
     for part in _parts(message):
         key = _CALLS.get(str(part.get("type")))
         if key is not None and isinstance(part.get("name"), str):
-            yield SaidCall(_id(part.get("id")), part["name"], parsed(part.get(key)))
+            yield TracedCall(_id(part.get("id")), part["name"], parsed(part.get(key)))
     listed = parsed(message.get("tool_calls"))
     for item in listed if isinstance(listed, list) else ():
         call = _mapping(item)
         # OpenAI's format nests the function one level deeper.
         function = {**call, **_mapping(call.get("function"))}
         if isinstance(function.get("name"), str):
-            yield SaidCall(_id(call.get("id")), function["name"], parsed(function.get("arguments")))
+            yield TracedCall(_id(call.get("id")), function["name"], parsed(function.get("arguments")))
 
 
 def _results(message: _Message) -> Iterator[tuple[str, Any]]:

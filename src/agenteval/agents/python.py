@@ -1,85 +1,128 @@
-"""Agents that are Python objects or belong to a framework, called in a worker process."""
+"""Agents in a worker process: Python objects, agents of frameworks, of other packages and of HoloDeck's projects."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from agenteval.agents.base import Remarks, Reply, Request, reply_from_json
-from agenteval.agents.reading import ReplyForm
-from agenteval.agents.tool_calls import CallsElsewhere
+from agenteval.agents.base import PlainAgent, Remarks, Reply, Request, reply_from_json
+from agenteval.agents.reading import ReplyReader, checked_reply
 from agenteval.agents.worker.pool import WorkerPool
-from agenteval.core.errors import AgentError, ConfigError, Kind, UserCodeError, agent_problem
-from agenteval.suite.agent_definitions import fluxloop_agent_of
+from agenteval.core.errors import (
+    AgentError,
+    AgentImportError,
+    ConfigError,
+    Kind,
+    Problem,
+    UserCodeError,
+    agent_problem,
+)
+from agenteval.suite.agent_definitions import HolodeckProject, fluxloop_agent_of
 from agenteval.suite.model import DEFAULT_TURN_TIMEOUT_S, AgentSpec
 
-_ASK = "agenteval.agents.worker.calls:ask"
-_CHECK = "agenteval.agents.worker.calls:check"
+_WORKER = "agenteval.agents.worker"
+_METHOD_CHECK = f"{_WORKER}.calls:check"
+# Limit for ending a session or closing the agent, in seconds.
+_END_S = 5.0
+# Limit for making the agent, in seconds: imports, and embeddings of all documents.
+_START_S = 900.0
+_LATE = f"HoloDeck took longer than {_START_S:g} s to make the agent"
+# How the worker reports an error that is not a mistake in the project.
+_BROKEN = "RuntimeError: "
+_NO_HISTORY = (
+    "the function gets only the input of a turn, so it does not know the earlier turns of a conversation; "
+    "add a parameter `history`, or take the whole request as `request`"
+)
 
 
-class FrameworkAgent:
-    """Calls a method of a module's object in a worker process; the framework's description names the method."""
+class WorkerAgent(PlainAgent):
+    """An agent in a worker process; its sessions share the object and its state.
 
-    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+    Args:
+        module: the module of the worker that calls the object.
+        given: the first arguments of all its functions.
+        load: the object of the user that the worker imports before each call.
+        paths: directories of the user's modules, before the directory of the definition.
+    """
+
+    def __init__(
+        self,
+        spec: AgentSpec,
+        concurrency: int,
+        module: str,
+        given: Sequence[Any],
+        *,
+        load: str | None = None,
+        paths: Sequence[str] = (),
+    ) -> None:
         self._spec = spec
-        self._workers = WorkerPool(spec, concurrency)
-        self._method = str(spec.options["method"])
-        self._instantiate = bool(spec.options["instantiate"])
+        self._module = module
+        self._given = given
+        self._load = load
+        self._workers = WorkerPool(spec, concurrency, paths)
 
     async def start(self) -> None:
-        """Import the object once, so that errors in its module appear before any case runs."""
-        await check_target(self._workers, self._spec, [str(self._spec.target), self._method, self._instantiate])
+        """Import the object once, so that errors in its module appear before any case runs.
 
-    def session(self) -> FrameworkAgent:
-        """Return the agent: sessions share the object and its state."""
-        return self
+        Raises:
+            ConfigError: the object does not exist, or it cannot be asked.
+            UserCodeError: its import fails or takes too long.
+        """
+        await checked_object(self._workers, self._spec, f"{_WORKER}.{self._module}:check", self._given)
 
     async def send(self, request: Request) -> Reply:
-        """Call the agent once."""
-        arguments = [
-            str(self._spec.target),
-            self._method,
-            self._spec.options.get("prompt_argument"),
-            self._instantiate,
-            request.to_json(),
-        ]
-        return reply_from_json(await self._workers.call(_ASK, arguments, load=str(self._spec.target)))
-
-    async def end(self) -> None:
-        """Do nothing: sessions share the workers."""
+        """Send one turn."""
+        raise NotImplementedError
 
     async def close(self) -> None:
         """End the worker processes."""
         await self._workers.close()
 
+    async def call(self, function: str, *arguments: Any) -> Any:
+        """Call a function of the worker's module."""
+        target = f"{_WORKER}.{self._module}:{function}"
+        return await self._workers.call(target, [*self._given, *arguments], load=self._load)
 
-async def check_target(workers: WorkerPool, spec: AgentSpec, arguments: list[Any]) -> None:
-    """Import an object that a module defines, and find its method.
-
-    Args:
-        arguments: the arguments of ``agenteval.agents.worker.calls.check``.
-
-    Raises:
-        ConfigError: the object or method is missing.
-        UserCodeError: the import fails or takes too long.
-    """
-    await load_target(workers, spec)
-    try:
-        await workers.call(_CHECK, arguments)
-    except AgentError as error:
-        raise ConfigError(agent_problem(spec.where, f"{spec.target}: {error}")) from None
+    async def finish(self, function: str, *arguments: Any) -> None:
+        """Call a function that ends a session or the agent, if a worker runs; its errors are ignored."""
+        if self._workers.is_running:
+            with suppress(AgentError, ConfigError, TimeoutError):
+                await asyncio.wait_for(self.call(function, *arguments), timeout=_END_S)
 
 
-async def load_target(workers: WorkerPool, spec: AgentSpec) -> None:
-    """Import the object that an agent's definition names.
+class Conversation:
+    """One conversation of an agent, which the worker keeps by its session until it ends."""
+
+    def __init__(self, agent: WorkerAgent) -> None:
+        self._agent = agent
+        self._name: str | None = None
+
+    async def send(self, request: Request) -> Reply:
+        """Send one turn."""
+        self._name = request.session
+        return await self._agent.send(request)
+
+    async def end(self) -> None:
+        """Release the session in the worker."""
+        if self._name is not None:
+            await self._agent.finish("end", self._name)
+
+
+async def checked_object(workers: WorkerPool, spec: AgentSpec, check: str, arguments: Sequence[Any]) -> Any:
+    """Import the object that a definition names, and return the result of its check.
 
     Frameworks take long to import, so a turn's time limit below the default does not apply.
 
+    Args:
+        check: the function of the worker that checks whether the object can be asked.
+
     Raises:
-        ConfigError: the object is missing.
-        UserCodeError: the import fails or takes too long.
+        ConfigError: the object does not exist, or it cannot be asked.
+        UserCodeError: its import fails or takes too long.
     """
     limit_s = max(spec.limit_s, DEFAULT_TURN_TIMEOUT_S)
     try:
@@ -87,137 +130,174 @@ async def load_target(workers: WorkerPool, spec: AgentSpec) -> None:
     except TimeoutError:
         message = f"importing {str(spec.target)!r} took longer than {limit_s:g} s"
         raise UserCodeError(agent_problem(spec.where, message, Kind.USER_CODE)) from None
+    try:
+        return await workers.call(check, [*arguments])
+    except AgentError as error:
+        # The objects of AgentCI's targets are named by their suites, which the place does not show.
+        named = f"{spec.target}: {error}" if check == _METHOD_CHECK else str(error).removeprefix("TypeError: ")
+        raise ConfigError(agent_problem(spec.where, named)) from None
 
 
-_TARGETS = "agenteval.agents.worker.targets"
-_NO_HISTORY = (
-    "the function gets only the input of a turn, so it does not know the earlier turns of a conversation; "
-    "add a parameter `history`, or take the whole request as `request`"
-)
-
-
-class PythonAgent:
-    """Asks a function, a class, an object or a framework's agent that a user module defines."""
+class FrameworkAgent(WorkerAgent):
+    """Calls a method of a module's object; the framework's description names the method."""
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
-        self._spec = spec
-        self._target = str(spec.target)
-        self._workers = WorkerPool(spec, concurrency)
-        self._form = ReplyForm.of(spec.options)
-        self._takes_history = True
-        self._is_class = False
-        self._remarks: dict[str, None] = {}
-        self._calls = CallsElsewhere()
-
-    async def start(self) -> None:
-        """Import the object once, so that a wrong name is reported before any case runs.
-
-        Raises:
-            ConfigError: the object does not exist, or it cannot be asked.
-            UserCodeError: its import fails or takes too long.
-        """
-        await load_target(self._workers, self._spec)
-        try:
-            found = await self._call("check", [self._target])
-        except AgentError as error:
-            raise ConfigError(agent_problem(self._spec.where, str(error).removeprefix("TypeError: "))) from None
-        self._takes_history, self._is_class = found["takes_history"], found["is_class"]
-
-    def session(self) -> PythonSession:
-        """Return a new conversation; each request names its session."""
-        return PythonSession(self)
-
-    def remarks(self) -> Remarks:
-        """Return remarks about the results' tool calls, and about turns without their history."""
-        texts = tuple(str(agent_problem(self._spec.where, remark)) for remark in self._remarks)
-        return Remarks(texts, self._calls.mapping)
+        given = [str(spec.target), str(spec.options["method"]), bool(spec.options["instantiate"])]
+        super().__init__(spec, concurrency, "calls", given, load=str(spec.target))
 
     async def send(self, request: Request) -> Reply:
-        """Ask the object once."""
-        if request.history and not self._takes_history:
-            self._remarks[_NO_HISTORY] = None
-        found = await self._call("answer", [self._target, request.to_json(), self._form.paths is not None])
-        value = found.pop("value")
-        reply = self._form.read([value], request)
-        # The parts that a framework's result contains beside its answer, unless paths found them.
-        beside = reply_from_json({"response": "", **found})
-        reply = replace(reply, tool_calls=reply.tool_calls or beside.tool_calls, usage=reply.usage or beside.usage)
-        if not reply.tool_calls:
-            self._calls.look_in([value])
-        return reply
-
-    async def forget(self, session: str) -> None:
-        """Release what the worker keeps for a conversation."""
-        if self._is_class and self._workers.is_running:
-            with suppress(AgentError):
-                await self._call("end", [self._target, session])
-
-    async def close(self) -> None:
-        """End the worker processes."""
-        await self._workers.close()
-
-    async def _call(self, function: str, arguments: list[Any]) -> Any:
-        return await self._workers.call(f"{_TARGETS}:{function}", arguments, load=self._target)
+        """Call the agent once."""
+        prompt = self._spec.options.get("prompt_argument")
+        return reply_from_json(await self.call("ask", prompt, request.to_json()))
 
 
-class PythonSession:
-    """One conversation; a class under test has an instance for each."""
-
-    def __init__(self, agent: PythonAgent) -> None:
-        self._agent = agent
-        self._name: str | None = None
-
-    async def send(self, request: Request) -> Reply:
-        """Ask the object once."""
-        self._name = request.session
-        return await self._agent.send(request)
-
-    async def end(self) -> None:
-        """Release the instance."""
-        if self._name is not None:
-            await self._agent.forget(self._name)
-
-
-_WORKER = "agenteval.agents.worker.fluxloop"
-
-
-class FluxLoopAgent:
+class FluxLoopAgent(WorkerAgent):
     """Calls the ``runner`` of a project; all cases share one instance, as in FluxLoop."""
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
         runner = fluxloop_agent_of(spec)
-        self._spec = spec
-        self._settings = runner.settings()
-        self._workers = WorkerPool(spec, concurrency, runner.paths)
-
-    async def start(self) -> None:
-        """Import the object once, so that errors in its module appear before any case runs.
-
-        Raises:
-            ConfigError: the object does not exist, or it cannot be called.
-            UserCodeError: its import fails or takes too long.
-        """
-        await load_target(self._workers, self._spec)
-        try:
-            await self._call("check", [])
-        except AgentError as error:
-            raise ConfigError(agent_problem(self._spec.where, str(error).removeprefix("TypeError: "))) from None
-
-    def session(self) -> FluxLoopAgent:
-        """Return the agent: sessions share the object and its state."""
-        return self
+        super().__init__(
+            spec, concurrency, "fluxloop", [runner.settings()], load=str(spec.target), paths=runner.paths
+        )
 
     async def send(self, request: Request) -> Reply:
         """Call the agent once."""
-        return reply_from_json(await self._call("answer", [request.to_json(), request.iteration]))
+        return reply_from_json(await self.call("answer", request.to_json(), request.iteration))
 
-    async def end(self) -> None:
-        """Do nothing: sessions share the workers."""
+
+class PythonAgent(WorkerAgent):
+    """Asks a function, a class, an object or a framework's agent that a user module defines."""
+
+    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+        super().__init__(spec, concurrency, "targets", [str(spec.target)], load=str(spec.target))
+        self._reader = ReplyReader(spec.options)
+        self._takes_history = True
+        self._is_class = False
+
+    async def start(self) -> None:
+        """Import the object."""
+        found = await checked_object(self._workers, self._spec, f"{_WORKER}.targets:check", self._given)
+        self._takes_history, self._is_class = found["takes_history"], found["is_class"]
+
+    def session(self) -> Any:
+        """Return a new conversation if the object is a class, which has an instance for each."""
+        return Conversation(self) if self._is_class else self
+
+    def remarks(self) -> Remarks:
+        """Return remarks about the results, and about turns without their history."""
+        return self._reader.remarks(self._spec.where)
+
+    async def send(self, request: Request) -> Reply:
+        """Ask the object once."""
+        if request.history and not self._takes_history:
+            self._reader.notes[_NO_HISTORY] = None
+        found = await self.call("answer", request.to_json(), self._reader.paths is not None)
+        reply = self._reader.read([found.pop("value")], request)
+        # The parts that a framework's result contains beside its answer, unless paths found them.
+        beside = reply_from_json({"response": "", **found})
+        return replace(reply, tool_calls=reply.tool_calls or beside.tool_calls, usage=reply.usage or beside.usage)
+
+
+class SessionAgent(WorkerAgent):
+    """An agent that the worker makes once, and that has a session for each conversation."""
+
+    def session(self) -> Any:
+        """Return a new conversation."""
+        return Conversation(self)
 
     async def close(self) -> None:
-        """End the worker processes."""
-        await self._workers.close()
+        """Close the agent, then end the worker processes."""
+        await self.finish("close")
+        await super().close()
 
-    async def _call(self, function: str, arguments: list[Any]) -> Any:
-        given = [self._settings, *arguments]
-        return await self._workers.call(f"{_WORKER}:{function}", given, load=str(self._spec.target))
+    async def made(self, function: str, limit_s: float, late: str) -> Any:
+        """Call a function that makes or checks the agent.
+
+        Raises:
+            ConfigError: the definition cannot be used.
+            UserCodeError: the user's environment or code is broken, or it takes too long.
+        """
+        where = self._spec.where
+        try:
+            return await asyncio.wait_for(self.call(function), timeout=limit_s)
+        except AgentImportError as error:
+            raise UserCodeError(agent_problem(where, str(error), Kind.USER_CODE)) from None
+        except AgentError as error:
+            said = str(error)
+            failure = UserCodeError if said.startswith(_BROKEN) else ConfigError
+            raise failure(agent_problem(where, said.removeprefix(_BROKEN).removeprefix("PluginError: "))) from None
+        except TimeoutError:
+            raise UserCodeError(agent_problem(where, late, Kind.USER_CODE)) from None
+
+
+class PluginAgent(SessionAgent):
+    """Loads the kind from the user's interpreter, and sends turns to its sessions in the worker."""
+
+    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+        definition = {
+            "kind": str(spec.target),
+            "options": dict(spec.options["options"]),
+            "config": dict(spec.config),
+            "directory": spec.directory,
+            "timeout_s": spec.limit_s,
+        }
+        super().__init__(spec, concurrency, "plugins", [definition])
+
+    async def start(self) -> None:
+        """Import the class, create the agent and start it.
+
+        Raises:
+            ConfigError: no package or several packages register the kind, or the agent cannot be started.
+            UserCodeError: the kind cannot be imported, or its import and start take too long.
+        """
+        # Imports can take long, so a shorter time limit for turns does not apply.
+        limit_s = max(self._spec.limit_s, DEFAULT_TURN_TIMEOUT_S)
+        await self.made("start", limit_s, f"kind {str(self._spec.target)!r} took longer than {limit_s:g} s to start")
+
+    async def send(self, request: Request) -> Reply:
+        """Send one turn."""
+        return checked_reply(await self.call("send", request.session, request.to_json()), request)
+
+
+class HolodeckAgent(SessionAgent):
+    """Has HoloDeck make the agent of a project once, and opens a session of it for each conversation.
+
+    Raises:
+        ConfigError: the project cannot be read.
+    """
+
+    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+        # A suite's loader has read it; agenteval.yaml only names the file.
+        project: HolodeckProject | None = spec.options.get("agent")
+        if project is None:
+            from agenteval.suite.formats.registry import holodeck_project
+
+            project = holodeck_project(Path(str(spec.target)))
+        with_variables = replace(spec, env={**project.variables, **spec.env})
+        super().__init__(with_variables, concurrency, "holodeck", [project.to_json()])
+
+    async def start(self) -> None:
+        """Make the agent, with the index of its documents.
+
+        Raises:
+            ConfigError: HoloDeck is missing in the interpreter, or refuses the project.
+            UserCodeError: the documents cannot be indexed, or that takes too long.
+        """
+        await self.made("start", _START_S, _LATE)
+
+    async def check(self) -> Sequence[Problem]:
+        """Let HoloDeck read the project, without an index of its documents, which asks a model.
+
+        Returns:
+            HoloDeck is missing in the interpreter.
+
+        Raises:
+            ConfigError: HoloDeck refuses the project.
+            UserCodeError: HoloDeck cannot be imported.
+        """
+        missing = await self.made("check", _START_S, _LATE)
+        return () if missing is None else (agent_problem(self._spec.where, str(missing)),)
+
+    async def send(self, request: Request) -> Reply:
+        """Send one turn."""
+        return reply_from_json(await self.call("send", request.session, request.prompt, not request.history))

@@ -1,4 +1,4 @@
-"""Reads what an agent answered: as its definition says, and in what a program printed."""
+"""The one reader of replies: what an agent of any kind printed, returned or sent, as its definition says."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agenteval.agents.base import Reply, Request, answer_text, as_text, read_json, reply_from_json, reply_to
-from agenteval.agents.tool_calls import parsed_arguments, raise_error, reported, text_of_blocks
-from agenteval.core.errors import AgentError
-from agenteval.core.records import dataclass, field
+from agenteval.agents.base import (
+    FIX,
+    Remarks,
+    Reply,
+    Request,
+    answer_text,
+    as_text,
+    check_size,
+    reply_from_json,
+    without_response,
+)
+from agenteval.agents.tool_calls import find_mapping, parsed_arguments, raise_error, reported
+from agenteval.core.arguments import problems
+from agenteval.core.errors import AgentError, agent_problem
+from agenteval.core.records import dataclass, field, replace
 from agenteval.suite.forms import JsonPath, PathError, described, parse_path
 
 
@@ -75,10 +86,12 @@ class ReplyPaths:
                 raise_error(document)
             many = f" (in none of {len(documents)} events)" if len(documents) > 1 else ""
             raise AgentError(f"{problem}{many}")
-        texts = [_answer_text(value, path) for value in values]
-        if len(texts) == 1 or all(text is None for text in texts):
-            return texts[0]
-        return "".join(map(as_text, texts))
+        said = [value for value in values if value is not None]
+        # `[*]` finds the pieces of one text.
+        said = ["".join(value) if path.is_list and _are_texts(value) else value for value in said]
+        if len(said) < 2:
+            return said[0] if said else None
+        return "".join(map(answer_text, said))
 
     def _calls(self, documents: Sequence[Any]) -> list[Any]:
         items: list[Any] = []
@@ -133,14 +146,8 @@ def reply_paths(options: Mapping[str, Any]) -> ReplyPaths | None:
     return ReplyPaths(paths, call, "response.answer" if short is None else "response_path")
 
 
-def _answer_text(value: Any, path: JsonPath) -> Any:
-    """Return an answer: a list of texts that ``[*]`` found, or of blocks of text, as one text."""
-    if isinstance(value, list) and (path.is_list or any(isinstance(item, dict) for item in value)):
-        if value and all(isinstance(item, str) for item in value):
-            return "".join(value)
-        text = text_of_blocks(value)
-        return value if text is None else text
-    return value
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -156,6 +163,8 @@ _MOST_KEYS = 50
 _DEPTH = 4
 # Names under which programs return their answer, the most specific first.
 _ANSWERS = ("answer", "response", "reply", "output", "content", "text", "completion", "result", "message")
+# Keys of an object that is probably a reply of another form.
+_FOREIGN = frozenset({*_ANSWERS, "choices", "messages", "errors"})
 # Names of texts that are no answer.
 _NO_ANSWERS = frozenset({"error", "errors"})
 _NAME = re.compile(r"[A-Za-z_][\w-]{0,60}", re.ASCII)
@@ -163,63 +172,12 @@ _NAME = re.compile(r"[A-Za-z_][\w-]{0,60}", re.ASCII)
 
 def suggestion(value: Mapping[str, Any]) -> str:
     """Return which options would find the answer in an object without ``response``."""
-    return f"{_suggested_path(value)}, or {WHOLE}"
+    return f"{_path_fix(value)}, or {WHOLE}"
 
 
-def _suggested_path(value: Mapping[str, Any]) -> str:
+def _path_fix(value: Mapping[str, Any]) -> str:
     path = _path_of_answer(value)
     return f"set `response_path: {path}`" if path else "set `response_path` to the path of the answer"
-
-
-@dataclass(frozen=True)
-class ReplyForm:
-    """The form of the replies of one agent.
-
-    Attributes:
-        is_text: whether the whole output is the answer (``reply: text``).
-        paths: the paths of the parts of a reply; ``None`` for the agent protocol.
-    """
-
-    is_text: bool = False
-    paths: ReplyPaths | None = None
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> ReplyForm:
-        """Return the form that the options of an agent describe.
-
-        Raises:
-            ValueError: a text is not a path.
-        """
-        return cls(options.get("reply") == "text", reply_paths(options))
-
-    def read(
-        self,
-        documents: Sequence[Any],
-        request: Request,
-        written: str | None = None,
-        fix: Callable[[Mapping[str, Any]], str] = suggestion,
-    ) -> Reply:
-        """Return the reply in JSON.
-
-        Args:
-            request: the turn; it says whether the case expects JSON as its answer.
-            fix: returns what to do about an object without ``response``.
-
-        Raises:
-            AgentError: there is no answer, or a field of a reply has the wrong shape.
-        """
-        value = next((item for item in documents if isinstance(item, dict) and "response" in item), documents[0])
-        if self.is_text:
-            return Reply(response=answer_text(value if written is None else written))
-        if self.paths is None:
-            return reply_to(request, value, written, fix)
-        found = self.paths.find(documents)
-        if "response" in found:
-            return reply_from_json(found)
-        # Only other parts have paths.
-        if isinstance(value, dict) and "response" in value:
-            return reply_from_json({**value, **found})
-        return reply_from_json({**found, "response": reply_to(request, value, written, _suggested_path).response})
 
 
 def _path_of_answer(value: Mapping[str, Any]) -> str | None:
@@ -246,51 +204,148 @@ def _paths_of_texts(value: Any, path: str, depth: int) -> Iterator[str]:
                 yield from _paths_of_texts(value[key], f"{path}.{key}" if path else key, depth - 1)
 
 
-@dataclass(frozen=True)
-class Output:
-    """The reply that a program printed.
+# The beginning of an object, also as Python prints one.
+_BEGINS = re.compile(r"\{\s*[\"'}]")
+_LINES = ('\n{"', "\n{'", "\n{\n", "\n{\r\n")
+# How close to its end a text stops being JSON if only its rest is missing.
+_CUT = 6
+_DECODER = json.JSONDecoder()
+# Replies that are searched for tool calls elsewhere.
+_MOST_SEARCHED = 50
+
+
+class ReplyReader:
+    """Reads the replies of one agent, of whatever kind.
+
+    A reply is a JSON object, or text that is one or has one as its last lines; any other text is the answer.
+
+    Args:
+        options: ``reply``, ``response`` and ``response_path`` of the agent's definition; ``None`` without one.
+        fix: returns what to do about an object without ``response``.
+        log: what to do about lines beside a reply.
 
     Attributes:
-        has_log: whether the program printed further lines before it.
-        no_json: where a text that begins like a JSON object stops being one; empty for other texts.
+        is_text: whether everything is the answer (``reply: text``).
+        paths: the paths of the parts of a reply; ``None`` for the agent protocol.
+        notes: what was noticed in the replies, each once.
+
+    Raises:
+        ValueError: a text is not a path.
     """
 
-    reply: Reply
-    value: Mapping[str, Any] | None = None
-    has_log: bool = False
-    no_json: str = ""
+    def __init__(
+        self,
+        options: Mapping[str, Any] | None = None,
+        fix: Callable[[Mapping[str, Any]], str] = suggestion,
+        log: str = "a text has further lines beside its reply, which were ignored; return the reply alone",
+    ) -> None:
+        self._is_defined = options is not None
+        self._fix = fix if self._is_defined else lambda _value: FIX
+        self._log = log
+        self.is_text = (options or {}).get("reply") == "text"
+        self.paths = reply_paths(options or {})
+        self.notes: dict[str, None] = {}
+        self._mapping: str | None = None
+        self._searched = 0
 
+    def read(self, documents: Sequence[Any], request: Request, written: str | None = None) -> Reply:
+        """Return the reply in JSON.
 
-@dataclass(frozen=True)
-class OutputReader:
-    """Reads what a program printed.
-
-    The output is a JSON object, or it ends with a reply object after log lines, or it is the answer as plain text.
-    """
-
-    form: ReplyForm
-
-    def read(self, printed: str, request: Request) -> Output:
-        """Return the reply in an output.
+        Args:
+            documents: the reply, or the events of its stream.
+            request: the turn; it says whether the case expects JSON as its answer.
+            written: the text that the reply was read from, if there was one.
 
         Raises:
-            AgentError: an object contains no answer, or a field of a reply has the wrong shape.
+            AgentError: there is no answer, or a field of a reply has the wrong shape.
         """
-        text = without_last_break(printed)
-        if self.form.is_text:
-            return Output(Reply(text))
-        whole = _object(text)
-        if whole is not None:
-            return Output(self.form.read([whole], request, text), whole)
-        log, last = _split(text)
-        if last is not None and (self._is_reply(last) or (_is_json_lines(log) and not request.expects_json)):
-            return Output(self.form.read([last], request), last, has_log=True)
-        if self.form.paths is not None:
-            raise AgentError(f"the agent's reply is not a JSON object, so {self.form.paths} cannot be read")
-        return Output(Reply(text), no_json=_broken_at(text))
+        if written is None and len(documents) == 1 and isinstance(documents[0], str):
+            return self.read_text(documents[0], request)
+        return self.noticed(self._read(documents, request, written), documents)
 
-    def _is_reply(self, value: dict[str, Any]) -> bool:
-        return self.form.paths is not None or "response" in value or value.get("error") is not None
+    def read_text(self, text: str, request: Request) -> Reply:
+        """Return the reply in a text.
+
+        Raises:
+            AgentError: there is no answer, JSON breaks off, or a field of a reply has the wrong shape.
+        """
+        if self.is_text:
+            return Reply(as_text(text))
+        text = text.removeprefix("\ufeff")
+        found, problem = _objects_in(text)
+        for value, before, after in reversed(found):
+            if not before and not after:
+                return self.read([value], request, text)
+            if self._is_reply(value, before, after, request):
+                self.notes[self._log] = None
+                return self.read([value], request)
+        if problem:
+            other = "set `reply: text` if the answers are text" if self._is_defined else "return text as `response`"
+            raise AgentError(
+                f"the reply starts like JSON and is none ({problem}); make it one whole object, or {other}"
+            )
+        if self.paths is not None:
+            raise AgentError(f"the agent's reply is not a JSON object, so {self.paths} cannot be read")
+        return Reply(as_text(text))
+
+    def noticed(self, reply: Reply, documents: Sequence[Any]) -> Reply:
+        """Return a reply; if it has no tool calls, they are searched for elsewhere in its JSON."""
+        if not reply.tool_calls and self._mapping is None and self._searched < _MOST_SEARCHED:
+            self._searched += 1
+            self._mapping = find_mapping(documents)
+        return reply
+
+    def remarks(self, where: str) -> Remarks:
+        """Return what was noticed, with the mapping that finds the tool calls elsewhere in replies."""
+        return Remarks(tuple(str(agent_problem(where, note)) for note in self.notes), self._mapping)
+
+    def _read(self, documents: Sequence[Any], request: Request, written: str | None) -> Reply:
+        value = next((item for item in documents if isinstance(item, dict) and "response" in item), documents[0])
+        whole = value if written is None else written
+        if self.is_text:
+            return Reply(answer_text(whole))
+        found = {} if self.paths is None else self.paths.find(documents)
+        if "response" in found or not isinstance(value, dict):
+            return reply_from_json({"response": whole, **found})
+        if "response" in value:
+            return reply_from_json({**value, **found})
+        if not request.expects_json:
+            raise_error(value)
+            raise AgentError(without_response(value, self._fix(value) if self.paths is None else _path_fix(value)))
+        return reply_from_json({"response": whole, **found})
+
+    def _is_reply(self, value: dict[str, Any], before: str, after: str, request: Request) -> bool:
+        """Return whether an object with lines beside it is a reply, in this or another form."""
+        if self.paths is not None or "response" in value or value.get("error") is not None:
+            return True
+        is_foreign = not _FOREIGN.isdisjoint(value) or all(line.startswith("{") for line in before.splitlines())
+        return is_foreign and not after and not request.expects_json
+
+
+def checked_reply(value: object, request: Request) -> Reply:
+    """Return what an agent in this process returned as a reply: a ``Reply``, or what `ReplyReader` reads.
+
+    Raises:
+        AgentError: it is of another type, a field has the wrong type, or JSON cannot express a value.
+    """
+    if isinstance(value, str):
+        return ReplyReader().read_text(value, request)
+    if isinstance(value, dict):
+        value = ReplyReader().read([value], request)
+    if not isinstance(value, Reply):
+        raise AgentError(f"the agent returned {type(value).__name__}; it must return a text or a Reply")
+    # Agents without type checks use lists.
+    names = ("tool_calls", "retrieval_context")
+    lists: dict[str, Any] = {name: tuple(item) for name in names if isinstance(item := getattr(value, name), list)}
+    reply = replace(value, **lists) if lists else value
+    found = problems(reply, Reply, "reply")
+    if found:
+        raise AgentError("; ".join(map(str, found)))
+    try:
+        json.dumps([call.model_dump() for call in reply.tool_calls], allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AgentError(f"reply.tool_calls: JSON cannot express a value: {error}") from None
+    return reply
 
 
 def without_last_break(text: str) -> str:
@@ -298,42 +353,41 @@ def without_last_break(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that a text is; ``None`` for any other text."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = read_json(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+def _objects_in(text: str) -> tuple[list[tuple[dict[str, Any], str, str]], str]:
+    """Return a text's object, or its first and its last one that begins a line, each with the text before and after.
+
+    The second value is where JSON stops being JSON. The first object is meant to be JSON, whatever follows; later
+    lines can be a quotation.
+    """
+    found: list[tuple[dict[str, Any], str, str]] = []
+    problem = ""
+    first = len(text) - len(text.lstrip())
+    for start in sorted({first, max(map(text.rfind, _LINES)) + 1}):
+        if text[start : start + 1] != "{":
+            continue
+        check_size(text[start:].encode("utf-8", "surrogatepass"))
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            if (start == first and _BEGINS.match(text, start)) or _is_cut_off(text, error):
+                problem = problem or _place(error)
+            continue
+        before, after = text[:start].strip(), text[end:].strip()
+        found.append((value, before, after))
+        if start == first and not after:
+            return found, ""
+        if start == first:
+            problem = _place(json.JSONDecodeError("", text, end))
+    return found, problem
 
 
-def _broken_at(text: str) -> str:
-    """Return where a text that begins like a JSON object stops being one; empty for other texts."""
-    if not text.lstrip().startswith("{"):
-        return ""
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
+def _is_cut_off(text: str, error: Exception) -> bool:
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return error.msg.startswith("Unterminated") or len(text.rstrip()) - error.pos < _CUT
+
+
+def _place(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno}, column {error.colno}"
-    except (ValueError, RecursionError):
-        pass
-    return ""
-
-
-def _split(text: str) -> tuple[str, dict[str, Any] | None]:
-    """Return the lines before an object at the end of a text, and the object, on one line or indented."""
-    body = text.rstrip()
-    if not body.endswith("}"):
-        return text, None
-    start = body.rfind("\n") + 1
-    if body[start:] == "}":
-        # An indented object starts at the last line that is only its opening brace.
-        start = max(body.rfind("\n{\n"), body.rfind("\n{\r\n")) + 1
-    return body[:start], _object(body[start:]) if start else None
-
-
-def _is_json_lines(text: str) -> bool:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return bool(lines) and all(_object(line) is not None for line in lines)
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)

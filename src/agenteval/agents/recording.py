@@ -75,12 +75,6 @@ def read_recorded_results(path: Path) -> RecordedResults:
 
 
 def _cases(file: Path) -> Iterator[CaseResult]:
-    """Yield the cases of a file that agenteval wrote, one by one, to limit memory.
-
-    Raises:
-        ConfigError: the rest of the file is not a results file.
-        ValidationError: a line is not a case.
-    """
     frame: list[bytes] = []
     for _, line in read_lines(file, _LONGEST_LINE):
         if line is not None and line.startswith(_CASE):

@@ -29,20 +29,11 @@ def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway, listener: L
     """
     offered = {"concurrency": concurrency, "gateway": gateway, "listener": listener}
     kind = _kind(spec)
-    if not spec.kind.endswith(TOOL_SUFFIX):
-        agent: Agent = _made(kind.agent, spec, offered)
-        return agent
-    from agenteval.agents.tool import ToolAgent
-
-    return ToolAgent(_made(str(kind.tool), spec, offered))
+    agent: Agent = _made(str(kind.tool if spec.kind.endswith(TOOL_SUFFIX) else kind.agent), spec, offered)
+    return agent
 
 
 def _kind(spec: AgentSpec) -> AgentKind:
-    """Find the kind of an agent or tool.
-
-    Raises:
-        ConfigError: it does not exist.
-    """
     kind = BY_NAME.get(spec.kind.removesuffix(TOOL_SUFFIX))
     if kind is None or (kind.tool is None and spec.kind.endswith(TOOL_SUFFIX)):
         known = [*BY_NAME, *(f"{name}{TOOL_SUFFIX}" for name, item in BY_NAME.items() if item.tool)]

@@ -5,10 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agenteval.agents.base import NO_ANSWER, Reply, Request, as_text, is_number, read_json, reply_from_json
+from agenteval.agents.base import (
+    NO_ANSWER,
+    PlainAgent,
+    Reply,
+    Request,
+    as_text,
+    is_number,
+    read_json,
+    reply_from_json,
+)
 from agenteval.agents.recording import RecordedCase, RecordedQuestion, RecordedTurn, Recording, is_otel
 from agenteval.core.errors import AgentError, ConfigError, Kind, Problem, agent_problem
 from agenteval.core.files import read_head, read_lines
@@ -17,28 +27,29 @@ from agenteval.suite.cases import excerpt
 from agenteval.suite.model import AgentSpec, Case
 
 _LONGEST_LINE = 100_000_000
+# Cases whose answers are kept; parsed replies need much more memory than their lines.
+_PARSED_CASES = 64
 _PLACE = ("case", "turn", "iteration")
 _OWN = frozenset({*_PLACE, "latency_ms", "error"})
-# Most records have only these fields; for these the answer's text is kept instead of the record.
-_PLAIN = frozenset({"case", "response"})
 
 
 class RecordedLines:
     """Replies by the name or id of their case.
 
     Args:
-        records: by case: the only answer's text, or the lines of its records. Lines need a fraction of the
-            memory of parsed replies.
+        records: by case, the lines of its records, which need a fraction of the memory of parsed replies.
     """
 
     is_run: ClassVar[bool] = False
 
-    def __init__(self, records: Mapping[str, str | bytes]) -> None:
+    def __init__(self, records: Mapping[str, Sequence[bytes]]) -> None:
         self._records = records
+        # All turns and iterations of a case are asked for, mostly one after the other.
+        self._case = lru_cache(_PARSED_CASES)(self._parsed)
 
     def find(self, asked: RecordedQuestion) -> RecordedCase:
         """Return the answers recorded for a case; for each turn, its name precedes its id."""
-        by_id, by_name = (_case(self._records.get(key, b"")) for key in (asked.case_id, asked.name))
+        by_id, by_name = self._case(asked.case_id), self._case(asked.name)
         if not by_id or not by_name:
             return by_name or by_id
         return {key: {**by_id.get(key, {}), **by_name.get(key, {})} for key in by_id.keys() | by_name.keys()}
@@ -47,6 +58,14 @@ class RecordedLines:
         """Return nothing: such a file may serve several suites."""
         return ()
 
+    def _parsed(self, key: str) -> RecordedCase:
+        iterations: dict[int, dict[int, RecordedTurn]] = {}
+        for line in self._records.get(key, ()):
+            record = read_json(line.decode("utf-8"))
+            _, turn, iteration = _place(record)
+            iterations.setdefault(iteration, {})[turn] = RecordedTurn(_answer(record))
+        return iterations
+
 
 def read_recorded_lines(file: Path) -> RecordedLines:
     """Read all records of a file; of several records for the same turn, the last one is used.
@@ -54,8 +73,7 @@ def read_recorded_lines(file: Path) -> RecordedLines:
     Raises:
         ConfigError: it cannot be read, or has lines that are not records; the message lists their numbers.
     """
-    records: dict[str, str | bytes] = {}
-    further: dict[str, list[bytes]] = {}
+    records: dict[str, list[bytes]] = {}
     problems: list[Problem] = []
     for number, line in read_lines(file, _LONGEST_LINE):
         if line is not None and not line.strip():
@@ -65,11 +83,8 @@ def read_recorded_lines(file: Path) -> RecordedLines:
                 raise ValueError(f"the line is longer than {_LONGEST_LINE // 1_000_000} MB")
             record = read_json(line.decode("utf-8"))
             case, _, _ = _place(record)
-            answer = _answer(record)
-            if case in records:
-                further.setdefault(case, []).append(line.strip())
-            else:
-                records[case] = _kept(record, answer, line)
+            _answer(record)
+            records.setdefault(case, []).append(line.strip())
         except UnicodeDecodeError as error:
             problems.append(
                 Problem(f"not UTF-8 text (byte {error.start} of the line)", str(file), number, kind=Kind.FILE)
@@ -78,29 +93,7 @@ def read_recorded_lines(file: Path) -> RecordedLines:
             problems.append(Problem(f"not a recorded reply: {error}", file=str(file), line=number, kind=Kind.FILE))
     if problems:
         raise ConfigError(problems)
-    for case, lines in further.items():
-        first = records[case]
-        if isinstance(first, str):
-            first = json.dumps({"case": case, "response": first}).encode()
-        records[case] = b"\n".join([first, *lines])
     return RecordedLines(records)
-
-
-def _kept(record: Mapping[str, Any], answer: Reply | str, line: bytes) -> str | bytes:
-    """Return the smallest form of a case's only record from which it can be restored."""
-    return answer.response if isinstance(answer, Reply) and record.keys() == _PLAIN else line.strip()
-
-
-def _case(records: str | bytes) -> RecordedCase:
-    """Parse the records of a case, which were validated before."""
-    if isinstance(records, str):
-        return {0: {0: RecordedTurn(Reply(records))}}
-    iterations: dict[int, dict[int, RecordedTurn]] = {}
-    for line in records.split(b"\n") if records else ():
-        record = json.loads(line.decode("utf-8"))
-        _, turn, iteration = _place(record)
-        iterations.setdefault(iteration, {})[turn] = RecordedTurn(_answer(record))
-    return iterations
 
 
 def _place(record: Any) -> tuple[str, int, int]:
@@ -179,7 +172,7 @@ _USER = "user"
 _MASK = "***"
 
 
-class ReplayAgent:
+class ReplayAgent(PlainAgent):
     """Answers from a recording, by case, turn and iteration."""
 
     def __init__(self, spec: AgentSpec) -> None:
@@ -211,10 +204,6 @@ class ReplayAgent:
         is_run = self._recording is not None and self._recording.is_run
         return max(self._found.get(case_id, ()), default=0) + 1 if is_run else None
 
-    def session(self) -> ReplayAgent:
-        """Return the agent itself: recorded answers need no state."""
-        return self
-
     async def send(self, request: Request) -> Reply:
         """Return the recorded answer."""
         asked = _asked(request)
@@ -228,12 +217,6 @@ class ReplayAgent:
         if isinstance(turn.answer, str):
             raise AgentError(turn.answer)
         return turn.answer
-
-    async def end(self) -> None:
-        """Do nothing: a session has no resources."""
-
-    async def close(self) -> None:
-        """Do nothing: nothing is open."""
 
     def _find(self, asked: RecordedQuestion) -> RecordedCase:
         return self._recording.find(asked) if self._recording is not None else {}
@@ -260,12 +243,10 @@ def _case_asked(case: Case) -> RecordedQuestion:
 
 
 def _asked(request: Request) -> tuple[str, ...]:
-    """Return the question up to and including this turn."""
     return (*(said["content"] for said in request.history if said["role"] == _USER), request.input)
 
 
 def _check_question(file: str, case: str, number: int, turn: RecordedTurn | None, question: str) -> None:
-    """Check that the inputs of a turn and of its recording are equal; earlier turns affect later answers."""
     if turn is None or turn.input is None or _same(turn.input, question):
         return
     raise AgentError(
@@ -276,16 +257,8 @@ def _check_question(file: str, case: str, number: int, turn: RecordedTurn | None
 
 def _same(recorded: str, asked: str) -> bool:
     """Return whether two inputs are equal; in results, secrets are masked."""
-    wanted = as_text(asked).strip()
-    first, *rest = recorded.strip().split(_MASK)
-    if not rest:
-        return first == wanted
-    if not wanted.startswith(first):
-        return False
-    at = len(first)
-    for part in rest[:-1]:
-        found = wanted.find(part, at)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return wanted.endswith(rest[-1]) and len(wanted) - len(rest[-1]) >= at
+    wanted, said = as_text(asked).strip(), recorded.strip()
+    if _MASK not in said:
+        return said == wanted
+    first, last = said.partition(_MASK)[0], said.rpartition(_MASK)[2]
+    return wanted.startswith(first) and wanted.endswith(last) and len(wanted) >= len(first) + len(last)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from agenteval.agents.base import Reply, Request, as_text, read_json
+from agenteval.agents.base import PlainAgent, Reply, Request, as_text, read_json
 from agenteval.agents.command import Program
 from agenteval.agents.http_agent import HttpService
 from agenteval.agents.http_response import text_of_response
-from agenteval.agents.python import check_target
+from agenteval.agents.python import checked_object
 from agenteval.agents.reading import without_last_break
 from agenteval.agents.worker.pool import WorkerPool
 from agenteval.core.errors import AgentError, ToolRaisedError, TransientAgentError
@@ -83,42 +83,12 @@ _NOT_REFUSED = frozenset(
 )
 
 
-class ToolAgent:
+class ToolAgent(PlainAgent):
     """A tool as an agent: every request is one call."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def start(self) -> None:
-        """Check that the tool exists."""
-        await self._caller.start()
-
-    def session(self) -> ToolAgent:
-        """Return the tool: calls are independent."""
-        return self
 
     async def send(self, request: Request) -> Reply:
         """Call the tool once."""
-        return Reply(response=await self._caller.call(request.context, request.input or None))
-
-    async def end(self) -> None:
-        """Do nothing: no resources are kept between calls."""
-
-    async def close(self) -> None:
-        """Release processes and connections."""
-        await self._caller.close()
-
-
-class Caller(Protocol):
-    """A way to call a tool."""
-
-    async def start(self) -> None:
-        """Check that the tool exists.
-
-        Raises:
-            ConfigError: the tool does not exist or its definition is not valid.
-        """
-        ...
+        return Reply(response=await self.call(request.context, request.input or None))
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
         """Call the tool with arguments by name; without arguments, with the prompt.
@@ -127,14 +97,10 @@ class Caller(Protocol):
             ToolRaisedError: the tool refused with an exception.
             AgentError: the tool could not be called, or is broken.
         """
-        ...
-
-    async def close(self) -> None:
-        """Release processes and connections."""
-        ...
+        raise NotImplementedError
 
 
-class PythonCaller:
+class PythonTool(ToolAgent):
     """A Python callable, or a method of an object, in a worker process."""
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
@@ -145,7 +111,7 @@ class PythonCaller:
 
     async def start(self) -> None:
         """Import the tool once, so that a wrong name is reported before any case runs."""
-        await check_target(self._workers, self._spec, self._target)
+        await checked_object(self._workers, self._spec, "agenteval.agents.worker.calls:check", self._target)
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
         """Call the tool in a worker process."""
@@ -162,7 +128,7 @@ class PythonCaller:
         await self._workers.close()
 
 
-class CommandCaller:
+class CommandTool(ToolAgent):
     """A program: the arguments as JSON on its standard input, the result on its standard output."""
 
     def __init__(self, spec: AgentSpec) -> None:
@@ -184,11 +150,8 @@ class CommandCaller:
             raise ToolRaisedError(f"the tool's command {ended.failure}")
         return _body(without_last_break(ended.output.decode("utf-8", "replace")))
 
-    async def close(self) -> None:
-        """Do nothing: no process outlives a call."""
 
-
-class HttpCaller:
+class HttpTool(ToolAgent):
     """An address: the arguments are POSTed as JSON, the body of the response is the result."""
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
@@ -218,7 +181,6 @@ def arguments(context: Mapping[str, Any], prompt: str | None) -> Any:
 
 
 def _body(text: str) -> str:
-    """Return a tool's output as text: the content of a JSON text, anything else unchanged."""
     try:
         value = read_json(text)
     except (ValueError, RecursionError):

@@ -25,6 +25,7 @@ from agenteval.suite.forms import JsonPath, Step
 NAMES = ("name", "toolName", "tool_name", "tool")
 ARGUMENTS = ("args", "arguments", "input", "parameters", "params", "kwargs", "tool_input", "tool_args")
 RESULTS = ("result", "output")
+_ENDS = frozenset({"result", "error"})
 _IDS = ("call_id", "id", "tool_call_id", "toolCallId", "tool_use_id")
 _ENDED_IDS = ("tool_call_id", "toolCallId", "tool_use_id", "call_id", "id")
 #: Roles and types of messages; LangChain's types among them.
@@ -51,8 +52,6 @@ class _Call:
 
 @dataclass(frozen=True)
 class _End:
-    """The result or the error of a call that is listed elsewhere."""
-
     id: str | None
     name: str | None
     fields: Mapping[str, Any]
@@ -103,6 +102,7 @@ class _Collected:
             if call.id in self._by_id:
                 return
             self._by_id[call.id] = call
+        call.has_ended = not _ENDS.isdisjoint(call.fields)
         self._by_name.setdefault(call.name, deque()).append(call)
         self.calls.append(call.fields)
 
@@ -132,15 +132,17 @@ def is_call(item: Any) -> bool:
 
 
 def parsed_arguments(value: Any) -> Any:
-    """Return arguments that a model wrote as JSON text as JSON; other values unchanged."""
-    if not isinstance(value, str):
-        return value
-    if not value.strip():
-        return {}
-    try:
-        read = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+    """Return arguments that a model wrote as JSON text, or as text in JSON text, as JSON; others unchanged."""
+    read = value
+    for _ in range(2):
+        if not isinstance(read, str):
+            break
+        if not read.strip():
+            return {}
+        try:
+            read = json.loads(read)
+        except (ValueError, RecursionError):
+            return value
     return read if isinstance(read, dict) else value
 
 
@@ -222,7 +224,6 @@ def _content(value: Any) -> Any:
 
 
 def _kind(item: Mapping[str, Any]) -> Any:
-    """Return the role of a message, or its type."""
     role = item.get("role")
     return role if isinstance(role, str) else item.get("type")
 
@@ -281,28 +282,9 @@ def _block_text(block: Any) -> str | None:
 
 
 # Limits of a search, for replies of any size.
-_MOST_REPLIES = 50
 _MOST_VALUES = 5000
 _MOST_ITEMS = 20
 _SINGLE = re.compile("tool|call|function", re.IGNORECASE)
-
-
-@dataclass
-class CallsElsewhere:
-    """The mapping that would have found the tool calls of replies.
-
-    Attributes:
-        mapping: YAML for the agent's definition; ``None`` if no reply contained calls elsewhere.
-    """
-
-    mapping: str | None = None
-    _looked: int = 0
-
-    def look_in(self, documents: Sequence[Any]) -> None:
-        """Look for calls in a reply without any, unless a mapping is known."""
-        if self.mapping is None and self._looked < _MOST_REPLIES:
-            self._looked += 1
-            self.mapping = find_mapping(documents)
 
 
 def find_mapping(documents: Sequence[Any]) -> str | None:
@@ -332,33 +314,9 @@ def _mapping_at(value: Any, steps: tuple[Step, ...]) -> str | None:
     for item in value[:_MOST_ITEMS]:
         if is_call(item):
             return _written(steps)
-        parts = _parts(item)
-        if parts is not None:
-            return f"{{{', '.join([f'path: {_written(steps)}', *parts])}}}"
     return None
-
-
-def _parts(item: Any) -> list[str] | None:
-    """Return the paths of the parts of a call that is one level below an item of a list."""
-    for key, inner in item.items() if isinstance(item, dict) else ():
-        name = _known(inner, NAMES)
-        arguments = _known(inner, ARGUMENTS)
-        if name is None or arguments is None or not isinstance(inner[name], str):
-            continue
-        result = _known(inner, RESULTS)
-        outer = _known(item, RESULTS)
-        found: dict[str, tuple[Step, ...]] = {"name": (key, name), "args": (key, arguments)}
-        if result is not None or outer is not None:
-            found["result"] = (key, result) if result is not None else (str(outer),)
-        return [f"{part}: {_written(path)}" for part, path in found.items()]
-    return None
-
-
-def _known(value: Any, names: Sequence[str]) -> str | None:
-    return next((name for name in names if name in value), None) if isinstance(value, dict) else None
 
 
 def _written(steps: tuple[Step, ...]) -> str:
-    """Return a path as YAML writes it inside braces."""
     text = str(JsonPath(steps))
     return f'"{text}"' if "[" in text and '"' not in text else f"'{text}'" if "[" in text else text

@@ -225,12 +225,12 @@ def _publish(arguments: argparse.Namespace) -> int:
     from agenteval.core.escape import terminal
     from agenteval.core.secrets import mask
     from agenteval.github.publisher import PublishOptions
-    from agenteval.github.saved_results import PublishTarget, dry_run, publish_file
+    from agenteval.github.saved_results import publish_file
 
     options = PublishOptions(arguments.comment, arguments.comment_id or "", arguments.check_name or "")
-    target = PublishTarget(arguments.repository, arguments.pull_request, arguments.commit)
-    publish = dry_run if arguments.dry_run else publish_file
-    for text in publish(Path(arguments.results), target, options, arguments.config, os.environ):
+    target = {name: getattr(arguments, name) for name in ("repository", "pull_request", "commit")}
+    results, config = Path(arguments.results), arguments.config
+    for text in publish_file(results, options, config, os.environ, is_dry_run=arguments.dry_run, **target):
         print(terminal(mask(text), multiline=True))
     return 0
 

@@ -10,8 +10,7 @@ from typing import TypeVar
 from agenteval.core.records import dataclass, field, replace
 from agenteval.gate.decide import decide, decide_improvement, long_look
 from agenteval.gate.evidence import Sides
-from agenteval.gate.integrity.accepted import Accepted
-from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.integrity import Accepted, Integrity
 from agenteval.gate.pairing import Rescored, compared_cases, continues_branch, pair_cases
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.pool import is_look_due

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from agenteval.core.records import replace
 from agenteval.gate.comparer import Comparer, Decision
 from agenteval.gate.evidence import Sides
-from agenteval.gate.integrity.accepted import Accepted
-from agenteval.gate.integrity.integrity import unproven_changes, with_acceptances
+from agenteval.gate.integrity import Accepted, unproven_changes, with_acceptances
 from agenteval.gate.pairing import compared_cases
 from agenteval.gate.proof import GateOutcome
 from agenteval.gate.rows import annotated, compared_metrics, proofs_of, resources_of

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from agenteval.gate.evidence import Sides
 from agenteval.gate.failures import of_cases, some
-from agenteval.gate.integrity.integrity import withdrawn_cases
+from agenteval.gate.integrity import withdrawn_cases
 from agenteval.gate.pairing import Match, compared_cases, is_merged, own_cases, status_by
 from agenteval.gate.values import known
 from agenteval.results.case import CaseResult, SuiteResult

@@ -49,7 +49,6 @@ class Absent:
 
     Attributes:
         state: whether it may still write one, was skipped, or ended without one.
-        page: address of its log; empty if it is unknown.
         keys: its sections of an earlier run.
     """
 
@@ -163,8 +162,6 @@ class Revision:
     """Revision of a section's text; compared from left to right.
 
     Args:
-        run_id: ``GITHUB_RUN_ID``, which grows with every run of a repository.
-        attempt: ``GITHUB_RUN_ATTEMPT``.
         stamp: time of the text, in milliseconds of Unix time.
     """
 
@@ -330,9 +327,6 @@ class Comment:
         A text that is too long first loses the details, the largest section first and ``own`` last. Then it loses all
         but the first lines, in the same order, and then whole sections, the oldest first. The last step ignores
         ``own``, because jobs would otherwise remove each other's sections forever.
-
-        Raises:
-            ReportTooLargeError: the first line of one section does not fit.
         """
         for sections in _shorter_and_shorter(self.sections, own):
             text = "\n".join([self.mark, *_arranged(sections, self.absent)])
@@ -374,7 +368,6 @@ def section_key(workflow: str, job: str, *names: str) -> str:
     """Return the key of a section: readable, and unique for the arguments.
 
     Args:
-        job: ``GITHUB_JOB``.
         names: distinguish several sections of one job: the legs of a matrix, which share the job's id, and steps.
     """
     parts = (workflow, job, *names)

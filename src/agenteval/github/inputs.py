@@ -100,11 +100,7 @@ def given_text(environment: Mapping[str, str], name: str) -> str:
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
-    """Read and check every input.
-
-    Raises:
-        ConfigError: with every invalid input.
-    """
+    """Read and check every input."""
     values: dict[str, Any] = {}
     problems: list[Problem] = []
 
@@ -141,9 +137,6 @@ def step_caches(inputs: Inputs, workspace: Path) -> Iterator[None]:
 
     Args:
         workspace: the directory that a relative path of ``cache-dir`` starts from.
-
-    Raises:
-        ConfigError: the directory is outside of the workspace.
     """
     key = inputs.cache_key
     names = {CACHE_KEY, *variables_of("cache-key"), CACHE_DIRECTORY}

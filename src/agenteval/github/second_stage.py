@@ -40,36 +40,22 @@ _ORDER: tuple[Verdict, ...] = ("passed", "unproven", "failed", "error")
 _NAMED = 5
 
 
-@dataclass(frozen=True)
-class Agreed:
-    """The decision that both stages show.
-
-    Attributes:
-        warnings: where the first stage had other rules.
-        contradiction: why the decision is worse than that of the first stage's job; empty if it is not.
-    """
-
-    gate: Gate
-    warnings: tuple[str, ...] = ()
-    contradiction: str = ""
-
-
-def agreed(own: Gate, own_rules: Rules, claim: Gate | None) -> Agreed:
-    """Return the decision on results that another job has decided on.
+def _agreed(own: Gate, own_rules: Rules, claim: Gate | None) -> tuple[Gate, tuple[str, ...], str]:
+    """Return the decision that both stages show, where the first one had other rules, and why it is worse than that.
 
     Args:
         own: the decision by the rules of the base branch.
         claim: the decision that the results contain; ``None`` if the job did not decide.
     """
     if claim is None:
-        return Agreed(own)
+        return own, (), ""
     warnings = tuple(_other_rules(own_rules, claim.rules)) if claim.rules is not None else ()
     if _badness(claim) > _badness(own):
-        return Agreed(claim, warnings)
+        return claim, warnings, ""
     if own.exit_status and not claim.exit_status:
         why = "; ".join(warnings) or "its results do not support its decision"
-        return Agreed(own, warnings, f"the job that evaluated this commit ended green ({claim.verdict}): {why}")
-    return Agreed(own, warnings)
+        return own, (), f"the job that evaluated this commit ended green ({claim.verdict}): {why}"
+    return own, warnings, ""
 
 
 def _badness(gate: Gate) -> tuple[bool, int]:
@@ -110,10 +96,6 @@ def base_copy(read: Callable[[str], str], suites: Iterable[str], here: str, conf
         read: reads a file of the commit; raises ``GithubError`` with the status 404 if it does not exist.
         here: the working directory in the repository.
         config: the configuration that the workflow names, relative to the working directory.
-
-    Raises:
-        ConfigError: a configuration is not YAML, or too many files are needed.
-        GithubError: GitHub refused, failed or could not be reached.
     """
     with (
         tempfile.TemporaryDirectory(prefix="agenteval-base-", dir=safe_directory()) as folder,
@@ -205,11 +187,7 @@ def _or_nothing(name: str) -> PurePosixPath | None:
 
 
 def _inside(name: str) -> PurePosixPath:
-    """Return a path in the repository, without ``..``.
-
-    Raises:
-        ConfigError: it leads out of the repository.
-    """
+    """Return a path in the repository, without ``..``."""
     path = PurePosixPath(posixpath.normpath(name))
     is_plain = not path.is_absolute() and not {"..", ".git"} & set(path.parts) and name.isprintable()
     if not is_plain or is_too_long(name):
@@ -221,14 +199,7 @@ def judge(results: Results, context: Context, read: Callable[[str], str], name: 
     """Return the texts of results, and why they contradict the job that evaluated; empty if they do not.
 
     Args:
-        results: the run; its author may have forged it.
         context: what the workflow says about the judgement. Links point only to its repository.
-        read: reads a file of the base commit.
-        name: of the step.
-
-    Raises:
-        ConfigError: the configuration of the base commit is invalid.
-        GithubError: GitHub refused, failed or could not be reached.
     """
     settings = context.inputs.settings_of_reports()
     suites = [suite.path for suite in results.suites]
@@ -237,14 +208,14 @@ def judge(results: Results, context: Context, read: Callable[[str], str], name: 
         policy = spec.gate.knowing(_base_names(results))
         # The rules in the results are only a claim.
         rules = rules_of(policy, quarantined(results, policy))
-        found = agreed(decide_gate(results, policy), rules, results.gate)
-        said = (found.contradiction,) if found.contradiction else found.warnings
-        judged = results.model_copy(update={"gate": found.gate.model_copy(update={"rules": rules})})
-        report = facts(judged, found.gate, (*said, *notes_of(results)), presentation=spec.presentation)
+        gate, warnings, contradiction = _agreed(decide_gate(results, policy), rules, results.gate)
+        judged = results.model_copy(update={"gate": gate.model_copy(update={"rules": rules})})
+        said = filter(None, (contradiction, *warnings, *notes_of(results)))
+        report = facts(judged, gate, said, presentation=spec.presentation)
         content = content_of(report, context.options, name=name)
         if spec.presentation.summary_template is not None:
             content = replace(content, own_summary=render_summary(report))
-    return content, found.contradiction
+    return content, contradiction
 
 
 def _base_names(results: Results) -> BaseNames:

@@ -79,6 +79,7 @@ def _run(results: Results) -> Iterator[tuple[str, str]]:
     yield "Run", one_line(run.id, _LONGEST)
     yield "Commit", f"{short_commit(run.commit)}{' and changes' if run.commit and run.uncommitted else ''}"
     yield "Ref", _branch(run.ref)
+    yield "To merge into", _branch(run.base_ref)
     yield "Repository", one_line(run.repository or "", _LONGEST)
     yield "Started", moment(run.started_at)
     yield "Duration", words.duration(run.duration_s)

@@ -342,6 +342,7 @@ def _run(parts: Sequence[RunToMerge], duration_s: Callable[[Sequence[RunToMerge]
         complete=True,
         commit=runs[0].commit,
         ref=_common(run.ref for run in runs),
+        base_ref=_common(run.base_ref for run in runs),
         uncommitted=any(run.uncommitted for run in runs),
         repository=runs[0].repository,
         workflow_run_id=_common(run.workflow_run_id for run in runs),

@@ -294,6 +294,8 @@ class Run(ResultsModel):
     complete: bool
     commit: str | None = None
     ref: str | None = None
+    # The branch that a pull request is to be merged into, which judges it; omitted for other runs.
+    base_ref: str | None = Field(default=None, exclude_if=lambda value: value is None)
     # Tracked files differed from the commit; omitted if they did not. Workflows do not record it.
     uncommitted: bool = Field(default=False, exclude_if=not_)
     repository: str | None = None

@@ -15,11 +15,11 @@ from agenteval.core.files import LARGEST_RECORDING, MOST_ENTRIES, open_regular
 from agenteval.core.records import replace
 from agenteval.core.text import working_directory
 from agenteval.core.version import __version__
-from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.integrity import Integrity
 from agenteval.results.model import COMMIT, Memory, Results
-from agenteval.run.confirm.clone import Clone
+from agenteval.run.base_commit import BaseCommit
 from agenteval.run.context import Attempt, Recollection
-from agenteval.run.git import ControlError, git
+from agenteval.run.git import Clone, ControlError, git
 from agenteval.run.journal import JOURNAL_FILE
 from agenteval.run.resolve.draft import Draft
 from agenteval.run.resolve.spec import RulesInForce
@@ -106,7 +106,13 @@ _SIGNALS = 128
 _SHORT = 7
 
 
-def begin_attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, found: Recollection) -> Attempt:
+def begin_attempt(
+    draft: Draft,
+    rules: RulesInForce,
+    integrity: Integrity,
+    base: BaseCommit | AgentEvalError | None,
+    found: Recollection,
+) -> Attempt:
     """Find the newest earlier attempt, and what follows from it; call it before user code runs."""
     today = datetime.now(UTC).date()
     required = rules.gate.required
@@ -122,7 +128,7 @@ def begin_attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, found
         "fail_on": sorted(rules.gate.fail_on),
         "required": [required.strict, *required.patterns],
     }
-    first, warnings = _first(draft, conditions)
+    first, warnings = _first(draft, base, conditions)
     warnings += found.warnings
     if found.forgotten_by is not None:
         warnings.append(
@@ -131,19 +137,22 @@ def begin_attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, found
     first = first.model_copy(update={"forgotten_by": found.forgotten_by})
     attempt = replace(_following(found, first), warnings=tuple(warnings))
     # A green attempt is resumed if the proof of an improvement is asked for and it has none.
-    is_open = attempt.shown is not None and rules.compare.asked_by and _lacks_proof(attempt.shown)
-    return replace(attempt, shown=None) if is_open else attempt
+    can_continue = attempt.shown is not None and attempt.restore is not None and _lacks_proof(attempt.shown)
+    return replace(attempt, shown=None) if can_continue and rules.compare.asked_by else attempt
 
 
 def _following(found: Recollection, first: Memory) -> Attempt:
     known = found.results.memory if found.results is not None else None
     if found.results is None or known is None:
         return Attempt(first)
-    if known.key != first.key:
-        return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
+    decided = found.results if _is_decided(found.results) else None
     # Only the run that was forgotten for tells by whom.
     same = known.model_copy(update={"forgotten_by": None, "repeats": False})
-    return Attempt(same, found.results if _is_decided(found.results) else None, found.restore)
+    if known.key == first.key:
+        return Attempt(same, decided, found.restore)
+    if found.stays and decided is not None:
+        return Attempt(same, decided)
+    return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
 
 
 def _is_decided(results: Results) -> bool:
@@ -159,23 +168,17 @@ def _lacks_proof(results: Results) -> bool:
     return gate is not None and gate.passed and comparison is not None and not comparison.improvement
 
 
-def _first(draft: Draft, conditions: Mapping[str, object]) -> tuple[Memory, list[str]]:
+def _first(
+    draft: Draft, base: BaseCommit | AgentEvalError | None, conditions: Mapping[str, object]
+) -> tuple[Memory, list[str]]:
     """Return the record of a first attempt, and why its key is unknown."""
-    control: str | None = None
+    control = base.commit if isinstance(base, BaseCommit) else draft.baseline and draft.baseline.run.commit
+    # The commit of a baseline is a text from a file.
+    control = control if control and COMMIT.fullmatch(control) else None
+    known = {"version": __version__, "control": control, **conditions}
     try:
-        clone = Clone.find(working_directory(), draft.host)
-        control = _control(clone, draft.baseline.run.commit if draft.baseline else None)
-        known = {"version": __version__, "control": control, **conditions}
-        return Memory(attempt=1, key=attempt_key(clone.root, known), control=control), []
+        root = Clone.find(working_directory()).root
+        return Memory(attempt=1, key=attempt_key(root, known), control=control), []
     except AgentEvalError as error:
         note = f"it is unknown whether the files of this pull request have changed since its last run: {error}"
         return Memory(attempt=1, key=secrets.token_hex(32), control=control), [draft.redact(note)]
-
-
-def _control(clone: Clone, baseline: str | None) -> str | None:
-    """Return the base commit; the commit of the baseline if it is unknown, and ``None`` without any."""
-    try:
-        return clone.control(baseline).commit
-    except AgentEvalError:
-        # The commit is a text from a file.
-        return baseline if baseline and COMMIT.fullmatch(baseline) else None

@@ -124,7 +124,7 @@ class ConfigFile(BaseModel):
     )
     tags: dict[str, list[str]] = Field(
         default_factory=dict,
-        description="tag → names or ids of its cases, besides tags in suites; * matches any text",
+        description="tag → names or ids of its cases; * matches any text",
     )
     iterations: Count | None = Field(None, description=help_of("iterations"))
     concurrency: Count | None = Field(None, description=help_of("concurrency"))
@@ -134,25 +134,23 @@ class ConfigFile(BaseModel):
     time_limit: Duration | None = Field(None, description=help_of("time_limit"))
     pass_env: list[str] | None = Field(
         None,
-        description="environment variables that agents, tools, graders and ${VARIABLE} in suites get in a CI run, "
-        "besides PATH, HOME, TMPDIR, the locale and proxies; * matches any text; on a person's machine they get all",
+        description="environment variables that agents, tools, graders and suites get in a CI run, besides PATH and "
+        "other basics; * matches any text",
     )
     secrets: list[str] = Field(
         default_factory=list,
-        description="names of environment variables that contain secrets, besides those that look like it; "
-        "* matches any text; their values are masked everywhere",
+        description="environment variables with secrets, besides those that look like it; * matches any text",
     )
     limits: LimitsEntry = LimitsEntry()
     max_answer_bytes: int = Field(
         MAX_ANSWER_BYTES,
         ge=1024,
-        description="bytes of an answer, and of every other text of a turn, that results keep; the rest is left out, "
-        "with its length and hash. Metrics read the whole text",
+        description="bytes that results keep of an answer and of every other text; metrics read the whole",
     )
     templates: TemplatesEntry = TemplatesEntry()
     reports: list[str] = Field(
         default_factory=list,
-        description="reporters of other packages, besides the built-in reports; AGENTEVAL_PLUGINS must name them",
+        description="reporters of other packages; AGENTEVAL_PLUGINS must name them",
     )
     gate: GateEntry = Field(default_factory=GateEntry)
     llm: LlmEntry = LlmEntry()

@@ -242,7 +242,7 @@ class GateEntry(BaseModel):
         0.10,
         ge=0,
         le=1,
-        description="share of cases that may be errors if `fail_on` has no `errors`; above it the run is broken",
+        description="share of cases that may be errors if `fail_on` has no `errors`",
     )
     strict: bool = Field(False, description="every failing case fails the gate, even if it fails in the baseline too")
     must_pass: list[str] = Field(
@@ -255,26 +255,25 @@ class GateEntry(BaseModel):
     metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it gates")
     resources: dict[Resource, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict,
-        description="latency, cost and tokens that gate → the share by which each may rise; a list allows "
-        f"{TOLERANCE:.0%}",
+        description=f"latency, cost or tokens → the share by which it may rise; a list allows {TOLERANCE:.0%}",
         json_schema_extra={"type": ["object", "array"]},
     )
     pairs: int = Field(
         _LOOKS[-1], ge=_LOOKS[0], le=_LOOKS[-1], description="most pairs of passes side by side: 4, 8 or 16"
     )
     first: First = Field(
-        "early", description="early: the first run of a change stops as soon as nothing looks low; whole: never"
+        "early", description="early: the first run of a change stops when nothing looks low; whole: never"
     )
     require: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="`no-worse-than 0.03`: green needs that a drop of a mean by 0.03 is excluded side by side",
+        description="`no-worse-than 0.03`: the gate passes only if no mean can have dropped by 0.03",
         json_schema_extra={"anyOf": [{"type": "string", "pattern": _NO_WORSE.pattern}, {"type": "null"}]},
     )
     on_missing_baseline: Literal["warn", "fail"] = Field(
         "warn",
-        description="what a run does that is to be compared and finds no baseline; fail: it is unproven and fails",
+        description="without a baseline to compare with: warn, or fail (the run is unproven)",
     )
 
     @field_validator("fail_on", mode="before")

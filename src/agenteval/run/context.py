@@ -12,14 +12,14 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.text import display_path
-from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
+from agenteval.gate.integrity import Accepted, AcceptedChange
 from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline, why_partial
 from agenteval.results.masking import MAX_ANSWER_BYTES, redacted, shortened
 from agenteval.results.model import OWN_NAME, Memory, Proven, Results
 from agenteval.results.rollup import check_counts
-from agenteval.run.git import ControlHost, ControlRule, LocalHost
-from agenteval.run.git import Kind as ControlKind
+from agenteval.run.base_commit import ControlHost, ControlRule, LocalHost
+from agenteval.run.base_commit import Kind as ControlKind
 from agenteval.suite.model import Case, Suite
 
 if TYPE_CHECKING:
@@ -162,10 +162,12 @@ class Recollection:
         results: those of the newest one; untrusted, but validated. ``None`` for the first one, and if they were
             forgotten.
         restore: writes its journals into an empty report directory; returns false if it left none.
+        stays: whether its verdict stays: since then, only the text of the pull request was edited.
     """
 
     results: Results | None = None
     restore: Callable[[Path], bool] | None = field(default=None, repr=False)
+    stays: bool = False
     forgotten_by: str | None = None
     warnings: tuple[str, ...] = ()
 
@@ -278,7 +280,7 @@ def is_judged_by_base(kind: ControlKind, ref: str | None, baseline: Results | No
         return True
     if baseline is None or baseline.run.commit is None or baseline.tool.name != OWN_NAME:
         return False
-    return kind in {"merge-base", "local"}
+    return kind == "merge-base"
 
 
 def is_merge_group(kind: ControlKind, ref: str | None) -> bool:

@@ -155,6 +155,7 @@ def _of(provenance: Provenance | None, results: Results) -> Results:
     known = {
         "commit": run.commit or provenance.commit,
         "ref": run.ref or provenance.ref,
+        "base_ref": run.base_ref or provenance.base_ref,
         "repository": run.repository or provenance.repository,
         "workflow_run_id": run.workflow_run_id or provenance.workflow_run_id,
         "workflow_artifact": run.workflow_artifact or provenance.artifact,

@@ -96,6 +96,7 @@ def make_results(spec: RunSpec, execution: RunExecution) -> Results:
             complete=execution.complete,
             commit=spec.provenance.commit,
             ref=spec.redact.data(spec.provenance.ref),
+            base_ref=spec.redact.data(spec.provenance.base_ref),
             uncommitted=spec.provenance.uncommitted,
             repository=spec.provenance.repository,
             workflow_run_id=spec.provenance.workflow_run_id,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.confine import under_rules, withheld_hint
-from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import replace
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.run_scores import pool_entry
@@ -17,7 +17,7 @@ from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import summarise
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.compare import compare_first, comparer_of, prepared_control, prove_and_compare, rescored_baseline
+from agenteval.run.compare import compare_first, comparer_of, prove_and_compare, rescored_baseline
 from agenteval.run.config import CONFIG_FILE, Settings
 from agenteval.run.context import Attempt, FoundBaseline, RunContext
 from agenteval.run.execute import execute
@@ -39,7 +39,6 @@ from agenteval.run.setup import users_code
 from agenteval.suite.agents import REPLAY
 
 if TYPE_CHECKING:
-    from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.plan import Plan
 
 
@@ -95,7 +94,6 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
     """Run suites, compare with the baseline, apply the gate, and write the requested reports."""
     with (
         resolve(settings, context) as spec,
-        prepared_control(spec) as control,
         report_directory(spec.output.journal.parent),
     ):
         attempt = spec.earlier.attempt
@@ -107,7 +105,7 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
             plan = replace(plan, may_stop=stopping(spec, baseline))
             # A signal ends the run, but not its reports.
             with signals_taken() as signals:
-                outcome = _executed(spec, plan, baseline, control, resumes=resumes)
+                outcome = _executed(spec, plan, baseline, resumes=resumes)
             return outcome.ended_by(signals.held)
 
 
@@ -135,19 +133,18 @@ def _executed(
     spec: RunSpec,
     plan: Plan,
     baseline: FoundBaseline | None,
-    control: PreparedControl | AgentEvalError | None,
     *,
     resumes: bool,
 ) -> RunOutcome:
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
-    first = compare_first(analyses.results, spec, baseline, execution, control)
+    first = compare_first(analyses.results, spec, baseline, execution)
     warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
     outcome = reported(decide(first, spec, execution, warnings), spec, analyses)
     if not first.needs_passes:
         return outcome
     # The reports of the first run are already written, so a failed pass loses nothing.
-    proven = prove_and_compare(first, spec, execution, control, resumes=resumes)
+    proven = prove_and_compare(first, spec, execution, resumes=resumes)
     return reported(decide(proven, spec, execution, warnings), spec)
 
 

@@ -1,6 +1,6 @@
 """Resolves a run: settings, files, the base commit, what was accepted and earlier attempts become one specification.
 
-Accepting changes is described in docs/accepting-changes.md.
+Accepting changes is described in docs/gate.md.
 """
 
 from __future__ import annotations
@@ -12,16 +12,24 @@ from datetime import UTC, datetime
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.records import replace
 from agenteval.core.text import place_of
-from agenteval.gate.integrity.accepted import acknowledged, in_force, settled
-from agenteval.gate.integrity.differences import digest_of, digests_of, renamed
-from agenteval.gate.integrity.integrity import Integrity, with_new_ids
-from agenteval.gate.pairing import Match, is_merged, own_cases
+from agenteval.gate.integrity import (
+    Integrity,
+    acknowledged,
+    digest_of,
+    digests_of,
+    in_force,
+    renamed,
+    settled,
+    with_new_ids,
+)
+from agenteval.gate.pairing import Match, continues_branch, is_merged, own_cases
 from agenteval.gate.run_scores import pool_case
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference
+from agenteval.run.base_commit import BaseCommit, base_commit, copied_commit
 from agenteval.run.config import Settings
 from agenteval.run.context import Attempt, FoundBaseline, RunContext, is_judged_by_base, named
-from agenteval.run.resolve.control import read_control_files, read_control_suites
+from agenteval.run.git import ControlError, checked_commit
 from agenteval.run.resolve.draft import Draft, read_draft
 from agenteval.run.resolve.spec import (
     ControlSpec,
@@ -71,29 +79,30 @@ def resolve(settings: Settings, context: RunContext | None = None) -> Iterator[R
     notes = [*map(draft.redact, ended_notes(entries, merged, today)), *unnamed]
     rules = own_rules(draft, settings)
     with ExitStack() as entered:
-        if _has_base(draft, settings):
+        base: BaseCommit | AgentEvalError | None = None
+        if _has_base(draft, settings, context):
             # Imported here: most runs on a laptop have no base commit.
-            from agenteval.run.rules.base import base_rules, presented_by_base
+            from agenteval.run.rules.base import presented_by_base, read_base_rules
             from agenteval.run.rules.under_base import rules_of_base
 
-            # Recorded traces need no agent.
-            read = read_control_files if draft.traces is None else read_control_suites
+            base = _base_commit(draft, context, entered)
             try:
-                base = entered.enter_context(base_rules(draft.sources, draft.host, draft.baseline, read))
+                # Recorded traces need no agent.
+                theirs = read_base_rules(base, draft.sources, draft.baseline, agents=draft.traces is None)
             except AgentEvalError as error:
                 # Only the merge of the shards knows the baseline.
                 is_compared = draft.baseline is not None or draft.shard is not None
-                rule, ref = draft.host.rule, draft.provenance.ref
+                rule, ref = context.control.rule, draft.provenance.ref
                 rules = rules_without_base(
                     rules, error, rule, ref, fail_on=settings.fail_on, is_compared=is_compared, redact=draft.redact
                 )
             else:
-                if base.is_empty:
+                if theirs.is_empty:
                     # The change brings the first suite.
-                    shown = presented_by_base(draft.presentation, base.files.of_run, base.paths)
+                    shown = presented_by_base(draft.presentation, theirs.files.of_run, theirs.place)
                     rules = replace(rules, presentation=shown, differences=(NO_RULES,))
                 else:
-                    rules = rules_of_base(draft, settings, base, accepted)
+                    rules = rules_of_base(draft, settings, theirs, accepted)
         asked_by = draft.redact(given.asked_by) or (_OPTION if settings.prove else "")
         first = "whole" if settings.is_whole else rules.compare.first
         rules = replace(rules, compare=replace(rules.compare, asked_by=asked_by, first=first))
@@ -107,8 +116,9 @@ def resolve(settings: Settings, context: RunContext | None = None) -> Iterator[R
         integrity, compared = pair_with_baseline(draft, rules, integrity)
         notes += map(draft.redact, changed_notes(accepted, integrity.differences))
         integrity = replace(integrity, accepted=settled(accepted, integrity.differences))
-        attempt = _attempt(draft, rules, integrity, context)
-        yield _spec(draft, rules, integrity, compared, attempt, notes=notes)
+        attempt = _attempt(draft, rules, integrity, base, context)
+        control = _control(draft, rules, base, context, entered)
+        yield _spec(draft, rules, integrity, compared, attempt=attempt, control=control, notes=notes)
 
 
 def _spec(
@@ -116,8 +126,9 @@ def _spec(
     rules: RulesInForce,
     integrity: Integrity,
     baseline: FoundBaseline | None,
-    attempt: Attempt | None = None,
     *,
+    attempt: Attempt | None = None,
+    control: ControlSpec | None = None,
     notes: Iterable[str] = (),
 ) -> RunSpec:
     limits = rules.llm.limits
@@ -135,11 +146,8 @@ def _spec(
         compare=rules.compare,
         integrity=integrity,
         earlier=Earlier(baseline=baseline, missing=draft.search.missing, runs=draft.earlier, attempt=attempt),
-        control=ControlSpec(
-            host=draft.host,
-            sources=draft.sources,
-            suites=rules.base_suites,
-            agents=rules.controls,
+        control=replace(
+            control or ControlSpec(sources=draft.sources), suites=rules.base_suites, agents=rules.controls
         ),
         presentation=rules.presentation,
         provenance=draft.provenance,
@@ -151,14 +159,68 @@ def _spec(
     )
 
 
-def _attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, context: RunContext) -> Attempt | None:
+def _base_commit(draft: Draft, context: RunContext, entered: ExitStack) -> BaseCommit | AgentEvalError:
+    """Return the base commit, or why it cannot be used."""
+    baseline = draft.baseline.run.commit if draft.baseline is not None else None
+    try:
+        return entered.enter_context(base_commit(draft.sources.here, context.control, baseline))
+    except AgentEvalError as error:
+        return error
+
+
+def _control(
+    draft: Draft,
+    rules: RulesInForce,
+    base: BaseCommit | AgentEvalError | None,
+    context: RunContext,
+    entered: ExitStack,
+) -> ControlSpec:
+    """Return what passes side by side with the base commit need."""
+    control = ControlSpec(base=base, branch=context.control.rule.branch, sources=draft.sources)
+    if not rules.compare.can_run or (draft.baseline is None and draft.search.missing is None):
+        return control
+    if base is None and any(item.case.id not in rules.controls for item in rules.cases):
+        base = _base_commit(draft, context, entered)
+    if draft.baseline is None or not isinstance(base, BaseCommit):
+        return replace(control, base=base)
+    earlier = {entry.commit for entry in draft.baseline.pool if entry.commit}
+    unrelated = frozenset(commit for commit in earlier if base.clone.is_ancestor(commit, base.commit) is False)
+    return replace(control, base=base, unrelated=unrelated, anchor=_anchor(draft, base, context, entered))
+
+
+def _anchor(
+    draft: Draft, base: BaseCommit, context: RunContext, entered: ExitStack
+) -> BaseCommit | AgentEvalError | None:
+    """Return the commit for a long look of this run, or why it cannot be used; ``None`` if none can be due."""
+    baseline = draft.baseline
+    if baseline is None or draft.shard is not None or not continues_branch(draft.provenance, baseline.run):
+        return None
+    newest = max(baseline.pool, key=lambda entry: entry.created_at, default=None)
+    commit = newest.anchor if newest is not None else None
+    if commit is None or commit == draft.provenance.commit:
+        return None
+    try:
+        if base.clone.is_ancestor(checked_commit(commit), base.clone.head.commit) is False:
+            return ControlError(f"commit {commit[:12]} is not in the history of the branch any more")
+        return entered.enter_context(copied_commit(base.clone, context.control.remote, commit))
+    except AgentEvalError as error:
+        return error
+
+
+def _attempt(
+    draft: Draft,
+    rules: RulesInForce,
+    integrity: Integrity,
+    base: BaseCommit | AgentEvalError | None,
+    context: RunContext,
+) -> Attempt | None:
     """Begin an attempt of a pull request; ``None`` if the run is for none, or a shard, which decides nothing."""
     if context.attempts is None or draft.shard is not None:
         return None
     # Imported here: most runs are for no pull request.
     from agenteval.run.attempt import begin_attempt
 
-    return begin_attempt(draft, rules, integrity, context.attempts())
+    return begin_attempt(draft, rules, integrity, base, context.attempts())
 
 
 def own_rules(draft: Draft, settings: Settings) -> RulesInForce:
@@ -178,11 +240,11 @@ def own_rules(draft: Draft, settings: Settings) -> RulesInForce:
     )
 
 
-def _has_base(draft: Draft, settings: Settings) -> bool:
+def _has_base(draft: Draft, settings: Settings, context: RunContext) -> bool:
     """Return whether the base commit can decide: suites that a program has built are in no commit."""
     if any(isinstance(suite, Suite) for suite in settings.suites):
         return False
-    return is_judged_by_base(draft.host.rule.kind, draft.provenance.ref, draft.baseline)
+    return is_judged_by_base(context.control.rule.kind, draft.provenance.ref, draft.baseline)
 
 
 def pair_with_baseline(

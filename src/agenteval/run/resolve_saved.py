@@ -11,12 +11,13 @@ from agenteval.core.records import replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor
 from agenteval.core.text import working_directory
-from agenteval.gate.integrity.integrity import with_ids_of
+from agenteval.gate.integrity import with_ids_of
 from agenteval.gate.run_scores import pool_entry
 from agenteval.results.case import SuiteResult
 from agenteval.results.history import read_history
 from agenteval.results.merge import Merged
 from agenteval.results.model import OWN_NAME, Results
+from agenteval.run.base_commit import ControlHost, base_commit
 from agenteval.run.config import Config, Settings
 from agenteval.run.context import (
     FoundBaseline,
@@ -29,7 +30,6 @@ from agenteval.run.context import (
     read_baseline,
     search_baseline,
 )
-from agenteval.run.git import ControlHost
 from agenteval.run.plan import RunLimits
 from agenteval.run.resolve.agents import bind
 from agenteval.run.resolve.configurations import (
@@ -41,11 +41,11 @@ from agenteval.run.resolve.configurations import (
     read_configurations,
     templates_of,
 )
-from agenteval.run.resolve.control import read_control_suites, with_config_defaults
+from agenteval.run.resolve.control import with_config_defaults
 from agenteval.run.resolve.spec import ControlSpec, Destination, Earlier, RulesInForce, RunSpec, gate_policy
 from agenteval.run.resolve.suites import load_suites
 from agenteval.run.rules.accepted_file import rules_without_base, with_rules
-from agenteval.run.rules.base import base_names, base_rules, integrity_of, judged_by_others, presented_by_base
+from agenteval.run.rules.base import base_names, integrity_of, judged_by_others, presented_by_base, read_base_rules
 from agenteval.suite.cases import masked_suite
 from agenteval.suite.model import Suite
 
@@ -163,7 +163,7 @@ def resolve_merge(
         earlier=Earlier(
             baseline=replace(found, results=with_ids_of(results, found.results)) if found else None, runs=past.runs
         ),
-        control=ControlSpec(host=context.control, sources=_sources(results, settings)),
+        control=ControlSpec(sources=_sources(results, settings)),
         presentation=rules.presentation,
         limits=RunLimits(concurrency=1, max_answer_bytes=limit),
         redact=redact,
@@ -193,11 +193,12 @@ def _rules_of_base(
     """Return the rules of the base commit for a finished run."""
     rule, ref, is_compared = host.rule, results.run.ref, baseline is not None
     try:
-        with base_rules(_sources(results, settings), host, baseline, read_control_suites) as base:
+        with base_commit(working_directory(), host, baseline.run.commit if baseline else None) as found:
+            base = read_base_rules(found, _sources(results, settings), baseline, agents=False)
             config, is_empty = base.files.of_run, base.is_empty
             others = judged_by_others(results, base.files.suites)
             names = base_names(results, base.files.suites)
-            shown = presented_by_base(own.presentation, config, base.paths)
+            shown = presented_by_base(own.presentation, config, base.place)
     except AgentEvalError as error:
         return rules_without_base(
             own, error, rule, ref, fail_on=settings.fail_on, is_compared=is_compared, redact=redact

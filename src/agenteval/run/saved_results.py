@@ -154,7 +154,6 @@ def prove_file(path: Path, settings: Settings) -> int:
     """
     # Imported here: the other commands run no case.
     from agenteval.core.runtime import signals_taken
-    from agenteval.run.compare import prepared_control
     from agenteval.run.confirm.passes import passes_of
     from agenteval.run.plan import RunExecution
     from agenteval.run.resolve_run import resolve
@@ -171,16 +170,13 @@ def prove_file(path: Path, settings: Settings) -> int:
     of_base = {"commit": comparison.baseline.commit, "ref": comparison.baseline.ref, "uncommitted": False}
     run = results.run.model_copy(update=of_base)
     base = results.model_copy(update={"run": run, "comparison": None})
-    with (
-        resolve(replace(settings, suites=suites, out=directory, baseline=base)) as spec,
-        prepared_control(spec) as control,
-    ):
+    with resolve(replace(settings, suites=suites, out=directory, baseline=base)) as spec:
         execution = replace(RunExecution.of(results), duration_s=0.0)
         with (
             report_directory(directory),
             users_code(spec.setup, spec.redact),
             signals_taken() as signals,
-            passes_of(spec, execution, control) as passes,
+            passes_of(spec, execution, spec.control.base) as passes,
         ):
             outcome = _proven(results, spec, execution, passes)
         outcome = outcome.ended_by(signals.held)
@@ -212,7 +208,6 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
         out = answered(prove(evidence, asked, spec.compare.rules), (lambda ask: passes.again(ask, comparer.sides)))
         decision = Decision(out, commit=passes.commit)
         found = results.model_copy(update={"comparison": replace_decision(comparer, comparison, decision)})
-        passes.close()
     found = with_usage(found, passes.usage)
     notes = found.comparison.notes if found.comparison is not None else ()
     compared = ComparedRun(found, warnings=(*passes.warnings, *notes), signal=passes.signal)

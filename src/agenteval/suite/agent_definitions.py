@@ -83,7 +83,7 @@ def fluxloop_agent_of(spec: AgentSpec) -> FluxLoopAgentSpec:
 
 # Definition of an agent that HoloDeck itself runs.
 #
-# Data only; ``agenteval.agents.plugin`` runs it.
+# Data only; ``agenteval.agents.python`` runs it.
 
 
 HOLODECK_AGENT = "holodeck"

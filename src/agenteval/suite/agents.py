@@ -53,7 +53,7 @@ class CommandKeys(_KindKeys):
 
     command: list[str] | None = Field(
         None,
-        description="argv; `{input}` in an argument is the input, else stdin has the JSON request; reply on stdout",
+        description="argv; `{input}` is the input, else stdin has the JSON request; reply on stdout",
     )
     reply: Reply = None
     response: Response = None
@@ -158,7 +158,7 @@ class AgentKind:
         keys: its keys in YAML; the first one gives the target. ``None``: files cannot name this kind.
         target: makes the target from the keys' values and the file's directory; default: the first key's value.
         options: makes ``AgentSpec.options`` from the same values.
-        tool: ``module:class`` of the ``Caller`` for tools under test; ``None``: the kind cannot be a tool.
+        tool: ``module:class`` of the ``ToolAgent`` for tools under test; ``None``: the kind cannot be a tool.
         is_local: whether starting the agent checks it before a run and connects to no other machine.
     """
 
@@ -195,7 +195,7 @@ KINDS = (
         CommandKeys,
         target=lambda keys, _directory: tuple(keys.command),
         options=lambda keys, _directory: reply_options(keys),
-        tool="agenteval.agents.tool:CommandCaller",
+        tool="agenteval.agents.tool:CommandTool",
         is_local=True,
     ),
     AgentKind(
@@ -205,14 +205,14 @@ KINDS = (
         aliases=("url",),
         target=lambda keys, _directory: keys.http or keys.url,
         options=lambda keys, _directory: http_options(keys),
-        tool="agenteval.agents.tool:HttpCaller",
+        tool="agenteval.agents.tool:HttpTool",
     ),
     AgentKind(
         "python",
         "agenteval.agents.python:PythonAgent",
         PythonKeys,
         options=lambda keys, directory: {**reply_options(keys), **_interpreter(keys, directory)},
-        tool="agenteval.agents.tool:PythonCaller",
+        tool="agenteval.agents.tool:PythonTool",
         is_local=True,
     ),
     AgentKind(
@@ -224,14 +224,14 @@ KINDS = (
     ),
     AgentKind(
         "holodeck",
-        "agenteval.agents.plugin:HolodeckAgent",
+        "agenteval.agents.python:HolodeckAgent",
         HolodeckKeys,
         target=lambda keys, directory: str(directory / keys.holodeck),
         options=_interpreter,
     ),
     AgentKind(
         "plugin",
-        "agenteval.agents.plugin:PluginAgent",
+        "agenteval.agents.python:PluginAgent",
         PluginKeys,
         options=lambda keys, directory: {"options": keys.options or {}, **_interpreter(keys, directory)},
         is_local=True,

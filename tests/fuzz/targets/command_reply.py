@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 
 from agenteval.agents.base import Request
-from agenteval.agents.reading import OutputReader, ReplyForm
+from agenteval.agents.reading import ReplyReader
 from agenteval.core.errors import AgentError
 
 _READERS = tuple(
-    OutputReader(ReplyForm.of(options))
+    ReplyReader(options)
     for options in (
         {},
         {"reply": "text"},
@@ -27,4 +27,4 @@ def target(data: bytes) -> None:
     for reader in _READERS:
         for request in _REQUESTS:
             with suppress(AgentError):
-                reader.read(text, request).reply.response.encode()
+                reader.read_text(text, request).response.encode()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from agenteval.agents.base import Request
-from agenteval.agents.http_agent import ReplyReader
+from agenteval.agents.http_agent import HttpReader
 from agenteval.agents.http_response import HttpResponse
 from agenteval.agents.http_shapes import SHAPES
 from agenteval.agents.tool_calls import find_mapping
@@ -21,7 +21,7 @@ _OPTIONS: tuple[Mapping[str, Any], ...] = (
     {"response": {"tool_calls": {"path": "steps", "name": "tool.name", "args": "tool.args", "result": "output"}}},
     *({"shape": name} for name in SHAPES),
 )
-_READERS = tuple(map(ReplyReader.of, _OPTIONS))
+_READERS = tuple(map(HttpReader, _OPTIONS))
 _REQUESTS = tuple(
     Request(input="", case="", turn=0, session="", expects_json=expects_json) for expects_json in (False, True)
 )
@@ -34,7 +34,7 @@ def target(data: bytes) -> None:
         with suppress(AgentError):
             received = reader.received(response)
             list(reader.missing(received))
-            find_mapping(received.documents)
+            find_mapping([received] if isinstance(received, str) else received)
             for request in _REQUESTS:
                 with suppress(AgentError):
                     reader.reply(received, request).response.encode()

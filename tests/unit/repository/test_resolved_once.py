@@ -53,5 +53,5 @@ _OTHER = {
     "model_agent.py": frozenset({"spec"}),
     "agents.py": frozenset({"spec"}),
     "config_keys.py": frozenset({"spec"}),
-    "shared_check.py": frozenset({"run"}),
+    "check_run.py": frozenset({"run"}),
 }

@@ -1,18 +1,14 @@
-"""What Python files define, read without running them: modules, definitions, dependencies."""
+"""What Python files define, read without running them."""
 
 from __future__ import annotations
 
 import ast
-import configparser
-import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from agenteval.core.files import below, read_regular
 from agenteval.core.records import dataclass
-from agenteval.core.toml import parse_toml
 
 # Bytes; a parsed module takes up to a thousand times its size in memory.
 LARGEST_MODULE = 400_000
@@ -198,12 +194,14 @@ class Modules:
     """The modules of a repository, parsed on request.
 
     Attributes:
+        packages: the names of its own packages and modules at the top level.
         warnings: the files that could not be parsed.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._unread = list(_python_files(root))
+        self.packages = frozenset(module for _, module in self._unread if "." not in module)
         self.read: list[Outline] = []
         self.warnings: list[str] = []
 
@@ -214,7 +212,6 @@ class Modules:
         self.read.sort(key=lambda found: found.file)
 
     def _is_done(self, path: Path, module: str, wanted: Iterable[bytes]) -> bool:
-        """Return whether a file is done: it has been parsed or cannot be parsed."""
         try:
             if path.stat().st_size > MAX_FILE:
                 return self._skip(path, f"larger than {MAX_FILE // 1_000_000} MB")
@@ -238,7 +235,6 @@ class Modules:
 
 
 def _python_files(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield every importable file of the repository with its module name."""
     source = root / "src"
     has_source = source.is_dir() and not (source / "__init__.py").exists()
     for folder, folders, files in below(root):
@@ -256,106 +252,3 @@ def _python_files(root: Path) -> Iterator[tuple[Path, str]]:
 
 def _is_skipped(folder: Path) -> bool:
     return folder.name.startswith(".") or folder.name in _SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()
-
-
-# A requirement begins with its name (PEP 508); the fragment of a bare URL may contain it.
-_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
-# Bytes of a file that declares dependencies.
-_LARGEST = 10_000_000
-_EGG = re.compile(r"#egg=([A-Za-z0-9._-]+)")
-
-
-def project_dependencies(root: Path) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Read a folder's ``pyproject.toml``, ``requirements*.txt``, ``setup.cfg`` and ``setup.py``.
-
-    Returns:
-        The names, normalised (PEP 503), optional and development dependencies included; and warnings.
-    """
-    names: set[str] = set()
-    warnings: list[str] = []
-    readers: tuple[tuple[str, Callable[[str], Iterable[str]]], ...] = (
-        ("pyproject.toml", _pyproject),
-        ("requirements*.txt", str.splitlines),
-        ("requirements/*.txt", str.splitlines),
-        ("setup.cfg", _setup_cfg),
-        ("setup.py", _setup_py),
-    )
-    for pattern, read in readers:
-        for path in sorted(root.glob(pattern)):
-            try:
-                requirements = list(read(read_regular(path, limit=_LARGEST).decode("utf-8-sig")))
-            except (OSError, ValueError, SyntaxError, RecursionError, MemoryError, configparser.Error) as error:
-                shown = path.relative_to(root).as_posix()
-                warnings.append(f"{shown}: its dependencies cannot be read: {' '.join(str(error).split())}")
-            else:
-                names.update(name for item in requirements if (name := requirement_name(item)))
-    return frozenset(names), tuple(warnings)
-
-
-def normal_name(name: str) -> str:
-    """Return a package name normalised as in PEP 503."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def requirement_name(requirement: str) -> str | None:
-    """Return the normalised package name of a requirement line; ``None`` for comments and options."""
-    address = re.match(r"\s*(?:-e\s|--editable[\s=]|[a-z+]+://)", requirement)
-    found = _EGG.search(requirement) if address else _NAME.match(requirement)
-    return normal_name(found.group(1)) if found else None
-
-
-def _pyproject(text: str) -> Iterator[str]:
-    data = parse_toml(text)
-    project, tools = _table(data, "project"), _table(data, "tool")
-    yield from _texts(project.get("dependencies"))
-    for group in (*_table(project, "optional-dependencies").values(), *_table(data, "dependency-groups").values()):
-        yield from _texts(group)
-    yield from _texts(_table(tools, "uv").get("dev-dependencies"))
-    poetry = _table(tools, "poetry")
-    yield from _table(poetry, "dependencies")
-    yield from _table(poetry, "dev-dependencies")
-    for name in _table(poetry, "group"):
-        yield from _table(_table(_table(poetry, "group"), name), "dependencies")
-
-
-def _setup_cfg(text: str) -> Iterator[str]:
-    parser = configparser.ConfigParser(interpolation=None)
-    parser.read_string(text)
-    yield from parser.get("options", "install_requires", fallback="").splitlines()
-    if parser.has_section("options.extras_require"):
-        for _, lines in parser.items("options.extras_require"):
-            yield from lines.splitlines()
-
-
-def _setup_py(text: str) -> Iterator[str]:
-    """Yield the requirements in ``setup(...)`` that are literals or variables with a literal value."""
-    if len(text) > LARGEST_MODULE:
-        raise ValueError(f"it has more than {LARGEST_MODULE:,} characters")
-    with warnings.catch_warnings():
-        # Warnings about invalid escapes in user code are not reported.
-        warnings.simplefilter("ignore")
-        tree = ast.parse(text)
-    values = {
-        target.id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    keywords = (keyword for node in ast.walk(tree) if isinstance(node, ast.Call) for keyword in node.keywords)
-    for keyword in keywords:
-        if keyword.arg in {"install_requires", "extras_require"}:
-            value = keyword.value
-            found = values.get(value.id, value) if isinstance(value, ast.Name) else value
-            lists = found.values if isinstance(found, ast.Dict) else [found]
-            constants = (item.value for part in lists for item in ast.walk(part) if isinstance(item, ast.Constant))
-            yield from (value for value in constants if isinstance(value, str))
-
-
-def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _texts(value: Any) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

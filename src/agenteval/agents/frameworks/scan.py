@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,13 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from agenteval.agents.frameworks.outline import (
-    Definition,
-    Modules,
-    Outline,
-    normal_name,
-    project_dependencies,
-)
+from agenteval.agents.frameworks.outline import Definition, Modules, Outline
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.records import dataclass
 from agenteval.core.text import display_path
@@ -137,18 +131,14 @@ class Framework(_StrictTable):
         """The framework's import names: its dependencies as Python identifiers."""
         return tuple(dict.fromkeys(name.replace("-", "_") for name in self.framework.dependencies))
 
-    def is_among(self, dependencies: Collection[str]) -> bool:
-        """Return whether one of these dependencies (normalised names) belongs to the framework."""
-        return any(normal_name(name) in dependencies for name in self.framework.dependencies)
 
+def load_frameworks(root: Path, packages: frozenset[str] = frozenset()) -> tuple[Framework, ...]:
+    """Read the user's descriptions in ``.agentci/frameworks``, and the built-in ones that they do not replace.
 
-def load_frameworks(root: Path, dependencies: Collection[str]) -> tuple[Framework, ...]:
-    """Read the descriptions that apply to a repository, the user's first.
+    A description with the same file stem or name replaces a built-in one.
 
     Args:
-        root: the repository; all user descriptions in its ``.agentci/frameworks`` apply.
-        dependencies: normalised names of what the repository depends on; a built-in description applies
-            if it belongs to one of them and no user description replaces it (same file stem or name).
+        packages: the repository's own; a framework of the same name is not what its modules import.
 
     Raises:
         ConfigError: a file has problems; the message lists those of all files.
@@ -166,7 +156,7 @@ def load_frameworks(root: Path, dependencies: Collection[str]) -> tuple[Framewor
     built_in = (
         framework
         for stem, framework in built_in_frameworks().items()
-        if framework.is_among(dependencies) and replaced.isdisjoint({_key(stem), _key(framework.name)})
+        if replaced.isdisjoint({_key(stem), _key(framework.name)}) and packages.isdisjoint(framework.packages)
     )
     return (*own.values(), *built_in)
 
@@ -232,7 +222,7 @@ class Discovered:
 
     Attributes:
         agents: by name, or by reference if several share a name.
-        warnings: skipped files, and the reason if the search was not possible.
+        warnings: skipped files, and that no framework is used.
     """
 
     agents: Mapping[str, FoundAgent]
@@ -250,18 +240,15 @@ def discover_targets(root: Path) -> Discovered:
     Raises:
         ConfigError: a description in ``.agentci/frameworks`` is not valid.
     """
-    dependencies, warnings = project_dependencies(root)
-    frameworks = load_frameworks(root, dependencies)
-    if not frameworks:
-        nothing = "no known framework is among the project's dependencies, and .agentci/frameworks describes none"
-        return Discovered({}, {}, (*warnings, nothing))
     modules = Modules(root)
+    frameworks = load_frameworks(root, modules.packages)
     modules.read_mentioning({name.partition(".")[0] for framework in frameworks for name in _needed_names(framework)})
     classes = _subclasses(modules, frameworks)
+    unused = () if modules.read else (f"no module imports {', '.join(framework.name for framework in frameworks)}",)
     return Discovered(
         agents=_by_name(_agents(modules.read, frameworks)),
         tools=_by_name(_tools(modules.read, frameworks, classes)),
-        warnings=(*warnings, *modules.warnings),
+        warnings=(*modules.warnings, *unused),
     )
 
 

@@ -14,9 +14,6 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 from agenteval.agents.worker.references import get, kind_of
 
 # Runs agents of frameworks whose agents do not have a method that takes a prompt.
-#
-# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
-# standard library.
 
 
 _USER = "user"
@@ -74,7 +71,6 @@ def _google_adk(agent: Any) -> Callable[..., Any]:
 
 
 def _adk_events(agent: Any, history: Sequence[Any], types: Any) -> Iterator[Any]:
-    """Yield the earlier messages of a conversation as the events of a session."""
     make = importlib.import_module("google.adk.events").Event if history else None
     for said in history:
         role, author = ("model", agent.name) if said["role"] == "assistant" else (_USER, _USER)
@@ -146,7 +142,6 @@ def adapter(agent: Any) -> Optional[Callable[[Request], AgentCall]]:
 
 
 def _run(run: Callable[..., Any]) -> Callable[[Request], AgentCall]:
-    """OpenAI Agents SDK and Agent Development Kit."""
     return lambda request: AgentCall(run, (request["input"],), {"history": _history(request)})
 
 

@@ -131,7 +131,6 @@ def _is_sequence(function: Callable[..., Any]) -> bool:
 
 
 def _function(reference: str, method: str, instantiate: bool) -> Callable[..., Any]:
-    """Return the function to call, as close to the user's code as possible."""
     target = find(reference)
     if instantiate:
         try:
@@ -202,7 +201,6 @@ async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, BaseException | None]:
-    """Return the result or the exception; some exceptions cannot propagate out of a thread."""
     try:
         return function(*args), None
     except BaseException as error:  # noqa: BLE001 - raised again by the awaiting caller
@@ -210,7 +208,6 @@ def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, BaseExcepti
 
 
 def _drained(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result; collect all chunks of a streamed one."""
     value = function(*args, **kwargs)
     return Chunks(value) if isinstance(value, collections.abc.Iterator) else value
 

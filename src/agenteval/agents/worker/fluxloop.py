@@ -77,11 +77,6 @@ async def answer(settings: Mapping[str, Any], request: Mapping[str, Any], iterat
 
 
 def _target(settings: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return the function to call; an instance of a class is made once.
-
-    Raises:
-        TypeError: it cannot be called, or the class needs arguments.
-    """
     key = json.dumps(settings, sort_keys=True, default=str)
     with _LOCK:
         if key not in _TARGETS:
@@ -109,11 +104,6 @@ def _made(settings: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def _arguments(settings: Mapping[str, Any], request: Mapping[str, Any], iteration: int) -> dict[str, Any]:
-    """Return the arguments of a call by name.
-
-    Raises:
-        TypeError: the target has no parameter for the input.
-    """
     names = [name for name in parameters(_target(settings)) if name != "self"]
     if not names:
         raise TypeError(f"{settings['target']} has no parameter for the input")
@@ -172,7 +162,6 @@ def _reply(value: Any, events: Sequence[Any], settings: Mapping[str, Any]) -> Ma
 
 
 def _streamed(chunks: Sequence[Any], path: Sequence[str]) -> str | None:
-    """Return the texts at a path in the chunks of a stream, together; ``None`` without any."""
     texts = [functools.reduce(get, path, chunk) if not isinstance(chunk, str) else chunk for chunk in chunks]
     found = [text for text in texts if isinstance(text, str)]
     return "".join(found) if found else None

@@ -6,7 +6,6 @@ library. All its functions run in one event loop, so that an agent keeps its ind
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import importlib.metadata
 import json
@@ -16,6 +15,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from agenteval.agents.worker.plugins import Running, close, end, running
+
+__all__ = ["check", "close", "end", "send", "start"]
+
 PACKAGE = "holodeck-ai"
 # Providers whose agents HoloDeck runs by the OpenAI Agents SDK, an extra of the package.
 _WITH_SDK = ("openai", "azure_openai")
@@ -23,8 +26,6 @@ _WITH_SDK = ("openai", "azure_openai")
 _UNDECLARED = ("exceptiongroup",)
 # As HoloDeck's command line sets them before it imports anything.
 _SETTINGS = {"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "GRPC_VERBOSITY": "ERROR"}
-# Limit for closing an agent, in seconds; after the caller's longer limit the process is killed.
-_END_S = 4.0
 
 
 class HolodeckError(Exception):
@@ -33,47 +34,14 @@ class HolodeckError(Exception):
     is_of_agenteval = True
 
 
-class _Running:
-    """An agent that HoloDeck has made, and its conversations."""
+class _Project(Running):
+    """HoloDeck's backend of a project, with the index of its documents, and its conversations."""
 
-    def __init__(self, project: Mapping[str, Any]) -> None:
-        self._project = project
-        self._start: asyncio.Task[Any] | None = None
-        self._sessions: dict[str, Any] = {}
+    ends = "close"
+    closes = "teardown"
 
-    async def backend(self) -> Any:
-        """Return HoloDeck's backend; the first call makes it, with the index of the project's documents."""
-        if self._start is None or (self._start.done() and (self._start.cancelled() or self._start.exception())):
-            self._start = asyncio.ensure_future(_backend(self._project))
-        return await asyncio.shield(self._start)
-
-    async def send(self, session: str, message: str, is_first: bool) -> Mapping[str, Any]:
-        backend = await self.backend()
-        if session not in self._sessions:
-            if not is_first:
-                raise HolodeckError(
-                    "the session with the earlier turns is gone: its process ended; run the case again"
-                )
-            self._sessions[session] = await backend.create_session()
-        try:
-            result = await self._sessions[session].send(message)
-        except Exception as error:
-            raise HolodeckError(f"HoloDeck's agent failed: {type(error).__name__}: {error}") from error
-        if result.is_error:
-            raise HolodeckError(f"HoloDeck's agent failed: {result.error_reason or 'no reason given'}")
-        return _reply(result)
-
-    async def end(self, session: str) -> None:
-        ended = self._sessions.pop(session, None)
-        if ended is not None:
-            await ended.close()
-
-    async def close(self) -> None:
-        if self._start is not None and self._start.done() and not self._start.exception():
-            await self._start.result().teardown()
-
-
-_AGENTS: dict[str, _Running] = {}
+    async def make(self) -> Any:
+        return await _backend(self.definition)
 
 
 async def check(project: Mapping[str, Any]) -> str | None:
@@ -105,7 +73,7 @@ async def start(project: Mapping[str, Any]) -> None:
         HolodeckError: the package is missing or refuses the project.
         RuntimeError: the documents cannot be indexed.
     """
-    await _running(project).backend()
+    await running(project, _Project).made()
 
 
 async def send(project: Mapping[str, Any], session: str, message: str, is_first: bool) -> Mapping[str, Any]:
@@ -117,24 +85,19 @@ async def send(project: Mapping[str, Any], session: str, message: str, is_first:
     Raises:
         HolodeckError: the agent failed.
     """
-    return await _running(project).send(session, message, is_first)
-
-
-async def end(project: Mapping[str, Any], session: str) -> None:
-    """End a session."""
-    await asyncio.wait_for(_running(project).end(session), _END_S)
-
-
-async def close(project: Mapping[str, Any]) -> None:
-    """Close an agent."""
-    await asyncio.wait_for(_running(project).close(), _END_S)
-
-
-def _running(project: Mapping[str, Any]) -> _Running:
-    key = json.dumps(project, sort_keys=True)
-    if key not in _AGENTS:
-        _AGENTS[key] = _Running(project)
-    return _AGENTS[key]
+    made = running(project, _Project)
+    backend = await made.made()
+    if session not in made.sessions:
+        if not is_first:
+            raise HolodeckError("the session with the earlier turns is gone: its process ended; run the case again")
+        made.sessions[session] = await backend.create_session()
+    try:
+        result = await made.sessions[session].send(message)
+    except Exception as error:
+        raise HolodeckError(f"HoloDeck's agent failed: {type(error).__name__}: {error}") from error
+    if result.is_error:
+        raise HolodeckError(f"HoloDeck's agent failed: {result.error_reason or 'no reason given'}")
+    return _reply(result)
 
 
 async def _backend(project: Mapping[str, Any]) -> Any:
@@ -151,7 +114,6 @@ async def _backend(project: Mapping[str, Any]) -> Any:
 
 
 def _agent(parts: _Parts, project: Mapping[str, Any]) -> Any:
-    """Return the project's agent as HoloDeck's model of it."""
     parts.base_directory.set(project["directory"])
     config = parts.config(**project["config"]) if project["config"] else None
     written = {key: value for key, value in project["agent"].items() if key in parts.agent.model_fields}
@@ -160,7 +122,6 @@ def _agent(parts: _Parts, project: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def _refusals(parts: _Parts) -> Iterator[_Parts]:
-    """Raise a ``HolodeckError`` if HoloDeck refuses the project."""
     try:
         yield parts
     except parts.indexing_error:
@@ -185,8 +146,6 @@ def _imported(project: Mapping[str, Any]) -> _Parts:
 
 
 class _Parts:
-    """What is used of HoloDeck."""
-
     def __init__(self) -> None:
         self.base_directory = _part("holodeck.config.context", "agent_base_dir")
         self.loader = _part("holodeck.config.loader", "ConfigLoader")

@@ -19,9 +19,6 @@ from agenteval.grader import FrozenDict, Observation, Usage, frozen, number, pla
 from agenteval.grader import resolve as resolve_grader
 
 # Calls Python functions that are tools of a model agent.
-#
-# This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
-# standard library.
 
 
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
@@ -88,9 +85,6 @@ def schema(annotation: Any) -> Dict[str, Any]:
 
 
 # Calls the user's evaluation functions.
-#
-# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
-# standard library.
 
 
 async def evaluate(reference: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -144,15 +138,11 @@ def verdict(value: Any) -> Mapping[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """Convert a value that JSON cannot represent."""
     converted = plain(value)
     return str(value) if converted is value else converted
 
 
 # Calls user metrics: functions and classes in files, modules and installed packages.
-#
-# This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
-# standard library.
 
 
 _GROUP = "agenteval.metrics"

@@ -12,7 +12,7 @@ import importlib.metadata
 import inspect
 import json
 import sys
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from agenteval.agents.worker.references import BrokenError
 
@@ -56,38 +56,54 @@ class AgentContext:
     timeout_s: float
 
 
-class _RunningPlugin:
-    """A started agent and its sessions."""
+class Running:
+    """An agent that the first call makes, and its sessions.
+
+    Attributes:
+        ends: the method that ends a session.
+        closes: the method that closes the agent.
+    """
+
+    ends = "end"
+    closes = "close"
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
-        self._definition = definition
+        self.definition = definition
+        self.sessions: Dict[str, Any] = {}
         self._start: "asyncio.Task[Any] | None" = None
-        self._sessions: Dict[str, Any] = {}
 
-    async def agent(self) -> Any:
-        """Return the agent; start it at the first call."""
+    async def make(self) -> Any:
+        """Make the agent, and start it."""
+        return await _started(self.definition)
+
+    async def made(self) -> Any:
+        """Return the agent; make it at the first call, and again after a failure."""
         if self._start is None or (self._start.done() and (self._start.cancelled() or self._start.exception())):
-            self._start = asyncio.ensure_future(_started(self._definition))
+            self._start = asyncio.ensure_future(self.make())
         return await asyncio.shield(self._start)
 
-    async def send(self, session: str, request: Mapping[str, Any]) -> Any:
-        agent = await self.agent()
-        if session not in self._sessions:
-            self._sessions[session] = agent.session()
-        reply = await _awaited(self._sessions[session].send(Request(**request)))
-        return reply if isinstance(reply, str) else _reply(reply)
-
     async def end(self, session: str) -> None:
-        ended = self._sessions.pop(session, None)
+        """End a session."""
+        ended = self.sessions.pop(session, None)
         if ended is not None:
-            await _awaited(ended.end())
+            await _awaited(getattr(ended, self.ends)())
 
     async def close(self) -> None:
-        if self._start is not None and self._start.done():
-            await _awaited(self._start.result().close())
+        """Close the agent if it was made."""
+        if self._start is not None and self._start.done() and not self._start.exception():
+            await _awaited(getattr(self._start.result(), self.closes)())
 
 
-_AGENTS: Dict[str, _RunningPlugin] = {}
+_AGENTS: Dict[str, Running] = {}
+
+
+def running(definition: Mapping[str, Any], kind: Callable[[Mapping[str, Any]], Running] = Running) -> Any:
+    """Return the agent of a definition, which this process has once."""
+    return _AGENTS.setdefault(_key(definition), kind(definition))
+
+
+def _key(definition: Mapping[str, Any]) -> str:
+    return json.dumps(definition, sort_keys=True)
 
 
 async def start(definition: Mapping[str, Any]) -> None:
@@ -97,33 +113,31 @@ async def start(definition: Mapping[str, Any]) -> None:
         PluginError: its kind does not exist, or its constructor or start raises an exception.
         BrokenError: its import fails.
     """
-    await _running(definition).agent()
+    await running(definition).made()
 
 
 async def send(definition: Mapping[str, Any], session: str, request: Mapping[str, Any]) -> Any:
-    """Send one turn to a session; a new session is opened first.
-
-    Returns:
-        Text, or a reply of the agent protocol.
-    """
-    return await _running(definition).send(session, request)
+    """Send one turn to a session, which the first turn opens; return text, or a reply of the agent protocol."""
+    plugin = running(definition)
+    agent = await plugin.made()
+    if session not in plugin.sessions:
+        plugin.sessions[session] = agent.session()
+    reply = await _awaited(plugin.sessions[session].send(Request(**request)))
+    return reply if isinstance(reply, str) else _reply(reply)
 
 
 async def end(definition: Mapping[str, Any], session: str) -> None:
     """End a session."""
-    await asyncio.wait_for(_running(definition).end(session), _END_S)
+    known = _AGENTS.get(_key(definition))
+    if known is not None:
+        await asyncio.wait_for(known.end(session), _END_S)
 
 
 async def close(definition: Mapping[str, Any]) -> None:
     """Close an agent."""
-    await asyncio.wait_for(_running(definition).close(), _END_S)
-
-
-def _running(definition: Mapping[str, Any]) -> _RunningPlugin:
-    key = json.dumps(definition, sort_keys=True)
-    if key not in _AGENTS:
-        _AGENTS[key] = _RunningPlugin(definition)
-    return _AGENTS[key]
+    known = _AGENTS.get(_key(definition))
+    if known is not None:
+        await asyncio.wait_for(known.close(), _END_S)
 
 
 async def _started(definition: Mapping[str, Any]) -> Any:
@@ -145,7 +159,6 @@ async def _started(definition: Mapping[str, Any]) -> Any:
 
 
 def _load(kind: str) -> Tuple[Any, str]:
-    """Return the class of a kind, and the distribution that registers it."""
     registered = _registered()
     found = [(entry, distribution) for entry, distribution in registered if entry.name == kind]
     if not found:
@@ -168,7 +181,6 @@ def _load(kind: str) -> Tuple[Any, str]:
 
 
 def _registered() -> List[Tuple[Any, str]]:
-    """Return the entry points of the group, each with the name and version of its distribution."""
     found: Dict[str, List[Tuple[Any, str]]] = {}
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"] or "an unknown distribution"

@@ -247,8 +247,6 @@ class _WorkerDied(Exception):  # noqa: N818 - named after the event
 
 
 class _Worker:
-    """One worker process and the calls that run in it."""
-
     def __init__(self, interpreter: str) -> None:
         self.interpreter = interpreter
         self._child: Child | None = None

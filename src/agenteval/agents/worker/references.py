@@ -16,9 +16,6 @@ import threading
 from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Sequence
 
 # Distinguishes arguments that do not fit an agent's method or a tool from errors inside it.
-#
-# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
-# standard library.
 
 
 # The attributes of tool objects in which frameworks store the wrapped function.
@@ -91,9 +88,6 @@ def _input_schema(tool: Any) -> Mapping[str, Any]:
 
 
 # Reads fields of objects and mappings of any framework.
-#
-# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
-# standard library.
 
 
 # The types and roles of a model's messages.
@@ -151,7 +145,6 @@ def fields_of(value: Any) -> Any:
 
 
 def _simpler(value: Any) -> Any:
-    """Convert a value that JSON cannot represent."""
     fields = fields_of(value)
     if fields is not None:
         return fields
@@ -159,9 +152,6 @@ def _simpler(value: Any) -> Any:
 
 
 # Finds the objects of user modules that references name: ``module:name`` or ``path/file.py:name``.
-#
-# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the standard
-# library.
 
 
 # The worker's ``sys.path`` begins with the agent's directory.
@@ -246,7 +236,6 @@ def attribute(target: Any, path: str) -> Any:
 
 
 def _meant(error: AttributeError) -> str:
-    """Return the hint of an error that ``attribute`` raised."""
     text = str(error)
     start = text.rfind("; did you mean ")
     return text[start:] if start >= 0 else ""
@@ -299,7 +288,6 @@ def imported(path: str) -> Any:
 
 
 def _executed(file: pathlib.Path) -> Any:
-    """Return the module in a file that cannot be imported by name."""
     with _LOCK:
         if file not in _EXECUTED:
             name = "agenteval_file_%d_%s" % (len(_EXECUTED), file.stem)

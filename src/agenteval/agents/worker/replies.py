@@ -12,47 +12,29 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from agenteval.agents.worker.references import SPEAKERS, as_list, fields_of, first, get, has, kind_of, plain
 
-# Finds the tool calls in the results of agents of any framework.
-#
-# This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
-# standard library.
-
-
 _NAMES = ("tool_name", "name", "tool")
 _ARGUMENTS = ("args", "arguments", "tool_args", "tool_kwargs", "tool_input")
-_ENDS = ("result", "error")
 _IDS = ("tool_call_id", "call_id", "tool_id", "id")
 
 
 def tool_calls_of(result: Any, events: Sequence[Any], messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return every call with its result, in order, from the first source that contains any."""
+    """Return the calls of the first source that contains any, and their results, each as an item of its own."""
     for source in (events, list(_records(result)), messages):
-        calls = _paired(signal for item in source for signal in _signals(item))
-        if calls:
-            # In Pydantic AI the model calls a tool to return structured output.
-            output_tool = getattr(result, "_output_tool_name", None)
-            return [call for call in calls if call["name"] != output_tool]
+        signals = [signal for item in source for signal in _signals(item)]
+        # In Pydantic AI the model calls a tool to return structured output.
+        output_tool = getattr(result, "_output_tool_name", None)
+        if any("args" in signal for signal in signals):
+            return [_item(signal) for signal in signals if "args" not in signal or signal["name"] != output_tool]
     return []
 
 
-def _paired(signals: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Pair calls with their results by id, or by name without an id."""
-    calls: list[dict[str, Any]] = []
-    for signal in signals:
-        pending = next((call for call in calls if _belongs(signal, call)), None)
-        if pending is not None:
-            pending.update({key: signal[key] for key in _ENDS if key in signal})
-        elif "args" in signal:
-            calls.append(signal)
-    return [{key: value for key, value in call.items() if key != "id"} for call in calls]
-
-
-def _belongs(signal: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
-    if any(key in call for key in _ENDS) or not any(key in signal for key in _ENDS):
-        return False
-    if signal["id"] is not None or call["id"] is not None:
-        return bool(signal["id"] == call["id"])
-    return "args" not in signal and signal["name"] == call["name"]
+def _item(signal: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call, or the message of a tool; the reader of replies joins them."""
+    if "args" in signal:
+        return dict(signal)
+    status, content = ("error", signal["error"]) if "error" in signal else ("success", signal.get("result"))
+    named = {"tool_call_id": signal["id"], "name": signal["name"]}
+    return {"role": "tool", "status": status, "content": content, **named}
 
 
 def _records(result: Any) -> Iterator[Any]:
@@ -101,20 +83,18 @@ def _run_item(item: Any, raw: Any, kind: str) -> Iterator[dict[str, Any]]:
     if kind == "tool_call_item":
         # Hosted tools have a type instead of a name.
         name = first(raw, _NAMES) or str(kind_of(raw) or "tool").replace("_call", "")
-        yield {"id": first(raw, _IDS), "name": str(name), "args": _arguments(get(raw, "arguments"))}
+        yield {"id": first(raw, _IDS), "name": str(name), "args": plain(get(raw, "arguments") or {})}
     elif kind == "tool_call_output_item":
         yield {"id": first(raw, _IDS), "name": "", "result": plain(get(item, "output"))}
 
 
 def _returned(item: Any, kind: str) -> dict[str, Any]:
-    """Return the result of a call in a separate message or part."""
     outcome = first(item, ("status", "outcome")) or "success"
     failed = kind == "retry-prompt" or outcome != "success" or bool(get(item, "tool_call_error"))
     return {**_named(item), **_end(get(item, "content"), failed=failed)}
 
 
 def _ended(record: Any) -> dict[str, Any]:
-    """Return the result or error in a record of a call; empty if it contains neither."""
     output = get(record, "tool_output")
     value = first(output, ("raw_output", "content")) if output is not None else get(record, "result")
     error = get(record, "error")
@@ -130,22 +110,11 @@ def _end(value: Any, *, failed: bool) -> dict[str, Any]:
 
 
 def _call(entry: Any) -> dict[str, Any]:
-    return {**_named(entry), "args": _arguments(first(entry, _ARGUMENTS))}
+    return {**_named(entry), "args": plain(first(entry, _ARGUMENTS) or {})}
 
 
 def _named(entry: Any) -> dict[str, Any]:
     return {"id": first(entry, _IDS), "name": str(first(entry, _NAMES) or "")}
-
-
-def _arguments(value: Any) -> Any:
-    """Return arguments as JSON; many frameworks keep them as the model's text."""
-    if isinstance(value, str):
-        try:
-            read = json.loads(value)
-        except ValueError:
-            return value
-        return read if isinstance(read, dict) else value
-    return {} if value is None else plain(value)
 
 
 _ANSWERS = ("output", "final_output", "content", "text", "response")
@@ -221,7 +190,6 @@ def _text(value: Any) -> Any:
 
 
 def _message_text(message: Any) -> Any:
-    """Return the text of a message or chunk; ``None`` if it has none."""
     for name in ("content", "text", "delta"):
         value = get(message, name)
         if isinstance(value, str):

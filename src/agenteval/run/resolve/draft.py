@@ -25,7 +25,7 @@ from agenteval.run.context import (
     read_baseline,
     search_baseline,
 )
-from agenteval.run.git import ControlHost, Provenance, of_baseline, provenance
+from agenteval.run.git import Provenance, provenance
 from agenteval.run.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.resolve.agents import interpreters_of, traces_to_score
@@ -91,7 +91,6 @@ class Draft:
     search: Search
     earlier: tuple[EarlierRun, ...]
     sources: Sources
-    host: ControlHost
     provenance: Provenance
     output: Destination
     setup: Setup
@@ -173,7 +172,6 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         search=search,
         earlier=past.runs,
         sources=sources,
-        host=of_baseline(context.control, search.found.results.run.ref if search.found else None),
         provenance=run_provenance,
         output=Destination(
             directory=settings.out,

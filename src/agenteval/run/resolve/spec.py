@@ -16,7 +16,7 @@ from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor
 from agenteval.core.text import working_directory
-from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.integrity import Integrity
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import GatePolicy, is_quarantined_by_name
 from agenteval.metrics.resources import GraderPool, Resources, RunResources
@@ -26,7 +26,7 @@ from agenteval.report.words import count
 from agenteval.results.model import Coverage, Difference, Proven, RunShard
 from agenteval.run.config import Config, Settings
 from agenteval.run.context import Attempt, FoundBaseline
-from agenteval.run.git import ControlHost, LocalHost, Provenance
+from agenteval.run.git import Provenance
 from agenteval.run.plan import CaseSource, Plan, PlannedCase, RunLimits, SuitePlan
 from agenteval.run.progress import RUNNING, SCORING, Progress, make_progress
 from agenteval.run.resolve.configurations import Sources
@@ -36,8 +36,10 @@ from agenteval.suite.agents import REPLAY
 from agenteval.suite.model import AgentSpec, Suite
 
 if TYPE_CHECKING:
+    from agenteval.core.errors import AgentEvalError
     from agenteval.core.llm.models import ModelSpec
     from agenteval.results.history import EarlierRun
+    from agenteval.run.base_commit import BaseCommit
     from agenteval.run.config import Config
 
 
@@ -85,13 +87,19 @@ class ControlSpec:
     """What is known about the base commit before its agent runs.
 
     Attributes:
-        host: tells which commit it is.
+        base: its files, or why they cannot be used; ``None`` if the run needs none.
+        anchor: the same of the commit of the base branch that a long look runs beside; ``None`` if none is due.
+        unrelated: commits of earlier runs that are not in its history, for instance after a forced push.
+        branch: the target branch; ``None`` if it is unknown.
         sources: where suites and configuration are in the change.
         suites: where they are in the base commit, with the directory of the change.
         agents: deployments of its agents, by case id; the other cases need its files.
     """
 
-    host: ControlHost = field(default_factory=LocalHost)
+    base: BaseCommit | AgentEvalError | None = None
+    anchor: BaseCommit | AgentEvalError | None = None
+    unrelated: frozenset[str] = frozenset()
+    branch: str | None = None
     sources: Sources
     suites: tuple[Path, ...] = ()
     agents: Mapping[str, AgentSpec] = field(default_factory=dict)

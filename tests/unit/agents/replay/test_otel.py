@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.agents.otel import OtelAnswer, agent_span, answer_of
-from agenteval.agents.otel_messages import SaidCall, Span, SpanEvent, Status, read_said, value_of
+from agenteval.agents.otel_messages import Span, SpanEvent, Status, TracedCall, read_said, value_of
 from agenteval.agents.traces import read_answers
 from agenteval.core.errors import ConfigError
 from agenteval.results.case import ToolCall, Usage
@@ -213,7 +213,7 @@ def test_texts_of_several_parts_are_joined_without_reasoning() -> None:
 )
 def test_calls_in_messages(message: dict[str, Any]) -> None:
     found = read_said({"gen_ai.output.messages": [{"role": "assistant", **message}]}, [])
-    assert found.calls == (SaidCall("1", "search", {"q": 1}),)
+    assert found.calls == (TracedCall("1", "search", {"q": 1}),)
     assert found.answered
     assert found.text is None
 

@@ -8,8 +8,7 @@ import pytest
 from tests.unit.runs import case, results
 
 from agenteval.core.redact import Redactor
-from agenteval.gate.integrity.accepted import Accepted, accepted_of, settled
-from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.integrity import Accepted, Integrity, accepted_of, settled
 from agenteval.results.model import Difference
 from agenteval.run.context import Given, GivenAcceptance, named
 from agenteval.suite.model import Case, Turn

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from tests.support import case
 
-from agenteval.gate.integrity.differences import Pairs, pair
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
 from agenteval.run.plan import Shard
 from agenteval.run.resolve.draft import Draft, read_draft
+from agenteval.run.rules.differences import Pairs, pair
 from agenteval.run.rules.under_base import also_selected_by_base
 
 RENAMED = {"agent.yaml::renamed": "c1"}
@@ -41,7 +41,7 @@ def test_a_case_that_the_base_selects_runs_in_its_place(settings: Settings) -> N
     assert [item.case.name for item in draft.cases] == ["c0", "c2"]
     assert [item.case.name for item in chosen.cases] == ["c0", "renamed", "c2"]
     assert [item.case.name for item in chosen.left_out] == ["x"]
-    assert chosen.selected == 3
+    assert chosen.coverage.selected == 3
     assert also_selected_by_base(draft, Pairs()).cases == draft.cases
 
 

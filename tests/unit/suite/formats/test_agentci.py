@@ -975,7 +975,7 @@ def test_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: s
     descriptions.mkdir()
     (descriptions / "own.toml").write_text("broken")
     with pytest.raises(ConfigError, match=r"own\.toml"):
-        load_frameworks(tmp_path, ())
+        load_frameworks(tmp_path)
 
 
 REFERENCES = """{"$ref": "#/$defs/Reply", "$defs": {
