@@ -23,7 +23,7 @@ from agenteval.run.context import Attempt, Recollection, RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
 from agenteval.run.resolve.draft import read_draft
-from agenteval.run.resolve_run import own_rules, resolve
+from agenteval.run.resolve_run import resolve
 
 PROVEN = [Proven(metric="equality", case=None, fall=0.4), Proven(metric="equality", case="agent.yaml::c1", fall=0.75)]
 
@@ -158,14 +158,12 @@ def test_a_file_that_does_not_count_changes_nothing(folder: Path) -> None:
 
 def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
     draft = read_draft(Settings(), RunContext())
-    rules = own_rules(draft, Settings())
     entry = Accepted(change="regressed", reason="known", until=date(2999, 1, 1), case="agent.yaml::c1")
 
     def key(*quarantine: Quarantine, accepted: tuple[Accepted, ...] = ()) -> str:
-        gate = replace(rules.gate, quarantine=quarantine)
-        return begin_attempt(
-            draft, replace(rules, gate=gate), Integrity(accepted=accepted), None, Recollection()
-        ).memory.key
+        gate = replace(draft.spec.gate, quarantine=quarantine)
+        asked = replace(draft.spec, gate=gate, integrity=Integrity(accepted=accepted))
+        return begin_attempt(asked, draft.of_run.name, None, Recollection()).memory.key
 
     first = key()
     assert key(Quarantine("c1", date(2000, 1, 1))) == first

@@ -15,14 +15,12 @@ from agenteval.core.files import LARGEST_RECORDING, MOST_ENTRIES, open_regular
 from agenteval.core.records import replace
 from agenteval.core.text import working_directory
 from agenteval.core.version import __version__
-from agenteval.gate.integrity import Integrity
 from agenteval.results.model import COMMIT, Memory, Results
 from agenteval.run.base_commit import BaseCommit
 from agenteval.run.context import Attempt, Recollection
 from agenteval.run.git import Clone, ControlError, git
 from agenteval.run.journal import JOURNAL_FILE
-from agenteval.run.resolve.draft import Draft
-from agenteval.run.resolve.spec import RulesInForce
+from agenteval.run.resolve.spec import RunSpec
 
 _SUBMODULE = "160000"
 # Few files cannot change a verdict: prompts and knowledge of agents are often in files like ``*.md`` or in ``docs``.
@@ -107,28 +105,28 @@ _SHORT = 7
 
 
 def begin_attempt(
-    draft: Draft,
-    rules: RulesInForce,
-    integrity: Integrity,
-    base: BaseCommit | AgentEvalError | None,
-    found: Recollection,
+    spec: RunSpec, config: str, base: BaseCommit | AgentEvalError | None, found: Recollection
 ) -> Attempt:
-    """Find the newest earlier attempt, and what follows from it; call it before user code runs."""
+    """Return what follows from the newest earlier attempt; call it before user code runs.
+
+    Args:
+        config: the name of the configuration that decides about the whole run.
+    """
     today = datetime.now(UTC).date()
-    required = rules.gate.required
+    required = spec.gate.required
     conditions: Mapping[str, object] = {
-        "cases": [[item.case.id, item.iterations] for item in rules.cases],
+        "cases": [[item.case.id, item.iterations] for item in spec.cases],
         # The workflow can choose them without a change of a file.
-        "config": draft.of_run.name,
-        "setup": draft.setup.commands,
+        "config": config,
+        "setup": spec.setup.commands,
         # A part of what else decides ends on a date, or is chosen by the workflow.
-        "compared": draft.baseline is not None,
-        "accepted": sorted(entry.key for entry in integrity.accepted),
-        "quarantine": sorted(str(entry) for entry in rules.gate.quarantine if today <= entry.until),
-        "fail_on": sorted(rules.gate.fail_on),
+        "compared": spec.baseline is not None,
+        "accepted": sorted(entry.key for entry in spec.integrity.accepted),
+        "quarantine": sorted(str(entry) for entry in spec.gate.quarantine if today <= entry.until),
+        "fail_on": sorted(spec.gate.fail_on),
         "required": [required.strict, *required.patterns],
     }
-    first, warnings = _first(draft, base, conditions)
+    first, warnings = _first(spec, base, conditions)
     warnings += found.warnings
     if found.forgotten_by is not None:
         warnings.append(
@@ -138,7 +136,7 @@ def begin_attempt(
     attempt = replace(_following(found, first), warnings=tuple(warnings))
     # A green attempt is resumed if the proof of an improvement is asked for and it has none.
     can_continue = attempt.shown is not None and attempt.restore is not None and _lacks_proof(attempt.shown)
-    return replace(attempt, shown=None) if can_continue and rules.compare.asked_by else attempt
+    return replace(attempt, shown=None) if can_continue and spec.compare.asked_by else attempt
 
 
 def _following(found: Recollection, first: Memory) -> Attempt:
@@ -169,10 +167,10 @@ def _lacks_proof(results: Results) -> bool:
 
 
 def _first(
-    draft: Draft, base: BaseCommit | AgentEvalError | None, conditions: Mapping[str, object]
+    spec: RunSpec, base: BaseCommit | AgentEvalError | None, conditions: Mapping[str, object]
 ) -> tuple[Memory, list[str]]:
     """Return the record of a first attempt, and why its key is unknown."""
-    control = base.commit if isinstance(base, BaseCommit) else draft.baseline and draft.baseline.run.commit
+    control = base.commit if isinstance(base, BaseCommit) else spec.baseline and spec.baseline.results.run.commit
     # The commit of a baseline is a text from a file.
     control = control if control and COMMIT.fullmatch(control) else None
     known = {"version": __version__, "control": control, **conditions}
@@ -181,4 +179,4 @@ def _first(
         return Memory(attempt=1, key=attempt_key(root, known), control=control), []
     except AgentEvalError as error:
         note = f"it is unknown whether the files of this pull request have changed since its last run: {error}"
-        return Memory(attempt=1, key=secrets.token_hex(32), control=control), [draft.redact(note)]
+        return Memory(attempt=1, key=secrets.token_hex(32), control=control), [spec.redact(note)]

@@ -42,7 +42,7 @@ from agenteval.run.resolve.configurations import (
     templates_of,
 )
 from agenteval.run.resolve.control import with_config_defaults
-from agenteval.run.resolve.spec import ControlSpec, Destination, Earlier, RulesInForce, RunSpec, gate_policy
+from agenteval.run.resolve.spec import ControlSpec, Destination, Earlier, RunSpec, gate_policy
 from agenteval.run.resolve.suites import load_suites
 from agenteval.run.rules.accepted_file import rules_without_base, with_rules
 from agenteval.run.rules.base import base_names, integrity_of, judged_by_others, presented_by_base, read_base_rules
@@ -146,25 +146,15 @@ def resolve_merge(
     given = context.given()
     labelled, unnamed = named(given, [case for _, case in results.cases()], then, redact)
     integrity = integrity_of(results, then, working_directory(), redact, labelled)
-    rules = RulesInForce(
+    paired = replace(found, results=with_ids_of(results, found.results)) if found else None
+    spec = RunSpec(
         suites=suites,
         gate=gate_policy(settings, config),
         compare=config.compare.without_runs(),
-        presentation=look,
-        differences=integrity.differences,
-    )
-    if is_judged_by_base(context.control.rule.kind, results.run.ref, then):
-        rules = _rules_of_base(results, then, rules, settings, context.control, redact=redact)
-    spec = RunSpec(
-        suites=suites,
-        gate=rules.gate,
-        compare=replace(rules.compare, asked_by=redact(given.asked_by)),
-        integrity=replace(integrity, differences=rules.differences),
-        earlier=Earlier(
-            baseline=replace(found, results=with_ids_of(results, found.results)) if found else None, runs=past.runs
-        ),
+        integrity=integrity,
+        earlier=Earlier(baseline=paired, runs=past.runs),
         control=ControlSpec(sources=_sources(results, settings)),
-        presentation=rules.presentation,
+        presentation=look,
         limits=RunLimits(concurrency=1, max_answer_bytes=limit),
         redact=redact,
         output=Destination(inputs=(*templates_of(look), *_files(configs), *files_of(results.suites))),
@@ -175,21 +165,20 @@ def resolve_merge(
             *search.warnings,
             *past.warnings,
             *unnamed,
-            *rules.warnings,
         ),
     )
-    return spec, results
+    if is_judged_by_base(context.control.rule.kind, results.run.ref, then):
+        spec = _rules_of_base(results, then, spec, settings, context.control)
+    return replace(spec, compare=replace(spec.compare, asked_by=redact(given.asked_by))), results
 
 
 def _rules_of_base(
     results: Results,
     baseline: Results | None,
-    own: RulesInForce,
+    own: RunSpec,
     settings: Settings,
     host: ControlHost,
-    *,
-    redact: Redactor,
-) -> RulesInForce:
+) -> RunSpec:
     """Return the rules of the base commit for a finished run."""
     rule, ref, is_compared = host.rule, results.run.ref, baseline is not None
     try:
@@ -200,18 +189,18 @@ def _rules_of_base(
             names = base_names(results, base.files.suites)
             shown = presented_by_base(own.presentation, config, base.place)
     except AgentEvalError as error:
-        return rules_without_base(
-            own, error, rule, ref, fail_on=settings.fail_on, is_compared=is_compared, redact=redact
-        )
+        return rules_without_base(own, error, rule, ref, fail_on=settings.fail_on, is_compared=is_compared)
     if is_empty:
         return own
-    is_open = others is not None and is_compared and is_judged_by_base_alone(rule, ref)
+    differences = own.integrity.differences
+    if others is not None and is_compared and is_judged_by_base_alone(rule, ref):
+        differences = with_rules(differences, others)
     return replace(
         own,
         gate=gate_policy(settings, config).knowing(names),
         compare=replace(config.compare.without_runs(), base_names=names),
         presentation=shown,
-        differences=with_rules(own.differences, others) if is_open and others else own.differences,
+        integrity=replace(own.integrity, differences=differences),
     )
 
 

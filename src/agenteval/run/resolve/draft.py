@@ -12,7 +12,7 @@ from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
 from agenteval.report.limits import Presentation
-from agenteval.results.history import EarlierRun, read_history
+from agenteval.results.history import read_history
 from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
 from agenteval.run.context import (
@@ -41,7 +41,18 @@ from agenteval.run.resolve.configurations import (
 )
 from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics
 from agenteval.run.resolve.selection import Selection, failed_cases
-from agenteval.run.resolve.spec import Destination, SuiteSpec, TraceFiles
+from agenteval.run.resolve.spec import (
+    ControlSpec,
+    Destination,
+    Earlier,
+    RunSpec,
+    SuiteSpec,
+    TraceFiles,
+    compare_policy,
+    covered_by,
+    gate_policy,
+    llm_settings,
+)
 from agenteval.run.resolve.suites import (
     agent_beside_traces,
     bind_all,
@@ -67,45 +78,16 @@ class Draft:
     """A run as the files of the change describe it, before a base commit decides about it.
 
     Attributes:
-        suites: with masked secrets.
-        config_of: the configuration of each suite, by the suite's path; ``of_run`` decides about the whole run.
+        of_run: the configuration that decides about the whole run.
+        config_of: the configuration of each suite, by the suite's path.
         left_out: the planned cases that are not selected.
-        controls: deployments of the base commit's agents, by case id.
-        search: the baseline, or the reason for its absence.
-        earlier: earlier runs, for trends.
     """
 
-    suites: tuple[Suite, ...]
-    configs: Configurations
+    spec: RunSpec
+    of_run: Config
     config_of: Mapping[str, Config]
-    presentation: Presentation
-    cases: tuple[PlannedCase, ...]
     left_out: tuple[PlannedCase, ...]
     selection: Selection
-    traces: TraceFiles | None
-    settings: Mapping[str, SuiteSpec]
-    controls: Mapping[str, AgentSpec]
-    limits: RunLimits
-    shard: RunShard | None
-    coverage: Coverage
-    search: Search
-    earlier: tuple[EarlierRun, ...]
-    sources: Sources
-    provenance: Provenance
-    output: Destination
-    setup: Setup
-    redact: Redactor
-    warnings: tuple[str, ...]
-
-    @property
-    def of_run(self) -> Config:
-        """The configuration that decides about the whole run."""
-        return self.configs.of_run
-
-    @property
-    def baseline(self) -> Results | None:
-        """The run to compare with."""
-        return self.search.found.results if self.search.found is not None else None
 
 
 def read_draft(settings: Settings, context: RunContext) -> Draft:
@@ -155,24 +137,25 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
     if search.found is not None:
         search = replace(search, found=masked(search.found, redact, limits.max_answer_bytes))
     past = read_history(settings.history)
-    return Draft(
-        suites=tuple(suites),
-        configs=configs,
-        config_of=found.config_of,
-        presentation=found.presentation,
+    traces = TraceFiles(found.traces, selection, settings.keep_going) if found.traces else None
+    llm = llm_settings(settings, config.llm)
+    spec = RunSpec(
         cases=cases,
-        left_out=tuple(item for item in every if not selection.selects(item.case)),
-        selection=selection,
-        traces=TraceFiles(found.traces, selection, settings.keep_going) if found.traces else None,
+        traces=traces,
         settings=_suite_specs(found),
-        controls=found.controls,
+        configs=tuple(item for item in configs.all if item.name),
         limits=limits,
-        shard=part,
-        coverage=_coverage(found, settings, selected, limits, redact),
-        search=search,
-        earlier=past.runs,
-        sources=sources,
+        llm=llm,
+        setup=Setup(context.setup, config.user_code),
+        suites=tuple(suites),
+        gate=gate_policy(settings, config),
+        compare=compare_policy(config.compare, cases, traces),
+        earlier=Earlier(baseline=search.found, missing=search.missing, runs=past.runs),
+        control=ControlSpec(sources=sources, agents=found.controls),
+        presentation=found.presentation,
         provenance=run_provenance,
+        coverage=_coverage(found, settings, selected, limits, redact).model_copy(update=covered_by(llm)),
+        shard=part,
         output=Destination(
             directory=settings.out,
             published=published,
@@ -180,7 +163,6 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
             resume=settings.resume,
             quiet=settings.quiet,
         ),
-        setup=Setup(context.setup, config.user_code),
         redact=redact,
         warnings=(
             *context.warnings,
@@ -193,6 +175,13 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
             *search.warnings,
             *past.warnings,
         ),
+    )
+    return Draft(
+        spec=spec,
+        of_run=config,
+        config_of=found.config_of,
+        left_out=tuple(item for item in every if not selection.selects(item.case)),
+        selection=selection,
     )
 
 

@@ -23,7 +23,7 @@ from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.report.limits import Presentation
 from agenteval.report.words import count
-from agenteval.results.model import Coverage, Difference, Proven, RunShard
+from agenteval.results.model import Coverage, Proven, RunShard
 from agenteval.run.config import Config, Settings
 from agenteval.run.context import Attempt, FoundBaseline
 from agenteval.run.git import Provenance
@@ -314,35 +314,6 @@ def _suite_plan(settings: SuiteSpec, llm: LlmSettings, limits: RunLimits, gatewa
     return SuitePlan(MetricCatalog(resources), settings.rules, settings.case_s, settings.config)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RulesInForce:
-    """What decides about a run: its own files, or those of the base commit.
-
-    Attributes:
-        controls: deployments of the base commit's agents, by case id.
-        differences: what differs from the base commit.
-        base_cases: ids of the cases of the base commit; ``None`` without one.
-        renamed: new ids of its cases, by old id.
-        base_suites: its suites, with the directory of the change.
-    """
-
-    suites: tuple[Suite, ...]
-    gate: GatePolicy
-    compare: ComparePolicy
-    presentation: Presentation
-    cases: tuple[PlannedCase, ...] = ()
-    settings: Mapping[str, SuiteSpec] = field(default_factory=dict)
-    controls: Mapping[str, AgentSpec] = field(default_factory=dict)
-    llm: LlmSettings = field(default_factory=LlmSettings)
-    shard: RunShard | None = None
-    coverage: Coverage = NOTHING_COVERED
-    warnings: tuple[str, ...] = ()
-    differences: tuple[Difference, ...] = ()
-    base_cases: frozenset[str] | None = None
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    base_suites: tuple[Path, ...] = ()
-
-
 def compare_policy(
     configured: ComparePolicy, cases: Sequence[PlannedCase], traces: TraceFiles | None
 ) -> ComparePolicy:
@@ -370,3 +341,8 @@ def llm_settings(settings: Settings, configured: LlmSettings) -> LlmSettings:
     )
     cache = configured.cache if settings.use_cache else None
     return replace(configured, limits=limits, cache=cache, seed=settings.seed)
+
+
+def covered_by(llm: LlmSettings) -> dict[str, float | None]:
+    """Return the budget of models, for the coverage of a run."""
+    return {"max_llm_calls": llm.limits.max_calls, "max_cost_usd": llm.limits.max_cost_usd}
