@@ -27,7 +27,7 @@ test_cases:
 """
 _REPLY = {"response": "one two", "usage": {"input_tokens": 5, "cost_usd": 0.01}, "tool_calls": [{"name": "look"}]}
 _FIRST = {"files": {"agent.yaml": _SUITE, "agenteval.yaml": "iterations: 2\n"}, "agent": {"*": _REPLY}}
-_VALUES = (
+_VALUES: tuple[Any, ...] = (
     None, "", "x", "nowhere::x", "y" * 5000, "\ud800", "9999-12-31T23:59:59Z", -1, 0, 0.5, True, 10**9, 1e23, [], {},
 )  # fmt: skip
 _COMMANDS = {

@@ -42,7 +42,8 @@ from agenteval.core.writing import give_to_owner
 from agenteval.github.isolation import can_open, files_with_tokens, hidden_files, restore_files
 from agenteval.github.workspace import check_that_user_code_ended, give_back, owner_of, workspace_of_user
 from agenteval.metrics.resources import GraderPool
-from agenteval.run.attachments import Attachments, read_file
+from agenteval.run.attachments import read_file
+from agenteval.run.conversation import Attachments
 from agenteval.suite.model import AgentSpec, FileRef, Place
 from agenteval.suite.model_tools import McpServer
 
@@ -692,7 +693,7 @@ def test_downloads_are_read_and_not_changed(confined_there: Path, place: Path) -
 
     async def attached(url: str) -> str:
         async with Attachments(place / "kept") as attachments:
-            path = (await attachments.get([FileRef(name="hours", kind="text", url=url)])).paths[0]
+            path = (await attachments.get([FileRef(name="hours", kind="text", url=url)]))[0][0]
             spec = shell(
                 confined_there, f'cat {path}; echo; (echo forged >{path} || mv "$(dirname {path})" . || true) 2>&1'
             )

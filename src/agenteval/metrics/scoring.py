@@ -9,10 +9,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Problem
-from agenteval.core.llm.models import ModelSpec, NotAskedError
+from agenteval.core.llm.models import MissingKeyError, ModelSpec, NotAskedError
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import contained, in_thread
 from agenteval.metrics.base import (
@@ -47,6 +47,8 @@ class MetricCatalog:
 
     resources: Resources
     timeouts: PatternTimeouts = field(default_factory=PatternTimeouts)
+    #: Why the model of a metric cannot be asked, by the identity of the metric's configuration.
+    without_key: dict[int, list[Problem]] = field(default_factory=dict)
     _built: dict[int, tuple[MetricConfig, Any]] = field(default_factory=dict)
 
     def get(self, config: MetricConfig) -> Any:
@@ -58,13 +60,32 @@ class MetricCatalog:
             try:
                 found = self._built[id(config)] = (config, build(config, self.resources))
             except ConfigError as error:
-                raise ConfigError([_placed(problem, config) for problem in error.problems]) from None
+                problems = [_placed(problem, config) for problem in error.problems]
+                if not isinstance(error, MissingKeyError):
+                    raise ConfigError(problems) from None
+                # The metrics that need no model still decide.
+                self.without_key[id(config)] = problems
+                found = self._built[id(config)] = (config, _WithoutKey(problems[0].message))
         return found[1]
 
     @property
     def configs(self) -> list[MetricConfig]:
         """The configurations of the metrics that are built."""
         return [config for config, _ in self._built.values()]
+
+
+class _WithoutKey:
+    """Stands for a metric whose model has no key: each of its scores says so."""
+
+    requires: frozenset[str] = frozenset()
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def measure(self, _: object) -> NoReturn:
+        raise NotAskedError(self._why, "key", self._why.partition(":")[0])
+
+    measure_all = measure
 
 
 def built_metrics(catalogs: Iterable[MetricCatalog]) -> list[MetricConfig]:

@@ -228,9 +228,11 @@ class Gateway:
         self.cached_calls = 0
         self.saved_usd = 0.0
         self.unpriced: set[str] = set()
+        # Label of a model that failed alike too often → calls that were not made, and its error.
+        self.given_up: dict[str, tuple[int, str]] = {}
 
     def check(self, model: ModelSpec) -> None:
-        """Check, before any case runs, that a model can be called."""
+        """Check, before any case runs, that a model can be called; raise ``MissingKeyError`` without its key."""
         self.provider(model)
 
     async def complete(self, call: Call, accept: Accept = _anything, timeout_s: float | None = None) -> Completion:
@@ -338,6 +340,8 @@ class Gateway:
             try:
                 async with limiter:
                     if alike.is_final and not exchange.by_agent:
+                        number, _ = self.given_up.get(exchange.model.label, (0, ""))
+                        self.given_up[exchange.model.label] = (number + 1, str(alike.error))
                         why = f"after the first {MOST_ALIKE} failures alike, the model was not asked again"
                         raise LlmError(f"{alike.error}; {why}")
                     completion = await self._send(exchange)

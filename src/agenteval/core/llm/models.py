@@ -128,15 +128,19 @@ class OptionRefusedError(LlmError):
         self.option = option
 
 
+class MissingKeyError(ConfigError):
+    """A model has no API key."""
+
+
 class NotAskedError(AgentEvalError):
-    """A model was not called because of a limit; metrics that need it are skipped.
+    """A model was not called because of a limit, or for want of a key; metrics that need it are skipped.
 
     Args:
-        cause: the run's budget, the suite's limit of calls, or the suite's sample.
+        cause: the run's budget, the suite's limit of calls, the suite's sample, or the missing key.
         limit: the same with its size, as a few words: ``limit of 50 calls``.
     """
 
-    def __init__(self, message: str, cause: Literal["budget", "limit", "sample"], limit: str) -> None:
+    def __init__(self, message: str, cause: Literal["budget", "limit", "sample", "key"], limit: str) -> None:
         super().__init__(message)
         self.cause = cause
         self.limit = limit
@@ -201,6 +205,6 @@ def api_key(model: ModelSpec) -> str:
     if model.provider == "openai" and model.endpoint:
         # Self-hosted servers with OpenAI's protocol accept any key.
         return _SELF_HOSTED_KEY
-    raise ConfigError(
+    raise MissingKeyError(
         Problem(f"no API key for {model.label}: set {variable}, or `api_key` of the model", kind=Kind.JUDGE)
     )
