@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.version import __version__
-from agenteval.core.writing import create_file, remove_file, remove_regular_file, reopen_file
+from agenteval.core.writing import create_file, open_file, remove_file, remove_regular_file
 from agenteval.results.model import RunUsage
 from agenteval.run.plan import KeptLines
 
@@ -100,7 +100,7 @@ class Journal:
     def _opened(self) -> int:
         if self._keep is None:
             return create_file(self.path.parent, self.path.name)
-        descriptor = reopen_file(self.path.parent, self.path.name)
+        descriptor = open_file(self.path.parent, self.path.name, os.O_APPEND)
         try:
             _check_kept(self._keep, descriptor)
             os.ftruncate(descriptor, self._keep.size)
