@@ -117,7 +117,7 @@ class Passes:
             raise CannotRunError(_INTERRUPTED)
         self._number += 1
         try:
-            found = self._made(side, cases, iterations)
+            return self._made(side, cases, iterations)
         except AgentEvalError as error:
             if self._is_interrupted():
                 # Ctrl-C ends git, too.
@@ -132,7 +132,6 @@ class Passes:
             if warning not in self.warnings:
                 self.warnings.append(warning)
             raise CannotRunError(why, "outside", "base") from None
-        return found
 
     def _tell(self, side: Side, number: int) -> None:
         """Say once that the change runs again, and once that it runs side by side with the base."""
@@ -180,7 +179,12 @@ class Passes:
                 or _digest(sorted(str(case.agent.target) for case in control.cases.values())),
             },
         )
-        plan, execution = self._executed(again)
+        try:
+            plan = make_plan(self.spec, again, resume=self.resume)
+        except ConfigError:
+            # There is no journal, or that of another pass.
+            plan = make_plan(self.spec, again)
+        execution = execute(plan)
         self._count(cases, execution)
         if why := _why_incomplete(plan, execution):
             raise CannotRunError(why)
@@ -240,15 +244,6 @@ class Passes:
         if isinstance(self._control, AgentEvalError):
             raise self._control
         return self._control
-
-    def _executed(self, again: PassPlan) -> tuple[Plan, RunExecution]:
-        """Run a pass; the cases in the journal of an interrupted run do not run again."""
-        try:
-            plan = make_plan(self.spec, again, resume=self.resume)
-        except ConfigError:
-            # There is no journal, or that of another pass.
-            plan = make_plan(self.spec, again)
-        return plan, execute(plan)
 
     def _count(self, cases: Sequence[PlannedCase], execution: RunExecution) -> None:
         self.usage = self.usage.plus(execution.summary.usage)
