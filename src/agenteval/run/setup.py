@@ -87,7 +87,9 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
         return
     folder = Path(tempfile.mkdtemp(prefix="agenteval-setup-")).resolve()
     try:
-        give_to_user(folder, directory)
+        owner = owner_in(directory)
+        if owner is not None:
+            os.chown(folder, owner.uid, owner.gid)
         # User code's resource limits do not apply: compilers need more. Another setup's environment is not inherited.
         others = {key: value for key, value in confinement().variables.items() if key not in {"PATH", "VIRTUAL_ENV"}}
         with confined(memory_mb=None, cpu_s=None, variables=others):
@@ -95,13 +97,6 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
         yield variables
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def give_to_user(path: Path, directory: Path) -> None:
-    """Change the owner of a file or directory to the user that runs user code in a working directory."""
-    owner = owner_in(directory)
-    if owner is not None:
-        os.chown(path, owner.uid, owner.gid)
 
 
 def _install(commands: str, directory: Path, venv: Path, redact: Redactor) -> dict[str, str]:
