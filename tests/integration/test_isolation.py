@@ -33,16 +33,17 @@ from tests.support import (
 )
 
 from agenteval.agents.mcp import check_server
-from agenteval.core.confine import Owner, confined, end_user_code, launch, run_confined
+from agenteval.core.confine import confined, end_user_code, launch, run_confined
 from agenteval.core.errors import AgentError, ConfigError, InfrastructureError, UserCodeError
-from agenteval.core.files import FileOwner, bounded
+from agenteval.core.files import Owner, bounded
 from agenteval.core.process_groups import _living_users
 from agenteval.core.secrets import COMMAND_FILES
 from agenteval.core.writing import give_to_owner
 from agenteval.github.isolation import can_open, files_with_tokens, hidden_files, restore_files
 from agenteval.github.workspace import check_that_user_code_ended, give_back, owner_of, workspace_of_user
 from agenteval.metrics.resources import GraderPool
-from agenteval.run.attachments import Attachments, read_file
+from agenteval.run.attachments import read_file
+from agenteval.run.conversation import Attachments
 from agenteval.suite.model import AgentSpec, FileRef, Place
 from agenteval.suite.model_tools import McpServer
 
@@ -626,7 +627,7 @@ def test_reports_are_handed_over_and_nothing_behind_a_link(workspace: Path, plac
     link.symlink_to(elsewhere)
     (report / "link").symlink_to(elsewhere)
 
-    with bounded([workspace], FileOwner(SOMEBODY.uid, SOMEBODY.gid)):
+    with bounded([workspace], Owner(SOMEBODY.uid, SOMEBODY.gid)):
         give_to_owner(report)
         give_to_owner(link)
 
@@ -692,7 +693,7 @@ def test_downloads_are_read_and_not_changed(confined_there: Path, place: Path) -
 
     async def attached(url: str) -> str:
         async with Attachments(place / "kept") as attachments:
-            path = (await attachments.get([FileRef(name="hours", kind="text", url=url)])).paths[0]
+            path = (await attachments.get([FileRef(name="hours", kind="text", url=url)]))[0][0]
             spec = shell(
                 confined_there, f'cat {path}; echo; (echo forged >{path} || mv "$(dirname {path})" . || true) 2>&1'
             )
@@ -809,7 +810,7 @@ def test_deeply_nested_folders_do_not_stop_the_handing_over(workspace: Path) -> 
         os.close(outer)
     os.close(inner)
     (report / "z").touch()
-    with bounded([workspace], FileOwner(SOMEBODY.uid, SOMEBODY.gid)):
+    with bounded([workspace], Owner(SOMEBODY.uid, SOMEBODY.gid)):
         give_to_owner(report)
     assert [(report / name).stat().st_uid for name in ("", "d", "d/d", "z")] == [SOMEBODY.uid] * 4
     subprocess.run(["rm", "-rf", report], check=True)

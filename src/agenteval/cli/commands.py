@@ -229,7 +229,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _prove(arguments: argparse.Namespace) -> int:
-    from agenteval.run.prove import prove_file
+    from agenteval.run.saved_results import prove_file
 
     return prove_file(Path(arguments.results), settings_of(arguments))
 

@@ -49,11 +49,7 @@ class Counts:
 
     @classmethod
     def of(cls, results: Results, out: Collection[str]) -> Counts:
-        """Count the cases of a run.
-
-        Args:
-            out: ids of quarantined cases.
-        """
+        """Count the cases of a run."""
         summary = results.summary
         left = Counter[CaseStatus](case.status for _, case in results.cases() if case.id in out) if out else Counter()
         return cls(
@@ -121,12 +117,7 @@ class Failures:
 
 
 def failures_of(results: Results, required: Required, out: Collection[str]) -> Failures | None:
-    """Return the failing cases of a run with a comparison; ``None`` without one: then each of them fails the gate.
-
-    Args:
-        required: the cases that fail the gate whenever they fail.
-        out: ids of quarantined cases.
-    """
+    """Return the failing cases of a run with a comparison; ``None`` without one: then each of them fails the gate."""
     comparison = results.comparison
     if comparison is None:
         return None

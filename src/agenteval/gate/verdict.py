@@ -170,11 +170,7 @@ def quarantined(results: Results, policy: GatePolicy, today: date | None = None)
 
 
 def rules_of(policy: GatePolicy, out: Collection[str]) -> Rules:
-    """Return the rules of a decision, for its record.
-
-    Args:
-        out: ids of the quarantined cases.
-    """
+    """Return the rules of a decision, for its record."""
     fail_on = tuple(word for word in FAIL_ON if word in policy.fail_on)
     required = ("*",) if policy.required.strict else policy.required.texts
     return Rules(
@@ -188,11 +184,7 @@ def is_quarantined_by_name(policy: GatePolicy, case: CaseResult) -> bool:
 
 
 def parse_fail_on(text: str) -> frozenset[FailOn]:
-    """Parse the value of ``--fail-on``: ``failures,errors`` as a set; ``none`` as the empty set.
-
-    Raises:
-        ValueError: a word is unknown, or ``none`` is combined with others.
-    """
+    """Parse the value of ``--fail-on``: ``failures,errors`` as a set; ``none`` as the empty set."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words == ["none"]:
         return frozenset()

@@ -18,7 +18,7 @@ from agenteval.github.workflow_runs import TRUSTED_EVENTS, Artifact, Workflow, W
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
 from agenteval.results.store import parse_results
-from agenteval.run.baseline import FoundBaseline, MissingBaseline, Search
+from agenteval.run.context import FoundBaseline, Search
 from agenteval.run.git import Clone
 
 #: Returns why results cannot be a baseline; ``None`` if they can.
@@ -75,7 +75,7 @@ class BaselineSearch:
         found = self.find(accept)
         if isinstance(found, Missing):
             message = f"there is no baseline to compare with: {found.reason}"
-            return Search(missing=MissingBaseline((*found.notes, message)))
+            return Search(missing=(*found.notes, message))
         say(terminal(f"agenteval: {describe(found)}"))
         return Search(FoundBaseline(found.results, distance=found.distance, between=found.between), found.notes)
 

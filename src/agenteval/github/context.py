@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -19,9 +19,8 @@ from agenteval.github.publisher import PublicationTarget, Publisher, PublishOpti
 from agenteval.github.runner import warn
 from agenteval.github.workflow_runs import RunJobs, jobs_of_run
 from agenteval.results.model import DEFAULT_ARTIFACT
-from agenteval.run.baseline import BaselineSource
 from agenteval.run.config import Settings
-from agenteval.run.context import AcceptanceSource, AttemptSource, RunContext
+from agenteval.run.context import Given, Recollection, RunContext, Search
 from agenteval.run.git import Provenance
 
 
@@ -209,8 +208,7 @@ class Context:
             acceptances=self._acceptances(),
         )
 
-    def _acceptances(self) -> AcceptanceSource | None:
-        """Return what reads who accepted what in the pull request; ``None`` for other events."""
+    def _acceptances(self) -> Callable[[], Given] | None:
         event = self.event
         if event.event != "pull_request" or event.pull_request is None or event.commit is None:
             return None
@@ -219,9 +217,9 @@ class Context:
         from agenteval.github.pull_request import RemoteAcceptances
 
         number, label = event.pull_request, event.new_label or ""
-        return RemoteAcceptances(self.client, event.repository, event.workflow, number, event.commit, label)
+        return RemoteAcceptances(self.client, event.repository, event.workflow, number, event.commit, label).read
 
-    def _attempts(self) -> AttemptSource | None:
+    def _attempts(self) -> Callable[[], Recollection] | None:
         """Return what finds the earlier attempts of the pull request; ``None`` for other events, and for forks."""
         inputs, event = self.inputs, self.event
         number, branch = event.pull_request, event.head_ref
@@ -240,9 +238,9 @@ class Context:
             branch,
             event.base_ref or "",
             event.commit if event.is_text_edit else None,
-        )
+        ).recall
 
-    def _baseline_source(self) -> BaselineSource | None:
+    def _baseline_source(self) -> Callable[[Collection[str]], Search] | None:
         """Return what finds the baseline; ``None`` if the caller names a file that exists, or wants none."""
         inputs, event = self.inputs, self.event
         from agenteval.github.baseline_search import BaselineSearch
@@ -265,7 +263,7 @@ class Context:
             event.workflow_run_id,
             event.default_branch,
             self.lineage.clone,
-        )
+        ).search
 
 
 def _workspace(environment: Mapping[str, str]) -> Path:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.records import dataclass, field
+from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import shortened
-from agenteval.core.writing import write_bytes
+from agenteval.core.writing import write_file
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.baseline import SearchLimits
 from agenteval.github.client import (
@@ -29,7 +29,7 @@ from agenteval.github.client import (
 )
 from agenteval.github.workflow_runs import Artifact, Workflow, artifacts_named
 from agenteval.results.store import parse_results
-from agenteval.run.context import EarlierAttempt, Given, GivenAcceptance, Recollection
+from agenteval.run.context import Given, GivenAcceptance, Recollection
 from agenteval.run.journal import JOURNAL_FILE, confirmation_file
 
 #: A label that names a case begins with this.
@@ -212,7 +212,7 @@ class RemoteAttempts:
             return Recollection(warnings=(*notes, f"{_UNREAD_RUNS}: {error}"))
 
     def _known(
-        self, client: GitHubClient, earlier: EarlierAttempt, made_at: datetime, notes: list[str]
+        self, client: GitHubClient, earlier: Recollection, made_at: datetime, notes: list[str]
     ) -> Recollection:
         is_allowed = False
         try:
@@ -225,14 +225,14 @@ class RemoteAttempts:
             notes.append(f"it is unknown whether the pull request has the label `{FORGET}`: {error}")
             label = None
         if label is None or not label.is_set or label.created_at < made_at:
-            return Recollection(earlier, warnings=tuple(notes))
+            return replace(earlier, warnings=tuple(notes))
         by = label.by or "an unknown user"
         if is_allowed:
             return Recollection(forgotten_by=by, warnings=tuple(notes))
         notes.append(f"{by} set `{FORGET}` without write access to {self.repository}; nothing was forgotten")
-        return Recollection(earlier, warnings=tuple(notes))
+        return replace(earlier, warnings=tuple(notes))
 
-    def _newest(self, client: GitHubClient, notes: list[str]) -> tuple[EarlierAttempt, datetime] | None:
+    def _newest(self, client: GitHubClient, notes: list[str]) -> tuple[Recollection, datetime] | None:
         """Return the newest attempt that can be used, and its time; ``notes`` get the problems of newer ones."""
         begun = time.monotonic()
         kept_all, older = self._kept(client)
@@ -271,7 +271,7 @@ class RemoteAttempts:
         newest_first = sorted(found, key=lambda kept: (kept[0], kept[2].id), reverse=True)
         return newest_first, max(0, len(runs) - self.limits.runs)
 
-    def _attempt(self, client: GitHubClient, artifact: Artifact) -> EarlierAttempt:
+    def _attempt(self, client: GitHubClient, artifact: Artifact) -> Recollection:
         """Return the attempt in an artifact.
 
         Raises:
@@ -289,7 +289,7 @@ class RemoteAttempts:
         ):
             raise _NoAttemptError("it contains no attempt of this pull request into this branch")
         stays = self.unchanged is not None and results.run.commit == self.unchanged
-        return EarlierAttempt(results, results.memory, partial(_restore, report), stays)
+        return Recollection(results, partial(_restore, report), stays)
 
 
 class _NoAttemptError(UnusableArtifactError):
@@ -297,19 +297,11 @@ class _NoAttemptError(UnusableArtifactError):
 
 
 def _restore(report: DownloadedReport, directory: Path) -> bool:
-    """Write the journals in an artifact to a directory; return false if there are no journals."""
-    written = False
-    for name, content in _journals(report):
-        write_bytes(directory, name, content)
-        written = True
-    return written
-
-
-def _journals(report: DownloadedReport) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of the journal of an attempt, and of each of its confirmations."""
+    """Write the journals of an attempt and of its confirmations to a directory; return false if there are none."""
     names = (JOURNAL_FILE, *(confirmation_file(number) for number in range(1, _MOST_CONFIRMATIONS + 1)))
-    for name in names:
+    for place, name in enumerate(names):
         try:
-            yield name, report.file(name)
+            write_file(directory, name, report.file(name))
         except UnusableArtifactError:
-            return
+            return place > 0
+    return True

@@ -61,9 +61,9 @@ def _budget(judging: Judging | None) -> Iterator[Unproven]:
     if judging is None:
         return
     for item in judging.not_judged:
-        if item.cause == "budget":
+        if item.cause in {"budget", "key"}:
             text = f"{_of_cases(item.cases, judging.cases)} not fully judged: {item.limit}"
-            yield Unproven(what="budget", text=text, mended_by="outside")
+            yield Unproven(what="budget" if item.cause == "budget" else "metric", text=text, mended_by="outside")
 
 
 def _incomplete_cases(summary: Summary, max_error_rate: float, left_out: Sequence[CaseResult]) -> Iterator[Unproven]:

@@ -11,7 +11,7 @@ from agenteval.core.text import place_of
 from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import OWN_NAME, Results, RunUsage
-from agenteval.run.baseline import FoundBaseline, MissingBaseline
+from agenteval.run.context import FoundBaseline
 from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.suite.model import Case
@@ -46,11 +46,7 @@ def compare_first(
     baseline: FoundBaseline | None,
     execution: RunExecution,
 ) -> ComparedRun:
-    """Compare a run with its baseline without running any case again.
-
-    Args:
-        baseline: the run to compare with, with the scores of this run's metrics.
-    """
+    """Compare a run with its baseline without running any case again."""
     if baseline is None:
         is_waiting = spec.earlier.missing is not None and execution.complete
         return ComparedRun(results, needs_passes=is_waiting)
@@ -100,11 +96,7 @@ def _gone(results: Results, baseline: Results) -> frozenset[str]:
 
 
 def rescored_baseline(spec: RunSpec, cases: Iterable[Case]) -> FoundBaseline | None:
-    """Return the baseline with new scores of its answers, where only metrics changed.
-
-    Args:
-        cases: those of the run.
-    """
+    """Return the baseline with new scores of its answers, where only metrics changed."""
     if spec.baseline is None:
         return None
     # Imported here: most runs have no baseline.
@@ -123,9 +115,6 @@ def prove_and_compare(
     """Make the passes that the first comparison asks for within the remaining limits, and decide with them.
 
     Without a baseline, the base commit's agent runs the suite once, and this run is the baseline.
-
-    Args:
-        resumes: whether passes of an interrupted run are read from its journals.
     """
     from agenteval.gate.comparison import make_comparison
     from agenteval.gate.proof import CannotRunError
@@ -176,11 +165,10 @@ def _first_comparer(results: Results, spec: RunSpec, passes: Passes) -> Comparer
 
 
 def _uncompared(results: Results, spec: RunSpec, passes: Passes, why: str) -> ComparedRun:
-    missing = spec.earlier.missing or MissingBaseline()
     warnings = [text for text in passes.warnings if why not in text]
-    accepted = missing.warnings(f"the base commit's agent cannot make a baseline: {why}")
-    uncompared = ComparedRun(results, warnings=(*warnings, *accepted), signal=passes.signal)
-    return replace(uncompared, results=with_usage(results, passes.usage))
+    if missing := spec.earlier.missing:
+        warnings += [*missing, f"the base commit's agent cannot make a baseline: {why}"]
+    return ComparedRun(with_usage(results, passes.usage), warnings=tuple(warnings), signal=passes.signal)
 
 
 def _entries(comparer: Comparer, decision: Decision) -> Sequence[PoolEntry]:
@@ -199,7 +187,6 @@ def _noted(compared: ComparedRun) -> ComparedRun:
 
 
 def _with(comparison: Comparison, comparer: Comparer, passes: Sequence[PoolEntry] = ()) -> Results:
-    """Return the run with its comparison, and with the pool for later runs."""
     results = comparer.current.model_copy(update={"comparison": comparison})
     # The pool contains only runs of the base branch that can be baselines.
     if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST) or why_no_baseline(results):

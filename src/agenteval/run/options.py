@@ -219,27 +219,6 @@ OPTIONS: tuple[Option, ...] = (
 )
 # fmt: on
 
-#: What to write instead of an option of the command line, or an input of the action, that is gone.
-GONE: Mapping[str, str] = {
-    "--base-agent": "write --control",
-    "--comment-template": "write `templates: {comment: FILE}` in agenteval.yaml",
-    "--max-time": "write --time-limit",
-    "--no-annotations": "leave it out: failed and broken cases are always annotated",
-    "--summary-template": "write `templates: {summary: FILE}` in agenteval.yaml",
-    "allow_env": "write `pass_env: [NAME]`, which names what suites and agents get",
-    "annotations": "leave it out: failed and broken cases are always annotated",
-    "baseline-branch": "leave it out: without results of the base branch, those of the default branch are used, and "
-    "`baseline` can name a workflow run",
-    "comment-template": "write `templates: {comment: FILE}` in agenteval.yaml",
-    "concurrency": "write `concurrency: N` in agenteval.yaml",
-    "filter": "name the suites in `suite`, or run `agenteval run --filter TEXT --github` in a step",
-    "iterations": "write `iterations: N` in agenteval.yaml",
-    "max-cost-usd": "write `llm: {max_cost_usd: USD}` in agenteval.yaml",
-    "max-llm-calls": "write `llm: {max_calls: N}` in agenteval.yaml",
-    "on-missing-baseline": "write `gate: {on_missing_baseline: fail}` in agenteval.yaml, or nothing for a warning",
-    "summary-template": "write `templates: {summary: FILE}` in agenteval.yaml",
-}
-
 #: The options by name.
 BY_NAME: Mapping[str, Option] = {option.name: option for option in OPTIONS}
 
@@ -250,3 +229,19 @@ INPUTS: Mapping[str, Option] = {option.input: option for option in OPTIONS if op
 def help_of(key: str) -> str:
     """Return what a key of agenteval.yaml does."""
     return next(option.help for option in OPTIONS if option.key == key)
+
+
+def other_place(name: str) -> str:
+    """Return where an option is written that is no such input or key; empty if no option has the name."""
+    plain = name.removeprefix("--").replace("-", "_")
+    for option in OPTIONS:
+        section, _, key = option.key.rpartition(".")
+        if plain not in {option.name, key, option.input.replace("-", "_")}:
+            continue
+        if key:
+            text = f"{key}: {option.metavar}"
+            return f"write `{f'{section}: {{{text}}}' if section else text}` in agenteval.yaml"
+        if option.flags:
+            return f"write {option.flags[-1]} on the command line"
+        return f"it is an input of the action: {option.input}"
+    return ""

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.confine import under_rules, withheld_hint
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import replace
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.run_scores import pool_entry
 from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import summarise
-from agenteval.results.store import IN_MEMORY, RESULTS_FILE
-from agenteval.run.baseline import FoundBaseline
+from agenteval.results.store import RESULTS_FILE
 from agenteval.run.compare import compare_first, comparer_of, prove_and_compare, rescored_baseline
 from agenteval.run.config import CONFIG_FILE, Settings
-from agenteval.run.context import Attempt, RunContext
+from agenteval.run.context import Attempt, FoundBaseline, RunContext
 from agenteval.run.execute import execute
 from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import (
@@ -87,22 +86,12 @@ def _so_far(spec: RunSpec, cases: Sequence[tuple[str, CaseResult]]) -> Results:
         summary=summarise([case for _, case in cases]),
         asked=RunUsage(),
         total=len(cases),
-        answers={},
-        archive=IN_MEMORY,
     )
     return make_results(spec, execution)
 
 
 def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
-    """Run suites, compare with the baseline, apply the gate, and write the requested reports.
-
-    Args:
-        context: additions of the environment; none by default.
-
-    Raises:
-        ConfigError: a suite, the configuration or an option is invalid; no case was run.
-        InfrastructureError: the reports cannot be written, or a command of ``setup`` failed.
-    """
+    """Run suites, compare with the baseline, apply the gate, and write the requested reports."""
     with (
         resolve(settings, context) as spec,
         report_directory(spec.output.journal.parent),
@@ -121,7 +110,6 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
 
 
 def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
-    """Report the verdict of an earlier attempt."""
     outcome = shown_again(shown, attempt.memory, spec)
     if attempt.restore is not None and outcome.gate.passed:
         # A later run may continue a green attempt, to prove an improvement.
@@ -130,7 +118,6 @@ def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
 
 
 def _planned(spec: RunSpec) -> tuple[Plan, bool]:
-    """Return the plan of the run, and whether it continues an interrupted run, or an attempt that was ended."""
     attempt, directory = spec.earlier.attempt, spec.output.journal.parent
     if spec.output.resume or attempt is None or attempt.restore is None or not attempt.restore(directory):
         return make_plan(spec, resume=spec.output.resume), spec.output.resume
@@ -149,7 +136,6 @@ def _executed(
     *,
     resumes: bool,
 ) -> RunOutcome:
-    """Run the cases, compare and report; then prove or clear suspicions and report again."""
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, baseline, execution)
@@ -209,19 +195,6 @@ def run_repeatedly(
     """Run suites several times. Each run has the one before it as its baseline, so that the last has the pool of all.
 
     A run that cannot be a baseline, or that is proven worse than its baseline, is the last one.
-
-    Args:
-        settings: the settings of every run; the baseline is that of the first run.
-        out: the directory of the reports, which are those of the last run at the end.
-        runs: the number of runs, from 1.
-        tell: receives a line before each run but the first, and if the runs end early.
-
-    Returns:
-        The outcome of the last run.
-
-    Raises:
-        ConfigError: the settings select only a part of the cases or resume a run, or as ``run`` raises it.
-        InfrastructureError: as ``run`` raises it.
     """
     if runs > 1:
         _refuse_parts(settings)

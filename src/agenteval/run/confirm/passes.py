@@ -25,8 +25,8 @@ from agenteval.results.history import why_not_evaluated
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import agent_errors, summarise
 from agenteval.run.base_commit import BaseCommit
-from agenteval.run.baseline import FoundBaseline
 from agenteval.run.confirm.control import Control, opened_control
+from agenteval.run.context import FoundBaseline
 from agenteval.run.execute import execute
 from agenteval.run.git import ControlError
 from agenteval.run.journal import confirmation_file
@@ -348,7 +348,7 @@ def first_baseline(results: Results, passes: Passes) -> FoundBaseline:
     where = f"the base commit {made.run.commit[:_COMMIT]}" if made.run.commit else "the deployment of the base commit"
     missing = passes.spec.earlier.missing
     # The reason can be a missing permission, which would cost this run in every pull request.
-    *notes, reason = (missing.reasons if missing is not None else ()) or ("no earlier run was found",)
+    *notes, reason = missing or ("no earlier run was found",)
     calls = count(iterations * len(done), "call")
     made_now = f"so the suite ran once at {where} ({calls}), and this is the baseline"
     return FoundBaseline(made, (*notes, f"{reason}; {made_now}"))

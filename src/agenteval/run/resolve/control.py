@@ -149,18 +149,15 @@ def read_control_files(sources: Sources, *, agents: bool = True) -> ControlFiles
             problem.
     """
     problems: list[Problem] = []
-    loaded = load_suites(sources, problems)
-    configs = read_configurations(loaded.places, problems)
+    loaded, places, file_of = load_suites(sources, problems)
+    configs = read_configurations(places, problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
-    config_of = {suite.path: configs.by_file[loaded.config_of[suite.path]] for suite in loaded.suites}
-    suites: Sequence[Suite] = [
-        with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded.suites
-    ]
+    config_of = {suite.path: configs.by_file[file_of[suite.path]] for suite in loaded}
+    suites = [with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded]
     found: Mapping[str, AgentSpec] = {}
     if agents:
-        bound = bind_all([(suite, config_of[suite.path]) for suite in suites], sources.agent, problems)
-        suites, found = bound.suites, bound.agents
+        suites, found = bind_all([(suite, config_of[suite.path]) for suite in suites], sources.agent, problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     redact = redactor()

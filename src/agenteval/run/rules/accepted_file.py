@@ -26,7 +26,7 @@ from agenteval.results.model import Difference
 from agenteval.run.base_commit import ControlRule
 from agenteval.run.context import is_judged_by_base_alone
 from agenteval.run.git import ControlError, git
-from agenteval.run.resolve.rules import RulesInForce
+from agenteval.run.resolve.spec import RunSpec
 
 FOLDER, FILE = ".agenteval", "accepted.yaml"
 _MOST_DAYS = 366
@@ -189,15 +189,14 @@ NO_RULES = Difference(kind="rules", after="there are none", effect="absolute")
 
 
 def rules_without_base(
-    own: RulesInForce,
+    own: RunSpec,
     why: AgentEvalError,
     rule: ControlRule,
     ref: str | None,
     *,
     fail_on: frozenset[FailOn] | None,
     is_compared: bool,
-    redact: Redactor,
-) -> RulesInForce:
+) -> RunSpec:
     """Return the rules of a run whose base commit cannot be read: its own.
 
     If the event proposes a change and names its base commit, the run is unproven: the change could have chosen these
@@ -212,14 +211,15 @@ def rules_without_base(
     """
     if not is_compared or not is_judged_by_base_alone(rule, ref):
         text = f"the suites and rules of the base commit cannot be read, so this run uses its own: {why}"
-        return replace(own, warnings=(*own.warnings, redact(text)))
-    reason = redact(one_line(f"cannot be read: {why}"))
+        return replace(own, warnings=(*own.warnings, own.redact(text)))
+    reason = own.redact(one_line(f"cannot be read: {why}"))
+    rules = Difference(kind="rules", after=reason, effect="unproven")
     return replace(
         own,
         gate=replace(own.gate, fail_on=DEFAULT_FAIL_ON if fail_on is None else fail_on),
         # A template of the change could show another verdict.
         presentation=replace(own.presentation, comment_template=None, summary_template=None),
-        differences=with_rules(own.differences, Difference(kind="rules", after=reason, effect="unproven")),
+        integrity=replace(own.integrity, differences=with_rules(own.integrity.differences, rules)),
     )
 
 

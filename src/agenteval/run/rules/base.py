@@ -20,9 +20,8 @@ from agenteval.results.model import Difference, DifferenceKind, Effect, Results
 from agenteval.run.base_commit import BaseCommit, Checkout
 from agenteval.run.config import Config
 from agenteval.run.git import ControlError
-from agenteval.run.resolve.configurations import Sources
+from agenteval.run.resolve.configurations import Sources, shortened, template_texts
 from agenteval.run.resolve.control import ControlFiles, read_control_configuration, read_control_files
-from agenteval.run.resolve.written import shortened, template_texts
 from agenteval.run.rules.accepted_file import read_accepted
 from agenteval.suite.formats.registry import discover, suite_files
 from agenteval.suite.model import Case, Suite

@@ -11,7 +11,7 @@ from agenteval.core.files import below, read_regular
 from agenteval.core.records import fields, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets
-from agenteval.gate.integrity import Accepted, accepted_of, acknowledged, digest_of
+from agenteval.gate.integrity import Accepted, Integrity, accepted_of, acknowledged, digest_of
 from agenteval.gate.verdict import GatePolicy, quarantined
 from agenteval.results.model import Difference
 from agenteval.run.base_commit import Checkout
@@ -20,8 +20,7 @@ from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.agents import interpreters_of
 from agenteval.run.resolve.control import named_controls
 from agenteval.run.resolve.draft import Draft
-from agenteval.run.resolve.rules import RulesInForce, compare_policy, gate_policy, llm_settings
-from agenteval.run.resolve.spec import SuiteSpec
+from agenteval.run.resolve.spec import RunSpec, SuiteSpec, compare_policy, covered_by, gate_policy, llm_settings
 from agenteval.run.rules.base import file_differences, presented_by_base, template_differences
 from agenteval.run.rules.differences import Document, Pairs, case_differences, case_document, diff, grouped
 from agenteval.run.rules.versions import Versions, pair_suites, suite_version
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from agenteval.run.rules.base import BaseRules
 
 
-def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: Sequence[Accepted]) -> RulesInForce:
+def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: Sequence[Accepted]) -> RunSpec:
     """Return the cases and rules of the base commit, with the agents of the change.
 
     Args:
@@ -41,19 +40,20 @@ def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: S
     """
     files, config = base.files, base.files.of_run
     add_secrets(frozenset[str]().union(*(suite.secrets for suite in files.suites)))
-    pairs, continued = pair_suites(draft.suites, files.suites)
+    pairs, continued = pair_suites(draft.spec.suites, files.suites)
     draft = also_selected_by_base(draft, pairs)
+    own = draft.spec
     versions = Versions(pairs, [case_id for case_id in pairs.edited if _is_accepted(accepted, pairs.ours[case_id])])
     config_of = {
         path: files.config_of.get(suite.path, config) if suite else draft.config_of[path]
         for path, suite in continued.items()
     }
     agents = _by_new_id(pairs, files.agents)
-    suites = {suite.path: suite_version(suite, continued[suite.path], versions) for suite in draft.suites}
-    ours = _iterations(draft.suites, draft.config_of, draft.coverage.iterations)
-    theirs = _iterations(files.suites, files.config_of, draft.coverage.iterations)
+    suites = {suite.path: suite_version(suite, continued[suite.path], versions) for suite in own.suites}
+    ours = _iterations(own.suites, draft.config_of, own.coverage.iterations)
+    theirs = _iterations(files.suites, files.config_of, own.coverage.iterations)
     cases = []
-    for item in limited(draft.cases, agents):
+    for item in limited(own.cases, agents):
         for version in versions.of(item.case.id):
             is_base = version.id == item.case.id and item.case.id not in versions.accepted
             number, follows = ours[item.case.id]
@@ -68,7 +68,7 @@ def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: S
         if (version.id, version.name) != (before.id, before.name)
     }
     gate = gate_policy(settings, config).knowing(names)
-    shown = presented_by_base(draft.presentation, config, base.place)
+    shown = presented_by_base(own.presentation, config, base.place)
     problems: list[Problem] = []
     with_config = [(suite, files.config_of[suite.path]) for suite in files.suites]
     controls = named_controls(settings.control, with_config, files.agents, problems)
@@ -81,40 +81,51 @@ def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: S
             for item in case_differences(pairs, _passing(draft, gate), *counts)
         ),
         *agent_differences(
-            draft.cases, agents, base.place, is_compared=draft.search.found is not None or draft.shard is not None
+            own.cases, agents, base.place, is_compared=own.baseline is not None or own.shard is not None
         ),
         *dict.fromkeys(_suite_differences(draft, continued, config_of)),
         *setting_differences(config, draft.of_run, of_run=True),
-        *template_differences(draft.presentation, shown),
+        *template_differences(own.presentation, shown),
         *workflow_differences(base.place),
     )
-    shard, added = draft.shard, len(cases) - len(draft.cases)
+    shard, added = own.shard, len(cases) - len(own.cases)
     if shard is not None:
         # The edited versions of cases run in the same shard.
         ids = [version.id for case_id in shard.cases for version in versions.of(case_id)]
         added = len(ids) - len(shard.cases)
         shard = shard.model_copy(update={"cases": ids})
-    covered = draft.coverage
+    covered = own.coverage
     number_of_cases = None if covered.cases is None else covered.cases + added
-    return RulesInForce(
+    llm = llm_settings(settings, replace(config.llm, cache=draft.of_run.llm.cache))
+    selected = {"selected": covered.selected + added, "cases": number_of_cases}
+    return replace(
+        own,
         suites=tuple(suites.values()),
         cases=tuple(cases),
         settings=_settings(draft, config_of, base),
-        controls=_by_new_id(pairs, controls),
         gate=gate,
-        compare=replace(compare_policy(config.compare, cases, draft.traces), base_names=names),
+        compare=replace(compare_policy(config.compare, cases, own.traces), base_names=names),
         presentation=shown,
-        llm=llm_settings(settings, replace(config.llm, cache=draft.of_run.llm.cache)),
+        llm=llm,
         shard=shard,
-        coverage=covered.model_copy(update={"selected": covered.selected + added, "cases": number_of_cases}),
-        warnings=tuple(
-            draft.redact(f"the base commit does not define the control: {text}")
-            for text in dict.fromkeys(problem.message for problem in problems)
+        coverage=covered.model_copy(update={**selected, **covered_by(llm)}),
+        control=replace(
+            own.control,
+            agents=_by_new_id(pairs, controls),
+            suites=tuple(base.place.root / suite.path for suite in files.suites),
         ),
-        differences=tuple(_masked(acknowledged(item, accepted), draft.redact) for item in differences),
-        base_cases=frozenset((*pairs.base, *pairs.removed)),
-        renamed={old: new for new, old in pairs.renamed.items()},
-        base_suites=tuple(base.place.root / suite.path for suite in files.suites),
+        integrity=Integrity(
+            differences=tuple(_masked(acknowledged(item, accepted), own.redact) for item in differences),
+            base_cases=frozenset((*pairs.base, *pairs.removed)),
+            renamed={old: new for new, old in pairs.renamed.items()},
+        ),
+        warnings=(
+            *own.warnings,
+            *(
+                own.redact(f"the base commit does not define the control: {text}")
+                for text in dict.fromkeys(problem.message for problem in problems)
+            ),
+        ),
     )
 
 
@@ -124,6 +135,7 @@ def also_selected_by_base(draft: Draft, pairs: Pairs) -> Draft:
     Otherwise a change could rename a case so that ``--filter`` leaves it out. Of a sharded run, the first shard runs
     them.
     """
+    own = draft.spec
     added = [
         item
         for item in draft.left_out
@@ -131,18 +143,18 @@ def also_selected_by_base(draft: Draft, pairs: Pairs) -> Draft:
     ]
     if not added:
         return draft
-    shard, ids = draft.shard, [item.case.id for item in added]
+    shard, ids = own.shard, [item.case.id for item in added]
     if shard is not None:
         shard = shard.model_copy(update={"cases": [*shard.cases, *ids]})
-    order = {case.id: place for place, case in enumerate(case for suite in draft.suites for case in suite.cases)}
-    cases = (*draft.cases, *(added if shard is None or shard.index == 1 else ()))
-    return replace(
-        draft,
+    order = {case.id: place for place, case in enumerate(case for suite in own.suites for case in suite.cases)}
+    cases = (*own.cases, *(added if shard is None or shard.index == 1 else ()))
+    chosen = replace(
+        own,
         cases=tuple(sorted(cases, key=lambda item: order[item.case.id])),
-        left_out=tuple(item for item in draft.left_out if item.case.id not in ids),
         shard=shard,
-        coverage=draft.coverage.model_copy(update={"selected": draft.coverage.selected + len(added)}),
+        coverage=own.coverage.model_copy(update={"selected": own.coverage.selected + len(added)}),
     )
+    return replace(draft, spec=chosen, left_out=tuple(item for item in draft.left_out if item.case.id not in ids))
 
 
 def _iterations(
@@ -230,8 +242,8 @@ def _suite_differences(
     draft: Draft, continued: Mapping[str, Suite | None], config_of: Mapping[str, Config]
 ) -> Iterator[Difference]:
     """Yield how suites as a whole, and the settings for them, differ."""
-    known = [(suite, theirs) for suite in draft.suites if (theirs := continued[suite.path]) is not None]
-    if draft.traces is not None:
+    known = [(suite, theirs) for suite in draft.spec.suites if (theirs := continued[suite.path]) is not None]
+    if draft.spec.traces is not None:
         # The metrics of suites score recorded traces.
         for ours, theirs in known:
             yield from diff(*(case_document(_whole(suite), 1) for suite in (theirs, ours)))
@@ -304,10 +316,11 @@ def _by_new_id(pairs: Pairs, of_base: Mapping[str, AgentSpec]) -> Mapping[str, A
 
 def _passing(draft: Draft, gate: GatePolicy) -> frozenset[str]:
     """Return the ids of the cases that passed in the baseline and count."""
-    if draft.baseline is None:
+    if draft.spec.baseline is None:
         return frozenset()
-    passed = {case.id for _, case in draft.baseline.cases() if case.status == "passed"}
-    return frozenset(passed - quarantined(draft.baseline, gate))
+    results = draft.spec.baseline.results
+    passed = {case.id for _, case in results.cases() if case.status == "passed"}
+    return frozenset(passed - quarantined(results, gate))
 
 
 def _is_accepted(accepted: Sequence[Accepted], case: Case) -> bool:
@@ -329,7 +342,7 @@ def _settings(draft: Draft, config_of: Mapping[str, Config], base: BaseRules) ->
     made: dict[tuple[int, int], SuiteSpec] = {}
     found: dict[str, SuiteSpec] = {}
     for path, config in config_of.items():
-        own = draft.settings[path]
+        own = draft.spec.settings[path]
         key = (id(own), id(config))
         if key not in made:
             limits = config.user_code

@@ -403,7 +403,7 @@ def test_a_drop_against_an_imported_run_is_found(tmp_path: Path) -> None:
     now = current("refund")
     content = report(holodeck_test("refund", metric(), test_input="question 0", ground_truth=None))
     before = read(tmp_path, content, suites_of(now))
-    (case,) = pair_cases(now, before, {"agents/support/agent.yaml::refund"}).cases
+    (case,) = pair_cases(now, before, {"agents/support/agent.yaml::refund"})
     assert (case.change, case.status_before, case.status_after) == ("same", "passed", "failed")
     assert [(change.id, change.before, change.after) for change in case.metrics] == [("numeric", 1.0, 0.0)]
 
@@ -413,7 +413,7 @@ def test_a_case_that_asked_something_else_is_not_compared(tmp_path: Path, other:
     now = current("refund")
     same = {"test_input": "question 0", "ground_truth": None}
     before = read(tmp_path, report(holodeck_test("refund", metric(), **{**same, **other})), suites_of(now))
-    (case,) = pair_cases(now, before, {"agents/support/agent.yaml::refund"}).cases
+    (case,) = pair_cases(now, before, {"agents/support/agent.yaml::refund"})
     assert (case.change, case.metrics) == ("changed", [])
 
 
@@ -421,7 +421,7 @@ def test_cases_that_are_gone_are_removed(tmp_path: Path) -> None:
     now = current("refund")
     content = report(holodeck_test("gone", metric()), agent_name=now.suites[0].name)
     before = read(tmp_path, content, suites_of(now))
-    cases = pair_cases(now, before, {"agents/support/agent.yaml::refund"}).cases
+    cases = pair_cases(now, before, {"agents/support/agent.yaml::refund"})
     assert {case.name: case.change for case in cases} == {"refund": "new", "gone": "removed"}
 
 
@@ -943,7 +943,7 @@ def test_two_results_of_promptfoo_have_the_same_ids(tmp_path: Path, content: dic
     second = read(tmp_path, content, suites_of(first))
     assert [case.id for _, case in first.cases()] == [case.id for _, case in second.cases()]
     ids = {case.id for _, case in first.cases()}
-    assert {case.change for case in pair_cases(first, second, ids).cases} == {"same"}
+    assert {case.change for case in pair_cases(first, second, ids)} == {"same"}
 
 
 # All of them
