@@ -297,7 +297,7 @@ class _NoAttemptError(UnusableArtifactError):
 
 
 def _restore(report: DownloadedReport, directory: Path) -> bool:
-    """Write the journals of an attempt and of its confirmations to a directory; return false if there are none."""
+    """Write the journals of an attempt and of its confirmations to a directory; return false without any."""
     names = (JOURNAL_FILE, *(confirmation_file(number) for number in range(1, _MOST_CONFIRMATIONS + 1)))
     for place, name in enumerate(names):
         try:
