@@ -226,7 +226,18 @@ def check_size(text: bytes, most: int = _MOST_VALUES) -> None:
     found = text.count(b",")
     if found + text.count(b"u002") > MOST_OF_STREAM:
         raise AgentError(f"the reply has more than {MOST_OF_STREAM:,} values, the limit of a reply with its texts")
-    if found > most and _TEXT.sub(b"", text).count(b",") > most:
+    if found <= most:
+        return
+    # Texts are skipped one by one: without them, the text would be a list of millions of pieces for a moment.
+    outside = at = 0
+    for match in _TEXT.finditer(text):
+        outside += text.count(b",", at, match.start())
+        at = match.end()
+        if outside > most:
+            break
+    else:
+        outside += text.count(b",", at)
+    if outside > most:
         raise AgentError(f"the reply has more than {most:,} values, the limit of a reply")
 
 
