@@ -10,14 +10,14 @@ import argparse
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from agenteval.cli.explanations import ConfigMapping, config_mappings
+from agenteval.cli.explanations import ConfigKey, ConfigMapping, config_mappings
 from agenteval.cli.main import command_line
 from agenteval.github.inputs import variables_of
 from agenteval.metrics.registry import METRICS
@@ -26,6 +26,8 @@ from agenteval.run.options import INPUTS, Option
 
 ROOT = Path(__file__).parents[1]
 _ACTION = ROOT / "action.yml"
+# The place of agents, whose keys tools have, too.
+_AGENT = "agents.NAME."
 # Words that are values in files and outputs.
 _VALUES = frozenset({"comparison", "status", "verdict"})
 
@@ -59,38 +61,50 @@ def outputs() -> str:
 
 
 def configuration() -> str:
-    """Return a table for each part of ``agenteval.yaml``, from its JSON Schema."""
-    whole, *others = config_mappings()
-    parts = ["## At the top", *_table(whole)]
-    for mapping in others:
-        heading = ", ".join(f"`{place}`" for place in mapping.places)
-        parts += ["", f"## {heading}", "", mapping.meaning, *_table(mapping)]
-    return "\n".join(parts)
+    """Return the tables of ``agenteval.yaml``, from its JSON Schema: one for agents and tools, one for the rest."""
+    rows = {path: _meaning(key) for mapping in config_mappings() for path, key in _paths(mapping)}
+    of_agents = {path: meaning for path, meaning in rows.items() if path.startswith(_AGENT)}
+    others = {path: meaning for path, meaning in rows.items() if path not in of_agents}
+    return "\n".join(
+        [
+            *("## At the top", *_table(others)),
+            *("", "## `agents.NAME`, `tools.NAME`", *_table(of_agents)),
+        ]
+    )
 
 
 def commands() -> str:
     """Return a section for each command, from the parser of the command line."""
     parser = command_line()
     (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    of_run = {_written(action).split()[0]: action.help for action in subparsers.choices["run"]._actions}
     parts: list[str] = []
     for name, command in subparsers.choices.items():
         positional = [action for action in command._actions if not action.option_strings]
         words = " ".join([f"agenteval {name}", *(_placeholder(action) for action in positional)])
-        shown = [action for action in command._actions if not isinstance(action, argparse._HelpAction)]
         parts += ["", f"## `{words}`", "", command.description or ""]
-        if shown:
-            parts += ["", "| | |", "|---|---|", *(f"| {_written(action)} | {_help(action)} |" for action in shown)]
+        rows, same = [], []
+        for action in command._actions:
+            if isinstance(action, argparse._HelpAction):
+                continue
+            if name != "run" and action.help in {"as for run", of_run.get(_written(action).split()[0])}:
+                same += [f"`{option}`" for option in action.option_strings[-1:]]
+            else:
+                rows.append(f"* {_written(action)}: {_help(action)}")
+        if rows:
+            parts += ["", *rows]
+        if same:
+            parts += ["", f"As for `run`: {', '.join(same)}."]
     return "\n".join(parts).strip()
 
 
 def metrics() -> str:
-    """Return the table of the built-in metrics, from their registry."""
-    lines = ["| metric | kind | score | needs | options |", "|---|---|---|---|---|"]
+    """Return the table of the built-in metrics, from their registry; metrics with the same summary share a row."""
+    rows: dict[str, list[str]] = {}
     for item in METRICS:
-        needs = "by its options" if item.requires is None else _names(sorted(item.requires))
-        cells = (f"`{item.name}`", item.kind, _cell(item.summary), needs, _names(item.options))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.setdefault(_cell(item.summary), []).append(item.name)
+    lines = ["| metric | score |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {_names(names)} | {summary} |" for summary, names in rows.items())])
 
 
 def words(kind: WordKind, title: str) -> str:
@@ -130,7 +144,7 @@ def native_variables() -> str:
 
 
 SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
-    "docs/action.md": (("inputs", inputs), ("outputs", outputs)),
+    "docs/github.md": (("inputs", inputs), ("outputs", outputs)),
     "docs/configuration.md": (("configuration", configuration),),
     "docs/command-line.md": (("commands", commands),),
     "docs/gate.md": (
@@ -174,12 +188,38 @@ def _action() -> dict[str, Any]:
     return loaded
 
 
-def _table(mapping: ConfigMapping) -> list[str]:
-    lines = ["", "| key | | default | |", "|---|---|---|---|"]
-    for key in mapping.keys:
-        default = f"`{key.default}`" if key.default else ""
-        lines.append(f"| `{key.name}` | {_escaped(key.values)} | {default} | {_cell(key.meaning)} |")
-    return lines
+def _paths(mapping: ConfigMapping) -> Iterator[tuple[str, ConfigKey]]:
+    """Yield the path of each key of a mapping; tools have the keys of agents."""
+    for place in mapping.places:
+        if not place.startswith("tools."):
+            yield from ((f"{place}.{key.name}".lstrip("."), key) for key in mapping.keys)
+
+
+def _table(rows: Mapping[str, str]) -> list[str]:
+    """Return the table of keys by path, each mapping with its keys below it."""
+    names = [path.removeprefix(_AGENT) for path in rows]
+    place = {name: number for number, name in enumerate(names)}
+
+    def order(name: str) -> list[int]:
+        parts = re.split(r"(?=\.|\[\])", name)
+        above = ("".join(parts[:number]) for number in range(1, len(parts) + 1))
+        return [place[part] for part in above if part in place]
+
+    lines = ["", "| key | |", "|---|---|"]
+    return [*lines, *(f"| `{name}` | {rows.get(name) or rows[_AGENT + name]} |" for name in sorted(names, key=order))]
+
+
+def _meaning(key: ConfigKey) -> str:
+    """Return what a key means, with what that does not name: the values, a limit and the default."""
+    details = []
+    names = re.findall("`([^`]+)`", key.values)
+    if not all(name in key.meaning for name in names):
+        details.append(", ".join(f"`{name}`" for name in names))
+    elif re.search(r"≥ [^01]|≤ (?!1e\+)", key.values):
+        details.append(key.values.partition(", ≤ 1e+")[0])
+    if key.default and "default" not in key.meaning:
+        details.append(f"default: `{key.default}`")
+    return _cell("; ".join([key.meaning.removesuffix("."), *details]))
 
 
 def _placeholder(action: argparse.Action) -> str:
@@ -202,7 +242,7 @@ def _written(action: argparse.Action) -> str:
 
 def _help(action: argparse.Action) -> str:
     text = (action.help or "") % {"default": action.default}
-    choices = f": {', '.join(f'`{choice}`' for choice in action.choices)}" if action.choices else ""
+    choices = f" ({', '.join(f'`{choice}`' for choice in action.choices)})" if action.choices else ""
     return _cell(text + choices)
 
 

@@ -37,7 +37,7 @@ from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.run.plan import Plan, PlannedCase, RunLimits, SuitePlan
-from agenteval.run.progress import SilentProgress
+from agenteval.run.progress import Progress
 from agenteval.suite.model import AgentSpec
 
 ROOT = Path(__file__).parents[1]
@@ -114,7 +114,7 @@ def run_plan(journal: Path, cases: Sequence[PlannedCase], **more: Any) -> Plan:
         resources=RunResources(Gateway(LlmSettings()), ()),
         journal=journal,
         redact=Redactor([]),
-        progress=SilentProgress(),
+        progress=Progress(),
         **{"compared": False, "is_quarantined_by_name": None, **more},
     )
 

@@ -1,4 +1,4 @@
-"""The pictures of `docs/gallery.md`: the comment in each of its states, from the tests' golden files."""
+"""The pictures of `docs/reports.md`: the comment in each of its states, from the tests' golden files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of `docs/numbers.md`, from a real run."""
+"""The pictures of `docs/gate.md`, from a real run."""
 
 from __future__ import annotations
 

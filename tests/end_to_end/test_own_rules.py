@@ -14,7 +14,7 @@ from tests.end_to_end.judged_repository import EQUALITY, GATE, GRADED, Repositor
 from tests.git_server import commit, git
 from tests.support import PYTHON, case
 
-from agenteval.gate.integrity.differences import digests_of
+from agenteval.gate.integrity import digests_of
 from agenteval.gate.pairing import own_cases
 from agenteval.results.model import Difference
 

@@ -16,9 +16,8 @@ from tests.support import QUICKSTART, ROOT, agenteval, case, python_agent, said,
 
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
-from agenteval.run.baseline import FoundBaseline, Search
 from agenteval.run.config import Settings
-from agenteval.run.context import RunContext
+from agenteval.run.context import FoundBaseline, RunContext, Search
 from agenteval.run.merge import merge_files
 
 SCHEMA = json.loads((ROOT / "schemas" / "results.schema.json").read_text(encoding="utf-8"))
@@ -145,7 +144,7 @@ def test_a_baseline_may_lie_elsewhere(command: Command, tmp_path: Path) -> None:
     command("run", "--out", "base", "--quiet")
     parts = [Path(place) for place in shards(command, 2)]
     remote = Remote(read_results(Path("base")))
-    outcome = merge_files(parts, Path("merged"), Settings(), RunContext(baseline=remote))
+    outcome = merge_files(parts, Path("merged"), Settings(), RunContext(baseline=remote.search))
     assert remote.asked == [{"agent.yaml::a", "agent.yaml::b"}]
     comparison = read_results(Path("merged")).comparison
     assert comparison is not None

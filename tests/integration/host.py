@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.run.git import ControlRule, Remote
+from agenteval.run.base_commit import ControlRule
+from agenteval.run.git import Remote
 
 
 @dataclass(frozen=True)

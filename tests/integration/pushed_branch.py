@@ -12,9 +12,10 @@ from tests.integration.host import Host
 from tests.support import case, python_agent, write_suite
 
 from agenteval.results.model import Results
+from agenteval.run.base_commit import ControlRule
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
-from agenteval.run.git import ControlRule, Provenance
+from agenteval.run.git import Provenance
 from agenteval.run.pipeline import run
 
 WORDS = [f"word{number}" for number in range(20)]

@@ -27,7 +27,8 @@ from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.case import Score
 from agenteval.run import attachments as module
-from agenteval.run.attachments import Attached, AttachmentError, Attachments, read_file
+from agenteval.run.attachments import read_file
+from agenteval.run.conversation import AttachmentError, Attachments
 from agenteval.run.downloads import Downloader, DownloadError, file_name
 from agenteval.suite.model import Case, FileKind, FileRef, MetricConfig, Turn
 
@@ -98,6 +99,10 @@ def local(folder: Path, name: str, data: bytes, kind: FileKind = "text", **field
     return FileRef(name=name, kind=kind, path=str(path), **fields)
 
 
+# The paths of the files of a turn, and their texts.
+Attached = tuple[tuple[str, ...], tuple[str, ...]]
+
+
 def attach(*turns: Sequence[FileRef], kept: Path | None = None) -> list[Attached | BaseException]:
     """What turns get that are asked at once."""
 
@@ -110,13 +115,13 @@ def attach(*turns: Sequence[FileRef], kept: Path | None = None) -> list[Attached
 
 def attached(*files: FileRef, kept: Path | None = None) -> Attached:
     (found,) = attach(files, kept=kept)
-    assert isinstance(found, Attached), found
+    assert isinstance(found, tuple), found
     return found
 
 
 class TestAttachments:
     def test_none(self) -> None:
-        assert attached() == Attached()
+        assert attached() == ((), ())
 
     def test_paths_and_texts(self, tmp_path: Path) -> None:
         notes = local(tmp_path, "notes.txt", b"Helmets are free.\n")
@@ -125,8 +130,8 @@ class TestAttachments:
 
         found = attached(notes, hours, empty)
 
-        assert found.paths == (str(tmp_path / "notes.txt"), str(tmp_path / "hours.docx"), str(tmp_path / "empty.csv"))
-        assert found.texts == (
+        assert found[0] == (str(tmp_path / "notes.txt"), str(tmp_path / "hours.docx"), str(tmp_path / "empty.csv"))
+        assert found[1] == (
             "File: notes.txt\nHelmets are free.",
             "File: hours.docx\nDescription: When we are open\nFrom nine to six",
             "File: empty.csv\n(no text could be read from this file)",
@@ -169,7 +174,7 @@ class TestAttachments:
 
         found = attach([good, damaged], [gone], [good])
 
-        assert [type(item) for item in found] == [AttachmentError, AttachmentError, Attached]
+        assert [type(item) for item in found] == [AttachmentError, AttachmentError, tuple]
         assert str(found[0]).startswith("bad.pdf cannot be read as pdf: ")
 
         monkeypatch.setattr(module, "read_file", lambda file, path: 1 / 0)
@@ -182,17 +187,17 @@ class TestAttachments:
         found = attached(prices, replace(prices, sheet="Prices"), kept=tmp_path)
 
         assert len(server.asked) == 1
-        assert found.paths[0] == found.paths[1]
-        assert Path(found.paths[0]).name == "prices.xlsx"
-        assert found.texts[0] == "File: prices\n## Stock\n| City | 3 |\n| --- | --- |"
+        assert found[0][0] == found[0][1]
+        assert Path(found[0][0]).name == "prices.xlsx"
+        assert found[1][0] == "File: prices\n## Stock\n| City | 3 |\n| --- | --- |"
 
     def test_what_is_not_kept_is_gone_afterwards(self, server: FileServer, tmp_path: Path) -> None:
         hours = FileRef(name="hours", kind="text", url=f"{server.url}/hours.txt", cache=False)
 
         found = attached(hours, kept=tmp_path / "kept")
 
-        assert found.texts == ("File: hours\nFrom nine to six",)
-        assert not Path(found.paths[0]).parent.parent.exists()
+        assert found[1] == ("File: hours\nFrom nine to six",)
+        assert not Path(found[0][0]).parent.parent.exists()
         assert not (tmp_path / "kept").exists()
 
 
@@ -422,7 +427,7 @@ class TestTurns:
         with model_server() as judge:
             judge.script('{"reason": "It says so.", "score": 8}')
             metric = MetricConfig("grounded", "geval", "geval", options={**options, "model": judge.model("ollama")})
-            texts = attached(local(tmp_path, "notes.txt", b"Helmets are free.")).texts
+            texts = attached(local(tmp_path, "notes.txt", b"Helmets are free."))[1]
             (score,) = asyncio.run(scored(metric, Observation(input="a", response="b", context=texts)))
             (asked,) = judge.asked
 

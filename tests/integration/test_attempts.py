@@ -13,18 +13,16 @@ import pytest
 from tests.git_server import commit, git
 from tests.support import case, echo_agent, results_in, write_suite
 
-from agenteval.gate.integrity.accepted import Accepted
-from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.integrity import Accepted, Integrity
 from agenteval.gate.policy import Quarantine
 from agenteval.results.model import Memory, Proven, Results
 from agenteval.results.verdict import Gate, Verdict
 from agenteval.run.attempt import begin_attempt
 from agenteval.run.config import Settings
-from agenteval.run.context import Attempt, EarlierAttempt, Recollection, RunContext
+from agenteval.run.context import Attempt, Recollection, RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
 from agenteval.run.resolve.draft import read_draft
-from agenteval.run.resolve.rules import own_rules
 from agenteval.run.resolve_run import resolve
 
 PROVEN = [Proven(metric="equality", case=None, fall=0.4), Proven(metric="equality", case="agent.yaml::c1", fall=0.75)]
@@ -47,7 +45,7 @@ class Source:
             (directory / "journal.jsonl").write_text(journal, encoding="utf-8")
             return bool(journal)
 
-        self.found = Recollection(EarlierAttempt(results, results.memory, restore))
+        self.found = Recollection(results, restore)
 
 
 @pytest.fixture
@@ -64,12 +62,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def evaluated(source: Source, **settings: Any) -> RunOutcome:
-    return run(Settings(quiet=True, **settings), RunContext(attempts=source))
+    return run(Settings(quiet=True, **settings), RunContext(attempts=source.recall))
 
 
 def begun(source: Source, **settings: Any) -> Attempt:
     """The attempt that a run with these settings begins."""
-    with resolve(Settings(**settings), RunContext(attempts=source)) as spec:
+    with resolve(Settings(**settings), RunContext(attempts=source.recall)) as spec:
         assert spec.earlier.attempt is not None
         return spec.earlier.attempt
 
@@ -160,12 +158,12 @@ def test_a_file_that_does_not_count_changes_nothing(folder: Path) -> None:
 
 def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
     draft = read_draft(Settings(), RunContext())
-    rules = own_rules(draft, Settings())
     entry = Accepted(change="regressed", reason="known", until=date(2999, 1, 1), case="agent.yaml::c1")
 
     def key(*quarantine: Quarantine, accepted: tuple[Accepted, ...] = ()) -> str:
-        gate = replace(rules.gate, quarantine=quarantine)
-        return begin_attempt(draft, replace(rules, gate=gate), Integrity(accepted=accepted), Source()).memory.key
+        gate = replace(draft.spec.gate, quarantine=quarantine)
+        asked = replace(draft.spec, gate=gate, integrity=Integrity(accepted=accepted))
+        return begin_attempt(asked, draft.of_run.name, None, Recollection()).memory.key
 
     first = key()
     assert key(Quarantine("c1", date(2000, 1, 1))) == first

@@ -33,13 +33,14 @@ from tests.support import (
     write_suite,
 )
 
-from agenteval.core.confine import Owner, confined, run_confined
-from agenteval.core.errors import AgentEvalError
+from agenteval.core.confine import confined, run_confined
+from agenteval.core.files import Owner
 from agenteval.results.comparison import Comparison
+from agenteval.run.base_commit import BaseCommit, LocalHost, base_commit
 from agenteval.run.config import DEFAULT_CONCURRENCY, Settings
-from agenteval.run.confirm.control import Control, PreparedControl, opened_control, prepared_control
+from agenteval.run.confirm.control import Control, opened_control
 from agenteval.run.context import RunContext
-from agenteval.run.git import ControlError, ControlHost, LocalHost
+from agenteval.run.git import ControlError
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve_run import resolve_files
 from agenteval.suite.model import AgentSpec
@@ -84,14 +85,10 @@ def beside(asked: Iterable[RecordedQuestion]) -> list[RecordedQuestion]:
 
 
 @contextmanager
-def prepared(
-    commit_id: str | None, *suites: Path, setup: str = "", host: ControlHost | None = None
-) -> Iterator[tuple[RunSpec, PreparedControl]]:
+def prepared(commit_id: str | None, *suites: Path, setup: str = "") -> Iterator[tuple[RunSpec, BaseCommit]]:
     """The control of suites in the current directory, as the first run finds it."""
-    spec = resolve_files(Settings(suites=suites), RunContext(setup=setup, control=host or LocalHost()))
-    with prepared_control(spec, commit_id) as found:
-        if isinstance(found, AgentEvalError):
-            raise found
+    spec = resolve_files(Settings(suites=suites), RunContext(setup=setup))
+    with base_commit(Path.cwd(), LocalHost(), commit_id) as found:
         yield spec, found
 
 
@@ -441,24 +438,7 @@ def test_the_base_agent_writes_to_its_directory_and_to_nothing_of_the_agent(owne
         assert {Path(path).is_relative_to(there.parent / "home") for path in (home, pip, temporary)} == {True}
         assert status == "1"
         assert (there / "written-here").stat().st_uid == int(uid)
-        assert control.warnings() == ()
-        # A change of its own files is told: nobody else can have made it, as far as is known.
-        (there / "agent.py").write_text("def reply(request): return 'forged'", encoding="utf-8")
-        (told,) = control.warnings()
-        assert told.startswith("files of the control changed while its agent ran: agent.py; ")
     assert not (here / "pip").exists()
-
-
-def test_a_file_that_changes_beside_the_base_agent_is_told_with_the_result(project: Project) -> None:
-    baseline = project.past(1)
-    break_cases(project, names(0, 12))
-    agent = project.folder / "agent.py"
-    # The agent under test changes the base agent's files, which is possible on a laptop.
-    attack = "\nimport glob\nfor file in glob.glob({!r}):\n    open(file, 'a').write('#')\n"
-    place = str(project.folder.parent / "temporary" / "agenteval-control-*" / "worktree" / ".gitignore")
-    agent.write_text(agent.read_text(encoding="utf-8") + attack.format(place), encoding="utf-8")
-    ended = project.run("--baseline", baseline)
-    assert "warning: files of the control changed while its agent ran: .gitignore; " in ended.out
 
 
 def test_programs_of_the_repository_do_not_run(project: Project) -> None:

@@ -270,23 +270,6 @@ def test_pauses_grow(server: Scripted, waits: list[float]) -> None:
     assert server.requests == ["GET"] * 4
 
 
-@pytest.mark.parametrize(("asked", "made"), [("50", [50, 50]), ("59", [59, 59]), ("25", [25] * 4)])
-def test_all_pauses_together_are_bounded(server: Scripted, waits: list[float], asked: str, made: list[float]) -> None:
-    server.will(429, SECONDARY, times=20, retry_after=asked)
-
-    text = failure(server.url, retries=10)
-
-    assert f"It asks to wait {asked} s; agenteval waits 60 s at most, and 120 s in all" in text
-    assert waits == made
-
-
-def test_secondary_limits_without_a_time_are_bounded_too(server: Scripted, waits: list[float]) -> None:
-    server.will(403, SECONDARY, times=20)
-
-    assert "It asks to wait 60 s" in failure(server.url, retries=10)
-    assert sum(waits) <= connection.MAX_TOTAL_S
-
-
 def test_a_secondary_limit_that_stays_is_no_missing_permission(server: Scripted, waits: list[float]) -> None:
     server.will(403, SECONDARY, times=20)
 
@@ -295,16 +278,6 @@ def test_a_secondary_limit_that_stays_is_no_missing_permission(server: Scripted,
     assert "The rate limit of the token is exhausted" in text
     assert "permissions:" not in text
     assert waits == [60]
-
-
-def test_failures_that_take_their_time_are_not_repeated_for_ever(
-    server: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "MAX_TOTAL_S", 0)
-    server.will(502, "no", times=20)
-
-    assert "GitHub answered 502 (no)" in failure(server.url, retries=10)
-    assert server.requests == ["GET"]
 
 
 def test_a_redirect_to_another_server_is_explained(server: Scripted) -> None:

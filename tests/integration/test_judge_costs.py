@@ -1,4 +1,4 @@
-"""docs/judges.md: the calls of each judge, what 100 cases cost, and the calibration against labels."""
+"""docs/metrics.md: the calls of each judge, what 100 cases cost, and the calibration against labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support import PATIENCE_S, ROOT, agenteval, write_suite
 
 from agenteval.suite.formats.holodeck.schema import RagMetric
 
-PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 _ROW = r"(?m)^\| `(\w+)`( \w+)?[^|]* \| (\d+) \| ([\d,]+) \| ([\d,]+) \| \$([\d.]+) \|$"
 
 
@@ -139,7 +139,7 @@ def test_the_calibration_finds_where_judge_and_labels_disagree(tmp_path: Path) -
     (tmp_path / "answers.jsonl").write_text("\n".join(lines), encoding="utf-8")
     agenteval("run", "--quiet", "--agent", "replay:answers.jsonl", cwd=tmp_path)
     (tmp_path / "labels.csv").write_text("case,label\nright,pass\nhalf,fail\nwrong,fail\n", encoding="utf-8")
-    (tmp_path / "calibrate.py").write_text(_block("judges.md", "# calibrate.py"), encoding="utf-8")
+    (tmp_path / "calibrate.py").write_text(_block("metrics.md", "# calibrate.py"), encoding="utf-8")
 
     said = _output([sys.executable, "calibrate.py", "agenteval-report", "f1_score", "labels.csv"], tmp_path)
 

@@ -17,8 +17,8 @@ from agenteval.github.baseline import Lineage, Start, find_lineage
 from agenteval.github.client import GitHubClient
 from agenteval.github.event import EventRights, plan
 from agenteval.github.history import GithubHistory
-from agenteval.run.confirm.clone import Clone
-from agenteval.run.git import ControlError, Head, LocalHost, control_commit
+from agenteval.run.base_commit import LocalHost, control_commit
+from agenteval.run.git import Clone, ControlError, Head
 
 REPOSITORY = "org/bot"
 DOCS = Path(__file__).parents[2] / "docs" / "github.md"
@@ -238,10 +238,10 @@ def test_the_table_of_events_holds_for_every_depth_of_the_checkout(origin: Origi
         for depth, options in DEPTHS.items():
             there = origin.checkout(head, branch, options, f"row-{number}-{depth}")
             found = origin.lineage(event, there)
-            clone = Clone.find(there, LocalHost(found.rule))
+            clone = Clone.find(there)
             has = (
                 found.start.commit if isinstance(found.start, Start) else found.start,
-                control_commit(found.rule, clone.head, None, clone).commit,
+                control_commit(LocalHost(found.rule), clone, None)[0],
             )
             seen += 1
             if has != (start, control):
@@ -268,8 +268,8 @@ def test_the_rules_of_a_merge_are_those_of_its_first_parent_whatever_the_event_c
     for depth, options in DEPTHS.items():
         there = origin.checkout(origin.commits["merge"], None, options, f"rules {depth}")
         found = origin.lineage(pull_request(origin, base="left"), there)
-        control = Clone.find(there, LocalHost(found.rule)).control(None)
-        assert (found.base, control.commit) == (origin.commits["tip"],) * 2
+        control, _ = control_commit(LocalHost(found.rule), Clone.find(there), None)
+        assert (found.base, control) == (origin.commits["tip"],) * 2
 
 
 def test_a_commit_that_a_step_checked_out_is_never_believed_to_be_of_the_event(origin: Origin) -> None:
@@ -277,8 +277,8 @@ def test_a_commit_that_a_step_checked_out_is_never_believed_to_be_of_the_event(o
     there = origin.checkout(origin.commits["left"], None, (), "weaker")
     git(there, "merge", "--quiet", "--no-ff", "--message", "mine", origin.commits["feature"])
     found = origin.lineage(pull_request(origin, base="tip"), there)
-    control = Clone.find(there, LocalHost(found.rule)).control(None)
-    assert control.commit == origin.commits["left"]
+    control, _ = control_commit(LocalHost(found.rule), Clone.find(there), None)
+    assert control == origin.commits["left"]
     # The settings that only the base branch may have are still those of the event's commit.
     assert found.base == origin.commits["tip"]
 
@@ -412,7 +412,7 @@ def test_a_checkout_of_another_repository_is_no_claim_about_this_one(origin: Ori
 def test_the_states_of_a_branch_are_proven_by_their_contents(tmp_path: Path) -> None:
     origin = Origin.create(tmp_path)
     there = origin.checkout(origin.commits["tip"], "main", ())
-    clone = Clone.find(there, LocalHost())
+    clone = Clone.find(there)
     states = git(there, "rev-list", "--first-parent", origin.commits["tip"]).split()
     assert clone.first_parents("f" * 40) == ()
     assert list(clone.first_parents(origin.commits["tip"])) == states
@@ -441,7 +441,7 @@ def _unpacked(there: Path) -> None:
 
 def test_distances(origin: Origin) -> None:
     there = origin.checkout(origin.commits["merge"], None, (), "distances")
-    clone = Clone.find(there, LocalHost())
+    clone = Clone.find(there)
     known = origin.commits
     table = {
         ("left", "tip"): 2,

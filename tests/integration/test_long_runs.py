@@ -50,7 +50,7 @@ from agenteval.results.case import CaseResult, SuiteResult, Usage
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.store import read_results
 from agenteval.run import store
-from agenteval.run.plan import AgentSlot, Job, PlannedCase
+from agenteval.run.plan import Job, PlannedCase
 from agenteval.run.store import CaseStore
 from agenteval.suite.model import AgentSpec, Case, Suite, Turn
 
@@ -96,14 +96,7 @@ def planned(found: Sequence[CaseResult]) -> list[PlannedCase]:
 
 
 def job(position: int, item: PlannedCase) -> Job:
-    return Job(
-        item.suite,
-        suite_plan(),
-        item.case,
-        AgentSlot(build_agent(item.agent, 1, Gateway(LlmSettings())), item.agent),
-        1,
-        position=position,
-    )
+    return Job(item, suite_plan(), build_agent(item.agent, 1, Gateway(LlmSettings())), position=position)
 
 
 def run_of(

@@ -14,7 +14,7 @@ from tests.support import PATIENCE_S, agent_spec, suite_plan
 from agenteval.agents.base import Reply, Request
 from agenteval.core.errors import AgentError, InfrastructureError
 from agenteval.results.case import CaseResult, ToolCall
-from agenteval.run.plan import AgentSlot, Job, RunLimits
+from agenteval.run.plan import Job, PlannedCase, RunLimits
 from agenteval.run.scheduler import run_jobs
 from agenteval.suite.model import Case, MetricConfig, Suite, Turn
 
@@ -84,7 +84,7 @@ def run(
     spec = agent_spec("python", "unused", Path(), timeout_s=timeout_s, config=config or {})
     suite = Suite(path="suite", name="suite", format="holodeck", cases=tuple(cases))
     plan = suite_plan()
-    jobs = [Job(suite, plan, case, AgentSlot(agent, spec), iterations) for case in cases]
+    jobs = [Job(PlannedCase(suite, case, spec, iterations), plan, agent) for case in cases]
     results: dict[str, CaseResult] = {}
 
     def keep(_job: Job, result: CaseResult) -> None:

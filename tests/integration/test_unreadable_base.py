@@ -15,9 +15,10 @@ from tests.integration.host import Host
 from tests.support import case, python_agent, write_suite
 
 from agenteval.core.errors import ConfigError
+from agenteval.run.base_commit import ControlRule
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext
-from agenteval.run.git import ControlRule, Provenance
+from agenteval.run.git import Provenance
 from agenteval.run.merge import merge_files
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run

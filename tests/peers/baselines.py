@@ -11,16 +11,16 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from tests.peers.github_actions import StoredArtifact, StoredRun
 from tests.peers.github_service import GithubService, History
 
-from agenteval.github.artifacts import DownloadLimits
-from agenteval.github.baseline import BaselineSearch, Found, Missing, SearchLimits, Start
-from agenteval.github.baseline_search import find_baseline
+from agenteval.github.artifacts import ArtifactLimits
+from agenteval.github.baseline import Found, Missing, SearchLimits, Start
+from agenteval.github.baseline_search import BaselineSearch
 from agenteval.github.client import GitHubClient
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.model import Results, Run, RunUsage, Summary, Tool
 
 ARTIFACT = "agenteval"
 #: Pauses would only make tests slow; how long they are is tested where they are made.
-LIMITS = SearchLimits(download=DownloadLimits(pauses_s=(0.0, 0.0)))
+LIMITS = SearchLimits(artifact=ArtifactLimits(pauses_s=(0.0, 0.0)))
 
 
 def results(commit: str | None, *, complete: bool = True, run_id: str = "run") -> Results:
@@ -84,10 +84,6 @@ class Project:
     def base(self) -> Start:
         return Start(self.commits[0], "the merge base")
 
-    def search(self, **changes: Any) -> BaselineSearch:
-        base = BaselineSearch(self.history.name, "agenteval.yml", ARTIFACT, "main", self.base)
-        return replace(base, **changes)
-
     def find(
         self,
         accept: Callable[[Results], str | None] = lambda _: None,
@@ -95,7 +91,10 @@ class Project:
         limits: SearchLimits = LIMITS,
         **changes: Any,
     ) -> Found | Missing:
-        return find_baseline(client or self.github.client(), self.search(**changes), accept, limits=limits)
+        search = BaselineSearch(
+            lambda: client or self.github.client(), self.history.name, "agenteval.yml", ARTIFACT, "main", self.base
+        )
+        return replace(search, limits=limits, **changes).find(accept)
 
     def found(self, **options: Any) -> Found:
         outcome = self.find(**options)

@@ -62,6 +62,7 @@ class PullRequest:
     github: GithubService
     home: Path
     heads: list[str] = field(default_factory=list)
+    base: str = "main"
 
     @property
     def workspace(self) -> Path:
@@ -110,16 +111,32 @@ class PullRequest:
         self.write_agent(right=right)
         self._merge()
 
-    def _merge(self) -> None:
-        self.heads.append(commit(self.workspace))
-        git(self.workspace, "checkout", "--quiet", "--detach", "main")
+    def commit_to(self, branch: str, gate: dict[str, Any]) -> None:
+        """Add a commit with other rules to a base branch, which begins at main."""
+        create = () if branch == "main" else ("-b",)
+        git(self.workspace, "checkout", "--quiet", *create, branch, *(("main",) if create else ()))
+        self.configure(gate)
+        commit(self.workspace)
+
+    def retarget(self, base: str) -> None:
+        """Merge the branch into a base branch, as GitHub does after that has moved or the base was changed."""
+        self.base = base
+        git(self.workspace, "checkout", "--quiet", "--detach", base)
         git(self.workspace, "merge", "--quiet", "--no-ff", "--no-edit", "feature")
 
-    def run(self, *, head_repository: str = REPOSITORY, **inputs: str) -> Step:
-        """Run the action as the job of the newest commit does; the next job starts on a new machine."""
-        variables, event = self._job(head_repository)
+    def _merge(self) -> None:
+        self.heads.append(commit(self.workspace))
+        self.retarget(self.base)
+
+    def run(self, *, head_repository: str = REPOSITORY, edited: str = "", attempt: str = "1", **inputs: str) -> Step:
+        """Run the action as the job of the newest commit does; the next job starts on a new machine.
+
+        Args:
+            edited: what was changed of the pull request, such as ``title``; empty for another event.
+        """
+        variables, event = self._job(head_repository, edited)
         given = {f"INPUT_{name.upper()}": value for name, value in inputs.items()}
-        return as_process(self.workspace, variables | given, event)
+        return as_process(self.workspace, variables | given | {"GITHUB_RUN_ATTEMPT": attempt}, event)
 
     def cancel(self, stage: str) -> Step:
         """Run the action, whose agent hangs in a stage, and cancel the job there."""
@@ -135,12 +152,12 @@ class PullRequest:
         hangs.unlink()
         return step_of(Ended(job.returncode, out, ""), Path(env["GITHUB_OUTPUT"]).parent)
 
-    def _job(self, head_repository: str) -> tuple[dict[str, str], Path]:
+    def _job(self, head_repository: str, edited: str = "") -> tuple[dict[str, str], Path]:
         shutil.rmtree(self.workspace / "agenteval-report", ignore_errors=True)
         self.log.write_text("", encoding="utf-8")
         self.log.chmod(0o666)
         event = self.home / "event.json"
-        event.write_text(json.dumps(self._event(head_repository)), encoding="utf-8")
+        event.write_text(json.dumps(self._event(head_repository, edited)), encoding="utf-8")
         variables = {
             "GITHUB_EVENT_NAME": "pull_request",
             "GITHUB_REPOSITORY": REPOSITORY,
@@ -148,7 +165,7 @@ class PullRequest:
             "GITHUB_SHA": git(self.workspace, "rev-parse", "HEAD"),
             "GITHUB_REF": f"refs/pull/{NUMBER}/merge",
             "GITHUB_HEAD_REF": "feature",
-            "GITHUB_BASE_REF": "main",
+            "GITHUB_BASE_REF": self.base,
             "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/pull/{NUMBER}/merge",
             "GITHUB_RUN_ID": "99",
             "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
@@ -170,10 +187,10 @@ class PullRequest:
         self.github.actions.artifact(run, "agenteval", data.getvalue())
         return run
 
-    def attempt(self, **details: Any) -> Step:
+    def attempt(self, *, edited: str = "", attempt: str = "1") -> Step:
         """Run and upload."""
-        step = self.run()
-        self.upload(**details)
+        step = self.run(edited=edited, attempt=attempt)
+        self.upload()
         return step
 
     @property
@@ -186,12 +203,14 @@ class PullRequest:
         assert found is not None
         return found
 
-    def _event(self, head_repository: str) -> dict[str, Any]:
-        base = git(self.workspace, "rev-parse", "main")
+    def _event(self, head_repository: str, edited: str) -> dict[str, Any]:
+        base = git(self.workspace, "rev-parse", self.base)
         head = {"sha": self.heads[-1], "ref": "feature", "repo": {"full_name": head_repository}}
-        of = {"ref": "main", "sha": base, "repo": {"full_name": REPOSITORY}}
+        of = {"ref": self.base, "sha": base, "repo": {"full_name": REPOSITORY}}
         repository = {"full_name": REPOSITORY}
         return {
+            "action": "edited" if edited else "synchronize",
+            "changes": {edited: {"from": "another text"}},
             "number": NUMBER,
             "pull_request": {"number": NUMBER, "head": head, "base": of},
             "repository": repository,

@@ -13,7 +13,7 @@ from tests.peers.github_service import GithubService
 from tests.peers.pull_request import NUMBER, PullRequest
 from tests.support import open_folder, results_in
 
-from agenteval.github.acceptances import RemoteAcceptances
+from agenteval.github.pull_request import RemoteAcceptances
 from agenteval.run.context import Given, GivenAcceptance
 
 pytestmark = pytest.mark.peer

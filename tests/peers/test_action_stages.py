@@ -140,6 +140,9 @@ def test_a_check_run_with_annotations(github: GithubService, runner: Runner, wor
         assert name in suite[item["start_line"] - 1]
     # They are not shown twice.
     assert "::error file=" not in step.log
+    [comment] = list(pull.get_issue_comments())
+    for text in (comment.body, f"{sent[-1]['output']}"):
+        assert " · to merge into <code>main</code> · compared with " in text
 
 
 def test_without_the_right_to_check_the_job_shows_the_annotations(

@@ -15,9 +15,9 @@ from tests.peers.github_actions import StoredArtifact, StoredRun
 from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
 
-from agenteval.github.attempts import RemoteAttempts
+from agenteval.github.pull_request import RemoteAttempts
 from agenteval.results.model import Memory, Results
-from agenteval.run.context import EarlierAttempt, Recollection
+from agenteval.run.context import Recollection
 
 pytestmark = pytest.mark.peer
 
@@ -30,7 +30,7 @@ def attempt(number: int = 1, pull_request: int = NUMBER, **changes: Any) -> Resu
     """Results of an attempt."""
     found = results("a" * 40, run_id=f"attempt {number}")
     memory = Memory(attempt=number, key=f"{number:064x}", **changes)
-    run = found.run.model_copy(update={"ref": f"refs/pull/{pull_request}/merge"})
+    run = found.run.model_copy(update={"ref": f"refs/pull/{pull_request}/merge", "base_ref": "main"})
     return found.model_copy(update={"run": run, "memory": memory})
 
 
@@ -55,14 +55,15 @@ def run(github: GithubService, **details: Any) -> StoredRun:
 
 
 def recalled(github: GithubService, **changes: Any) -> Recollection:
-    asked = {"workflow": "agenteval.yml", "artifact": "agenteval", "branch": "feature", **changes}
+    asked = {"workflow": "agenteval.yml", "artifact": "agenteval", "branch": "feature", "base_ref": "main", **changes}
     return RemoteAttempts(github.client, REPOSITORY, pull_request=NUMBER, **asked).recall()
 
 
-def newest(github: GithubService) -> EarlierAttempt:
+def newest(github: GithubService) -> Memory:
     found = recalled(github)
-    assert found.newest is not None, found
-    return found.newest
+    assert found.results is not None, found
+    assert found.results.memory is not None
+    return found.results.memory
 
 
 def test_the_newest_attempt_is_found_with_few_questions(github: GithubService) -> None:
@@ -70,8 +71,8 @@ def test_the_newest_attempt_is_found_with_few_questions(github: GithubService) -
 
     found = recalled(github)
 
-    assert found.newest is not None
-    assert (found.newest.results, found.warnings, found.forgotten_by) == (attempt(2), (), None)
+    assert found.results is not None
+    assert (found.results, found.warnings, found.forgotten_by) == (attempt(2), (), None)
     asked = [f"{request.method} {request.route}" for request in github.proxy.requests]
     repository = f"GET /repos/{REPOSITORY}"
     assert asked == [
@@ -97,11 +98,11 @@ def test_runs_that_were_not_searched_are_told(github: GithubService) -> None:
     for _ in range(19):
         # Cancelled by the next push, before the upload.
         run(github, conclusion="cancelled")
-    assert recalled(github).newest is not None
+    assert recalled(github).results is not None
     for _ in range(3):
         run(github, conclusion="cancelled")
     found = recalled(github)
-    assert found.newest is None
+    assert found.results is None
     assert "contain no attempt, and 3 older ones were not read" in found.warnings[0]
 
 
@@ -110,7 +111,7 @@ def test_a_run_that_is_repeated_finds_its_own_attempts(github: GithubService) ->
     for number in (1, 2):
         github.actions.artifact(again, "agenteval", zipped(results_json=attempt(number).model_dump_json()))
 
-    assert newest(github).memory.attempt == 2
+    assert newest(github).attempt == 2
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_a_forged_attempt_does_not_hide_a_true_one(github: GithubService) -> Non
     uploaded(github, attempt(1))
     uploaded(github, attempt(2), head_repository="mallory/widgets")
 
-    assert newest(github).memory.attempt == 1
+    assert newest(github).attempt == 1
 
 
 @pytest.mark.parametrize(
@@ -152,8 +153,8 @@ def test_results_without_an_attempt_are_passed_over(github: GithubService, other
 
     found = recalled(github)
 
-    assert found.newest is not None
-    assert (found.newest.memory.attempt, found.warnings) == (1, ())
+    assert found.results is not None
+    assert (newest(github).attempt, found.warnings) == (1, ())
 
 
 def _changed(**memory: Any) -> str:
@@ -188,8 +189,8 @@ def test_an_unreadable_attempt_is_named_and_passed_over(github: GithubService, t
 
     found = recalled(github)
 
-    assert found.newest is not None
-    assert found.newest.memory.attempt == 1
+    assert found.results is not None
+    assert newest(github).attempt == 1
     [note] = found.warnings
     assert note.startswith(f"artifact agenteval of workflow run {damaged.run.id} cannot be used: results.json")
     assert len(note) <= 500
@@ -211,7 +212,7 @@ def test_a_failure_of_github_is_a_warning(github: GithubService) -> None:
 
     found = recalled(github)
 
-    assert found.newest is None
+    assert found.results is None
     [note] = found.warnings
     assert note.startswith(
         "the earlier runs of this pull request cannot be read, so this run is decided like a first"
@@ -240,7 +241,7 @@ def test_a_label_forgets_the_attempts_before_it(
     found = recalled(github)
 
     assert found.forgotten_by == forgotten_by
-    assert (found.newest.memory.attempt if found.newest else None) == attempts
+    assert (found.results.memory.attempt if found.results and found.results.memory else None) == attempts
     assert found.warnings == ()
 
 
@@ -251,7 +252,7 @@ def test_a_label_of_someone_without_write_access_forgets_nothing(github: GithubS
 
     found = recalled(github)
 
-    assert found.newest is not None
+    assert found.results is not None
     assert found.warnings == (f"{by} set `{LABEL}` without write access to {REPOSITORY}; nothing was forgotten",)
 
 
@@ -270,7 +271,7 @@ def test_labels_that_cannot_be_read_forget_nothing(github: GithubService) -> Non
 
     found = recalled(github)
 
-    assert found.newest is not None
+    assert found.results is not None
     [note] = found.warnings
     assert note.startswith(f"it is unknown whether the pull request has the label `{LABEL}`")
     assert "pull-requests: read" in note
@@ -281,7 +282,9 @@ def test_journals_are_restored(github: GithubService, tmp_path: Path) -> None:
     data = zipped(results_json=attempt().model_dump_json(), **files)
     github.actions.artifact(run(github), "agenteval", data)
 
-    assert newest(github).restore(tmp_path)
+    restore = recalled(github).restore
+    assert restore is not None
+    assert restore(tmp_path)
 
     found = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
     assert found == {"journal.jsonl": "first", "confirmation-1.jsonl": "second"}
@@ -291,5 +294,7 @@ def test_without_a_journal_nothing_is_restored(github: GithubService, tmp_path: 
     data = zipped(results_json=attempt().model_dump_json(), **{"confirmation-1.jsonl": "second"})
     github.actions.artifact(run(github), "agenteval", data)
 
-    assert not newest(github).restore(tmp_path)
+    restore = recalled(github).restore
+    assert restore is not None
+    assert not restore(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -81,6 +81,42 @@ def test_a_file_that_does_not_count_changes_no_verdict(pull: PullRequest) -> Non
     assert (pull.memory.attempt, pull.memory.repeats) == (2, True)
 
 
+def test_a_verdict_of_another_base_branch_does_not_count(pull: PullRequest) -> None:
+    pull.commit_to("weak", {"fail_on": ["none"]})
+    pull.base = "weak"
+    pull.push_agent(right=False)
+    green = pull.attempt()
+    assert green.status == 0, green.log
+    assert results_in(pull.workspace).run.base_ref == "weak"
+    assert "| To merge into | weak |" in green.summary
+    pull.retarget("main")
+
+    red = pull.attempt(edited="base")
+
+    assert red.status == 1, red.log
+    assert pull.calls > CASES
+    assert (pull.memory.attempt, pull.memory.repeats) == (1, False)
+    assert "| To merge into | main |" in red.summary
+    # Back again, the attempt for that branch counts.
+    pull.retarget("weak")
+    again = pull.attempt(edited="base")
+    assert (again.status, pull.calls) == (0, 0), again.log
+
+
+def test_an_edited_title_costs_no_call(pull: PullRequest) -> None:
+    pull.push_agent(right=True)
+    assert pull.attempt().status == 0
+    pull.commit_to("main", {"fail_on": ["regressions", "unproven", "errors"]})
+    pull.retarget("main")
+
+    edited = pull.attempt(edited="title")
+
+    assert (edited.status, pull.calls, pull.memory.repeats) == (0, 0, True), edited.log
+    # The base has moved: whoever repeats the job wants to know.
+    assert pull.attempt(edited="title", attempt="2").status == 0
+    assert (pull.calls, pull.memory.attempt) == (CASES, 2)
+
+
 def test_a_fork_has_no_attempts(pull: PullRequest) -> None:
     pull.push_agent(right=False)
     pull.attempt()

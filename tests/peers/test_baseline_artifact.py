@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,7 +14,7 @@ from tests.peers.github_actions import BLOB_HOST
 from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 
-from agenteval.github.artifacts import DownloadLimits
+from agenteval.github.artifacts import ArtifactLimits
 from agenteval.github.baseline import SearchLimits, Start, describe
 from agenteval.results.model import Coverage, Results, RunShard
 
@@ -97,7 +96,7 @@ def test_the_requests_of_a_search_are_bounded(project: Project) -> None:
     for number in range(40):
         project.run(f"{number:040x}")
 
-    outcome = project.missing(limits=SearchLimits(download=LIMITS.download, requests=20))
+    outcome = project.missing(limits=SearchLimits(artifact=LIMITS.artifact, requests=20))
 
     [note] = outcome.notes
     assert note == "the search ended after 20 requests to GitHub, its limit; name a run with the input baseline"
@@ -257,7 +256,7 @@ def test_what_cannot_be_used_is_passed_over(
     # Large enough for the bomb, which is small as it comes.
     size = 100_000 if data and len(data) > 10_000 else 4000
 
-    found = project.found(limits=SearchLimits(download=DownloadLimits(size=size, pauses_s=())))
+    found = project.found(limits=SearchLimits(artifact=ArtifactLimits(size=size, pauses_s=())))
 
     assert found.commit == project.commits[2]
     [note] = found.notes
@@ -293,17 +292,6 @@ def test_the_caller_has_the_last_word(project: Project) -> None:
     assert seen == project.commits[:2]
     assert found.commit == project.commits[1]
     assert found.notes[0].endswith("cannot be used: it has no case in common with this run")
-
-
-def test_a_broken_pool_is_left_out_and_told(project: Project) -> None:
-    run = project.run(project.commits[0])
-    value = json.loads(results(run.head_sha).model_dump_json()) | {"pool": [{"run_id": 7}]}
-    project.artifact(run, zipped(json.dumps(value).encode()))
-
-    found = project.found()
-
-    assert found.results.pool == []
-    assert found.notes == ("1 run of the baseline's pool is damaged and omitted",)
 
 
 def test_the_first_run_has_none(project: Project) -> None:
@@ -373,7 +361,7 @@ def test_downloads_of_one_run_are_bounded(project: Project) -> None:
     for _ in range(5):
         project.artifact(run, b"broken")
 
-    project.missing(limits=SearchLimits(download=LIMITS.download, downloads=2))
+    project.missing(limits=SearchLimits(artifact=LIMITS.artifact, downloads=2))
 
     assert len(project.github.proxy.called("GET", "/zip$")) == 2
 
@@ -382,7 +370,7 @@ def test_downloads_are_bounded(project: Project) -> None:
     for commit in project.commits:
         project.artifact(project.run(commit), b"broken")
 
-    outcome = project.missing(limits=SearchLimits(download=LIMITS.download, downloads=2))
+    outcome = project.missing(limits=SearchLimits(artifact=LIMITS.artifact, downloads=2))
 
     assert outcome.notes[-1] == "the search ended after 2 downloads, its limit; name a run with the input baseline"
     assert len(project.github.proxy.called("GET", "/zip$")) == 2

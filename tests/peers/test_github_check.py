@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -19,17 +18,8 @@ from requests import PreparedRequest, Response
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, GithubEmulator
 from tests.peers.wire import Wire, answer, text_of
 
-from agenteval.github import pygithub as check_run
-from agenteval.github.check_run import (
-    Body,
-    CheckRun,
-    abandon_check,
-    abandonment,
-    creation,
-    finish_check,
-    start_check,
-    updates,
-)
+from agenteval.github import pygithub
+from agenteval.github.check_run import Body, CheckRun, abandonment, creation, updates
 from agenteval.github.client import GitHubClient, GithubError
 from agenteval.report.overview import Annotation
 
@@ -60,7 +50,7 @@ class Job:
         return GitHubClient(token, self.emulator.url)
 
     def start(self, token: str = OWNER_TOKEN) -> CheckRun:
-        return start_check(
+        return pygithub.start_check(
             self.client(token),
             REPOSITORY,
             self.commit,
@@ -71,7 +61,7 @@ class Job:
         )
 
     def finish(self, check: CheckRun, annotations: list[Annotation]) -> None:
-        finish_check(self.client(), REPOSITORY, check, annotations=annotations, **RESULT)
+        pygithub.finish_check(self.client(), REPOSITORY, check, annotations=annotations, **RESULT)
 
     def kept(self, check: CheckRun) -> KeptCheckRun:
         return self.emulator.api().get_repo(REPOSITORY).get_check_run(check.id)
@@ -88,7 +78,7 @@ def job(emulator: GithubEmulator) -> Job:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_run, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(pygithub, "_PAUSES_S", (0.0, 0.0, 0.0))
 
 
 def listed(number: int) -> list[Annotation]:
@@ -312,7 +302,7 @@ def test_the_worst_of_two_that_finish_at_once(job: Job, wire: Wire) -> None:
         return go_on()
 
     wire.interceptors.append(meanwhile)
-    finish_check(job.client(), REPOSITORY, green, annotations=[], **RESULT | {"conclusion": "success"})
+    pygithub.finish_check(job.client(), REPOSITORY, green, annotations=[], **RESULT | {"conclusion": "success"})
 
     assert [job.kept(check).conclusion for check in (green, red)] == ["failure", "failure"]
     assert job.kept(green).external_id == f"{first_id}/success"
@@ -352,7 +342,7 @@ def test_a_check_run_that_does_not_exist(job: Job) -> None:
 def test_what_did_not_finish_is_cancelled(job: Job, wire: Wire) -> None:
     check = job.start()
 
-    assert abandon_check(job.client(), REPOSITORY, replace(check, url=""), "The job was cancelled.")
+    assert pygithub.abandon_check(job.client(), REPOSITORY, check.id, "The job was cancelled.")
 
     kept = job.kept(check)
     assert (kept.status, kept.conclusion) == ("completed", "cancelled")
@@ -365,8 +355,8 @@ def test_what_is_completed_is_left_alone(job: Job, wire: Wire) -> None:
     job.finish(check, [])
     wire.requests.clear()
 
-    assert not abandon_check(job.client(), REPOSITORY, check, "The job was cancelled.")
-    assert not abandon_check(job.client(), REPOSITORY, check, "The job was cancelled.")
+    assert not pygithub.abandon_check(job.client(), REPOSITORY, check.id, "The job was cancelled.")
+    assert not pygithub.abandon_check(job.client(), REPOSITORY, check.id, "The job was cancelled.")
 
     assert (job.kept(check).conclusion, job.kept(check).output.title) == ("failure", "1 case broke")
     assert wire.writes() == []
@@ -378,7 +368,7 @@ def test_nothing_is_sent_that_github_would_not_take(job: Job, wire: Wire) -> Non
     too_long = RESULT | {"text": "✅" * 30_000}
 
     with pytest.raises(ValueError, match="the text of a check run has 90,000 bytes; the limit is 65,535"):
-        finish_check(job.client(), REPOSITORY, check, annotations=listed(60), **too_long)
+        pygithub.finish_check(job.client(), REPOSITORY, check, annotations=listed(60), **too_long)
 
     assert wire.requests == []
     assert job.kept(check).status == "in_progress"

@@ -13,7 +13,7 @@ from tests.support import recorded_pauses_of
 from urllib3.util import retry
 
 from agenteval.github import connection
-from agenteval.github.artifacts import DownloadLimits, MemberLimits
+from agenteval.github.artifacts import ArtifactLimits
 from agenteval.github.baseline import Found, Missing, SearchLimits, Start
 
 pytestmark = pytest.mark.peer
@@ -43,7 +43,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def _find(project: Project, *, retries: int = 1, **download: Any) -> Found | Missing:
-    limits = SearchLimits(download=DownloadLimits(**{"pauses_s": (0.0, 0.0), **download}))
+    limits = SearchLimits(artifact=ArtifactLimits(**{"pauses_s": (0.0, 0.0), **download}))
     # It has no run, so GitHub is asked for the commits before it.
     start = Start(project.later[-1], "the base commit")
     outcome = project.find(client=project.github.client(timeout_s=2, retries=retries), limits=limits, start=start)
@@ -260,7 +260,7 @@ def test_a_zip_bomb(project: Project) -> None:
 def test_a_member_too_large(project: Project) -> None:
     artifact = project.github.actions.artifacts[0]
     artifact.data, artifact.digest = zipped(b"0" * 5000), None
-    limits = SearchLimits(member=MemberLimits(size=4000))
+    limits = SearchLimits(artifact=ArtifactLimits(member_size=4000))
 
     assert "its results.json is larger than 4,000 bytes" in project.found(limits=limits).notes[0]
 

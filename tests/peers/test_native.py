@@ -21,14 +21,6 @@ const fs = require("fs")
 const request = JSON.parse(fs.readFileSync(0))
 const hidden = Object.keys(process.env).filter(name => /^(INPUT_|ACTIONS_|STATE_|GITHUB_TOKEN|GITHUB_ENV)/.test(name))
 if (hidden.length) throw new Error("it sees " + hidden)
-const files = process.env.TEST_FILES
-try {
-  fs.appendFileSync(files + "/GITHUB_ENV", "NODE_OPTIONS=--require=./evil.js\\n")
-  fs.rmSync(files + "/GITHUB_PATH")
-  fs.mkdirSync(files + "/GITHUB_PATH")
-} catch (error) {
-  // Under root, it may not.
-}
 console.log(process.env.EARLIER_STEP + " " + request.input)
 """
 UV_AGENT = """
@@ -65,7 +57,6 @@ def variables(runner: NativeRunner) -> dict[str, str]:
     return {
         "EARLIER_STEP": "seen",
         "LD_LIBRARY_PATH": "/opt/earlier",
-        "TEST_FILES": str(runner.home / "files"),
         "GITHUB_EVENT_NAME": "push",
         "GITHUB_EVENT_PATH": str(event),
         "GITHUB_REPOSITORY": "org/bot",
@@ -112,9 +103,7 @@ def test_agents_find_the_programs_of_earlier_steps(root: bool, programs: list[st
         assert (runner.workspace / "out" / "results.json").is_file()
         installer = "uv" if "uv" in programs else "pip"
         assert runner.steps["prepare"]["key"].startswith(f"agenteval-native-{installer}-")
-        # What the agent wrote to the runner's files is undone, and the clean-up had nothing to do.
-        for name in ("GITHUB_ENV", "GITHUB_PATH"):
-            assert (runner.home / "files" / name).read_bytes() == b"", name
+        # It had nothing to do.
         assert "Clean up" not in runner.steps
         assert runner.steps["evaluate"]["stage"] == "finished"
         assert TOKEN not in log

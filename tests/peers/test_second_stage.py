@@ -23,9 +23,9 @@ from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
 from tests.support import AGENTEVAL, PATIENCE_S, agenteval, case, eventually, write_suite
 
-from agenteval.github.acceptances import RESULTS_LABEL
 from agenteval.github.context import Context
 from agenteval.github.fork_publish import Published, publish_first_stage
+from agenteval.github.pull_request import RESULTS_LABEL
 
 pytestmark = pytest.mark.peer
 
@@ -67,10 +67,12 @@ class Fork:
             text = content if isinstance(content, str) else yaml.safe_dump(content)
             repository.create_file(f"{self.place}/{name.replace('__', '.')}", "Rules", text, branch="main")
 
-    def artifact(self, pull: PullRequest, gate: Json | None = None, ref: str | None = None) -> bytes:
+    def artifact(
+        self, pull: PullRequest, gate: Json | None = None, ref: str | None = None, base_ref: str | None = None
+    ) -> bytes:
         """The results of the first stage, which decided as ``gate`` says, or as it did."""
         changed = json.loads(json.dumps(self.results))
-        changed["run"] |= {"commit": pull.head.sha, "ref": ref}
+        changed["run"] |= {"commit": pull.head.sha, "ref": ref, "base_ref": base_ref}
         changed["suites"][0]["path"] = f"{self.place}/agent.yaml"
         changed["gate"] |= gate or {}
         data = io.BytesIO()
@@ -230,6 +232,17 @@ def test_a_branch_of_the_repository_needs_no_acceptance(fork: Fork) -> None:
 
     assert fork.conclusion == "success"
     assert "a fork" not in comment_of(pull)
+
+
+def test_results_for_another_base_branch_are_not_shown(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    of_weak = fork.artifact(pull, GREEN, f"refs/pull/{pull.number}/merge", "weak")
+
+    fork.publish(first_stage(fork.github, pull, of_weak, REPOSITORY))
+
+    assert fork.conclusion == "failure"
+    assert "they are for merging into weak, and the pull request is to be merged into main" in comment_of(pull)
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,10 @@ def _accept(arguments: argparse.Namespace) -> int:
     from agenteval.core.escape import terminal
     from agenteval.core.secrets import mask
     from agenteval.core.text import display_path
-    from agenteval.run.accept import AcceptRequest, accept, accept_answers
+    from agenteval.run.accept import AcceptRequest, accept
 
-    request = AcceptRequest(arguments.cases, arguments.reason, arguments.until)
-    accepted = (accept_answers if arguments.update else accept)(request, _results(arguments))
+    request = AcceptRequest(arguments.cases, arguments.reason, arguments.until, arguments.update)
+    accepted = accept(request, _results(arguments))
     for file in accepted.files:
         print(terminal(mask(file.diff), multiline=True))
     for entry in accepted.entries:
@@ -74,11 +74,10 @@ def _results(arguments: argparse.Namespace) -> Results:
                 Problem(f"--{name}: is for --run ID, which is not given", kind=Kind.OPTION) for name in lost
             )
         return read_results(Path(arguments.results))
-    from agenteval.github.saved_results import ARTIFACT, ReportArtifact, results_of_run
+    from agenteval.github.saved_results import results_of_run
     from agenteval.run.accept import check_suites_here
 
-    wanted = ReportArtifact(arguments.run, arguments.artifact or ARTIFACT, arguments.repository)
-    results = results_of_run(wanted, os.environ, Path.cwd())
+    results = results_of_run(arguments.run, os.environ, Path.cwd(), arguments.artifact, arguments.repository)
     check_suites_here(results)
     return results
 
@@ -230,7 +229,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _prove(arguments: argparse.Namespace) -> int:
-    from agenteval.run.prove import prove_file
+    from agenteval.run.saved_results import prove_file
 
     return prove_file(Path(arguments.results), settings_of(arguments))
 

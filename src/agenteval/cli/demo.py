@@ -87,14 +87,7 @@ _GIT = (
 
 
 def demo(show: Callable[[str], None]) -> None:
-    """Evaluate an example agent before and after a change, in a new temporary directory that stays.
-
-    Args:
-        show: receives the lines to print.
-
-    Raises:
-        InfrastructureError: git is missing, the directory cannot be written, or a run ended otherwise than it should.
-    """
+    """Evaluate an example agent before and after a change, in a new temporary directory that stays."""
     git = shutil.which("git")
     if git is None:
         raise InfrastructureError("git is missing: the demo keeps the agent before the change in a repository")
@@ -110,11 +103,7 @@ def demo(show: Callable[[str], None]) -> None:
 
 
 def example_directory() -> Path:
-    """Return the directory of the example: in the installed package, or beside ``src`` in a checkout.
-
-    Raises:
-        InfrastructureError: neither directory exists, so the installation is broken.
-    """
+    """Return the directory of the example: in the installed package, or beside ``src`` in a checkout."""
     for directory in (_PACKAGE / _EXAMPLE, _PACKAGE.parents[1] / _EXAMPLE):
         if (directory / _AGENT).is_file():
             return directory
@@ -150,13 +139,10 @@ def _story(stage: _Stage, show: Callable[[str], None]) -> None:
 
 @dataclass(frozen=True)
 class _Stage:
-    """The repository of the example."""
-
     directory: Path
     git: str
 
     def set_up(self) -> None:
-        """Copy the example, and commit it."""
         left = shutil.ignore_patterns("__pycache__", "agenteval-report", ".agenteval-cache")
         try:
             shutil.copytree(
@@ -170,7 +156,6 @@ class _Stage:
             self._call([self.git, *_GIT, *arguments], 0)
 
     def change(self) -> None:
-        """Make the agent worse."""
         file = self.directory / _AGENT
         text = file.read_text(encoding="utf-8")
         if text.count(_OLD) != 1:
@@ -178,11 +163,7 @@ class _Stage:
         file.write_text(text.replace(_OLD, _NEW), encoding="utf-8")
 
     def run(self, expected: int, *options: str) -> str:
-        """Run the suite with the real program; return the gate's verdict in one line.
-
-        Args:
-            options: the last one is the directory of the reports.
-        """
+        """Run the suite with the real program; return the gate's verdict in one line."""
         # -P: the modules of the agent must not take the place of those that agenteval imports.
         self._call([sys.executable, "-P", "-m", "agenteval", "run", "--quiet", *options], expected)
         gate = read_results(self.directory / options[-1]).gate
@@ -215,7 +196,6 @@ def _shown(argv: Sequence[str]) -> str:
 
 
 def _next_commands(report: Path) -> Sequence[str]:
-    """Return commands, with comments after ``#``."""
     # `pipx run agenteval-action` installs no program that stays.
     program = "pipx run agenteval-action" if Path(sys.argv[0]).stem == "agenteval-action" else "agenteval"
     return (

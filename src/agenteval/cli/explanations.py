@@ -19,12 +19,6 @@ from agenteval.results.verdict import WORDS, Word
 from agenteval.suite.formats.registry import formats
 
 
-@dataclass(frozen=True)
-class _Published:
-    title: str
-    body: Callable[[], dict[str, Any]]
-
-
 def schema_names() -> tuple[str, ...]:
     """List the schemas that ``schema`` makes."""
     return tuple(_schemas())
@@ -32,26 +26,26 @@ def schema_names() -> tuple[str, ...]:
 
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema with one of the ``schema_names``."""
-    found = _schemas()[name]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found.body(), "title": found.title}
+    title, body = _schemas()[name]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **body(), "title": title}
 
 
-def _schemas() -> Mapping[str, _Published]:
+def _schemas() -> Mapping[str, tuple[str, Callable[[], dict[str, Any]]]]:
     from agenteval.results.model import SCHEMA_VERSION
 
     return {
-        "results": _Published(f"agenteval results.json, schema_version {SCHEMA_VERSION}", _results),
-        "config": _Published("agenteval.yaml", _config),
-        "accepted": _Published(".agenteval/accepted.yaml", _accepted),
+        "results": (f"agenteval results.json, schema_version {SCHEMA_VERSION}", _results),
+        "config": ("agenteval.yaml", _config),
+        "accepted": (".agenteval/accepted.yaml", _accepted),
         **{
-            item.name: _Published(f"{item.title}, as agenteval reads it", item.schema)
+            item.name: (f"{item.title}, as agenteval reads it", item.schema)
             for item in formats()
             if item.schema is not None
         },
-        "request": _Published("what an agent gets", partial(_protocol, "request")),
-        "reply": _Published("what an agent gives", partial(_protocol, "reply")),
-        "recording": _Published("a line of a replay file", partial(_protocol, "recording")),
-        "trace": _Published("a line of recorded traces", _trace),
+        "request": ("what an agent gets", partial(_protocol, "request")),
+        "reply": ("what an agent gives", partial(_protocol, "reply")),
+        "recording": ("a line of a replay file", partial(_protocol, "recording")),
+        "trace": ("a line of recorded traces", _trace),
     }
 
 
@@ -232,11 +226,7 @@ class Topic:
 
 
 def explain(name: str) -> list[str]:
-    """Return what a name means: everything that has it.
-
-    Raises:
-        ConfigError: nothing has the name; the message contains the nearest names.
-    """
+    """Return what a name means: everything that has it."""
     entries = _entries()
     asked = _plain(name)
     found = [entry for entry in entries if asked in map(_plain, entry.names)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -17,7 +16,7 @@ from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Proble
 from agenteval.core.files import LARGEST_TEXT, read_regular
 from agenteval.core.records import dataclass
 from agenteval.core.text import repository_of
-from agenteval.core.writing import make_directory, remove_file, write_bytes, write_new_file
+from agenteval.core.writing import make_directory, remove_file, write_file, write_new_file
 from agenteval.suite.agents import KINDS, AgentKind
 from agenteval.suite.formats.registry import formats
 
@@ -26,14 +25,7 @@ GITIGNORE = ".gitignore"
 
 
 def missing_patterns(patterns: Iterable[str], directory: Path, root: Path) -> Sequence[str]:
-    """Return the patterns that no ``.gitignore`` from a directory up to the root of its repository has.
-
-    Args:
-        patterns: names of files, or of directories with a slash at the end.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Return the patterns that no ``.gitignore`` from a directory up to the root of its repository has."""
     above = [folder for folder in directory.parents if folder.is_relative_to(root)]
     # A slash at the beginning means the directory of the file.
     lines = [line.removeprefix("/") for line in _lines(directory)]
@@ -50,11 +42,7 @@ def with_patterns(content: bytes, patterns: Iterable[str]) -> bytes:
 
 
 def read_gitignore(directory: Path) -> bytes:
-    """Return the content of the file in a directory; empty if it does not exist.
-
-    Raises:
-        OSError: it cannot be read, or is not a regular file.
-    """
+    """Return the content of the file in a directory; empty if it does not exist."""
     try:
         return read_regular(directory / GITIGNORE, limit=LARGEST_TEXT)
     except FileNotFoundError:
@@ -76,7 +64,6 @@ _FOLDER = ".github/workflows"
 _BRANCH = "main"
 _REPORT = "agenteval-report/"
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
-_DIRECTORY = re.compile(r"(?m)^ +working-directory: (.+)$")
 _GIT_TIMEOUT_S = 10
 
 
@@ -111,39 +98,13 @@ class SuitePlace:
 
 
 def workflow_name(place: SuitePlace) -> str:
-    """Return the path of the workflow relative to the root; each directory has another one.
-
-    The workflow of another directory can have the plain name: that of ``a-b`` has the one of ``a/b``.
-    """
-    if not place.path:
-        return f"{_FOLDER}/agenteval.yml"
+    """Return the path of the workflow relative to the root, which names the directory."""
     label = re.sub(r"[^\w.-]+", "-", place.path).strip("-.")
-    plain = f"{_FOLDER}/agenteval-{label}.yml"
-    if label and not _is_of_another_directory(place.root / plain, place):
-        return plain
-    return f"{_FOLDER}/{'-'.join(filter(None, ('agenteval', label, _hash(place.path))))}.yml"
-
-
-def _is_of_another_directory(file: Path, place: SuitePlace) -> bool:
-    """Return whether a file is a workflow that this command has written for another directory."""
-    try:
-        text = read_regular(file, limit=LARGEST_TEXT).decode("utf-8", "replace")
-    except OSError:
-        return False
-    found = _DIRECTORY.search(text)
-    return found is not None and found[1] != _scalar(place.path)
-
-
-def _hash(path: str) -> str:
-    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{_FOLDER}/{'-'.join(filter(None, ('agenteval', label)))}.yml"
 
 
 def workflow(place: SuitePlace) -> bytes:
-    """Return the text of the workflow.
-
-    Raises:
-        ConfigError: GitHub would read the path of the directory as something else.
-    """
+    """Return the text of the workflow."""
     if "${{" in place.path or "\\" in place.path or not place.path.isprintable() or place.path != place.path.strip():
         why = "it contains ${{, a backslash, a control character, or a space at an end"
         message = f"no workflow can name the directory {place.path!r}: {why}; rename it"
@@ -233,17 +194,6 @@ def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequen
     """Write a starter to a directory, and create the directory if it does not exist.
 
     The workflow is written to the root of the repository. Patterns that are missing in ``.gitignore`` are added.
-
-    Args:
-        suite_format: one of ``starter_formats``.
-        agent_kind: one of ``starter_agents``.
-
-    Returns:
-        A line for each written file.
-
-    Raises:
-        ConfigError: a file already exists, or no workflow can name the directory; nothing was written.
-        InfrastructureError: a file cannot be written; files written before were removed.
     """
     files = starter_files(directory, suite_format, agent_kind)
     _refuse_existing(files)
@@ -265,15 +215,7 @@ def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequen
 
 
 def starter_files(directory: Path, suite_format: str, agent_kind: str) -> Sequence[NewFile]:
-    """Return the files of a starter.
-
-    Args:
-        suite_format: one of ``starter_formats``.
-        agent_kind: one of ``starter_agents``.
-
-    Raises:
-        ConfigError: no workflow can name the directory.
-    """
+    """Return the files of a starter."""
     suite = starter_formats()[suite_format]
     kind = starter_agents()[agent_kind]
     files = {
@@ -300,7 +242,7 @@ def _ignore(directory: Path, agent_kind: str) -> Sequence[str]:
     missing = missing_patterns(wanted, place.directory, place.root)
     if not missing:
         return ()
-    write_bytes(directory, GITIGNORE, with_patterns(read_gitignore(directory), missing))
+    write_file(directory, GITIGNORE, with_patterns(read_gitignore(directory), missing))
     return (f"added {' '.join(missing)} to {directory / GITIGNORE}",)
 
 
@@ -334,11 +276,7 @@ def _commit_command(directory: Path) -> str:
 
 
 def _refuse_existing(files: Sequence[NewFile]) -> None:
-    """Check that no file exists already and that every folder can be created.
-
-    Raises:
-        ConfigError: with every path that exists already or is not a directory.
-    """
+    """Check that no file exists already and that every folder can be created."""
     existing = [file.path for file in files if os.path.lexists(file.path)]
     if existing:
         listed = ", ".join(map(str, existing))

@@ -23,7 +23,6 @@ from agenteval.cli import commands, options, run
 from agenteval.cli.options import COMMAND, Parser
 from agenteval.core.errors import AgentEvalError, InfrastructureError, ending_signals, unexpected_error
 from agenteval.core.version import __version__
-from agenteval.run.options import GONE
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -141,14 +140,7 @@ _PRINTING = frozenset({"explain", "list", "plugins", "report", "schema"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Args:
-        argv: arguments without the program's name; default: ``sys.argv``.
-
-    Returns:
-        The exit status.
-    """
+    """Run one command."""
     # A run keeps almost all its objects. Collecting garbage every 700 objects would take a quarter of the time.
     gc.set_threshold(100_000, 50, 1000)
     # The last collection at exit is not needed either.
@@ -214,11 +206,7 @@ def _status(argv: Sequence[str] | None) -> int:
 
 
 def _failed(error: AgentEvalError, words: Sequence[str]) -> int:
-    """Print an error, and return its exit status.
-
-    Args:
-        words: the arguments of the program; the first one names the command.
-    """
+    """Print an error, and return its exit status."""
     # Imported here: most commands do not fail.
     from agenteval.cli.output import fail
 
@@ -261,10 +249,17 @@ def _check_values(parser: argparse.ArgumentParser, words: Sequence[str]) -> None
 def _unknown(parser: Parser, name: str) -> str:
     """Return that there is no such option, and the one that was probably meant."""
     from agenteval.core.text import did_you_mean
+    from agenteval.run.config_file import ConfigFile
+    from agenteval.run.options import other_place
 
-    if name in GONE:
-        return f"there is no option {name}; {GONE[name]}"
-    return f"unknown option {name!r}{did_you_mean(name, re.findall(r'--[a-z-]+', parser.format_help(whole=True)))}"
+    flags = re.findall(r"--[a-z-]+", parser.format_help(whole=True))
+    longer = min((flag for flag in flags if flag.startswith(name)), key=len, default="")
+    hint = f"; did you mean {longer!r}?" if longer else did_you_mean(name, flags)
+    key = name.removeprefix("--").replace("-", "_")
+    if not hint:
+        in_file = f"write `{key}:` in agenteval.yaml" if key in ConfigFile.model_fields else ""
+        hint = f"; {place}" if (place := other_place(name) or in_file) else ""
+    return f"unknown option {name!r}{hint}"
 
 
 @functools.cache

@@ -48,11 +48,7 @@ class Parser(argparse.ArgumentParser):
                 action.help = text
 
     def error(self, message: str) -> NoReturn:
-        """Raise a mistake in the command line.
-
-        Raises:
-            ConfigError: always.
-        """
+        """Raise a mistake in the command line."""
         raise ConfigError(Problem(f"{_explained(message)}; see `{self.prog} --help`", kind=Kind.OPTION))
 
 
@@ -103,11 +99,7 @@ def add_command(commands: Any, name: str, function: Callable[[argparse.Namespace
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, as_run: bool = False) -> list[argparse.Action]:
-    """Add options of the table to a command; return those for experts.
-
-    Args:
-        as_run: whether the help only points to that of ``run``.
-    """
+    """Add options of the table to a command; return those for experts."""
     groups: dict[str, argparse._ActionsContainer] = {"": parser}
     experts: list[argparse.Action] = []
     for option in map(BY_NAME.__getitem__, names):
@@ -124,7 +116,6 @@ def add_options(parser: argparse.ArgumentParser, *names: str, as_run: bool = Fal
 
 
 def _keywords(option: Option) -> dict[str, Any]:
-    """Return what argparse needs for an option, besides its help."""
     if not option.flags:
         return {"nargs": "*", "metavar": option.metavar}
     if option.action == "append":
@@ -167,11 +158,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def day(text: str) -> date:
-    """Return the day in the form YYYY-MM-DD.
-
-    Raises:
-        argparse.ArgumentTypeError: it has another form.
-    """
+    """Return the day in the form YYYY-MM-DD."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -199,11 +186,7 @@ def add_github(commands: Any) -> None:
 
 
 def github_options(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Return what is asked of a run on GitHub, by the name of the option; ``None`` without ``--github``.
-
-    Raises:
-        ConfigError: an option needs ``--github``.
-    """
+    """Return what is asked of a run on GitHub, by the name of the option; ``None`` without ``--github``."""
     given = {
         name: value
         for name in ("comment", "comment_id", "check_name", "baseline_artifact")
@@ -242,12 +225,12 @@ def _publish(arguments: argparse.Namespace) -> int:
     from agenteval.core.escape import terminal
     from agenteval.core.secrets import mask
     from agenteval.github.publisher import PublishOptions
-    from agenteval.github.saved_results import PublishTarget, dry_run, publish_file
+    from agenteval.github.saved_results import publish_file
 
     options = PublishOptions(arguments.comment, arguments.comment_id or "", arguments.check_name or "")
-    target = PublishTarget(arguments.repository, arguments.pull_request, arguments.commit)
-    publish = dry_run if arguments.dry_run else publish_file
-    for text in publish(Path(arguments.results), target, options, arguments.config, os.environ):
+    target = {name: getattr(arguments, name) for name in ("repository", "pull_request", "commit")}
+    results, config = Path(arguments.results), arguments.config
+    for text in publish_file(results, options, config, os.environ, is_dry_run=arguments.dry_run, **target):
         print(terminal(mask(text), multiline=True))
     return 0
 

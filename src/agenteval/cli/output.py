@@ -23,7 +23,7 @@ from agenteval.report.words import count
 from agenteval.results.store import RESULTS_FILE
 
 if TYPE_CHECKING:
-    from agenteval.run.suite_list import ListedSuite
+    from agenteval.run.resolve.suites import ListedSuite
 
 
 _NARROWEST = 40
@@ -41,12 +41,7 @@ _STYLES: Mapping[Style, str] = {
 
 
 def fail(error: AgentEvalError, stream: TextIO | None = None, undone: str = "nothing was run") -> int:
-    """Print every mistake of an error, each once, and return the exit status.
-
-    Args:
-        undone: what the command did not do; empty for one that changes nothing.
-        stream: default: standard error.
-    """
+    """Print every mistake of an error, each once, and return the exit status."""
     out = sys.stderr if stream is None else stream
     found = mistakes(problems_of(error))
     print_mistakes(found, out)
@@ -170,11 +165,7 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 
 def report_page(path: Path) -> Path:
-    """Return the page that a path names.
-
-    Raises:
-        ConfigError: it does not exist, or cannot be read.
-    """
+    """Return the page that a path names."""
     try:
         return _page(path)
     except OSError as error:

@@ -153,20 +153,16 @@ def _list(arguments: argparse.Namespace) -> int:
     from agenteval.cli.output import suites_as_json, suites_as_text
     from agenteval.core.escape import terminal
     from agenteval.core.secrets import mask
-    from agenteval.run.suite_list import list_suites
+    from agenteval.run.resolve.suites import list_suites
 
-    found = list_suites([Path(suite) for suite in arguments.suites])
-    for problem in found.problems:
+    suites, problems = list_suites([Path(suite) for suite in arguments.suites])
+    for problem in problems:
         print(terminal(mask(f"agenteval: warning: {problem}"), multiline=True), file=sys.stderr)
-    print(
-        mask(suites_as_json(found.suites))
-        if arguments.json
-        else terminal(mask(suites_as_text(found.suites)), multiline=True)
-    )
+    print(mask(suites_as_json(suites)) if arguments.json else terminal(mask(suites_as_text(suites)), multiline=True))
     return 0
 
 
 def _probe(arguments: argparse.Namespace) -> int:
-    from agenteval.run.probe import probe
+    from agenteval.run.validate import probe
 
     return probe(settings_of(arguments), arguments.input, print)

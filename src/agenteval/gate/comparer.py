@@ -10,15 +10,15 @@ from typing import TypeVar
 from agenteval.core.records import dataclass, field, replace
 from agenteval.gate.decide import decide, decide_improvement, long_look
 from agenteval.gate.evidence import Sides
-from agenteval.gate.integrity.accepted import Accepted
-from agenteval.gate.integrity.integrity import Integrity
-from agenteval.gate.pairing import Pairing, Rescored, continues_branch, pair_cases
+from agenteval.gate.integrity import Accepted, Integrity
+from agenteval.gate.pairing import Rescored, compared_cases, continues_branch, pair_cases
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.pool import is_look_due
 from agenteval.gate.proof import Ask, CannotRunError, GateOutcome, Test, no_worse, pairs_needed, still_there
 from agenteval.gate.suspicion import may_stop
 from agenteval.gate.unpaired import unpaired
 from agenteval.gate.values import ANSWERED, GateMetric, Pass, cases_of
+from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Proven, Results
 from agenteval.results.verdict import Unproven
 
@@ -120,12 +120,7 @@ class Comparer:
         return may_stop(self.sides.evidence.first, self.sides.evidence.pool, self.sides.metrics, self.policy.rules)
 
     def prove(self, again: Callable[[Ask], Pass], look_back: Callable[[Ask], Pass] | None = None) -> Decision:
-        """Decide with the passes that the gate asks for.
-
-        Args:
-            again: makes a pass; it raises ``CannotRunError``.
-            look_back: the same beside the anchor commit; ``None`` if that cannot run.
-        """
+        """Decide with the passes that the gate asks for."""
         evidence, rules, seed = self.sides.evidence, self.policy.rules, self.current.run.id
         found = self._still_there(again) if self.proven else None
         if found is None and self.policy.no_worse_than is not None and not self.is_of_branch:
@@ -202,7 +197,7 @@ class Comparer:
     @property
     def counting(self) -> set[str]:
         """The ids of the compared cases that count."""
-        return {case.id for case in self.pairing.compared} - self.quarantined
+        return {case.id for case in compared_cases(self.pairing)} - self.quarantined
 
     @cached_property
     def accepted_cases(self) -> Mapping[str, Accepted]:
@@ -222,7 +217,7 @@ class Comparer:
         return replace(self.policy, accepted_means=frozenset(self.accepted_metrics), asked_by=asked_by)
 
     @cached_property
-    def pairing(self) -> Pairing:
+    def pairing(self) -> tuple[ComparedCase, ...]:
         """The cases of both runs."""
         return pair_cases(self.current, self.baseline, self.known, self.gone, self.integrity.removed)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from agenteval.core.records import replace
 from agenteval.gate.comparer import Comparer, Decision
 from agenteval.gate.evidence import Sides
-from agenteval.gate.integrity.accepted import Accepted
-from agenteval.gate.integrity.integrity import unproven_changes, with_acceptances
+from agenteval.gate.integrity import Accepted, unproven_changes, with_acceptances
+from agenteval.gate.pairing import compared_cases
 from agenteval.gate.proof import GateOutcome
 from agenteval.gate.rows import annotated, compared_metrics, proofs_of, resources_of
 from agenteval.gate.run_scores import declared_change
@@ -73,6 +73,8 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
             ref=run.ref,
             run_id=run.id,
             created_at=run.started_at,
+            workflow_run_id=run.workflow_run_id,
+            workflow_artifact=run.workflow_artifact,
             distance=comparer.distance,
             between=list(comparer.between[:_MOST_BETWEEN]),
         ),
@@ -83,7 +85,7 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
         sentences=[*sentences(out, told), *(look[1:] if look else ())],
         unproven=points,
         metrics=compared_metrics(sides, decision.outcome, decision.rise, decision.look),
-        cases=with_acceptances(annotated(sides, comparer.pairing.cases, out, decision.rise), comparer.accepted_cases),
+        cases=with_acceptances(annotated(sides, comparer.pairing, out, decision.rise), comparer.accepted_cases),
         base_sha=decision.commit,
         anchor_sha=pool[-1].anchor if pool else None,
         cause=cause,
@@ -174,7 +176,7 @@ def _points(comparer: Comparer, out: GateOutcome, told: Telling) -> Iterator[Unp
         )
     if not comparer.is_of_branch:
         yield from ungraded(
-            comparer.sides, [case for case in comparer.pairing.compared if case.id not in comparer.quarantined]
+            comparer.sides, [case for case in compared_cases(comparer.pairing) if case.id not in comparer.quarantined]
         )
 
 
@@ -221,7 +223,7 @@ def _cause(comparer: Comparer, decision: Decision) -> tuple[AnchorCause | None, 
 def _not_run(comparer: Comparer) -> Iterator[str]:
     """Yield the suites of the baseline that this run does not contain."""
     ran = {*comparer.gone, *(suite.path for suite in comparer.current.suites)}
-    paired = {case.id for case in comparer.pairing.cases}
+    paired = {case.id for case in comparer.pairing}
     for suite in comparer.baseline.suites:
         missing = sum(case.id not in paired for case in suite.cases)
         if suite.path not in ran and missing:

@@ -58,8 +58,6 @@ class Evidence:
 
 @dataclass
 class _Case:
-    """What is known in the course of a decision."""
-
     evidence: Evidence
     rules: Constants
     first: Run
@@ -71,12 +69,10 @@ class _Case:
         return [run[name] for run in self.pool if name in run]
 
     def count_answers(self) -> None:
-        """Let losses be a separate metric."""
         self.first, self.pool = with_answered(self.first), [with_answered(run) for run in self.pool]
         self.metrics[ANSWERED] = GateMetric(0.5, self.rules.losses)
 
     def asked(self, name: str) -> list[str]:
-        """Return the cases that a mean needs."""
         return cases_of(self.first, None if name == ANSWERED else [name])
 
 
@@ -128,11 +124,7 @@ def prove(
     rules: Constants | None = None,
     seed: int | str | None = None,
 ) -> Deciding:
-    """Prove or clear suspicions that an earlier decision left, without the pool that raised them.
-
-    Args:
-        seed: of the order of the sides; a run that is resumed needs the same one.
-    """
+    """Prove or clear suspicions that an earlier decision left, without the pool that raised them."""
     rules = rules or Constants()
     state = _Case(evidence, rules, evidence.first, [], dict(evidence.metrics))
     if any(item.metric == ANSWERED for item in suspicions):
@@ -338,11 +330,7 @@ def long_look(
     rules: Constants | None = None,
     seed: int | str | None = None,
 ) -> Deciding:
-    """Compare the newest base runs with the first ones since the anchor, and prove a decline side by side.
-
-    Args:
-        anchor: the first three since the last proven or accepted change.
-    """
+    """Compare the newest base runs with the first ones since the anchor, and prove a decline side by side."""
     rules = rules or Constants()
     out = GateOutcome(metrics=dict(metrics))
     for name, metric in metrics.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from agenteval.core.records import dataclass
@@ -12,7 +12,7 @@ from agenteval.gate.decide import Evidence
 from agenteval.gate.pairing import Match, own_cases
 from agenteval.gate.policy import TOLERANCE, ComparePolicy
 from agenteval.gate.pool import Pool, PoolValues, Scores, anchor_runs, baseline_pool, comparable_runs, valid
-from agenteval.gate.run_scores import RESOURCE, ScoredTurns, case_amounts, case_scores, is_whole, scored_turns
+from agenteval.gate.run_scores import RESOURCE, ScoredTurns, case_amounts, is_whole, scored_turns, scores_of
 from agenteval.gate.values import GateMetric, Pass, Values
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
@@ -56,7 +56,7 @@ class Sides:
             case.id: {
                 name: tuple(valid(name, value) for value in values)
                 for name, values in {
-                    **case_scores(suite, case, tuple(self._asked.get(case.id, ())), self.turns.get(case.id, {})),
+                    **scores_of(case, suite.threshold, self._asked.get(case.id, {}), self.turns.get(case.id, {})),
                     **case_amounts(case, self.policy.resources),
                 }.items()
             }
@@ -203,7 +203,7 @@ class Sides:
         return {label: dict(values) for label, values in found.items()}
 
     @cached_property
-    def _asked(self) -> Mapping[str, Iterable[str]]:
+    def _asked(self) -> Mapping[str, Collection[str]]:
         """The metrics of each case: those that the run records, or else those that scored it before."""
         known: dict[str, dict[str, None]] = {}
         for entry in self.pool.runs:

@@ -49,11 +49,7 @@ class Counts:
 
     @classmethod
     def of(cls, results: Results, out: Collection[str]) -> Counts:
-        """Count the cases of a run.
-
-        Args:
-            out: ids of quarantined cases.
-        """
+        """Count the cases of a run."""
         summary = results.summary
         left = Counter[CaseStatus](case.status for _, case in results.cases() if case.id in out) if out else Counter()
         return cls(
@@ -88,10 +84,19 @@ class Required:
     patterns: tuple[str, ...] = ()
     base_names: BaseNames = field(default_factory=dict)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The patterns, and the ids of the renamed cases that they know by an earlier name."""
+        earlier = {id_ for id_, names in self.base_names.items() if any(map(self._matches, names))}
+        return (*self.patterns, *sorted(earlier))
+
+    def _matches(self, text: str) -> bool:
+        return any(fnmatchcase(text, pattern) for pattern in self.patterns)
+
     def names(self, case: CaseResult | Case) -> bool:
         """Return whether a case is required to pass."""
         texts = (case.name, case.id, *self.base_names.get(case.id, ()))
-        return self.strict or any(fnmatchcase(text, pattern) for pattern in self.patterns for text in texts)
+        return self.strict or any(map(self._matches, texts))
 
 
 @dataclass(frozen=True)
@@ -112,12 +117,7 @@ class Failures:
 
 
 def failures_of(results: Results, required: Required, out: Collection[str]) -> Failures | None:
-    """Return the failing cases of a run with a comparison; ``None`` without one: then each of them fails the gate.
-
-    Args:
-        required: the cases that fail the gate whenever they fail.
-        out: ids of quarantined cases.
-    """
+    """Return the failing cases of a run with a comparison; ``None`` without one: then each of them fails the gate."""
     comparison = results.comparison
     if comparison is None:
         return None

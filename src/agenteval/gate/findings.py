@@ -24,11 +24,7 @@ def cases(amount: int) -> str:
 
 
 def failed(counts: Counts, found: Failures | None) -> str:
-    """Return how many failed cases fail the gate; empty if none does.
-
-    Args:
-        found: its failing cases; ``None`` if each of them fails the gate.
-    """
+    """Return how many failed cases fail the gate; empty if none does."""
     amount = _counting(counts, found)
     return f"{of_cases(amount, counts.cases)} failed" if amount else ""
 
@@ -129,11 +125,7 @@ class Finding:
 
 
 def failures_and_regressions(results: Results, counts: Counts, failing: Failures | None) -> list[Finding]:
-    """Return every failure and regression, the most important first.
-
-    Args:
-        failing: its failing cases; ``None`` if each of them fails the gate.
-    """
+    """Return every failure and regression, the most important first."""
     comparison = results.comparison
     found = list(_regressions(comparison)) if comparison else []
     if text := failed(counts, failing):
@@ -197,7 +189,7 @@ def _fell(name: str, metric: ComparedMetric | None) -> str:
     if metric is None:
         return "more answers are lost"
     if metric.allowed is not None:
-        return f"{name} rose by {metric.difference:.0%}, {metric.allowed:.0%} is allowed"
+        return f"{name} rose by {100 * metric.difference:.0f} %, {100 * metric.allowed:.0f} % is allowed"
     return f"the mean of {name} fell from {metric.baseline:.2f} to {metric.current:.2f}"
 
 
@@ -240,12 +232,7 @@ def _unmeasured_metrics(results: Results) -> tuple[list[str], list[str]]:
 def unproven_points(
     results: Results, counts: Counts, max_error_rate: float, out: Collection[str]
 ) -> tuple[Unproven, ...]:
-    """Return what counts and was not evaluated, compared or confirmed, the most important first.
-
-    Args:
-        max_error_rate: share of cases (0..1) that may be incompletely evaluated.
-        out: ids of quarantined cases.
-    """
+    """Return what counts and was not evaluated, compared or confirmed, the most important first."""
     missing = unmeasured(results, max_error_rate, out)
     limits = list(_limits(results, is_named=any(item.what == "budget" for item in missing)))
     compared = results.comparison.unproven if results.comparison else []

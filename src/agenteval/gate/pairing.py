@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from agenteval.core.records import dataclass
@@ -33,16 +33,9 @@ from agenteval.suite.model import OVERALL
 _ANSWER_CHARACTERS = 4000
 
 
-@dataclass(frozen=True)
-class Pairing:
-    """The cases of two runs, in the order of the current run; removed cases come last."""
-
-    cases: tuple[ComparedCase, ...]
-
-    @property
-    def compared(self) -> tuple[ComparedCase, ...]:
-        """The cases whose question and metrics match in both runs."""
-        return tuple(case for case in self.cases if case.change in {"broke", "repaired", "same"})
+def compared_cases(cases: Iterable[ComparedCase]) -> list[ComparedCase]:
+    """Return the cases whose question and metrics match in both runs."""
+    return [case for case in cases if case.change in {"broke", "repaired", "same"}]
 
 
 def pair_cases(
@@ -51,8 +44,8 @@ def pair_cases(
     known: Collection[str],
     gone: Collection[str] = (),
     removed: Collection[str] = (),
-) -> Pairing:
-    """Pair the cases of two runs by id.
+) -> tuple[ComparedCase, ...]:
+    """Pair the cases of two runs by id, in the order of the current run; removed cases come last.
 
     Args:
         known: ids of all cases in the suites, including filtered-out ones; a baseline case is removed only if its id
@@ -72,7 +65,7 @@ def pair_cases(
         for suite, case in baseline.cases()
         if case.id in removed or (suite.path in ran and case.id not in known)
     ]
-    return Pairing(tuple(cases + lost))
+    return tuple(cases + lost)
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,6 @@ def _passed_in_both(before: CaseResult, after: CaseResult) -> bool:
 
 
 def _tries(case: CaseResult) -> FailedOf:
-    """Return how many iterations of a case did not pass."""
     statuses = [iteration.status for iteration in case.iterations]
     return FailedOf(failed=len(statuses) - statuses.count("passed"), of=len(statuses))
 
@@ -154,11 +146,7 @@ def _change(before: CaseResult | None, match: Match) -> CaseChange:
 
 
 def status_by(case: CaseResult, metrics: Collection[str], threshold: float | None) -> CaseStatus:
-    """Return the status of a case by a selection of its metrics.
-
-    Args:
-        threshold: the suite's threshold of the aggregated score; ``None`` without aggregation.
-    """
+    """Return the status of a case by a selection of its metrics."""
     statuses = [_iteration_status_by(iteration, metrics, threshold) for iteration in case.iterations]
     return strict_case_status(statuses) if case.strict else case_status(statuses)
 
@@ -305,36 +293,26 @@ class Rescored:
     metrics: tuple[RescoredMetric, ...]
 
 
-class Ran(Protocol):
-    """Where a run was made."""
+class _Ran(Protocol):
+    @property
+    def commit(self) -> str | None: ...
 
     @property
-    def commit(self) -> str | None:
-        """The evaluated commit."""
-        ...
+    def ref(self) -> str | None: ...
 
     @property
-    def ref(self) -> str | None:
-        """Its branch."""
-        ...
+    def uncommitted(self) -> bool: ...
 
     @property
-    def uncommitted(self) -> bool:
-        """Whether files differ from the commit."""
-        ...
-
-    @property
-    def workflow_run_id(self) -> str | None:
-        """The run of the workflow; ``None`` on a laptop."""
-        ...
+    def workflow_run_id(self) -> str | None: ...
 
 
-def is_merged(current: Ran, baseline: Run) -> bool:
+def is_merged(current: _Ran, baseline: Run) -> bool:
     """Return whether a workflow ran on the branch of its baseline."""
     return current.workflow_run_id is not None and current.ref is not None and current.ref == baseline.ref
 
 
-def continues_branch(current: Ran, baseline: Run) -> bool:
+def continues_branch(current: _Ran, baseline: Run) -> bool:
     """Return whether a run is of the branch of its baseline: a merged one, or on a laptop another commit.
 
     A run of the same commit on a laptop, or of files that are not committed, is of a change.

@@ -23,12 +23,7 @@ TOLERANCE = 0.10
 
 @dataclass(frozen=True)
 class Quarantine:
-    """A case that runs and is shown, but does not count until a date.
-
-    Args:
-        case: name or id of the case; ``*`` matches any text.
-        until: the last day, in UTC.
-    """
+    """A case that runs and is shown, but does not count until a date."""
 
     case: str
     until: date

@@ -13,7 +13,7 @@ from typing import Literal
 
 from agenteval.core.records import dataclass, field
 from agenteval.core.statistics import fisher_p, student_t_quantile
-from agenteval.gate.statistics import interval, mean, p_by_pass
+from agenteval.gate.statistics import interval, p_by_pass
 from agenteval.gate.suspicion import spread_of_pass
 from agenteval.gate.values import (
     ANSWERED,
@@ -24,6 +24,7 @@ from agenteval.gate.values import (
     case_means,
     joined,
     known,
+    mean,
     pass_means,
     with_answered,
 )

@@ -6,13 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from agenteval.core.records import dataclass
 from agenteval.gate.evidence import Sides
 from agenteval.gate.proof import GateOutcome, Test
-from agenteval.gate.run_scores import RESOURCE
+from agenteval.gate.run_scores import RESOURCE, amount_of
 from agenteval.gate.suspicion import detectable_drop
 from agenteval.gate.values import Values, case_means, joined, known, length
-from agenteval.results.case import CaseResult, TurnResult
+from agenteval.results.case import CaseResult
 from agenteval.results.comparison import (
     CaseChange,
     CaseMove,
@@ -213,51 +212,33 @@ def annotated(
     sides: Sides, cases: Iterable[ComparedCase], out: GateOutcome, rise: GateOutcome | None
 ) -> list[ComparedCase]:
     """Return the cases with their change and notes. Only a proof marks a case; a proven mean marks none."""
-    broke = {proof.case for proof in out.proofs if proof.case is not None}
-    marks = _Marks(
-        broke=broke,
-        repaired={proof.case for proof in rise.proofs if proof.case is not None} if rise is not None else set(),
-        suspicious={item.case for item in out.suspicions if item.case is not None} - broke
-        if out.word in {"unproven", "suspicious"}
-        else set(),
-        quarantined=sides.quarantined,
-    )
+    broke = {proof.case for proof in out.proofs}
+    repaired = {proof.case for proof in rise.proofs} if rise is not None else set[str | None]()
+    is_open = out.word in {"unproven", "suspicious"}
+    suspicious = {item.case for item in out.suspicions} - broke if is_open else set[str | None]()
     histories = _histories(sides)
-    return [_marked(case, marks, histories.get(case.id)) for case in cases]
 
+    def marked(case: ComparedCase) -> ComparedCase:
+        change: CaseChange = "broke" if case.id in broke else "repaired" if case.id in repaired else case.change
+        notes: list[CaseNote] = []
+        if case.id in sides.quarantined:
+            notes.append("quarantined")
+        elif case.id in suspicious:
+            notes.append("suspicious")
+        history = histories.get(case.id)
+        if history is not None and _is_flaky(history):
+            notes.append("flaky")
+        is_told = bool(notes) or change == "broke" or case.status_after != "passed"
+        is_shown = change in {"broke", "repaired"} or "suspicious" in notes or _failed_now(case)
+        update = {
+            "change": change,
+            "notes": notes,
+            "history": history if is_told else None,
+            "answers": case.answers if is_shown else [],
+        }
+        return case.model_copy(update=update)
 
-@dataclass(frozen=True)
-class _Marks:
-    """Case ids by kind of finding."""
-
-    broke: Collection[str | None]
-    repaired: Collection[str | None]
-    suspicious: Collection[str | None]
-    quarantined: Collection[str]
-
-
-def _marked(case: ComparedCase, marks: _Marks, history: History | None) -> ComparedCase:
-    change: CaseChange = case.change
-    if case.id in marks.broke:
-        change = "broke"
-    elif case.id in marks.repaired:
-        change = "repaired"
-    notes: list[CaseNote] = []
-    if case.id in marks.quarantined:
-        notes.append("quarantined")
-    elif case.id in marks.suspicious:
-        notes.append("suspicious")
-    if history is not None and _is_flaky(history):
-        notes.append("flaky")
-    is_told = bool(notes) or change == "broke" or case.status_after != "passed"
-    is_shown = change in {"broke", "repaired"} or "suspicious" in notes or _failed_now(case)
-    update = {
-        "change": change,
-        "notes": notes,
-        "history": history if is_told else None,
-        "answers": case.answers if is_shown else [],
-    }
-    return case.model_copy(update=update)
+    return list(map(marked, cases))
 
 
 def _failed_now(case: ComparedCase) -> bool:
@@ -296,8 +277,8 @@ def resources_of(current: Results, baseline: Results, case_ids: Collection[str])
     before = {case.id: case for _, case in baseline.cases() if case.id in case_ids}
     pairs = [(before[case.id], case) for _, case in current.cases() if case.id in before]
     found = []
-    for name in ("latency_ms", "tokens", "cost_usd"):
-        means = [(_of_case(old, name), _of_case(new, name)) for old, new in pairs]
+    for name, resource in (("latency_ms", ""), ("tokens", "tokens"), ("cost_usd", "cost")):
+        means = [(_of_case(old, resource), _of_case(new, resource)) for old, new in pairs]
         both: Sequence[tuple[float, float]] = [(x, y) for x, y in means if x is not None and y is not None]
         if both:
             then, now = (_mean(column) for column in zip(*both, strict=True))
@@ -306,17 +287,8 @@ def resources_of(current: Results, baseline: Results, case_ids: Collection[str])
     return found
 
 
-def _of_case(case: CaseResult, name: str) -> float | None:
-    values = [value for turn in case.turns if turn.error is None and (value := _of_turn(turn, name)) is not None]
+def _of_case(case: CaseResult, resource: str) -> float | None:
+    turns = (turn for turn in case.turns if turn.error is None)
+    found = [amount_of(turn, resource) if resource else turn.latency_ms for turn in turns]
+    values = [value for value in found if value is not None]
     return _mean(values) if values else None
-
-
-def _of_turn(turn: TurnResult, name: str) -> float | None:
-    if name == "latency_ms":
-        return turn.latency_ms
-    if turn.usage is None:
-        return None
-    if name == "cost_usd":
-        return turn.usage.cost_usd
-    tokens = (turn.usage.input_tokens, turn.usage.output_tokens)
-    return None if tokens == (None, None) else sum(number or 0 for number in tokens)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from agenteval.core.records import dataclass, field
-from agenteval.results.case import CaseResult, IterationResult, SuiteResult, TurnResult
+from agenteval.results.case import CaseResult, IterationResult, TurnResult
 from agenteval.results.comparison import MadeWith, PoolCase, PoolEntry
 from agenteval.results.model import Results
 from agenteval.results.rollup import turn_means
@@ -31,7 +31,7 @@ def pool_entry(results: Results, fingerprints: Mapping[str, Fingerprints]) -> Po
     cases: dict[str, PoolCase] = {}
     for suite, case in results.cases():
         own = fingerprints.get(case.id, _UNKNOWN)
-        cases[case.id] = pool_case(own, case_scores(suite, case, own.metrics))
+        cases[case.id] = pool_case(own, scores_of(case, suite.threshold, own.metrics))
     return entry_without_cases(results).model_copy(update={"cases": cases})
 
 
@@ -61,13 +61,6 @@ def entry_without_cases(results: Results) -> PoolEntry:
         made_with=made_with(results),
         cases={},
     )
-
-
-def case_scores(
-    suite: SuiteResult, case: CaseResult, asked: Collection[str] = (), turns: ScoredTurns = _NONE
-) -> dict[str, list[float | None]]:
-    """Return the scores of a case as `scores_of` does; with the aggregated score if the suite aggregates scores."""
-    return scores_of(case, suite.threshold, asked, turns)
 
 
 def scores_of(
@@ -132,12 +125,13 @@ def case_amounts(case: CaseResult, resources: Collection[str]) -> dict[str, list
 
 
 def _amount(iteration: IterationResult, name: str) -> float | None:
-    amounts = [_of_turn(turn, name) for turn in iteration.turns]
+    amounts = [amount_of(turn, name) for turn in iteration.turns]
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known and len(known) == len(amounts) else None
 
 
-def _of_turn(turn: TurnResult, name: str) -> float | None:
+def amount_of(turn: TurnResult, name: str) -> float | None:
+    """Return what a turn took of a resource: seconds, US dollars, tokens; ``None`` if it did not report it."""
     if name == "latency":
         return None if turn.latency_ms is None else turn.latency_ms / 1000
     if turn.usage is None:
@@ -212,13 +206,11 @@ def scored_turns(iteration: IterationResult) -> ScoredTurns:
 
 
 def _skipped(iteration: IterationResult) -> Iterator[str]:
-    """Yield the metrics that did not apply to the answer of a turn."""
     for turn in iteration.turns:
         yield from (score.id for score in turn.scores if score.status == "skipped" and score.not_asked is None)
 
 
 def _broken(iteration: IterationResult) -> list[str]:
-    """Return the metrics that failed in a turn."""
     return [score.id for turn in iteration.turns for score in turn.scores if score.status == "error"]
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from agenteval.core.statistics import student_t_cdf, student_t_quantile
+from agenteval.gate.values import mean
 
 # Spreads below this one are rounding: all values are equal.
 _NO_SPREAD = 1e-12
@@ -70,19 +71,10 @@ def interval(here: Sequence[float], there: Sequence[float], limit: float) -> tup
 
 
 def p_of_next(value: float, earlier: Sequence[float], slack: float = 0.0) -> float:
-    """Return the p that one further value is below earlier ones of its kind: Student's t of a prediction.
-
-    Args:
-        slack: how much worse is allowed.
-    """
+    """Return the p that one further value is below earlier ones of its kind: Student's t of a prediction."""
     number = len(earlier)
     spread = math.sqrt(_squares(earlier) / (number - 1)) * math.sqrt(1 + 1 / number)
     return student_t_cdf((value - mean(earlier) + slack) / max(spread, 1e-9), number - 1)
-
-
-def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one value."""
-    return math.fsum(values) / len(values)
 
 
 def variance(values: Sequence[float]) -> float:
@@ -91,6 +83,5 @@ def variance(values: Sequence[float]) -> float:
 
 
 def _squares(values: Sequence[float]) -> float:
-    """Return the sum of the squared distances from the mean."""
     centre = mean(values)
     return math.fsum((value - centre) ** 2 for value in values)

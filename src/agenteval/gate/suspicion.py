@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from agenteval.core.statistics import fisher_p
-from agenteval.gate.statistics import mean, p_by_case, p_by_pass, p_of_next
-from agenteval.gate.values import Constants, GateMetric, Run, Values, case_means, joined, known, pass_means
+from agenteval.gate.statistics import p_by_case, p_by_pass, p_of_next
+from agenteval.gate.values import Constants, GateMetric, Run, Values, case_means, joined, known, mean, pass_means
 
 # Fewer cases than this cannot raise a suspicion by themselves: four equal drops have p = 1/16.
 _FEW_CASES = 5
@@ -20,11 +20,7 @@ _NONE = 1e-12
 
 
 def mean_suspicion(run: Values, pool: Sequence[Values], metric: GateMetric, *, by_pass: bool = True) -> float:
-    """Return the p that the cases of a run are lower than in the pool.
-
-    Args:
-        by_pass: whether few cases are compared by pass too.
-    """
+    """Return the p that the cases of a run are lower than in the pool."""
     if metric.is_accepted:
         return 1.0
     earlier = joined(pool)

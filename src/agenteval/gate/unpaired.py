@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from agenteval.gate.evidence import Sides
 from agenteval.gate.failures import of_cases, some
-from agenteval.gate.integrity.integrity import withdrawn_cases
-from agenteval.gate.pairing import Match, Pairing, is_merged, own_cases, status_by
+from agenteval.gate.integrity import withdrawn_cases
+from agenteval.gate.pairing import Match, compared_cases, is_merged, own_cases, status_by
 from agenteval.gate.values import known
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import ComparedCase
@@ -20,13 +20,13 @@ from agenteval.suite.model import OVERALL
 MAX_UNPAIRED = 0.20
 
 
-def unpaired(sides: Sides, baseline: Results, pairing: Pairing) -> list[Unproven]:
+def unpaired(sides: Sides, baseline: Results, pairing: Collection[ComparedCase]) -> list[Unproven]:
     """Return why a comparison proves too little: cases, metrics or scores of the baseline have no counterpart.
 
     A run of the base branch itself is never reproached for the change, because the merge has accepted it.
     """
     out = sides.quarantined
-    counting = [case for case in pairing.cases if case.change != "new" and case.id not in out]
+    counting = [case for case in pairing if case.change != "new" and case.id not in out]
     found = list(_cases(counting)) or list(withdrawn_cases(counting, out)) or list(_nothing(sides, pairing))
     if baseline.tool.name == OWN_NAME:
         found += _metrics(sides, baseline, counting)
@@ -56,11 +56,11 @@ def _cases(cases: Collection[ComparedCase]) -> Iterator[Unproven]:
         yield Unproven(what="cases", text=text, mended_by="change")
 
 
-def _nothing(sides: Sides, pairing: Pairing) -> Iterator[Unproven]:
+def _nothing(sides: Sides, pairing: Collection[ComparedCase]) -> Iterator[Unproven]:
     """Yield that no case was compared; a selection of cases can consist of new ones."""
     covered = sides.current.run.coverage
     is_selection = covered is not None and bool(covered.selection_note)
-    if pairing.compared or is_selection or not any(suite.cases for suite in sides.baseline.suites):
+    if compared_cases(pairing) or is_selection or not any(suite.cases for suite in sides.baseline.suites):
         return
     text = "no case of the baseline is in this run, so nothing was compared: compare with a run of the same suites"
     yield Unproven(what="cases", text=text, mended_by="change")

@@ -6,10 +6,10 @@ of 0..1, or the negative logarithm of an amount. ``None`` is a lost iteration, w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agenteval.core.records import dataclass, field
-from agenteval.gate.statistics import mean
 
 #: Case → its value in each pass. Cases of a run may have different numbers of passes.
 Values = Mapping[str, Sequence[float | None]]
@@ -106,6 +106,11 @@ def _turned(threshold: float) -> float:
 def turned(values: Values) -> dict[str, list[float | None]]:
     """Return scores turned over, so that an improvement looks like a regression; amounts change their sign."""
     return {case: [None if value is None else 1 - value for value in row] for case, row in values.items()}
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of at least one value."""
+    return math.fsum(values) / len(values)
 
 
 def known(row: Iterable[float | None]) -> list[float]:

@@ -109,7 +109,7 @@ def _decided(
     errors_count = bool(errors) and "errors" in policy.fail_on
     unmet = Unmet(failing_findings, errors, points, policy.max_error_rate, policy.fail_on)
     if too_many and not errors_count:
-        errors = [f"{text}, and max_error_rate allows {policy.max_error_rate * 100:g}%" for text in errors]
+        errors = [f"{text}, and max_error_rate allows {policy.max_error_rate * 100:g} %" for text in errors]
     if too_many and is_limited:
         conditions = [*unmet.points(), *unmet.failures(), *unmet.errors(counts=errors_count)]
         return _gate("unproven", BROKEN, [*further, *failures, *errors, counts.score], conditions)
@@ -170,13 +170,9 @@ def quarantined(results: Results, policy: GatePolicy, today: date | None = None)
 
 
 def rules_of(policy: GatePolicy, out: Collection[str]) -> Rules:
-    """Return the rules of a decision, for its record.
-
-    Args:
-        out: ids of the quarantined cases.
-    """
+    """Return the rules of a decision, for its record."""
     fail_on = tuple(word for word in FAIL_ON if word in policy.fail_on)
-    required = ("*",) if policy.required.strict else policy.required.patterns
+    required = ("*",) if policy.required.strict else policy.required.texts
     return Rules(
         fail_on=fail_on, max_error_rate=policy.max_error_rate, quarantine=tuple(sorted(out)), required=required
     )
@@ -188,11 +184,7 @@ def is_quarantined_by_name(policy: GatePolicy, case: CaseResult) -> bool:
 
 
 def parse_fail_on(text: str) -> frozenset[FailOn]:
-    """Parse the value of ``--fail-on``: ``failures,errors`` as a set; ``none`` as the empty set.
-
-    Raises:
-        ValueError: a word is unknown, or ``none`` is combined with others.
-    """
+    """Parse the value of ``--fail-on``: ``failures,errors`` as a set; ``none`` as the empty set."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words == ["none"]:
         return frozenset()

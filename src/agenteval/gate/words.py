@@ -195,7 +195,7 @@ def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
     for name, drop in _looked_lower(out, told).items():
         end = "a second run was not" if out.stage != "alone" else "that is within what days differ"
         if test := tests.get(name):
-            by = f"{math.expm1(-test.difference):+.0%}" if name in told.allowed else signed(test.difference)
+            by = f"{100 * math.expm1(-test.difference):+.0f} %" if name in told.allowed else signed(test.difference)
             end = f"side by side with {told.beside} it was not ({by}, {len(test.here)} passes each)"
         means.append(f"The first run looked worse ({name} {drop}); {end}.")
     yield from _few(means)

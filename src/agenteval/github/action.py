@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem, problems_of, unexpected_error
+from agenteval.core.escape import address, markdown_inline
 from agenteval.core.files import below
 from agenteval.core.mistakes import Mistake, counted, mistakes
-from agenteval.core.secrets import redactor
+from agenteval.core.secrets import redactor, shortened
 from agenteval.core.shared_files import CACHE_KEY
 from agenteval.github.check_run import CheckRun, as_commands
-from agenteval.github.client import GithubError
+from agenteval.github.client import GitHubClient, GithubError
 from agenteval.github.context import Context
 from agenteval.github.event import run_page
 from agenteval.github.inputs import read_inputs, step_caches
-from agenteval.github.isolation import isolated, restore_files, reverted_files
+from agenteval.github.isolation import isolated, restore_files
 from agenteval.github.publisher import Content, Publisher, content_of
 from agenteval.github.runner import RunnerFiles, annotation, outputs_of, say, stop_commands, warn
 from agenteval.github.workspace import (
     check_report_directory,
     give_back,
-    named_report_directory,
     out_of_reach,
     within_workspace,
-    without_earlier_reports,
     workspace_of_user,
 )
 from agenteval.report.markdown import render_summary
 from agenteval.report.overview import render_problems, render_unfinished, render_unpublished
 from agenteval.report.report import print_result
 from agenteval.report.terminal_lines import TerminalDetail
+from agenteval.results.comparison import Comparison
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.config import Settings
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run_repeatedly
+
+if TYPE_CHECKING:
+    from github.Issue import Issue
+    from github.Repository import Repository
 
 #: Default directory of the results to decide on.
 SHARDS = "agenteval-shards"
@@ -49,39 +54,23 @@ _COMMANDS = 9
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """Run the action.
-
-    Args:
-        environment: environment variables of the step, as the runner set them.
-
-    Returns:
-        The exit status of the gate.
-    """
-    return run_step(environment, lambda: Context.read(environment), named_report_directory(environment))
+    """Run the action in the environment of its step; return the exit status of the gate."""
+    return _run_step(environment, lambda: Context.read(environment))
 
 
-def run_step(environment: Mapping[str, str], read: Callable[[], Context], reports: Path | None) -> int:
-    """Run a step of a workflow.
-
-    Args:
-        read: returns inputs and event; raises ``ConfigError`` if one is invalid.
-        reports: the report directory; reports of an earlier run in it are removed if this run fails before its start.
-
-    Returns:
-        The exit status of the gate. Outputs, summary and comment are always written.
-    """
+def _run_step(environment: Mapping[str, str], read: Callable[[], Context]) -> int:
+    """Run a step of a workflow; outputs, summary and comment are always written."""
     files = RunnerFiles(environment)
     context = None
     try:
-        with without_earlier_reports(reports, environment):
-            context = read()
-            with (
-                workspace_of_user(environment),
-                within_workspace(environment),
-                isolated(environment),
-                step_caches(context.inputs, context.workspace),
-            ):
-                return _act(context, files)
+        context = read()
+        with (
+            workspace_of_user(environment),
+            within_workspace(environment),
+            isolated(environment),
+            step_caches(context.inputs, context.workspace),
+        ):
+            return _act(context, files)
     except AgentEvalError as error:
         _failed(error, context, files)
         return error.exit_status
@@ -96,11 +85,7 @@ def run_step(environment: Mapping[str, str], read: Callable[[], Context], report
 
 
 def clean_up(environment: Mapping[str, str]) -> int:
-    """Run the end of the step, in a separate container: remove the "in progress" note of a killed run.
-
-    Returns:
-        0; a failure is a warning.
-    """
+    """Run the end of the step, in a separate container: remove the "in progress" note of a killed run."""
     give_back(environment)
     restore_files(environment)
     if environment.get(f"STATE_{_STAGE}") != _RUNNING:
@@ -135,7 +120,7 @@ def _act(context: Context, files: RunnerFiles) -> int:
     directory = Path.cwd() / context.inputs.out
     _begin(context, files)
     settings, host = context.settings, context.run_context()
-    with stop_commands(), reverted_files(context.environment), out_of_reach(directory) as private:
+    with stop_commands(), out_of_reach(directory) as private:
         if context.inputs.mode == "gate":
             from agenteval.run.merge import merge_files
 
@@ -149,7 +134,6 @@ def _act(context: Context, files: RunnerFiles) -> int:
 
 
 def _begin(context: Context, files: RunnerFiles) -> None:
-    """Announce that the evaluation is running, and record that the note must be removed."""
     publisher = context.publisher
     if publisher is None:
         return
@@ -190,20 +174,66 @@ def _report_decline(context: Context, outcome: RunOutcome) -> None:
     is_proven = comparison is not None and comparison.word == "proven" and bool(comparison.long_look)
     if comparison is None or not is_proven or repository is None:
         return
-    from agenteval.github.issue import issue_text, publish_issue
-
     branch = (context.event.ref or "").removeprefix("refs/heads/")
     try:
-        title, body = issue_text(comparison, branch, run_page(context.environment))
-        done, url = publish_issue(context.client(), repository, title, body)
+        title, body = _issue_text(comparison, branch, run_page(context.environment))
+        done, url = _publish_issue(context.client(), repository, title, body)
     except AgentEvalError as error:
         warn([f"the base branch declines slowly ({comparison.headline}), and no issue reports it: {error}"])
     else:
         say(f"agenteval: issue {done}: {url}")
 
 
+_COMMIT = 12
+_ISSUE_TITLE_LIMIT = 200
+
+
+def _issue_text(comparison: Comparison, branch: str, run_url: str) -> tuple[str, str]:
+    """Return the title and body of the issue about a proven decline; later runs find it by its first line."""
+    # The anchor names the state that was left: an issue of another one is another issue.
+    anchor = re.sub("[^0-9a-f]", "", comparison.anchor_sha or "")
+    mark = f"<!-- agenteval:decline {anchor[:_COMMIT]} -->"
+    title = shortened(f"agenteval: {comparison.headline} on {branch}", _ISSUE_TITLE_LIMIT)
+    lines = [
+        mark,
+        f"{markdown_inline(comparison.long_look)}",
+        "",
+        f"The newest commit ran side by side with the early one in [this run]({address(run_url)}). "
+        "Look for the cause in the merges since then, repair it, and close this issue.",
+    ]
+    return title, "\n".join(lines) + "\n"
+
+
+_ISSUE_PERMISSIONS = ("issues: write",)
+# Anybody can open an issue in a public repository and quote the mark of another one.
+_TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+
+
+def _publish_issue(client: GitHubClient, repository: str, title: str, body: str) -> tuple[str, str]:
+    """Open the issue, or update the open one with the same first line; return which of both, and its address."""
+    with client.open(f"open an issue in {repository}", _ISSUE_PERMISSIONS) as api:
+        place = api.get_repo(repository)
+        known = _known(place, body.partition("\n")[0])
+        if known is None:
+            return "opened", place.create_issue(title, body).html_url
+        known.edit(title=title, body=body)
+        return "updated", known.html_url
+
+
+def _known(place: Repository, mark: str) -> Issue | None:
+    for issue in place.get_issues(state="open", sort="created", direction="asc"):
+        is_marked = (issue.body or "").partition("\n")[0].strip() == mark
+        if is_marked and issue.pull_request is None and _is_trusted(issue):
+            return issue
+    return None
+
+
+def _is_trusted(issue: Issue) -> bool:
+    association = issue.raw_data.get("author_association")
+    return issue.user.type == "Bot" or association in _TRUSTED
+
+
 def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:
-    """Write the problems of a run that could not start or failed to all outputs."""
     redact = redactor()
     found = mistakes(problems_of(error))
     _annotate(found)
@@ -235,7 +265,6 @@ def _publish(context: Context, files: RunnerFiles, content: Content) -> None:
 
 
 def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
-    """Publish another workflow run; the exit status tells whether publishing worked, and both stages agree."""
     from agenteval.github.fork_publish import publish_first_stage
 
     every = publish_first_stage(context)
@@ -256,10 +285,7 @@ def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
 
 
 def _parts(places: tuple[Path, ...]) -> list[Path]:
-    """Return the results at the given paths, or at the default path.
-
-    Other tools name their files otherwise, so a folder without results.json is left to the reader of all tools.
-    """
+    # Other tools name their files otherwise, so a folder without results.json is left to the reader of all tools.
     return [
         file
         for place in places or (Path(SHARDS),)
@@ -291,18 +317,10 @@ _TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
 def run_on_github(
     settings: Settings, out: Path, runs: int, given: Mapping[str, Any], environment: Mapping[str, str]
 ) -> int:
-    """Run suites in a job of a workflow, in the working directory.
+    """Run suites in a job of a workflow, in the working directory; return the exit status of the gate.
 
     Args:
-        out: the directory of the reports, in the workspace.
-        runs: the number of runs, from 1.
         given: the options of the command line that are inputs too, by name.
-
-    Returns:
-        The exit status of the gate.
-
-    Raises:
-        ConfigError: the program does not run in a workflow, or the run is to be resumed.
     """
     if environment.get("GITHUB_ACTIONS") != "true":
         raise ConfigError(
@@ -322,4 +340,4 @@ def run_on_github(
         out=out,
         **asked,
     )
-    return run_step(environment, lambda: Context.of(environment, inputs, replace(settings, out=out)), out)
+    return _run_step(environment, lambda: Context.of(environment, inputs, replace(settings, out=out)))

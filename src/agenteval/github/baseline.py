@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.records import dataclass, field, replace
-from agenteval.github.artifacts import DownloadLimits, MemberLimits
+from agenteval.github.artifacts import ArtifactLimits
 from agenteval.github.event import EventRights
 from agenteval.github.history import GithubHistory, distance, first_parents
 from agenteval.github.workflow_runs import WorkflowRun
 from agenteval.results.model import Results
-from agenteval.run.confirm.clone import Clone
-from agenteval.run.git import ControlError, ControlRule, Head, LocalHost, git
+from agenteval.run.base_commit import ControlRule
+from agenteval.run.git import Clone, ControlError, Head, git
 
 if TYPE_CHECKING:
     from github import Github
@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class CommitLine:
-    """The commit at which a search starts, and its ancestors.
+    """The commit at which a search starts, and its ancestors; ``asked`` is called before each request to GitHub.
 
     Attributes:
-        repository: ``owner/name``.
-        clone: the checkout; ``None`` without one.
-        asked: is called before each request to GitHub.
         states: the commit and its first parents, nearest first, as far as they are known.
     """
 
@@ -102,38 +99,10 @@ class Start:
 
 
 @dataclass(frozen=True)
-class BaselineSearch:
-    """Parameters of a search.
-
-    Args:
-        repository: ``owner/name``.
-        workflow: name of the workflow file, for instance ``agenteval.yml``.
-        start: start of the search, whose ancestors follow; the id of a workflow run whose results are to be used; or
-            why neither is known, as a sentence with the fix.
-        own_run: id of the workflow run that searches: an earlier attempt of it is never its baseline.
-        default_branch: default branch of the repository, if it is known.
-    """
-
-    repository: str
-    workflow: str
-    artifact: str
-    base_branch: str
-    start: Start | int | str
-    own_run: str | None = None
-    default_branch: str | None = None
-
-
-@dataclass(frozen=True)
 class SearchLimits:
-    """Limits of a search.
+    """Limits of a search; the requests list runs and their artifacts, and compare commits."""
 
-    Args:
-        requests: limit of the requests that list runs and their artifacts, and that compare commits.
-        total_s: time limit in seconds, checked before each artifact.
-    """
-
-    download: DownloadLimits = field(default_factory=DownloadLimits)
-    member: MemberLimits = field(default_factory=MemberLimits)
+    artifact: ArtifactLimits = field(default_factory=ArtifactLimits)
     downloads: int = 20
     runs: int = 50
     requests: int = 100
@@ -170,11 +139,7 @@ class Missing:
 
 
 def describe(found: Found, now: datetime | None = None) -> str:
-    """Describe a baseline: commit, distance, age and run.
-
-    Args:
-        now: current time with time zone; default: the clock.
-    """
+    """Describe a baseline: commit, distance, age at a time, and run."""
     parts = [f"commit {short(found.commit)}"]
     if found.start is not None and found.distance is not None:
         place = found.start.place
@@ -184,7 +149,7 @@ def describe(found: Found, now: datetime | None = None) -> str:
 
 
 def _included(found: Found) -> str:
-    """Return which commits of the branch have no usable run, so that their changes are compared too."""
+    # They have no usable run, so their changes are compared too.
     if not found.between:
         return ""
     named = ", ".join(map(short, found.between[:_MOST_NAMED]))
@@ -217,13 +182,11 @@ class Lineage:
     """The commit that is checked out, and what it is compared with.
 
     Attributes:
-        rule: how the control follows from this commit.
         start: the commit at which the search for a baseline starts, or why it is unknown.
         head: the commit that is checked out; without a checkout of the repository the commit of the event. ``None``
             if it is unknown.
         base: the commit whose rules count, if it is certain that neither the change nor an earlier step of the job
             has chosen it; ``None`` if it is unknown, or if the commit that is checked out is the event's own.
-        clone: the checkout of the repository; ``None`` without one.
         is_stray: whether the commit that is checked out is certainly without the commit of the event.
     """
 
@@ -236,11 +199,7 @@ class Lineage:
 
 
 def find_lineage(event: EventRights, here: Path, history: GithubHistory) -> Lineage:
-    """Return what a run is compared with.
-
-    Args:
-        history: what GitHub knows, for a checkout that is shallow or missing.
-    """
+    """Return what a run is compared with; ``history`` helps if the checkout is shallow or missing."""
     found = _found(here)
     is_own = found is not None and _is_of_event(found, event)
     clone = found if found is not None and (is_own or _is_of_fork(found, event, history)) else None
@@ -259,7 +218,7 @@ def find_lineage(event: EventRights, here: Path, history: GithubHistory) -> Line
 
 def _found(here: Path) -> Clone | None:
     try:
-        return Clone.find(here, LocalHost())
+        return Clone.find(here)
     except AgentEvalError:
         return None
 
@@ -293,7 +252,7 @@ def _is_of_fork(clone: Clone, event: EventRights, history: GithubHistory) -> boo
 def _rule_of_event(event: EventRights) -> ControlRule:
     """Return the rule that needs no knowledge about the commit that is checked out."""
     branch = event.base_ref or event.baseline_branch
-    if event.event == "pull_request" or event.request is not None:
+    if event.event == "pull_request" or event.requested_by is not None:
         return ControlRule("pull-request", event.github_sha, event.base_commit, branch)
     if event.event == "merge_group":
         return ControlRule("previous", before=event.before, branch=branch)

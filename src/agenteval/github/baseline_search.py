@@ -4,39 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from pydantic import ValidationError
 
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.escape import terminal
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.core.text import place_of
-from agenteval.github import baseline as wanted
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
-from agenteval.github.baseline import (
-    BaselineSearch,
-    CommitLine,
-    Found,
-    Missing,
-    SearchLimits,
-    Start,
-    counted,
-    short,
-)
+from agenteval.github.baseline import CommitLine, Found, Missing, SearchLimits, Start, counted, describe, short
 from agenteval.github.client import GitHubClient, GithubError
+from agenteval.github.runner import say
 from agenteval.github.workflow_runs import TRUSTED_EVENTS, Artifact, Workflow, WorkflowRun, artifacts_named, get_run
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
-from agenteval.results.store import parse_baseline
-from agenteval.run.baseline import FoundBaseline, MissingBaseline, Search
-from agenteval.run.confirm.clone import Clone
-
-if TYPE_CHECKING:
-    from github import Github
-
+from agenteval.results.store import parse_results
+from agenteval.run.context import FoundBaseline, Search
+from agenteval.run.git import Clone
 
 #: Returns why results cannot be a baseline; ``None`` if they can.
 Accept = Callable[[Results], str | None]
@@ -46,33 +29,67 @@ _MAX_NOTE = 400
 _FINAL = frozenset({401, 403, 429, None})
 
 
-def find_baseline(
-    client: GitHubClient,
-    search: BaselineSearch,
-    accept: Accept,
-    clone: Clone | None = None,
-    limits: SearchLimits | None = None,
-) -> Found | Missing:
-    """Search the nearest usable results; a failure of GitHub becomes a reason.
+@dataclass(frozen=True)
+class BaselineSearch:
+    """A search in the artifacts of a workflow.
 
     Only trusted runs count: of the base branch or its merge queue, with events other than pull requests. A run that
     the user names always counts, but must be of this repository.
 
     Args:
-        clone: the checkout, which may know the history.
-        limits: limits of requests, downloads and time.
+        start: start of the search, whose ancestors follow; the id of a workflow run whose results are to be used; or
+            why neither is known, as a sentence with the fix.
+        own_run: id of the workflow run that searches: an earlier attempt of it is never its baseline.
     """
-    hunt = _Hunt(client, search, accept, clone, limits or SearchLimits())
-    try:
-        match search.start:
-            case int(run_id):
-                return hunt.given(run_id)
-            case Start() as start:
-                return hunt.nearest(start)
-            case str(why):
-                return Missing(why)
-    except GithubError as error:
-        return Missing(str(error), tuple(hunt.notes))
+
+    client: Callable[[], GitHubClient]
+    repository: str
+    workflow: str
+    artifact: str
+    base_branch: str
+    start: Start | int | str
+    own_run: str | None = None
+    default_branch: str | None = None
+    clone: Clone | None = None
+    limits: SearchLimits = field(default_factory=SearchLimits)
+
+    def search(self, cases: Collection[str]) -> Search:
+        """Return the nearest run of the suites with these cases; any run without cases.
+
+        A change can rename all cases and move its suites, and is still compared: a run counts if it has one of the
+        cases, a suite with the same path, or a suite that does not exist any more.
+        """
+        known = frozenset(cases)
+
+        def is_known(path: str) -> bool:
+            # Ids of cases begin with the path of their suite.
+            return any(case_id.startswith(f"{path}::") for case_id in known)
+
+        def accept(results: Results) -> str | None:
+            if not known or any(case.id in known for _, case in results.cases()):
+                return None
+            if any(place_of(suite.path) is None or is_known(suite.path) for suite in results.suites):
+                return None
+            return "it is of other suites"
+
+        found = self.find(accept)
+        if isinstance(found, Missing):
+            message = f"there is no baseline to compare with: {found.reason}"
+            return Search(missing=(*found.notes, message))
+        say(terminal(f"agenteval: {describe(found)}"))
+        return Search(FoundBaseline(found.results, distance=found.distance, between=found.between), found.notes)
+
+    def find(self, accept: Accept) -> Found | Missing:
+        """Return the nearest usable results; a failure of GitHub becomes a reason."""
+        if isinstance(self.start, str):
+            # Without a search, no token is needed.
+            return Missing(self.start)
+        notes: list[str] = []
+        try:
+            hunt = _Hunt(self.client(), self, accept, notes)
+            return hunt.given(self.start) if isinstance(self.start, int) else hunt.nearest(self.start)
+        except (GithubError, ConfigError) as error:
+            return Missing(str(error), tuple(notes))
 
 
 class _SpentError(AgentEvalError):
@@ -86,9 +103,7 @@ class _Hunt:
     client: GitHubClient
     search: BaselineSearch
     accept: Accept
-    clone: Clone | None
-    limits: SearchLimits
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
     _asked: int = 0
     _listed: set[int] = field(default_factory=set)
     _near: int = 0
@@ -100,7 +115,7 @@ class _Hunt:
     def given(self, run_id: int) -> Found | Missing:
         """Return the results of one run."""
         repository = self.search.repository
-        with self._asking(f"read workflow run {run_id} of {repository}") as api:
+        with self.client.open(f"read workflow run {run_id} of {repository}", PERMISSIONS) as api:
             run = get_run(api, repository, run_id)
         if not run.is_of(repository):
             return Missing(f"the commit of workflow run {run_id} is not of {repository}")
@@ -116,11 +131,13 @@ class _Hunt:
         from github import UnknownObjectException
 
         search = self.search
-        with self._asking(f"look for a baseline on {search.base_branch} of {search.repository}") as api:
+        with self.client.open(
+            f"look for a baseline on {search.base_branch} of {search.repository}", PERMISSIONS
+        ) as api:
             # A branch that belongs to another pull request has no trusted runs.
             branches = dict.fromkeys((search.base_branch, search.default_branch or search.base_branch))
             workflows = [Workflow(api, search.repository, search.workflow, branch) for branch in branches]
-            line = CommitLine(api, search.repository, start.commit, self.clone, self._request)
+            line = CommitLine(api, search.repository, start.commit, search.clone, self._request)
             try:
                 for run, distance in self._runs(workflows, line):
                     self._count()
@@ -166,26 +183,17 @@ class _Hunt:
                 yield run
 
     def _count(self) -> None:
-        """Count a run that is tried.
-
-        Raises:
-            _SpentError: a limit is reached.
-        """
-        if self._near >= self.limits.runs:
+        limits = self.search.limits
+        if self._near >= limits.runs:
             raise _SpentError(f"the search ended after {counted(self._near, 'run')}, its limit")
-        if self._tried >= self.limits.downloads:
+        if self._tried >= limits.downloads:
             raise _SpentError(f"the search ended after {counted(self._tried, 'download')}, its limit")
-        if time.monotonic() - self._begun > self.limits.total_s:
-            raise _SpentError(f"the search ended after {self.limits.total_s:g} s, its limit")
+        if time.monotonic() - self._begun > limits.total_s:
+            raise _SpentError(f"the search ended after {limits.total_s:g} s, its limit")
         self._near += 1
 
     def _request(self) -> None:
-        """Count a request.
-
-        Raises:
-            _SpentError: the limit is reached.
-        """
-        if self._asked >= self.limits.requests:
+        if self._asked >= self.search.limits.requests:
             raise _SpentError(f"the search ended after {counted(self._asked, 'request')} to GitHub, its limit")
         self._asked += 1
 
@@ -193,7 +201,7 @@ class _Hunt:
         """Return the first usable results of a run with all notes; ``notes`` get the problems of others."""
         self._request()
         try:
-            with self._asking(f"list the artifacts of workflow run {run.id}") as api:
+            with self.client.open(f"list the artifacts of workflow run {run.id}", PERMISSIONS) as api:
                 artifacts = artifacts_named(api, self.search.repository, run.id, self.search.artifact)
         except GithubError as error:
             self._pass_over(error, str(error))
@@ -201,50 +209,39 @@ class _Hunt:
         if not artifacts and run.is_going_on:
             self.notes.append(f"workflow run {run.id} (commit {short(run.head_sha)}) has not ended yet")
         for artifact in artifacts:
-            if self._tried >= self.limits.downloads:
+            if self._tried >= self.search.limits.downloads:
                 break
             self._seen += 1
             try:
-                results, notes = self._results(artifact, run)
+                results = self._results(artifact, run)
             except (UnusableArtifactError, GithubError) as error:
                 where = f"artifact {artifact.name} of workflow run {run.id} (commit {short(run.head_sha)})"
                 why = error.reason if isinstance(error, UnusableArtifactError) else str(error)
                 self._pass_over(error, f"{where} cannot be used: {why}")
                 continue
-            return results, (*self.notes, *notes)
+            return results, tuple(self.notes)
         return None
 
-    def _results(self, artifact: Artifact, run: WorkflowRun) -> tuple[Results, tuple[str, ...]]:
+    def _results(self, artifact: Artifact, run: WorkflowRun) -> Results:
         if artifact.expired:
             self._expired += 1
         else:
             self._tried += 1
-        limits = self.limits
-        report = DownloadedReport.download(
-            self.client, self.search.repository, artifact, limits.download, limits.member
-        )
-        results, notes = report.results(parse_baseline)
+        report = DownloadedReport.download(self.client, self.search.repository, artifact, self.search.limits.artifact)
+        results = report.results(parse_results)
         if reason := why_no_baseline(results):
             raise UnusableArtifactError(reason)
         if results.run.commit not in {None, run.head_sha}:
             raise UnusableArtifactError("its results are of another commit")
         if refusal := self.accept(results):
             raise UnusableArtifactError(refusal)
-        return results, notes
+        return results
 
     def _pass_over(self, error: Exception, note: str) -> None:
         """Add the problem of one run to the notes, unless it concerns all runs."""
         if isinstance(error, GithubError) and error.status in _FINAL:
             raise error
         self.notes.append(shortened(note, _MAX_NOTE))
-
-    @contextmanager
-    def _asking(self, purpose: str) -> Iterator[Github]:
-        try:
-            with self.client.open(purpose, PERMISSIONS) as api:
-                yield api
-        except ValidationError:
-            raise GithubError(f"cannot {purpose}: GitHub's response is invalid") from None
 
     def _reason(self, start: Start) -> str:
         workflow, branch, name = self.search.workflow, self.search.base_branch, self.search.artifact
@@ -265,55 +262,3 @@ class _Hunt:
         if self._expired == self._seen:
             return f"{near}, but all artifacts named {name} have expired"
         return f"{near}, but no artifact named {name} can be used"
-
-
-@dataclass(frozen=True)
-class RemoteBaseline:
-    """Searches the artifacts of a workflow.
-
-    Args:
-        client: returns the connection to GitHub; raises ``ConfigError`` without a token.
-        tell: prints a line.
-        clone: the checkout, which may know the history.
-    """
-
-    client: Callable[[], GitHubClient]
-    looked_for: wanted.BaselineSearch
-    tell: Callable[[str], None]
-    clone: Clone | None = None
-
-    def search(self, cases: Collection[str]) -> Search:
-        """Return the nearest run of the suites with these cases; any run without cases.
-
-        A change can rename all cases and move its suites, and is still compared: a run counts if it has one of the
-        cases, a suite with the same path, or a suite that does not exist any more.
-        """
-        known = frozenset(cases)
-
-        def is_known(path: str) -> bool:
-            # Ids of cases begin with the path of their suite.
-            return any(case_id.startswith(f"{path}::") for case_id in known)
-
-        def accept(results: Results) -> str | None:
-            if not known or any(case.id in known for _, case in results.cases()):
-                return None
-            if any(place_of(suite.path) is None or is_known(suite.path) for suite in results.suites):
-                return None
-            return "it is of other suites"
-
-        found = self._found(accept)
-        if isinstance(found, wanted.Missing):
-            message = f"there is no baseline to compare with: {found.reason}"
-            return Search(missing=MissingBaseline((*found.notes, message)))
-        self.tell(terminal(wanted.describe(found)))
-        return Search(FoundBaseline(found.results, distance=found.distance, between=found.between), found.notes)
-
-    def _found(self, accept: Accept) -> wanted.Found | wanted.Missing:
-        start = self.looked_for.start
-        if isinstance(start, str):
-            # Without a search, no token is needed.
-            return wanted.Missing(start)
-        try:
-            return find_baseline(self.client(), self.looked_for, accept, self.clone)
-        except ConfigError as error:
-            return wanted.Missing(str(error))

@@ -2,17 +2,22 @@
 
 A check run is created before the evaluation and completed after it. GitHub may show it under another workflow of the
 same commit, so the gate stays the job's exit status.
+
+Several jobs can write check runs of one name on one commit. A branch rule sees one of them, usually the last one, so
+each shows the worst verdict: a green one must not hide a red one of another workflow or job. The external id tells
+who wrote a check run, and the verdict that its writer came to.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
-from agenteval.core.records import dataclass
-from agenteval.github.client import GitHubClient
+from agenteval.core.escape import address
+from agenteval.core.records import dataclass, replace
+from agenteval.core.secrets import shortened
 from agenteval.github.runner import annotation as command
-from agenteval.github.shared_check import TEXT_LIMIT, CheckName, Conclusion, completed_id
 from agenteval.report.overview import Annotation, Level
 
 PERMISSIONS = ("contents: read", "checks: write")
@@ -34,98 +39,18 @@ class CheckRun:
 
     Attributes:
         external_id: identifies the attempt of the job that made it; empty if it is unknown.
-        name: what it has in common with those of other jobs; ``None`` if it is unknown.
+        commit: what it has in common with those of other jobs, with its name; empty if it is unknown.
     """
 
     id: int
     url: str = ""
     external_id: str = ""
-    name: CheckName | None = None
-
-
-def start_check(
-    client: GitHubClient, repository: str, commit: str, name: str, *, details_url: str, external_id: str, summary: str
-) -> CheckRun:
-    """Create a check run in progress; after a lost response, return the one that was created.
-
-    Args:
-        client: connection to GitHub. Needs an app's token, such as a job's ``GITHUB_TOKEN``.
-        repository: ``owner/name``.
-        name: name of the check run; the same in every run, so that a branch can require it.
-        details_url: target of "Details"; empty for the page of the check run.
-        external_id: identifies this attempt of this job.
-        summary: Markdown that is shown until the check run is completed.
-
-    Raises:
-        ValueError: the summary is too long, or there is no external id.
-        GithubError: GitHub refused, failed or could not be reached.
-    """
-    from agenteval.github import pygithub as check_run
-
-    body = creation(commit, name, details_url, external_id, summary)
-    with client.open(f"create a check run on {commit} of {repository}", PERMISSIONS) as api:
-        run = check_run.create(api, repository, body)
-        return CheckRun(run.id, run.html_url, external_id, CheckName(commit, name))
-
-
-def finish_check(
-    client: GitHubClient,
-    repository: str,
-    check: CheckRun,
-    *,
-    conclusion: Conclusion,
-    title: str,
-    summary: str,
-    text: str,
-    annotations: Sequence[Annotation],
-) -> None:
-    """Add the annotations and complete the check run, even if annotations are rejected.
-
-    Of all check runs of this name on the commit, each shows the worst verdict then: see :mod:`.shared`.
-
-    Args:
-        repository: ``owner/name``.
-        title: the verdict in a few words.
-        summary: Markdown below it, at most :data:`TEXT_LIMIT` bytes.
-        text: Markdown with the details, at most :data:`TEXT_LIMIT` bytes; may be empty.
-
-    Raises:
-        ValueError: a text is too long; nothing was sent.
-        GithubError: GitHub refused, failed or could not be reached.
-    """
-    from agenteval.github import pygithub as check_run
-
-    bodies = updates(conclusion, title, summary, text, annotations, start=check.external_id)
-    with client.open(f"complete check run {check.id} of {repository}", PERMISSIONS) as api:
-        check_run.finish(api, repository, check.id, bodies, check.name)
-
-
-def abandon_check(client: GitHubClient, repository: str, check: CheckRun, summary: str) -> bool:
-    """Complete a check run as cancelled, unless it is completed; return whether it was open.
-
-    Args:
-        repository: ``owner/name``.
-        check: the check run; only its ``id`` is used.
-
-    Raises:
-        ValueError: the summary is too long.
-        GithubError: GitHub refused, failed or could not be reached.
-    """
-    from agenteval.github import pygithub as check_run
-
-    body = abandonment(summary)
-    with client.open(f"complete check run {check.id} of {repository}", PERMISSIONS) as api:
-        return check_run.abandon(api, repository, check.id, body)
+    commit: str = ""
+    name: str = ""
 
 
 def creation(commit: str, name: str, details_url: str, external_id: str, summary: str) -> Body:
-    """Return the body of the request of :func:`start_check`.
-
-    Raises:
-        ValueError: the summary is too long, or there is no external id.
-    """
-    if not external_id:
-        raise ValueError("a check run needs an external id, to find it again")
+    """Return the body of the request of the start; a summary that is too long raises ``ValueError``."""
     body = {
         "name": name,
         "head_sha": commit,
@@ -139,12 +64,9 @@ def creation(commit: str, name: str, details_url: str, external_id: str, summary
 def updates(
     conclusion: Conclusion, title: str, summary: str, text: str, annotations: Sequence[Annotation], *, start: str = ""
 ) -> list[Body]:
-    """Return the bodies of the requests of :func:`finish_check`: batches of annotations, then the completion.
+    """Return the bodies of the requests of the end: batches of annotations, then the completion.
 
-    ``start`` is the external id of :func:`start_check`.
-
-    Raises:
-        ValueError: a text is too long.
+    ``start`` is the external id at the start. A text that is too long raises ``ValueError``.
     """
     output = _output(title, summary)
     described = [_described(annotation) for annotation in annotations]
@@ -162,11 +84,7 @@ def updates(
 
 
 def abandonment(summary: str) -> Body:
-    """Return the body of the request of :func:`abandon_check`.
-
-    Raises:
-        ValueError: the summary is too long.
-    """
+    """Return the body of the request that ends it without a verdict."""
     output = _output("The evaluation did not finish", summary)
     return {"status": "completed", "conclusion": "cancelled", "output": output}
 
@@ -211,3 +129,136 @@ def _fitting(name: str, markdown: str) -> str:
     if size > TEXT_LIMIT:
         raise ValueError(f"the {name} of a check run has {size:,} bytes; the limit is {TEXT_LIMIT:,}")
     return markdown
+
+
+#: Limit of a summary and of a text, in bytes. GitHub's documentation gives characters, but GitHub counts bytes.
+TEXT_LIMIT = 65_535
+
+Conclusion = Literal["success", "failure", "neutral", "cancelled", "skipped", "timed_out", "action_required"]
+
+_CONCLUSIONS: frozenset[str] = frozenset(get_args(Conclusion))
+_WORST: tuple[Conclusion, ...] = (
+    *("failure", "timed_out", "cancelled", "action_required"),
+    *("neutral", "skipped", "success"),
+)
+# They satisfy a rule that requires the check run.
+_SATISFYING: frozenset[Conclusion] = frozenset({"success", "neutral", "skipped"})
+_ID = re.compile(r"(\d{1,20})/(\d{1,20})/([A-Za-z0-9._-]{1,100})(?:/([a-z_]{1,20}))?")
+_ELSEWHERE = " · another evaluation of this commit decides"
+_UNKNOWN = " · other evaluations of this commit are unknown"
+_LONGEST_TITLE = 250
+_MARK = "\n\n<!-- agenteval:shared -->\n"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A check run that agenteval has written.
+
+    Attributes:
+        app: id of the app that wrote it; ``None`` if GitHub does not tell.
+        revision: workflow run, attempt, and id.
+        own: the conclusion that its writer came to; ``None`` while that is at work.
+    """
+
+    id: int
+    app: int | None
+    key: str
+    revision: tuple[int, int, int]
+    own: Conclusion | None
+    conclusion: str | None
+    url: str
+    external_id: str
+    title: str
+    summary: str
+    text: str
+
+
+def read(run: Any) -> Shown | None:
+    """Return a check run of GitHub's API; ``None`` if agenteval has not written it."""
+    found = _ID.fullmatch(run.external_id or "")
+    if found is None:
+        return None
+    shows = run.conclusion if run.status == "completed" else None
+    own = _conclusion(found[4] or shows)
+    output = run.output
+    return Shown(
+        id=run.id,
+        app=run.app.id if run.app else None,
+        key=found[3],
+        revision=(int(found[1]), int(found[2]), run.id),
+        own=own,
+        conclusion=shows,
+        url=run.details_url or "",
+        external_id=completed_id("/".join(found.group(1, 2, 3)), own) if own else run.external_id,
+        title=(output.title or "").removesuffix(_ELSEWHERE).removesuffix(_UNKNOWN),
+        summary=(output.summary or "").partition(_MARK)[0],
+        text=output.text or "",
+    )
+
+
+def _conclusion(text: str | None) -> Conclusion | None:
+    return cast("Conclusion", text) if text in _CONCLUSIONS else None
+
+
+def completed_id(start: str, own: Conclusion) -> str:
+    """Return the external id of a completed check run, from that at its start and its own conclusion."""
+    return f"{start}/{own}"
+
+
+def decided(body: dict[str, Any], own: Conclusion, check_id: int, runs: Sequence[Shown]) -> dict[str, Any]:
+    """Return the body of a completion that shows the worst verdict."""
+    completed = [replace(run, own=own) if run.id == check_id else run for run in runs]
+    worst = _worst(_newest(completed, check_id))
+    return body if worst is None else _deciding(body, own, worst)
+
+
+def corrections(runs: Sequence[Shown], check_id: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield id and body of each check run that does not show the worst verdict."""
+    newest = _newest(runs, check_id)
+    worst = _worst(newest)
+    for run in newest:
+        if worst is not None and run.own is not None and run.conclusion not in {None, worst.own}:
+            output = {"title": run.title, "summary": run.summary} | ({"text": run.text} if run.text else {})
+            body = {"external_id": run.external_id, "status": "completed", "conclusion": run.own, "output": output}
+            yield run.id, _deciding(body, run.own, worst)
+
+
+def undecided(body: dict[str, Any], own: Conclusion) -> dict[str, Any]:
+    """Return the body of a completion if the other check runs are unknown: no rule is satisfied."""
+    if own not in _SATISFYING:
+        return body
+    note = "GitHub did not list the other check runs of this name, so a failed one may be among them."
+    return _noted(body, "action_required", _UNKNOWN, note)
+
+
+def _newest(runs: Sequence[Shown], check_id: int) -> Sequence[Shown]:
+    """Return the last check run with a verdict of each step, of one app: an app cannot change those of others."""
+    apps = {run.app for run in runs if run.id == check_id}
+    last: dict[str, Shown] = {}
+    for run in runs:
+        before = last.get(run.key)
+        if run.own and run.app in apps and (before is None or run.revision > before.revision):
+            last[run.key] = run
+    return tuple(last.values())
+
+
+def _worst(runs: Sequence[Shown]) -> Shown | None:
+    return min(runs, key=lambda run: (_WORST.index(run.own or "success"), run.id), default=None)
+
+
+def _deciding(body: dict[str, Any], own: Conclusion, worst: Shown) -> dict[str, Any]:
+    """Return the body of a completion, with the worst verdict and where it comes from."""
+    if worst.own in {None, own}:
+        return body
+    link = f"[{worst.own}]({address(worst.url)})" if worst.url else f"{worst.own}"
+    note = f"Another evaluation of this commit has a check run of this name, and it decides: {link}."
+    return _noted(body, worst.own or own, _ELSEWHERE, note)
+
+
+def _noted(body: dict[str, Any], conclusion: Conclusion, ending: str, note: str) -> dict[str, Any]:
+    output = body["output"]
+    noted = f"{output['summary']}{_MARK}{note}"
+    fits = len(noted.encode("utf-8", "replace")) <= TEXT_LIMIT
+    title = shortened(output["title"], _LONGEST_TITLE - len(ending))
+    output = output | {"title": f"{title}{ending}", "summary": noted if fits else output["summary"]}
+    return body | {"conclusion": conclusion, "output": output}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -17,23 +17,20 @@ from agenteval.core.escape import display_url, is_http_url
 from agenteval.core.files import read_regular
 from agenteval.core.records import dataclass, field
 from agenteval.core.version import __version__
-from agenteval.github.event import EvaluationRequest, EventRights, with_confirmed_request
+from agenteval.github.event import EventRights, with_confirmed_request
 
 if TYPE_CHECKING:
     from github import Github
 
+
+T = TypeVar("T")
 
 DEFAULT_API_URL = "https://api.github.com"
 USER_AGENT = f"agenteval/{__version__}"
 
 
 class GithubError(AgentEvalError):
-    """A request to GitHub failed (exit status 3). The text never contains the token.
-
-    Args:
-        message: the request, GitHub's response, and the fix.
-        status: HTTP status of the response, if any.
-    """
+    """A request to GitHub failed (exit status 3): its text names request, response and fix, and never the token."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         self.status = status
@@ -42,14 +39,7 @@ class GithubError(AgentEvalError):
 
 @dataclass(frozen=True)
 class GitHubClient:
-    """Configuration of the connection. Nothing is sent before :meth:`open`.
-
-    Args:
-        token: any kind of token; not in the ``repr``.
-        api_url: root of the REST API; that of a GitHub Enterprise Server ends in ``/api/v3``.
-        timeout_s: seconds to wait for one answer.
-        retries: retries of a request after a transient failure.
-    """
+    """Configuration of the connection. Nothing is sent before :meth:`open`; ``timeout_s`` is for one answer."""
 
     token: str = field(repr=False)
     api_url: str = DEFAULT_API_URL
@@ -58,11 +48,7 @@ class GitHubClient:
 
     @classmethod
     def from_environment(cls, token: str, environment: Mapping[str, str]) -> GitHubClient:
-        """Return a client for the server of ``GITHUB_API_URL``.
-
-        Raises:
-            ConfigError: the token is empty, or the variable is not an http(s) URL.
-        """
+        """Return a client for the server of ``GITHUB_API_URL``; a wrong address and an empty token are mistakes."""
         token = token.strip()
         if not token:
             raise ConfigError(Problem("a token is needed to talk to GitHub", path="github-token", kind=Kind.GITHUB))
@@ -77,14 +63,11 @@ class GitHubClient:
 
     @contextmanager
     def open(self, purpose: str, permissions: Sequence[str]) -> Iterator[Github]:
-        """Yield a PyGithub client, and translate its exceptions inside the block.
+        """Yield a PyGithub client, and make each failure of GitHub inside the block a `GithubError`.
 
         Args:
             purpose: text after "cannot", for instance ``comment on pull request #7``.
             permissions: required lines under ``permissions:``, for the message.
-
-        Raises:
-            GithubError: GitHub refused, failed or could not be reached.
         """
         from agenteval.github import connection
 
@@ -97,6 +80,8 @@ class GitHubClient:
         )
         try:
             yield api
+        except ValidationError:
+            raise GithubError(f"cannot {purpose}: GitHub's response is invalid") from None
         except (*connection.FAILURES, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not connection.is_redirect_elsewhere(error):
                 raise
@@ -108,6 +93,12 @@ class GitHubClient:
             api.close()
 
 
+def ask(api: Github, kind: type[T], path: str, **query: str) -> T:
+    """Return GitHub's answer to a question; one that does not match its documentation is a ``ValidationError``."""
+    _, answer = api.requester.requestJsonAndCheck("GET", path, parameters=query)
+    return TypeAdapter(kind).validate_python(answer)
+
+
 CONTENT_PERMISSIONS = ("contents: read",)
 # GitHub sends no content of larger files.
 MAX_BYTES = 1_000_000
@@ -116,21 +107,11 @@ MAX_BYTES = 1_000_000
 def read_file(client: GitHubClient, repository: str, path: str, commit: str) -> str:
     """Return the text of a file at a commit.
 
-    Args:
-        repository: ``owner/name``.
-
     Raises:
-        GithubError: the commit does not have the file, or GitHub refused, failed or could not be reached.
         AgentEvalError: it is not a plain file, too large or not UTF-8.
     """
     with client.open(f"read {path} of {repository} at {commit}", CONTENT_PERMISSIONS) as api:
-        place = f"/repos/{repository}/contents/{quote(path)}"
-        _, answer = api.requester.requestJsonAndCheck("GET", place, parameters={"ref": commit})
-    return _text(answer, path)
-
-
-def _text(answer: Any, path: str) -> str:
-    """Return the text in GitHub's description of a file; the content is untrusted."""
+        answer: Any = ask(api, object, f"/repos/{repository}/contents/{quote(path)}", ref=commit)
     if not isinstance(answer, dict) or answer.get("type") != "file":
         raise AgentEvalError(f"{path} is not a plain file there")
     content, encoding = answer.get("content"), answer.get("encoding")
@@ -153,24 +134,18 @@ class _Permission(BaseModel):
 
 
 def may_write(client: GitHubClient, repository: str, login: str) -> bool:
-    """Return whether a person may write to a repository; false for apps and for deleted accounts (an empty login).
-
-    Raises:
-        GithubError: GitHub refused, failed or could not be reached.
-        ValidationError: the response does not match GitHub's documentation.
-    """
+    """Return whether a person may write to a repository; false for apps and for deleted accounts (an empty login)."""
     if not login or login.endswith(_APP):
         return False
     path = f"/repos/{repository}/collaborators/{quote(login, safe='')}/permission"
     try:
         with client.open(f"read the permission of {login}", ("metadata: read",)) as api:
-            _, answer = api.requester.requestJsonAndCheck("GET", path)
+            return ask(api, _Permission, path).permission in _MAY_WRITE
     except GithubError as error:
         # Strangers are no collaborators.
         if error.status == _NOT_FOUND:
             return False
         raise
-    return _Permission.model_validate(answer).permission in _MAY_WRITE
 
 
 PULL_REQUEST_PERMISSIONS = ("pull-requests: read",)
@@ -211,22 +186,18 @@ class LabelEvent(BaseModel):
 
 
 def newest_label_events(api: Github, repository: str, number: int) -> dict[str, LabelEvent]:
-    """Return for each label of a pull request the last time that it was set or removed, by the label's key.
-
-    Args:
-        repository: ``owner/name``.
-
-    Raises:
-        GithubException: GitHub refuses.
-        GithubError: there are too many events to read the newest one.
-        ValidationError: the response does not match GitHub's documentation.
-    """
+    """Return for each label of a pull request the last time that it was set or removed, by the label's key."""
+    path = f"/repos/{repository}/issues/{number}/events"
     found: dict[str, LabelEvent] = {}
-    for page in _pages(api, f"/repos/{repository}/issues/{number}/events"):
-        for event in TypeAdapter(list[LabelEvent]).validate_python(page):
-            if event.label is not None and event.label.name and event.event in {"labeled", "unlabeled"}:
-                found[label_key(event.label.name)] = event
-    return found
+    for page in range(1, _PAGES + 1):
+        events = ask(api, list[LabelEvent], path, per_page=str(_PER_PAGE), page=str(page))
+        for event in events:
+            if event.label_name and event.event in {"labeled", "unlabeled"}:
+                found[label_key(event.label_name)] = event
+        if len(events) < _PER_PAGE:
+            return found
+    # The newest items are the last ones, and one of them can withdraw what is known.
+    raise GithubError(f"{path} lists more than {_PAGES * _PER_PAGE:,} items, which are too many to read all of them")
 
 
 def label_key(name: str) -> str:
@@ -234,53 +205,29 @@ def label_key(name: str) -> str:
     return name.casefold()
 
 
-def _pages(api: Github, path: str) -> Iterator[list[Any]]:
-    for page in range(1, _PAGES + 1):
-        sent = {"per_page": str(_PER_PAGE), "page": str(page)}
-        _, answer = api.requester.requestJsonAndCheck("GET", path, parameters=sent)
-        items = TypeAdapter(list[Any]).validate_python(answer)
-        yield items
-        if len(items) < _PER_PAGE:
-            return
-    # The newest items are the last ones, and one of them can withdraw what is known.
-    raise GithubError(f"{path} lists more than {_PAGES * _PER_PAGE:,} items, which are too many to read all of them")
-
-
-# Confirms a comment that asks for the evaluation of a commit of a pull request.
-#
-# The run has the secrets of the repository, and the commit can come from a fork. So GitHub must say that the author
-# of the comment may write to the repository, and the commit that the comment names must be the head, and be checked
-# out.
-
-
 COMMENT_PERMISSIONS = ("pull-requests: read",)
 _LONGEST = 1_000
 
 
-def confirmed(planned: EventRights, request: EvaluationRequest, client: GitHubClient, workspace: Path) -> EventRights:
-    """Return the plan of a requested run.
+def confirmed(planned: EventRights, client: GitHubClient, workspace: Path) -> EventRights:
+    """Return the plan of a run that a comment asks for; a comment that is refused is a ``ConfigError``.
 
-    Raises:
-        ConfigError: the comment is refused.
-        GithubError: GitHub refused, failed or could not be reached.
+    The run has the secrets of the repository, and the commit can come from a fork. So the author of the comment may
+    write to the repository, and the commit that the comment names is the head, and is checked out.
     """
-    repository, number = planned.repository or "", planned.pull_request or 0
-    try:
-        is_allowed = may_write(client, repository, request.by)
-    except ValidationError:
-        raise GithubError("cannot read who may write: GitHub's response is invalid") from None
-    if not is_allowed:
-        raise _refused(f"{request.by} may not write to {repository}; only people with write access can ask for a run")
+    repository, number, by = planned.repository or "", planned.pull_request or 0, planned.requested_by or ""
+    if not may_write(client, repository, by):
+        raise _refused(f"{by} may not write to {repository}; only people with write access can ask for a run")
     with client.open(f"read pull request #{number} of {repository}", COMMENT_PERMISSIONS) as api:
         pull = api.get_repo(repository).get_pull(number)
         head, state, base_ref, base_commit = pull.head.sha, pull.state, pull.base.ref, pull.base.sha
-    if state != "open" or head != request.commit:
+    if state != "open" or head != planned.commit:
         raise _refused(
-            f"{request.commit} is not the head of the open pull request #{number}; review the new commits, and name "
+            f"{planned.commit} is not the head of the open pull request #{number}; review the new commits, and name "
             "the last one"
         )
-    if _checked_out(workspace) != request.commit:
-        raise _refused(f"the workspace does not contain {request.commit}; check it out with `ref`, without a branch")
+    if _checked_out(workspace) != planned.commit:
+        raise _refused(f"the workspace does not contain {planned.commit}; check it out with `ref`, without a branch")
     return with_confirmed_request(planned, base_ref, base_commit)
 
 

@@ -13,30 +13,15 @@ from agenteval.core.secrets import shortened
 from agenteval.github.client import GitHubClient
 from agenteval.github.comment_sections import Absent, AbsentState, Comment, Origin, Section, marker, section_key
 from agenteval.github.comment_update import CommentOutcome, Pacing, Tidy, as_it_is, publish
+from agenteval.github.workflow_runs import RunJobs, WorkflowJob
 
 # The runner numbers the steps of one action that have no id: __owner_action, __owner_action_2.
 _UNNAMED = re.compile(r"__.*?(?:_(\d{1,4}))?", re.DOTALL)
 _LONGEST_TITLE = 99
 
 
-@dataclass(frozen=True)
-class MatrixValue:
-    """A value of a matrix.
-
-    Attributes:
-        value: the value; ``1`` and ``"1"`` are of different legs.
-    """
-
-    place: tuple[str | int, ...]
-    value: str | float | bool
-
-    @property
-    def key(self) -> str:
-        """Return what tells it from values of other legs."""
-        return json.dumps([*self.place, self.value])
-
-    def __str__(self) -> str:
-        return self.value if isinstance(self.value, str) else json.dumps(self.value)
+# A value of a matrix: what tells it from those of other legs (``1`` and ``"1"`` are two), and its text.
+MatrixValue = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -44,8 +29,6 @@ class StepName:
     """What tells the steps apart that write to one comment.
 
     Args:
-        job: ``GITHUB_JOB``.
-        leg: the values of the matrix; empty without a matrix.
         step: ``GITHUB_ACTION``: the id of the step, or a name that the runner makes.
         file: file of the workflow, because several workflows can have the same name; empty if it is unknown.
         first: path of the workflow whose run the step publishes; empty if it publishes its own one.
@@ -66,12 +49,12 @@ class StepName:
     @property
     def key(self) -> str:
         """Return the key of the section."""
-        return section_key(self.workflow, self.job, *(value.key for value in self.leg), self.step, *self._files)
+        return section_key(self.workflow, self.job, *(key for key, _ in self.leg), self.step, *self._files)
 
     @property
     def title(self) -> str:
         """Return the name for headings: ``evaluate (ubuntu, 3.12)``; empty if the job is unknown."""
-        leg = f" ({', '.join(map(str, self.leg))})" if self.leg else ""
+        leg = f" ({', '.join(text for _, text in self.leg)})" if self.leg else ""
         more = "".join(f" · {part}" for part in (self._step, self.first.rpartition("/")[2]) if part)
         return shortened(f"{self.job}{leg}{more}".strip(), _LONGEST_TITLE)
 
@@ -106,11 +89,15 @@ def leg_of(matrix: str) -> tuple[MatrixValue, ...]:
     return tuple(value for key in sorted(parsed) for value in _values((key,), parsed[key]))
 
 
+def _matrix_value(place: tuple[str | int, ...], value: Any) -> MatrixValue:
+    return json.dumps([*place, value]), value if isinstance(value, str) else json.dumps(value)
+
+
 def _values(place: tuple[str | int, ...], value: Any) -> Iterator[MatrixValue]:
     if isinstance(value, dict):
         known = value.get("id")
         if isinstance(known, str | int) and known != "":
-            yield MatrixValue((*place, "id"), known)
+            yield _matrix_value((*place, "id"), known)
             return
         for key in sorted(value):
             yield from _values((*place, key), value[key])
@@ -118,31 +105,7 @@ def _values(place: tuple[str | int, ...], value: Any) -> Iterator[MatrixValue]:
         for number, item in enumerate(value):
             yield from _values((*place, number), item)
     elif value is not None:
-        yield MatrixValue(place, value)
-
-
-@dataclass(frozen=True)
-class WorkflowJob:
-    """A job of a workflow run.
-
-    Attributes:
-        conclusion: how it has ended, such as ``skipped``; empty if it has not, or if that is unknown.
-        page: address of its log; empty if it is unknown.
-    """
-
-    name: str
-    is_done: bool
-    conclusion: str = ""
-    page: str = ""
-
-
-@dataclass(frozen=True)
-class RunJobs:
-    """The jobs of the workflow run that publishes."""
-
-    own: str
-    others: tuple[WorkflowJob, ...]
-    evaluates: Callable[[str], bool] = lambda _name: False
+        yield _matrix_value(place, value)
 
 
 def without_left_behind(comment: Comment, own: Section, jobs: RunJobs) -> Comment:
@@ -168,7 +131,6 @@ def without_left_behind(comment: Comment, own: Section, jobs: RunJobs) -> Commen
 
 
 def _is_older(section: Section, own: Section, origin: Origin) -> bool:
-    """Return whether an earlier run of the same workflow wrote a section."""
     of_workflow = section.origin is not None and section.origin.workflow == origin.workflow
     return of_workflow and section.key != own.key and section.revision.run_id < own.revision.run_id
 
@@ -192,8 +154,7 @@ _MOST = 50
 def with_absent(comment: Comment, own: Section, jobs: RunJobs, *, waiting: bool) -> Comment:
     """Return the comment with the jobs that evaluate an agent and have no section of this workflow run.
 
-    They are the legs of a matrix of which one has written a section, the jobs that wrote one for an earlier run, and
-    those that ``jobs.evaluates`` names.
+    They are the legs of a matrix of which one has written a section, and the jobs that wrote one for an earlier run.
     """
     origin = own.origin
     if origin is None:
@@ -211,9 +172,9 @@ def with_absent(comment: Comment, own: Section, jobs: RunJobs, *, waiting: bool)
         if state is None or _of_job(fresh, job):
             continue
         earlier = _of_job(of_workflow, job)
-        if earlier or jobs.evaluates(job.name) or (_is_leg(job) and _matrix(job.name) in written):
+        if earlier or (_is_leg(job) and _matrix(job.name) in written):
             keys = tuple(section.key for section in earlier)
-            found.append(Absent(job.name, state, job.page, keys))
+            found.append(Absent(job.name, state, job.html_url or "", keys))
     return replace(comment, absent=tuple(sorted(found, key=lambda each: each.name)[:_MOST]))
 
 
@@ -227,7 +188,7 @@ def _state(job: WorkflowJob, *, waiting: bool) -> AbsentState | None:
     if job.conclusion == "skipped":
         return "skipped"
     # A job that succeeded without a section needed no comment, or comments elsewhere.
-    return None if job.conclusion in {"success", "neutral", ""} else "ended"
+    return None if job.conclusion in {"success", "neutral", None} else "ended"
 
 
 def _is_leg(job: WorkflowJob) -> bool:
@@ -237,8 +198,6 @@ def _is_leg(job: WorkflowJob) -> bool:
 def _matrix(name: str) -> str:
     return name.partition(" (")[0]
 
-
-__all__ = ["PERMISSIONS", "CommentOutcome", "Mode", "Pacing", "mark_running", "publish_section"]
 
 PERMISSIONS = ("contents: read", "pull-requests: write")
 
@@ -267,15 +226,10 @@ def publish_section(
     to check that no other job has overwritten the section.
 
     Args:
-        repository: ``owner/name``.
         comment_id: distinguishes several comments on one pull request; empty for the default one.
         section: the text, with run and attempt; this function sets the stamp of its revision.
         jobs: the jobs of the workflow run; sections of jobs that it does not have any more are removed, and jobs
             without a result are listed.
-
-    Raises:
-        GithubError: GitHub refused, failed or could not be reached, or other jobs kept overwriting the section.
-        ReportTooLargeError: the first line of the section does not fit into a comment.
     """
 
     def compose(comment: Comment) -> Section:
@@ -305,12 +259,7 @@ def mark_running(
     job, also to announce that a run failed. A result that this attempt has published stays.
 
     Args:
-        repository: ``owner/name``.
         section: its head is the notice; head and detail of the comment stay unchanged.
-        pacing: waiting times for other jobs.
-
-    Raises:
-        GithubError: as for :func:`publish_section`.
     """
 
     def compose(comment: Comment) -> Section | None:

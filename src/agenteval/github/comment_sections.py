@@ -10,14 +10,11 @@ from typing import Literal, Self
 from agenteval.core.escape import address, markdown_inline
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import shortened
-from agenteval.report.limits import COMMENT_LIMIT, ReportTooLargeError, characters
+from agenteval.report.markdown import COMMENT_LIMIT, ReportTooLargeError, characters
 from agenteval.results.verdict import Verdict
 
-# The table above the sections of a comment that several jobs share. Pure.
-#
 # A section keeps its row of the table in a hidden line, so that every job can write the whole table. Jobs without a
 # result have a row that is in no section: the job that writes the comment asks GitHub for them.
-
 
 _LONGEST_HEADING = 100
 _LONGEST_CELL = 200
@@ -49,7 +46,6 @@ class Absent:
 
     Attributes:
         state: whether it may still write one, was skipped, or ended without one.
-        page: address of its log; empty if it is unknown.
         keys: its sections of an earlier run.
     """
 
@@ -121,27 +117,19 @@ def _name(section: Section) -> str:
     return _TAG.sub("", _SUB.sub("", cells[1])).strip() if len(cells) == _CELLS else section.label
 
 
-# Text of the sticky comment: a marker line, then one section per job. Pure, without requests to GitHub.
+# A comment with one section:
 #
-# ::
+#   <!-- agenteval:comment id=default -->
+#   <!-- agenteval:section key=ci-eval-1a2b3c4d rev=7001.1.1763712000 of=0d1c2b3a.11aa22bb.33cc44dd verdict=passed -->
+#   a notice that the job is running again
+#   <!-- agenteval:running -->
+#   the head
+#   <!-- agenteval:more -->
+#   detail, which can be omitted to save space
+#   <!-- agenteval:end key=ci-eval-1a2b3c4d -->
 #
-# <!-- agenteval:comment id=default --> <!-- agenteval:section key=ci-eval-1a2b3c4d rev=7001.1.1763712000
-# of=0d1c2b3a.11aa22bb.33cc44dd verdict=passed --> a notice that the job is running again
-#
-#     <!-- agenteval:running -->
-#     the head
-#
-#     <!-- agenteval:more -->
-#     detail, which can be omitted to save space
-#
-#     <!-- agenteval:end key=ci-eval-1a2b3c4d -->
-#
-# Only whole lines are markers, and the text of a section cannot contain one. :mod:`.parser` parses the text.
-#
-# If several jobs share the comment, a table of all of them comes first, and each section is folded: its heading is
-# the line that opens it, and stays in the section as a hidden line. The parser drops what is outside of the sections.
-
-
+# Only whole lines are markers, and the text of a section cannot contain one. If several jobs share the comment, each
+# section is folded: its heading is the line that opens it, and stays in the section as a hidden line.
 _DEFAULT_ID = "default"
 _MAX_ID = 64
 _MAX_SLUG = 40
@@ -163,8 +151,6 @@ class Revision:
     """Revision of a section's text; compared from left to right.
 
     Args:
-        run_id: ``GITHUB_RUN_ID``, which grows with every run of a repository.
-        attempt: ``GITHUB_RUN_ATTEMPT``.
         stamp: time of the text, in milliseconds of Unix time.
     """
 
@@ -330,9 +316,6 @@ class Comment:
         A text that is too long first loses the details, the largest section first and ``own`` last. Then it loses all
         but the first lines, in the same order, and then whole sections, the oldest first. The last step ignores
         ``own``, because jobs would otherwise remove each other's sections forever.
-
-        Raises:
-            ReportTooLargeError: the first line of one section does not fit.
         """
         for sections in _shorter_and_shorter(self.sections, own):
             text = "\n".join([self.mark, *_arranged(sections, self.absent)])
@@ -374,7 +357,6 @@ def section_key(workflow: str, job: str, *names: str) -> str:
     """Return the key of a section: readable, and unique for the arguments.
 
     Args:
-        job: ``GITHUB_JOB``.
         names: distinguish several sections of one job: the legs of a matrix, which share the job's id, and steps.
     """
     parts = (workflow, job, *names)

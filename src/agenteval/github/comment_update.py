@@ -206,10 +206,8 @@ def publish(
 
     Args:
         compose: creates the section from the current comment; ``None`` to write nothing.
-        pacing: waiting times for other jobs.
 
     Raises:
-        GithubError: other jobs kept overwriting the section.
         Exception: GitHub refused, or three writes in a row failed.
     """
     own = conversation.own()

@@ -29,11 +29,7 @@ _REDIRECTS = 5
 
 
 class Anonymous(Session):
-    """Session without credentials, from a ``.netrc`` file or after redirects; proxies and user CAs apply.
-
-    Args:
-        schemes: allowed prefixes of addresses and redirects; others raise ``InvalidSchema``.
-    """
+    """Session without credentials, not even from a ``.netrc`` file or after redirects; other schemes are refused."""
 
     def __init__(self, schemes: Collection[str]) -> None:
         super().__init__()
@@ -54,7 +50,6 @@ def _nobody(request: Any) -> Any:
 
 
 MAX_WAIT_S = 60
-MAX_TOTAL_S = 120
 #: Exceptions of PyGithub that GitHub or the network causes.
 FAILURES = (GithubException, BadAttributeException, RequestException, HTTPError)
 
@@ -68,7 +63,7 @@ _REMAINING = "x-ratelimit-remaining"
 _RESET = "x-ratelimit-reset"
 _PER_PAGE = 100
 _MAX_ANSWER = 300
-#: What is missing without a permission of the job; README.md and docs/github.md have the same words.
+#: What is missing without a permission of the job; docs/github.md has the same words.
 WITHOUT: Mapping[str, str] = {
     "contents: read": "private repositories are not checked out, and the base commit cannot be fetched",
     "actions: read": "there is no baseline: every run is a first run",
@@ -85,14 +80,10 @@ _READ_ONLY = {
 class BoundedRetry(GithubRetry):
     """Retries safe requests, and never waits longer than :data:`MAX_WAIT_S` for one response.
 
-    PyGithub's own default sleeps until a rate limit resets, up to an hour, and repeats POST requests. Here
-    429, rate-limit 403 and server errors are repeated with back-off; a 403 for a missing permission is not.
-    Nothing is repeated later than :data:`MAX_TOTAL_S` after the first failure. A longer wait than allowed raises
-    ``RateLimitExceededExceedsMaxWait``. If retries do not help, the last response is returned.
+    PyGithub's own default waits as long as a response asks for, and repeats POST requests. Here 429, rate-limit 403
+    and server errors are repeated with back-off; a 403 for a missing permission is not. A longer wait than allowed
+    raises ``RateLimitExceededExceedsMaxWait``. If retries do not help, the last response is returned.
     """
-
-    #: Reading of the monotonic clock.
-    first_failure_at: float | None = None
 
     @classmethod
     def times(cls, total: int) -> BoundedRetry:
@@ -106,12 +97,6 @@ class BoundedRetry(GithubRetry):
             # PyGithub then gets the last response unchanged.
             raise_on_status=False,
         )
-
-    def new(self, **kw: Any) -> Self:
-        """Return a copy with the time of the first failure."""
-        copy = super().new(**kw)
-        copy.first_failure_at = self.first_failure_at
-        return copy
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         """Return whether a request with this response status may be retried."""
@@ -127,28 +112,20 @@ class BoundedRetry(GithubRetry):
         _stacktrace: TracebackType | None = None,
     ) -> Self:
         """Count one retry; raise if the limit is reached or the server asks for too long a wait."""
-        now = time.monotonic()
-        first = now if self.first_failure_at is None else self.first_failure_at
-        left_s = max(0.0, first + MAX_TOTAL_S - now)
         asked_s = None if response is None else self._asked_wait(response)
-        if response is not None and asked_s is not None and asked_s > min(MAX_WAIT_S, left_s):
-            raise _too_long(response, asked_s)
-        bounded = self if left_s else self.new(total=0)
+        if response is not None and asked_s is not None and asked_s > MAX_WAIT_S:
+            said = _said(response)
+            raise RateLimitExceededExceedsMaxWait(response.status, said, dict(response.headers), wait=asked_s)
         try:
-            repeated = GithubRetry.increment(bounded, method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
+            repeated = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
         except MaxRetryError:
             if response is not None and response.status == HTTPStatus.FORBIDDEN:
                 # The body is already read, and missing permissions are handled before.
                 raise RateLimitExceededException(response.status, None, dict(response.headers)) from None
             raise
-        own = cast("Self", repeated)
-        own.first_failure_at = first
-        wait_s = own.get_backoff_time() if asked_s is None else asked_s
-        if response is not None and response.status in _REJECTED:
-            if wait_s > left_s:
-                raise _too_long(response, wait_s)
-            own.get_backoff_time = lambda: wait_s  # type: ignore[method-assign]
-        return own
+        if asked_s is not None:
+            repeated.get_backoff_time = lambda: asked_s  # type: ignore[method-assign]
+        return cast("Self", repeated)
 
     def _asked_wait(self, response: BaseHTTPResponse) -> float | None:
         """Return the seconds to wait, from either of GitHub's headers."""
@@ -158,10 +135,6 @@ class BoundedRetry(GithubRetry):
             # Add one, because the limit ends at an unknown time within that second.
             wait_s = max(0.0, int(reset) - time.time() + 1) if reset.isdecimal() else None
         return wait_s
-
-
-def _too_long(response: BaseHTTPResponse, wait_s: float) -> RateLimitExceededExceedsMaxWait:
-    return RateLimitExceededExceedsMaxWait(response.status, _said(response), dict(response.headers), wait=wait_s)
 
 
 def _said(response: BaseHTTPResponse) -> Any:
@@ -189,12 +162,7 @@ def connect(*, token: str, api_url: str, user_agent: str, timeout_s: int, retrie
 
 
 def explain(error: Exception, permissions: Sequence[str]) -> str:
-    """Return the message for one of :data:`FAILURES`, with a fix.
-
-    Args:
-        error: the exception, or one with :func:`is_redirect_elsewhere`.
-        permissions: required lines under ``permissions:`` in the workflow.
-    """
+    """Return the message for one of :data:`FAILURES`, or for a redirect to another server, with a fix."""
     if isinstance(error, GithubException):
         return _explain_answer(error, permissions)
     if isinstance(error, BadAttributeException):
@@ -212,8 +180,7 @@ def is_redirect_elsewhere(error: RuntimeError) -> bool:
 def _explain_answer(error: GithubException, permissions: Sequence[str]) -> str:
     said = f"GitHub answered {error.status}{_message(error)}"
     if isinstance(error, RateLimitExceededExceedsMaxWait):
-        bounds = f"{MAX_WAIT_S} s at most, and {MAX_TOTAL_S} s in all"
-        return f"{said}. It asks to wait {error.wait or 0:.0f} s; agenteval waits {bounds}"
+        return f"{said}. It asks to wait {error.wait or 0:.0f} s; agenteval waits {MAX_WAIT_S} s at most"
     if _is_rate_limit(error):
         return f"{said}. The rate limit of the token is exhausted"
     if error.status == 401:

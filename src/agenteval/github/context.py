@@ -3,86 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
-from agenteval.core.records import dataclass, field, replace
-from agenteval.core.yaml import read_yaml
-from agenteval.github.baseline import Lineage, find_lineage, short
+from agenteval.core.records import dataclass, field
+from agenteval.github.baseline import Lineage, Start, find_lineage, short
 from agenteval.github.client import GitHubClient
-from agenteval.github.comment import RunJobs, StepName, leg_of
+from agenteval.github.comment import StepName, leg_of
 from agenteval.github.event import EventRights, plan, read_event, run_page
 from agenteval.github.history import GithubControl, GithubHistory
 from agenteval.github.inputs import Inputs, read_inputs
 from agenteval.github.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
-from agenteval.github.runner import say, warn
+from agenteval.github.runner import warn
+from agenteval.github.workflow_runs import RunJobs, jobs_of_run
 from agenteval.results.model import DEFAULT_ARTIFACT
-from agenteval.run.baseline import BaselineSource
 from agenteval.run.config import Settings
-from agenteval.run.context import AcceptanceSource, AttemptSource, RunContext
+from agenteval.run.context import Given, Recollection, RunContext, Search
 from agenteval.run.git import Provenance
-
-# Which jobs of a workflow write a section of the comment, as the workflow's file says.
-#
-# GitHub lists the jobs of a run by their names only, and a skipped job has no steps there. The file may be that of a
-# pull request: it only decides which of GitHub's names the table of jobs shows.
-
-
-_FOLDER = Path(".github", "workflows")
-_ACTION = "agenteval"
-_EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
-# GitHub adds the values of a matrix to a name.
-_VALUES = r"(?: \(.*\))?"
-_LONGEST_NAME = 200
-
-
-def evaluating_jobs(workspace: Path, workflow: str | None) -> Callable[[str], bool]:
-    """Return a test of names of jobs: whether a step of the job evaluates an agent and comments on it.
-
-    Args:
-        workflow: name of the workflow's file; no job is known without it.
-    """
-    try:
-        data = read_yaml(workspace / _FOLDER / workflow, unset=[]).data if workflow else None
-    except (AgentEvalError, RecursionError):
-        data = None
-    jobs = data.get("jobs") if isinstance(data, dict) else None
-    patterns = list(_patterns(jobs)) if isinstance(jobs, dict) else []
-    return lambda name: any(pattern.fullmatch(name) for pattern in patterns)
-
-
-def _patterns(jobs: dict[Any, Any]) -> Iterator[re.Pattern[str]]:
-    for key, job in jobs.items():
-        steps = job.get("steps") if isinstance(job, dict) else None
-        if isinstance(steps, list) and any(map(_comments, steps)):
-            named = job.get("name")
-            pattern = _pattern(named if isinstance(named, str) else str(key))
-            if pattern is not None:
-                yield pattern
-
-
-def _comments(step: Any) -> bool:
-    """Return whether a step is the action, with a comment that is neither turned off nor left to another job."""
-    uses = step.get("uses") if isinstance(step, dict) else None
-    if not isinstance(uses, str) or _ACTION not in uses.partition("@")[0]:
-        return False
-    given = step.get("with")
-    inputs = given if isinstance(given, dict) else {}
-    return not inputs.get("shard") and inputs.get("comment") != "never"
-
-
-def _pattern(name: str) -> re.Pattern[str] | None:
-    """Return what the names of a job look like; ``None`` if they can be anything."""
-    first, *more = _EXPRESSION.split(name)
-    last = more[-1] if more else ""
-    if len(name) > _LONGEST_NAME or not re.search(r"\w", first + last):
-        return None
-    between = ".*" if more else ""
-    return re.compile(f"{re.escape(first)}{between}{re.escape(last)}{_VALUES}")
 
 
 @dataclass(frozen=True)
@@ -90,7 +29,6 @@ class Context:
     """Inputs and event of a step.
 
     Attributes:
-        environment: environment variables of the container, as the runner set them.
         given: the settings of the run; ``None`` for those of the inputs.
     """
 
@@ -101,27 +39,18 @@ class Context:
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Context:
-        """Read inputs and event.
-
-        Raises:
-            ConfigError: an input or the event is invalid, or a comment that asks for the run is refused.
-            GithubError: GitHub did not say whether the author of the comment may ask.
-        """
+        """Read inputs and event."""
         return cls.of(environment, read_inputs(environment))
 
     @classmethod
     def of(cls, environment: Mapping[str, str], inputs: Inputs, given: Settings | None = None) -> Context:
-        """Read the event.
-
-        Raises:
-            ConfigError: the event is invalid.
-        """
+        """Read the event."""
         event = plan(environment, read_event(environment))
-        if event.request is not None:
+        if event.requested_by is not None:
             from agenteval.github.client import confirmed
 
             client = GitHubClient.from_environment(inputs.github_token, environment)
-            event = confirmed(event, event.request, client, _workspace(environment))
+            event = confirmed(event, client, _workspace(environment))
         return cls(environment, inputs, event, given)
 
     @property
@@ -149,11 +78,8 @@ class Context:
         repository, run_id = self.event.repository, self.event.workflow_run_id or ""
         if repository is None or not (run_id.isascii() and run_id.isdigit()):
             return None
-        from agenteval.github.workflow_runs import jobs_of_run
-
         runner = self.environment.get("RUNNER_NAME", "")
-        jobs = jobs_of_run(self.client(), repository, int(run_id), self.inputs.check_run_id, runner)
-        return None if jobs is None else replace(jobs, evaluates=evaluating_jobs(self.workspace, self.event.workflow))
+        return jobs_of_run(self.client(), repository, int(run_id), self.inputs.check_run_id, runner)
 
     @property
     def provenance(self) -> Provenance:
@@ -165,7 +91,8 @@ class Context:
         if event.event != "pull_request" and head is not None and head.commit != event.github_sha:
             # The workflow has checked out something else than the commit of its branch.
             return Provenance(head.commit, None, event.repository, event.workflow_run_id, artifact)
-        return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id, artifact)
+        base = event.base_ref if event.pull_request is not None else None
+        return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id, artifact, base_ref=base)
 
     @cached_property
     def history(self) -> GithubHistory:
@@ -178,11 +105,7 @@ class Context:
         return find_lineage(self.event, self.workspace / self.inputs.working_directory, self.history)
 
     def client(self) -> GitHubClient:
-        """Return the client of the GitHub API.
-
-        Raises:
-            ConfigError: there is no token.
-        """
+        """Return the client of the GitHub API."""
         return GitHubClient.from_environment(self.inputs.github_token, self.environment)
 
     @property
@@ -214,11 +137,7 @@ class Context:
         return Publisher(client, place, self.options)
 
     def enter(self) -> None:
-        """Change to the working directory of the inputs.
-
-        Raises:
-            ConfigError: the directory does not exist.
-        """
+        """Change to the working directory of the inputs."""
         workspace = self.workspace
         path = workspace / self.inputs.working_directory
         try:
@@ -243,11 +162,7 @@ class Context:
             return event.commit
 
     def check_checkout(self) -> None:
-        """Check that what would be evaluated is the change of the event.
-
-        Raises:
-            ConfigError: another commit is checked out, so the result would say nothing about the change.
-        """
+        """Check that what would be evaluated is the change of the event."""
         event, lineage = self.event, self.lineage
         kind = {"pull_request": "pull request", "merge_group": "merge group"}.get(event.event)
         if kind is None or lineage.head is None or not lineage.is_stray:
@@ -265,11 +180,7 @@ class Context:
 
     @property
     def runs(self) -> int:
-        """The number of runs, from 1.
-
-        Raises:
-            ConfigError: several runs would compare a change with itself.
-        """
+        """The number of runs, from 1."""
         inputs, event = self.inputs, self.event
         if inputs.runs == 1:
             return 1
@@ -297,19 +208,18 @@ class Context:
             acceptances=self._acceptances(),
         )
 
-    def _acceptances(self) -> AcceptanceSource | None:
-        """Return what reads who accepted what in the pull request; ``None`` for other events."""
+    def _acceptances(self) -> Callable[[], Given] | None:
         event = self.event
         if event.event != "pull_request" or event.pull_request is None or event.commit is None:
             return None
         if event.repository is None or event.workflow is None:
             return None
-        from agenteval.github.acceptances import RemoteAcceptances
+        from agenteval.github.pull_request import RemoteAcceptances
 
         number, label = event.pull_request, event.new_label or ""
-        return RemoteAcceptances(self.client, event.repository, event.workflow, number, event.commit, label)
+        return RemoteAcceptances(self.client, event.repository, event.workflow, number, event.commit, label).read
 
-    def _attempts(self) -> AttemptSource | None:
+    def _attempts(self) -> Callable[[], Recollection] | None:
         """Return what finds the earlier attempts of the pull request; ``None`` for other events, and for forks."""
         inputs, event = self.inputs, self.event
         number, branch = event.pull_request, event.head_ref
@@ -317,15 +227,23 @@ class Context:
             return None
         if event.repository is None or event.workflow is None:
             return None
-        from agenteval.github.attempts import RemoteAttempts
+        from agenteval.github.pull_request import RemoteAttempts
 
-        return RemoteAttempts(self.client, event.repository, event.workflow, inputs.baseline_artifact, number, branch)
+        return RemoteAttempts(
+            self.client,
+            event.repository,
+            event.workflow,
+            inputs.baseline_artifact,
+            number,
+            branch,
+            event.base_ref or "",
+            event.commit if event.is_text_edit else None,
+        ).recall
 
-    def _baseline_source(self) -> BaselineSource | None:
+    def _baseline_source(self) -> Callable[[Collection[str]], Search] | None:
         """Return what finds the baseline; ``None`` if the caller names a file that exists, or wants none."""
         inputs, event = self.inputs, self.event
-        from agenteval.github.baseline import BaselineSearch, Start
-        from agenteval.github.baseline_search import RemoteBaseline
+        from agenteval.github.baseline_search import BaselineSearch
 
         if not inputs.baseline_is_searched:
             if inputs.missing_baseline is None:
@@ -335,7 +253,8 @@ class Context:
             start = "the repository is unknown"
         else:
             start = int(inputs.baseline) if inputs.baseline.isdigit() else self.lineage.start
-        search = BaselineSearch(
+        return BaselineSearch(
+            self.client,
             event.repository or "",
             event.workflow or "",
             inputs.baseline_artifact,
@@ -343,8 +262,8 @@ class Context:
             start,
             event.workflow_run_id,
             event.default_branch,
-        )
-        return RemoteBaseline(self.client, search, lambda line: say(f"agenteval: {line}"), self.lineage.clone)
+            self.lineage.clone,
+        ).search
 
 
 def _workspace(environment: Mapping[str, str]) -> Path:

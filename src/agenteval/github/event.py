@@ -33,20 +33,11 @@ _COMMAND = re.compile(r"/evaluate +([0-9a-f]{40}|[0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
-class EvaluationRequest:
-    """A comment on a pull request that asks for the evaluation of a commit. GitHub must confirm it."""
-
-    by: str
-    commit: str
-
-
-@dataclass(frozen=True)
 class EventRights:
     """What to evaluate, and what may be written. Unknown texts are ``None``.
 
     Args:
         event: name of the event; empty outside GitHub Actions.
-        repository: ``owner/name`` of the repository the workflow runs in.
         commit: commit to report results for. On ``pull_request`` it is the head of the pull request, which stays
             in the history; otherwise it is ``github_sha``.
         github_sha: the default commit of ``actions/checkout``. On ``pull_request`` it is the merge of head and base,
@@ -55,8 +46,9 @@ class EventRights:
         is_proposed: whether the evaluated files may come from a change that is not merged.
         base_ref: target branch, without ``refs/heads/``.
         head_ref: branch of the pull request; ``None`` if it is in a fork.
-        before: the branch's commit before a push that continues from it, or before a merge group.
         workflow: file name of the workflow, for instance ``agenteval.yml``.
+        requested_by: who asks by a comment for the evaluation of the commit; GitHub must confirm it.
+        is_text_edit: whether only title or description of the pull request was edited, and nobody repeats the job.
         baseline_branch: branch whose runs can be the baseline; ``None`` if the event does not name it.
         default_branch: default branch of the repository.
         reason: why ``may_comment`` is false.
@@ -78,8 +70,9 @@ class EventRights:
     default_branch: str | None = None
     first_stage: int | None = None
     pull_request: int | None = None
-    request: EvaluationRequest | None = None
+    requested_by: str | None = None
     new_label: str | None = None
+    is_text_edit: bool = False
     may_comment: bool = False
     may_check: bool = False
     reason: str | None = None
@@ -128,12 +121,7 @@ def _is_proposed(environment: Mapping[str, str], event: Mapping[str, Any]) -> bo
 
 
 def run_page(environment: Mapping[str, str], repository: str | None = None, run_id: str | None = None) -> str:
-    """Return the page of a workflow run; the repository's page if the run is unknown.
-
-    Args:
-        repository: ``owner/name``; default: the environment's.
-        run_id: id of the run; default: the environment's.
-    """
+    """Return the page of a workflow run; the repository's page if the run is unknown."""
     server = (environment.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/")
     page = f"{server}/{repository or environment.get('GITHUB_REPOSITORY', '')}"
     known = run_id or environment.get("GITHUB_RUN_ID")
@@ -141,11 +129,7 @@ def run_page(environment: Mapping[str, str], repository: str | None = None, run_
 
 
 def read_event(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Read the webhook payload from ``GITHUB_EVENT_PATH``; it is empty without that variable.
-
-    Raises:
-        ConfigError: the file cannot be read or is not a JSON object.
-    """
+    """Read the webhook payload from ``GITHUB_EVENT_PATH``; it is empty without that variable."""
     path = environment.get("GITHUB_EVENT_PATH")
     if not path:
         return {}
@@ -177,10 +161,16 @@ def _pull_request(start: EventRights, environment: Mapping[str, str], event: Map
         baseline_branch=start.base_ref,
         pull_request=number,
         new_label=_text(_at(event, "label", "name")) if event.get("action") == "labeled" else None,
+        is_text_edit=_is_text_edit(environment, event),
         may_comment=barrier is None,
         may_check=barrier is None,
         reason=barrier,
     )
+
+
+def _is_text_edit(environment: Mapping[str, str], event: Mapping[str, Any]) -> bool:
+    is_first = environment.get("GITHUB_RUN_ATTEMPT", "1") == "1"
+    return is_first and event.get("action") == "edited" and _at(event, "changes", "base") is None
 
 
 def _barrier(start: EventRights, environment: Mapping[str, str], event: Mapping[str, Any]) -> str | None:
@@ -259,13 +249,12 @@ def _issue_comment(start: EventRights, _environment: Mapping[str, str], event: M
     login = _text(_at(event, "comment", "user", "login"))
     if number is None or found is None or login is None or event.get("action") != "created":
         return replace(start, refused=_NO_COMMAND)
-    commit = found[1]
     return replace(
         start,
-        commit=commit,
+        commit=found[1],
         ref=f"refs/pull/{number}/head",
         pull_request=number,
-        request=EvaluationRequest(login, commit),
+        requested_by=login,
     )
 
 

@@ -1,7 +1,8 @@
 """Publishes the results of a fork's run, from a second workflow.
 
 The first workflow evaluated the pull request without any permissions. The second one has permissions and therefore
-trusts nothing: it validates the results, decides by the rules of the base branch, and renders the reports again.
+trusts nothing: it validates the results, decides by the rules of the base branch, and renders the reports again. The
+pull requests come from GitHub, never from an event or a file.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.escape import markdown_inline
 from agenteval.core.records import dataclass, replace
 from agenteval.core.secrets import shortened
-from agenteval.github.acceptances import RESULTS_LABEL, RemoteAcceptances
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
+from agenteval.github.check_run import Conclusion
 from agenteval.github.client import GitHubClient, read_file
 from agenteval.github.comment import StepName
 from agenteval.github.context import Context
 from agenteval.github.publisher import Content, PublicationTarget, Publisher, revision_of
+from agenteval.github.pull_request import RESULTS_LABEL, RemoteAcceptances
 from agenteval.github.runner import say
 from agenteval.github.second_stage import judge
-from agenteval.github.shared_check import Conclusion
-from agenteval.github.workflow_runs import JobRun, artifacts_named, end_of, executions_of, is_repeated
+from agenteval.github.workflow_runs import WorkflowJob, artifacts_named, end_of, is_repeated, jobs_of
 from agenteval.report.overview import render_nothing_left
 from agenteval.results.model import Results
 from agenteval.results.store import parse_results
@@ -33,22 +34,7 @@ if TYPE_CHECKING:
     from github.Repository import Repository
     from github.WorkflowRun import WorkflowRun
 
-
-# Finds the fork's workflow run to publish, and its pull requests.
-#
-# The fork's run had no permissions, and everything it produced is untrusted. The pull requests therefore come from
-# GitHub, never from an event or a file, and only validated results are read.
-
-
 FORK_PERMISSIONS = ("actions: read", "contents: read", "pull-requests: read")
-
-
-@dataclass(frozen=True)
-class OpenPullRequest:
-    """A pull request that is open; ``base`` is the commit of the base branch that GitHub records for it."""
-
-    number: int
-    base: str
 
 
 @dataclass(frozen=True)
@@ -57,7 +43,7 @@ class FirstStage:
 
     Attributes:
         workflow: path of its workflow file; of several ones with the same name, each has another path.
-        executions: its jobs, in all attempts; empty if they are unknown.
+        jobs: in all attempts; empty if there are too many.
     """
 
     run_id: int
@@ -66,20 +52,12 @@ class FirstStage:
     commit: str
     from_fork: bool
     workflow: str
-    pull_requests: tuple[OpenPullRequest, ...]
-    executions: tuple[JobRun, ...] = ()
+    pull_requests: tuple[PullRequest, ...]
+    jobs: tuple[WorkflowJob, ...] = ()
 
 
 def first_stage(client: GitHubClient, repository: str, run_id: int) -> FirstStage:
-    """Ask GitHub about a workflow run.
-
-    Args:
-        repository: ``owner/name`` of the repository whose workflow it is.
-
-    Raises:
-        GithubError: GitHub refused, failed or could not be reached.
-        ConfigError: the event of the run has no pull request.
-    """
+    """Ask GitHub about a workflow run."""
     with client.open(f"read workflow run {run_id} of {repository}", FORK_PERMISSIONS) as api:
         place = api.get_repo(repository)
         run = place.get_workflow_run(run_id)
@@ -90,7 +68,7 @@ def first_stage(client: GitHubClient, repository: str, run_id: int) -> FirstStag
                 )
             )
         head = run.head_repository.full_name if run.head_repository else None
-        pulls = tuple(OpenPullRequest(pull.number, pull.base.sha) for pull in _pull_requests(place, run))
+        pulls = tuple(_pull_requests(place, run))
         return FirstStage(
             run_id=run.id,
             attempt=run.run_attempt or 1,
@@ -99,7 +77,7 @@ def first_stage(client: GitHubClient, repository: str, run_id: int) -> FirstStag
             from_fork=head is None or head.casefold() != repository.casefold(),
             workflow=(run.path or "").partition("@")[0],
             pull_requests=pulls,
-            executions=executions_of(api, repository, run_id) if pulls else (),
+            jobs=jobs_of(api, repository, run_id) if pulls else (),
         )
 
 
@@ -126,7 +104,6 @@ class Published:
         verdict: the gate's verdict; ``error`` if the run left no results.
         contradiction: why the verdict is worse than that of the job that evaluated; empty if it is not.
         comment_url: address of the comment; empty without one.
-        problems: the failed steps, with reasons.
     """
 
     content: Content
@@ -142,10 +119,6 @@ def publish_first_stage(context: Context) -> tuple[Published, ...]:
 
     Returns:
         Nothing if no open pull request has the commit as its head any more.
-
-    Raises:
-        ConfigError: the event has no workflow run of a pull request, or the configuration is invalid.
-        GithubError: a read failed. A failed write prevents no other one.
     """
     event, inputs = context.event, context.inputs
     if event.first_stage is None or event.repository is None:
@@ -160,10 +133,10 @@ def publish_first_stage(context: Context) -> tuple[Published, ...]:
     try:
         results = _results(client, event.repository, stage, inputs.baseline_artifact)
     except UnusableArtifactError as error:
-        named: Sequence[OpenPullRequest] = stage.pull_requests
+        named: Sequence[PullRequest] = stage.pull_requests
         found = [(pull, second.without_results(error), "") for pull in stage.pull_requests]
     else:
-        named = _proposing(stage, results)
+        named = [pull for pull in stage.pull_requests if _is_of(results, pull)] or stage.pull_requests
         found = [(pull, *second.judged(results, pull)) for pull in stage.pull_requests]
     found.sort(key=lambda item: _WORST.index(item[1].conclusion))
     # The fork says which pull request its results are for. It must not choose the rules that decide the check run.
@@ -192,12 +165,17 @@ class _SecondStage:
         text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason), self.step.title)
         return Content(f"no results: {reason}", text, text, "failure")
 
-    def judged(self, results: Results, pull: OpenPullRequest) -> tuple[Content, str]:
+    def judged(self, results: Results, pull: PullRequest) -> tuple[Content, str]:
         """Return the texts for a pull request, and why they contradict the job that evaluated."""
+        judged_for, base = results.run.base_ref, pull.base
+        if _is_of(results, pull) and judged_for not in {None, base.ref}:
+            why = f"they are for merging into {judged_for}, and the pull request is to be merged into {base.ref}"
+            return self.without_results(UnusableArtifactError(why)), ""
+        of_pull = results.model_copy(update={"run": results.run.model_copy(update={"base_ref": base.ref})})
         content, contradiction = judge(
-            results,
+            of_pull,
             self.context,
-            lambda path: read_file(self.client, self.repository, path, pull.base),
+            lambda path: read_file(self.client, self.repository, path, base.sha),
             self.step.title,
         )
         if self.stage.from_fork and self.context.inputs.fork_results == "label":
@@ -205,7 +183,7 @@ class _SecondStage:
         return content, contradiction
 
     def publish(
-        self, pull: OpenPullRequest, content: Content, contradiction: str, *, checks: bool, comments: bool
+        self, pull: PullRequest, content: Content, contradiction: str, *, checks: bool, comments: bool
     ) -> Published:
         stage, context = self.stage, self.context
         place = PublicationTarget(
@@ -224,12 +202,12 @@ class _SecondStage:
         done, problems = tuple(publisher.done), tuple(publisher.problems)
         return Published(content, content.verdict, contradiction, url, done, problems)
 
-    def _with_acceptance(self, content: Content, pull: OpenPullRequest) -> Content:
+    def _with_acceptance(self, content: Content, pull: PullRequest) -> Content:
         """Return the texts with who accepted them; without anybody, no rule is satisfied."""
         stage = self.stage
         given = RemoteAcceptances(
             lambda: self.client, self.repository, stage.workflow.rpartition("/")[2], pull.number, stage.commit
-        ).results_accepted(end_of(stage.executions))
+        ).results_accepted(end_of(stage.jobs))
         for accepted in given.entries:
             return content.accepted(f"Results of a fork's job, accepted by {markdown_inline(accepted.author)}.")
         why = "; ".join(given.warnings) or f"the label {RESULTS_LABEL} is not set"
@@ -242,9 +220,8 @@ class _SecondStage:
         )
 
 
-def _proposing(stage: FirstStage, results: Results) -> Sequence[OpenPullRequest]:
-    named = [pull for pull in stage.pull_requests if results.run.ref == f"refs/pull/{pull.number}/merge"]
-    return named or stage.pull_requests
+def _is_of(results: Results, pull: PullRequest) -> bool:
+    return results.run.ref == f"refs/pull/{pull.number}/merge"
 
 
 def _results(client: GitHubClient, repository: str, stage: FirstStage, name: str) -> Results:
@@ -253,7 +230,7 @@ def _results(client: GitHubClient, repository: str, stage: FirstStage, name: str
     if not found:
         raise UnusableArtifactError(f"the run has no artifact {name}")
     made_at = found[0].created_at
-    if made_at is not None and is_repeated(stage.executions, made_at):
+    if made_at is not None and is_repeated(stage.jobs, made_at):
         raise UnusableArtifactError(f"attempt {stage.attempt} has no artifact {name}, only an earlier one has")
     results = DownloadedReport.download(client, repository, found[0]).results(parse_results)
     if results.run.commit != stage.commit:

@@ -6,16 +6,17 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.escape import is_http_url
 from agenteval.core.records import dataclass, field
-from agenteval.github.client import GitHubClient, GithubError
-from agenteval.run.git import ControlRule, Head, Remote
+from agenteval.github.client import GitHubClient, ask
+from agenteval.run.base_commit import ControlRule
+from agenteval.run.git import Head, Remote
 
 if TYPE_CHECKING:
     from github import Github
@@ -39,30 +40,12 @@ class _Comparison(BaseModel):
 
 
 def merge_base(api: Github, repository: str, base: str, head: str) -> str:
-    """Return the merge base of a branch and a commit.
-
-    Args:
-        repository: ``owner/name``.
-        head: a commit, also one of a fork.
-
-    Raises:
-        GithubException: one of them does not exist, or they have no common commit.
-        ValidationError: the response does not match GitHub's documentation.
-    """
+    """Return the merge base of a branch and a commit, which can be one of a fork."""
     return _compared(api, repository, base, head).merge_base_commit.sha
 
 
 def distance(api: Github, repository: str, earlier: str, later: str) -> int | None:
-    """Return how many commits a commit has more than its ancestor; ``None`` if the other one is no ancestor.
-
-    Args:
-        repository: ``owner/name``.
-        earlier: the commit that may be the ancestor; it need not exist any more.
-
-    Raises:
-        GithubException: GitHub refuses.
-        ValidationError: the response does not match GitHub's documentation.
-    """
+    """Return how many commits a commit has more than its ancestor; ``None`` if the other one is no ancestor."""
     from github import UnknownObjectException
 
     try:
@@ -72,23 +55,8 @@ def distance(api: Github, repository: str, earlier: str, later: str) -> int | No
     return found.ahead_by if found.merge_base_commit.sha == earlier else None
 
 
-def parents(api: Github, repository: str, commit: str) -> tuple[str, ...]:
-    """Return the parents of a commit.
-
-    Raises:
-        GithubException: the commit does not exist.
-        ValidationError: the response does not match GitHub's documentation.
-    """
-    return tuple(parent.sha for found in _listed(api, repository, commit, 1)[:1] for parent in found.parents)
-
-
 def first_parents(api: Github, repository: str, commit: str) -> tuple[str, ...]:
-    """Return a commit and its first parents, nearest first, as far as one page of commits contains them.
-
-    Raises:
-        GithubException: the commit does not exist.
-        ValidationError: the response does not match GitHub's documentation.
-    """
+    """Return a commit and its first parents, nearest first, as far as one page of commits contains them."""
     known = {found.sha: found for found in _listed(api, repository, commit, _PER_PAGE)}
     states: list[str] = []
     while commit in known:
@@ -99,17 +67,15 @@ def first_parents(api: Github, repository: str, commit: str) -> tuple[str, ...]:
 
 
 def _listed(api: Github, repository: str, commit: str, count: int) -> list[_Commit]:
-    sent = {"sha": commit, "per_page": str(count)}
-    _, answer = api.requester.requestJsonAndCheck("GET", f"/repos/{repository}/commits", parameters=sent)
-    return TypeAdapter(list[_Commit]).validate_python(answer)
+    return ask(api, list[_Commit], f"/repos/{repository}/commits", sha=commit, per_page=str(count))
 
 
 def _compared(api: Github, repository: str, base: str, head: str) -> _Comparison:
     path = f"/repos/{repository}/compare/{quote(base, safe='')}...{quote(head, safe='')}"
     # Only the first page contains changed files, which may be megabytes.
-    _, answer = api.requester.requestJsonAndCheck("GET", path, parameters={"per_page": "1", "page": "2"})
+    answer: Any = ask(api, object, path, per_page="1", page="2")
     if "merge_base_commit" not in (answer or {}):
-        _, answer = api.requester.requestJsonAndCheck("GET", path)
+        return ask(api, _Comparison, path)
     return _Comparison.model_validate(answer)
 
 
@@ -118,45 +84,28 @@ _PERMISSIONS = ("contents: read",)
 
 @dataclass(frozen=True)
 class GithubHistory:
-    """Answers questions about commits.
-
-    Args:
-        client: returns the connection to GitHub; raises ``ConfigError`` without a token.
-        repository: ``owner/name``; ``None`` if it is unknown.
-    """
+    """Answers questions about commits; ``client`` raises ``ConfigError`` without a token."""
 
     client: Callable[[], GitHubClient]
     repository: str | None
 
     def head(self, commit: str) -> Head:
-        """Return a commit with its parents.
-
-        Raises:
-            AgentEvalError: it is unknown, or GitHub cannot be reached.
-        """
+        """Return a commit with its parents."""
         with self._asking("read the parents of a commit") as (api, repository):
-            return Head(commit, parents(api, repository, commit))
+            listed = _listed(api, repository, commit, 1)[:1]
+            return Head(commit, tuple(parent.sha for found in listed for parent in found.parents))
 
     def merge_base(self, one: str, other: str) -> str:
-        """Return the merge base of two commits; the first can be a branch.
-
-        Raises:
-            AgentEvalError: it is unknown, or GitHub cannot be reached.
-        """
+        """Return the merge base of two commits; the first can be a branch."""
         with self._asking("find the merge base") as (api, repository):
             return merge_base(api, repository, one, other)
 
     @contextmanager
     def _asking(self, purpose: str) -> Iterator[tuple[Github, str]]:
-        from pydantic import ValidationError
-
         if self.repository is None:
             raise AgentEvalError("the event names no repository")
-        try:
-            with self.client().open(purpose, _PERMISSIONS) as api:
-                yield api, self.repository
-        except ValidationError:
-            raise GithubError(f"cannot {purpose}: GitHub's response is invalid") from None
+        with self.client().open(purpose, _PERMISSIONS) as api:
+            yield api, self.repository
 
 
 DEFAULT_SERVER_URL = "https://github.com"
@@ -168,14 +117,7 @@ _CERTIFICATES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 @dataclass(frozen=True)
 class GithubControl:
-    """The control of a workflow run.
-
-    Args:
-        rule: how the control follows from the commit that is checked out.
-        history: what GitHub knows about the commits.
-        token: the token that reads the repository; empty for none.
-        environment: environment variables of the container, as the runner set them.
-    """
+    """The control of a workflow run; ``token`` reads the repository, empty for none."""
 
     rule: ControlRule
     history: GithubHistory
@@ -194,14 +136,9 @@ class GithubControl:
             if self.environment.get(name):
                 variables.setdefault("GIT_SSL_CAINFO", self.environment[name])
         credentials = b64encode(f"x-access-token:{self.token}".encode()).decode()
-        return Remote(
-            f"{server}/{repository}", f"Authorization: Basic {credentials}" if self.token else "", variables
-        )
+        header = f"Authorization: Basic {credentials}" if self.token else ""
+        return Remote(f"{server}/{repository}", header, variables)
 
     def merge_base(self, one: str, other: str) -> str:
-        """Return the merge base of two commits, from the API.
-
-        Raises:
-            AgentEvalError: it is unknown, or GitHub cannot be reached.
-        """
+        """Return the merge base of two commits, from the API."""
         return self.history.merge_base(one, other)

@@ -21,7 +21,7 @@ from agenteval.gate.verdict import FailOn
 from agenteval.github.publisher import CommentMode
 from agenteval.github.runner import say
 from agenteval.run.config import Settings
-from agenteval.run.options import GONE, INPUTS
+from agenteval.run.options import INPUTS, OPTIONS, other_place
 from agenteval.run.plan import Shard
 
 
@@ -100,11 +100,7 @@ def given_text(environment: Mapping[str, str], name: str) -> str:
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
-    """Read and check every input.
-
-    Raises:
-        ConfigError: with every invalid input.
-    """
+    """Read and check every input."""
     values: dict[str, Any] = {}
     problems: list[Problem] = []
 
@@ -120,9 +116,10 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
                 values[option.name] = option.read(text)
             except ValueError as error:
                 wrong(name, str(error))
-    for name, instead in GONE.items():
-        if not name.startswith("--") and given_text(environment, name):
-            wrong(name, f"there is no such input; {instead}")
+    for option in OPTIONS:
+        name = option.flags[-1].removeprefix("--") if option.flags else ""
+        if name and not option.input and given_text(environment, name):
+            wrong(name, f"there is no such input; {other_place(name)}")
     # Other ways of running agenteval have this variable.
     values.setdefault("cache_key", environment.get(CACHE_KEY, "").strip())
     if problem := key_problem(values["cache_key"]):
@@ -140,9 +137,6 @@ def step_caches(inputs: Inputs, workspace: Path) -> Iterator[None]:
 
     Args:
         workspace: the directory that a relative path of ``cache-dir`` starts from.
-
-    Raises:
-        ConfigError: the directory is outside of the workspace.
     """
     key = inputs.cache_key
     names = {CACHE_KEY, *variables_of("cache-key"), CACHE_DIRECTORY}

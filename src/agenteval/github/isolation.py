@@ -12,13 +12,13 @@ import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count, islice, takewhile
+from itertools import islice
 from pathlib import Path
 
-from agenteval.core.confine import Owner, confined
-from agenteval.core.errors import InfrastructureError
+from agenteval.core.confine import confined
+from agenteval.core.files import Owner
 from agenteval.core.process_groups import reap_orphans
-from agenteval.core.secrets import COMMAND_FILES, is_passed
+from agenteval.core.secrets import COMMAND_FILES
 from agenteval.core.shared_files import safe_directory
 from agenteval.github.runner import warn
 from agenteval.github.workspace import SOCKETS, owner_of
@@ -36,19 +36,9 @@ _TOKEN = re.compile(rb"authorization\s*:\s*\S|://[^/\s@:]*:[^/\s@]+@", re.IGNORE
 _INCLUDED = re.compile(rb'^\s*path\s*=\s*"?([^"\r\n]+?)"?\s*$', re.MULTILINE | re.IGNORECASE)
 
 
-def files_with_tokens(workspace: Path, owner: Owner) -> list[Path]:
-    """Return the configurations of git that contain a token and that a user can read.
-
-    Args:
-        workspace: contains the checkouts; the files that their configurations include are searched too.
-    """
-    return sorted({path for path in islice(_configurations(workspace), _MOST) if _TOKEN.search(_text(path, owner))})
-
-
-def allows(found: os.stat_result, owner: Owner, user: int, group: int, others: int) -> bool:
-    """Return whether a user has a permission, by the bits for the owner of a file, its group, and others."""
-    bits = user if found.st_uid == owner.uid else group if found.st_gid == owner.gid else others
-    return bool(found.st_mode & bits)
+def files_with_tokens(workspace: Path) -> list[Path]:
+    """Return the configurations of git that contain a token, and the files that they include, of all checkouts."""
+    return sorted({path for path in islice(_configurations(workspace), _MOST) if _TOKEN.search(_text(path))})
 
 
 def _configurations(workspace: Path) -> Iterator[Path]:
@@ -61,15 +51,12 @@ def _configurations(workspace: Path) -> Iterator[Path]:
                         yield path.parent / os.fsdecode(included)
 
 
-def _text(path: Path, owner: Owner | None = None) -> bytes:
-    """Return the beginning of a regular file; nothing if it cannot be read, or not by the user."""
+def _text(path: Path) -> bytes:
+    """Return the beginning of a regular file; nothing if it cannot be read."""
     with contextlib.suppress(OSError, ValueError):
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(opened, "rb") as file:
-            found = os.fstat(opened)
-            if stat.S_ISREG(found.st_mode) and (
-                owner is None or allows(found, owner, stat.S_IRUSR, stat.S_IRGRP, stat.S_IROTH)
-            ):
+            if stat.S_ISREG(os.fstat(opened).st_mode):
                 return file.read(_SEARCHED)
     return b""
 
@@ -90,10 +77,6 @@ def hidden_files(environment: Mapping[str, str], owner: Owner) -> Iterator[None]
     """Close the runner's files inside the block: user code can neither list, open nor replace them.
 
     The end of the step gives back what a killed process could not (:func:`restore_files`).
-
-    Args:
-        environment: environment variables of the container, as the runner set them.
-        owner: the user of user code.
     """
     with contextlib.ExitStack() as before:
         temporary = _temporary_directory(environment)
@@ -104,29 +87,6 @@ def hidden_files(environment: Mapping[str, str], owner: Owner) -> Iterator[None]
             before.callback(_change, path, found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
             _change(path, 0, 0, mode)
         yield
-
-
-@contextmanager
-def reverted_files(environment: Mapping[str, str]) -> Iterator[None]:
-    """Undo at the end of the block what user code wrote to the runner's files.
-
-    Without root's rights, the files cannot be hidden from user code, because it runs as their owner.
-
-    Args:
-        environment: environment variables of the step, as the runner set them.
-
-    Raises:
-        InfrastructureError: a file cannot be restored, for instance because user code has moved its directory; the
-            others are restored.
-    """
-    named = (Path(environment[name]) for name in (*COMMAND_FILES, "GITHUB_EVENT_PATH") if environment.get(name))
-    before = {path: path.read_bytes() for path in named if path.is_file() and not path.is_symlink()}
-    try:
-        yield
-    finally:
-        problems = [problem for path, content in before.items() if (problem := _revert(path, content))]
-        if problems:
-            raise InfrastructureError("\n".join(problems))
 
 
 def restore_files(environment: Mapping[str, str]) -> None:
@@ -189,40 +149,6 @@ def _closed_temporary_directory(directory: Path, owner: Owner) -> Iterator[None]
             _change(directory, found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
 
 
-def _revert(path: Path, content: bytes) -> str:
-    """Undo changes of a file; return why that is impossible, or an empty text."""
-    try:
-        if not _contains(path, content):
-            _replace(path, content)
-    except OSError as error:
-        return f"user code has changed {path}, and it cannot be restored: {error.strerror}"
-    return ""
-
-
-def _contains(path: Path, content: bytes) -> bool:
-    """Return whether a file has a content; what is longer is never read, because a sparse file takes no space."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    has_its_size = stat.S_ISREG(found.st_mode) and found.st_size == len(content)
-    return has_its_size and _beginning(path, found.st_size) == content
-
-
-def _beginning(path: Path, size: int) -> bytes:
-    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(opened, "rb") as file:
-        return file.read(size)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    new.write_bytes(content)
-    if path.is_dir() and not path.is_symlink():
-        path.rename(new.with_name(f"{new.name}.moved"))
-    new.replace(path)
-
-
 def _move_back(hidden: Path, directory: Path) -> None:
     """Move files back, in the place of what user code may have made at their names."""
     for path in _content(hidden):
@@ -271,17 +197,13 @@ def isolated(environment: Mapping[str, str]) -> Iterator[None]:
     User code cannot read this process or its home directory, open the socket of the container engine, or find the
     runner's files. Without root privileges, only this process is hidden. Secrets stay in ``os.environ`` and are
     removed from the initial environment that the kernel shows.
-
-    Args:
-        environment: environment variables of the container, as the runner set them.
     """
     _hide_this_process()
-    _blank_first_variables()
     if os.getpid() == 1:
         reap_orphans()
     owner = owner_of(environment.get("GITHUB_WORKSPACE", ""))
     if owner is None:
-        _warn_about_tokens(Path(environment.get("GITHUB_WORKSPACE") or "."), Owner(os.getuid(), os.getgid()))
+        _warn_about_tokens(Path(environment.get("GITHUB_WORKSPACE") or "."))
         yield
         return
     names = {name: environment.get(name) or "runner" for name in ("USER", "LOGNAME")}
@@ -292,28 +214,29 @@ def isolated(environment: Mapping[str, str]) -> Iterator[None]:
         _home(environment, owner) as home,
         confined(owner=owner, variables={**folders, "HOME": home, **names}),
     ):
-        _warn_about_access(Path(environment.get("GITHUB_WORKSPACE", "")), owner)
+        warn(
+            [
+                f"the agent can open {path}, and can control this machine with it"
+                for path in SOCKETS
+                if can_open(owner, path)
+            ]
+        )
+        _warn_about_tokens(Path(environment.get("GITHUB_WORKSPACE", "")))
         yield
 
 
 def can_open(owner: Owner, socket: Path) -> bool:
     """Return whether a user can write to a socket and so control its server."""
     try:
-        return allows(socket.stat(), owner, stat.S_IWUSR, stat.S_IWGRP, stat.S_IWOTH)
+        found = socket.stat()
     except OSError:
         return False
+    is_owner, is_group = found.st_uid == owner.uid, found.st_gid == owner.gid
+    return bool(found.st_mode & (stat.S_IWUSR if is_owner else stat.S_IWGRP if is_group else stat.S_IWOTH))
 
 
-def _warn_about_access(workspace: Path, owner: Owner) -> None:
-    """Warn if user code can control the machine, or read credentials of git."""
-    for socket in SOCKETS:
-        if can_open(owner, socket):
-            warn([f"the agent can open {socket}, and can control this machine with it"])
-    _warn_about_tokens(workspace, owner)
-
-
-def _warn_about_tokens(workspace: Path, owner: Owner) -> None:
-    found = files_with_tokens(workspace, owner)
+def _warn_about_tokens(workspace: Path) -> None:
+    found = files_with_tokens(workspace)
     if found:
         first = found[0].relative_to(workspace) if found[0].is_relative_to(workspace) else found[0]
         more = f" and {len(found) - 1} more files" if len(found) > 1 else ""
@@ -358,16 +281,3 @@ def _hide_this_process() -> None:
     """Hide memory and environment of this process from other processes, even of the same user (Linux)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-def _blank_first_variables() -> None:
-    """Erase the secrets in the initial environment of this process.
-
-    This process could read them at ``/proc/self/environ``, and it reads files that suites name.
-    """
-    with contextlib.suppress(ValueError):
-        variables = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
-        for address in takewhile(bool, (variables[number] for number in count())):
-            name, _, value = ctypes.string_at(address).partition(b"=")
-            if not is_passed(os.fsdecode(name)):
-                ctypes.memset(address + len(name) + 1, 0, len(value))

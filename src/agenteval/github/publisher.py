@@ -10,13 +10,14 @@ from typing import Literal, Self
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.escape import one_line
 from agenteval.core.records import dataclass, field, replace
-from agenteval.github.check_run import CheckRun
+from agenteval.github.check_run import TEXT_LIMIT, CheckRun, Conclusion
 from agenteval.github.client import GitHubClient
-from agenteval.github.comment import CommentOutcome, Mode, Pacing, RunJobs, StepName
+from agenteval.github.comment import Mode, StepName
 from agenteval.github.comment_sections import Origin, Revision, Section
-from agenteval.github.shared_check import TEXT_LIMIT, Conclusion
+from agenteval.github.comment_update import CommentOutcome, Pacing
+from agenteval.github.workflow_runs import RunJobs
 from agenteval.report.facts import Report
-from agenteval.report.limits import utf8_bytes
+from agenteval.report.markdown import utf8_bytes
 from agenteval.report.overview import Annotation, annotate, render_running, render_unfinished, running_note
 from agenteval.results.verdict import Verdict
 
@@ -36,10 +37,7 @@ class PublicationTarget:
     """Target of a publication.
 
     Attributes:
-        repository: ``owner/name``.
-        step: the step that publishes; each has a section.
         revision: workflow run and attempt; a text of a later one is never overwritten.
-        pull_request: number of the pull request; ``None`` without one.
         jobs: reads the jobs of the workflow run that publishes; ``None`` as its result if they are unknown.
     """
 
@@ -65,7 +63,6 @@ class PublishOptions:
     Attributes:
         comment: when to create a comment. An existing one is always updated, except with ``never``.
         comment_id: distinguishes several comments on one pull request.
-        check_name: name of the check run; empty for none.
     """
 
     comment: CommentMode = "always"
@@ -142,11 +139,7 @@ class Content:
 
 
 def section_of(place: PublicationTarget, content: Content, jobs: RunJobs | None) -> Section:
-    """Return the section of a comment with this content.
-
-    Args:
-        jobs: the jobs of the workflow run; ``None`` if they are unknown.
-    """
+    """Return the section of a comment with this content."""
     step = place.step
     origin = None if jobs is None else Origin.of(step.origin, jobs.own, step.step)
     head, detail = content.parts
@@ -206,11 +199,7 @@ def _after(markdown: str) -> str:
 
 @dataclass
 class Publisher:
-    """Publishes one run. Errors are collected instead of raised, and the other steps continue.
-
-    Attributes:
-        problems: the failed steps, with reasons.
-    """
+    """Publishes one run. Errors are collected instead of raised, and the other steps continue."""
 
     client: GitHubClient
     place: PublicationTarget
@@ -239,7 +228,8 @@ class Publisher:
         if not (self.options.check_name and self.place.takes_checks):
             return
         with self._going_on():
-            from agenteval.github.check_run import start_check
+            # PyGithub is slow to import.
+            from agenteval.github.pygithub import start_check
 
             self.check = start_check(
                 self.client,
@@ -275,9 +265,9 @@ class Publisher:
     def _abandon_check(self) -> None:
         if self.check is None:
             return
-        from agenteval.github.check_run import abandon_check
+        from agenteval.github.pygithub import abandon_check
 
-        if abandon_check(self.client, self.place.repository, self.check, self._unfinished):
+        if abandon_check(self.client, self.place.repository, self.check.id, self._unfinished):
             self.done.append("check run closed")
 
     @property
@@ -306,7 +296,7 @@ class Publisher:
     def _finish_check(self, content: Content) -> None:
         if self.check is None:
             return
-        from agenteval.github.check_run import finish_check
+        from agenteval.github.pygithub import finish_check
 
         try:
             finish_check(

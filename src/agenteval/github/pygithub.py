@@ -9,15 +9,18 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from github import Github, GithubException, RateLimitExceededException, UnknownObjectException
-from github.CheckRun import CheckRun
+from github.CheckRun import CheckRun as GithubCheckRun
 from github.IssueComment import IssueComment
 from github.Repository import Repository
 from github.Requester import Requester
 from requests import RequestException
 
-from agenteval.github import shared_check
+from agenteval.github import check_run
+from agenteval.github.check_run import CheckRun
+from agenteval.github.client import GitHubClient
 from agenteval.github.comment_update import GoneError, Posted, UnansweredError
 from agenteval.github.connection import MAX_WAIT_S
+from agenteval.report.overview import Annotation
 
 _MAX_NODES = 100
 _AUTHORSHIP = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on IssueComment { viewerDidAuthor } } }"
@@ -30,7 +33,6 @@ class Thread:
     again first. A context manager, because writes need a separate connection.
 
     Args:
-        repository: ``owner/name``.
         mark: the first line of the comments. Later lines do not count, because a report can quote any text.
     """
 
@@ -63,11 +65,7 @@ class Thread:
         return [found[id_] for id_ in sorted(found)]
 
     def look(self, comment: Posted) -> Posted:
-        """Return the current comment.
-
-        Raises:
-            GoneError: the comment was deleted.
-        """
+        """Return the current comment; raise :class:`GoneError` if it was deleted."""
         try:
             return _posted(self._pull.get_issue_comment(comment.id))
         except UnknownObjectException:
@@ -75,11 +73,7 @@ class Thread:
             raise GoneError from None
 
     def post(self, text: str) -> Posted:
-        """Create a comment and return it as GitHub stored it.
-
-        Raises:
-            UnansweredError: unknown whether it was created.
-        """
+        """Create a comment and return it as GitHub stored it; raise :class:`UnansweredError` if that is unknown."""
         with _answered():
             _, data = self._once.requestJsonAndCheck("POST", f"{self._pull.issue_url}/comments", input={"body": text})
         stored = _stored(data)
@@ -88,12 +82,7 @@ class Thread:
         return stored
 
     def edit(self, comment: Posted, text: str) -> Posted:
-        """Replace the text of a comment and return it as GitHub stored it.
-
-        Raises:
-            UnansweredError: unknown whether it was replaced.
-            GoneError: the comment was deleted.
-        """
+        """Replace the text of a comment and return it as GitHub stored it; raise as :meth:`look` and :meth:`post`."""
         url = self._pull.get_issue_comment(comment.id).url
         try:
             with _answered():
@@ -208,58 +197,81 @@ _INVALID = 422
 _REFUSED = "GitHub refused the texts of this check run. The job summary has the report, and the log says why."
 
 
-def create(api: Github, repository: str, body: dict[str, Any]) -> CheckRun:
-    """Create a check run; after a lost response, return the one that was created.
+def start_check(
+    client: GitHubClient, repository: str, commit: str, name: str, *, details_url: str, external_id: str, summary: str
+) -> CheckRun:
+    """Create a check run in progress; after a lost response, return the one that was created.
 
     Args:
-        repository: ``owner/name``.
+        name: name of the check run; the same in every run, so that a branch can require it.
     """
-    place = api.get_repo(repository)
-
-    def arrived() -> CheckRun | None:
-        known = place.get_commit(body["head_sha"]).get_check_runs(check_name=body["name"], filter="all")
-        return next((run for run in known if run.external_id == body["external_id"]), None)
-
-    return _once(lambda: place.create_check_run(**body), arrived)
-
-
-def finish(
-    api: Github, repository: str, check_id: int, bodies: Sequence[dict[str, Any]], name: shared_check.CheckName | None
-) -> None:
-    """Send every body in order; the last one is sent even if others fail.
-
-    Args:
-        repository: ``owner/name``.
-        bodies: bodies of the requests; all except the last one add annotations.
-        name: what it has in common with those of other jobs; ``None`` if it is alone.
-    """
-    *additions, completion = bodies
-    try:
-        _add(api, repository, check_id, additions)
-    finally:
+    body = check_run.creation(commit, name, details_url, external_id, summary)
+    with client.open(f"create a check run on {commit} of {repository}", check_run.PERMISSIONS) as api:
         place = api.get_repo(repository)
-        if name is None:
-            _edit(place.get_check_run(check_id), completion)
-        else:
-            _complete(place, check_id, completion, name)
+
+        def arrived() -> GithubCheckRun | None:
+            known = place.get_commit(commit).get_check_runs(check_name=name, filter="all")
+            return next((run for run in known if run.external_id == external_id), None)
+
+        run = _once(lambda: place.create_check_run(**body), arrived)
+        return CheckRun(run.id, run.html_url, external_id, commit, name)
 
 
-def _complete(place: Repository, check_id: int, completion: dict[str, Any], name: shared_check.CheckName) -> None:
+def finish_check(
+    client: GitHubClient,
+    repository: str,
+    check: CheckRun,
+    *,
+    conclusion: check_run.Conclusion,
+    title: str,
+    summary: str,
+    text: str,
+    annotations: Sequence[Annotation],
+) -> None:
+    """Add the annotations and complete the check run, even if annotations are rejected.
+
+    Of all check runs of this name on the commit, each shows the worst verdict then. If a text is too long, nothing is
+    sent: see :func:`.check_run.updates`.
+    """
+    *additions, completion = check_run.updates(conclusion, title, summary, text, annotations, start=check.external_id)
+    with client.open(f"complete check run {check.id} of {repository}", check_run.PERMISSIONS) as api:
+        try:
+            _add(api, repository, check.id, additions)
+        finally:
+            place = api.get_repo(repository)
+            if check.name:
+                _complete(place, check, completion)
+            else:
+                _edit(place.get_check_run(check.id), completion)
+
+
+def abandon_check(client: GitHubClient, repository: str, check_id: int, summary: str) -> bool:
+    """Complete a check run as cancelled, unless it is completed; return whether it was open."""
+    body = check_run.abandonment(summary)
+    with client.open(f"complete check run {check_id} of {repository}", check_run.PERMISSIONS) as api:
+        run = api.get_repo(repository).get_check_run(check_id)
+        if run.status == "completed":
+            return False
+        run.edit(**body)
+        return True
+
+
+def _complete(place: Repository, check: CheckRun, completion: dict[str, Any]) -> None:
     """Complete a check run, so that all of this name on the commit show the worst verdict."""
-    run = place.get_check_run(check_id)
-    own: shared_check.Conclusion = completion["conclusion"]
+    run = place.get_check_run(check.id)
+    own: check_run.Conclusion = completion["conclusion"]
     try:
-        found = _of_name(place, name)
+        found = _of_name(place, check)
     except Exception:
-        _edit(run, shared_check.undecided(completion, own))
+        _edit(run, check_run.undecided(completion, own))
         raise
-    _edit(run, shared_check.decided(completion, own, check_id, found))
+    _edit(run, check_run.decided(completion, own, check.id, found))
     # Another job can have completed its check run after the list was made.
-    for other_id, body in shared_check.corrections(_of_name(place, name), check_id):
+    for other_id, body in check_run.corrections(_of_name(place, check), check.id):
         place.get_check_run(other_id).edit(**body)
 
 
-def _edit(run: CheckRun, body: dict[str, Any]) -> None:
+def _edit(run: GithubCheckRun, body: dict[str, Any]) -> None:
     """Complete a check run; if GitHub refuses the texts, with the verdict alone."""
     try:
         run.edit(**body)
@@ -269,18 +281,9 @@ def _edit(run: CheckRun, body: dict[str, Any]) -> None:
         raise
 
 
-def _of_name(place: Repository, name: shared_check.CheckName) -> list[shared_check.Shown]:
-    runs = place.get_commit(name.commit).get_check_runs(check_name=name.name, filter="all")
-    return [shown for run in runs if (shown := shared_check.read(run)) is not None]
-
-
-def abandon(api: Github, repository: str, check_id: int, body: dict[str, Any]) -> bool:
-    """Send the body unless the check run is completed; return whether it was sent."""
-    run = api.get_repo(repository).get_check_run(check_id)
-    if run.status == "completed":
-        return False
-    run.edit(**body)
-    return True
+def _of_name(place: Repository, check: CheckRun) -> list[check_run.Shown]:
+    runs = place.get_commit(check.commit).get_check_runs(check_name=check.name, filter="all")
+    return [shown for run in runs if (shown := check_run.read(run)) is not None]
 
 
 def _add(api: Github, repository: str, check_id: int, additions: Sequence[dict[str, Any]]) -> None:
@@ -325,12 +328,7 @@ def _not_repeating(api: Github) -> Iterator[Github]:
 
 
 def _once(write: Callable[[], T], arrived: Callable[[], T | None]) -> T:
-    """Write; after a lost response, check for the effect before writing again.
-
-    Raises:
-        GithubException: GitHub refused, or all attempts failed.
-        RequestException: GitHub could not be reached.
-    """
+    """Write; after a lost response, check for the effect before writing again."""
     for pause_s in _PAUSES_S:
         try:
             return write()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,14 +14,13 @@ from agenteval.core.errors import AgentEvalError, InfrastructureError
 from agenteval.core.escape import workflow_data, workflow_property
 from agenteval.core.secrets import redactor
 from agenteval.core.writing import append_file
-from agenteval.report.limits import SUMMARY_LIMIT, ReportTooLargeError
+from agenteval.report.markdown import SUMMARY_LIMIT, ReportTooLargeError
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.outcome import RunOutcome
 
 # The runner shows nothing above 1,048,576 bytes.
 LARGEST_SUMMARY = 1_000_000
 
-_OUTPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _TOO_LARGE = (
     "> [!NOTE]\n> The evaluation report is too large for the job summary ({size:,} bytes).\n"
     "> It is in the report directory, as `summary.md`.\n"
@@ -30,19 +28,9 @@ _TOO_LARGE = (
 
 
 def append_output(path: str | Path, name: str, value: str) -> None:
-    """Append one output to the file of ``GITHUB_OUTPUT``.
-
-    Args:
-        name: letters, digits, ``-`` and ``_``.
-        value: any text; characters that UTF-8 cannot encode become ``?``.
-
-    Raises:
-        ValueError: the name would break the file's format.
-        InfrastructureError: the file cannot be written.
-    """
-    if not _OUTPUT_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is not the name of an output")
-    delimiter = _delimiter(name + value)
+    """Append one output to the file of ``GITHUB_OUTPUT``; characters that UTF-8 cannot encode become ``?``."""
+    # Nobody can guess it, so no value contains it.
+    delimiter = f"ghadelimiter_{secrets.token_hex(16)}"
     _append(Path(path), f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
 
 
@@ -52,10 +40,6 @@ def append_summary(path: str | Path, markdown: str, limit: int = LARGEST_SUMMARY
     Args:
         path: the file; its current content counts.
         markdown: text to add. If it does not fit, a short note is added instead, if that fits.
-        limit: limit of the file size in bytes.
-
-    Raises:
-        InfrastructureError: the file cannot be read or written.
     """
     file = Path(path)
     used = _size(file)
@@ -73,11 +57,7 @@ def append_summary(path: str | Path, markdown: str, limit: int = LARGEST_SUMMARY
 
 
 def summary_room(path: str | Path, limit: int = LARGEST_SUMMARY) -> int:
-    """Return the bytes that `append_summary` can still add; negative above the limit.
-
-    Raises:
-        InfrastructureError: the file cannot be read.
-    """
+    """Return the bytes that `append_summary` can still add; negative above the limit."""
     used = _size(Path(path))
     return limit - used - (len("\n\n") if used else len("\n"))
 
@@ -96,22 +76,9 @@ def annotation(
     return f"::{level}{' ' if properties else ''}{properties}::{workflow_data(message)}"
 
 
-def mask(value: str) -> str:
-    """Return the commands that mask a secret; empty for white space.
-
-    A secret of several lines is masked as a whole and line by line, because the runner searches the log by line.
-    """
-    parts = dict.fromkeys([value, *value.splitlines()])
-    return "\n".join(f"::add-mask::{workflow_data(part)}" for part in parts if part.strip())
-
-
 @contextmanager
 def stop_commands(stream: TextIO | None = None) -> Iterator[None]:
-    """Disable workflow commands inside the block, for printing untrusted text.
-
-    Args:
-        stream: output of the text; default: standard output.
-    """
+    """Disable workflow commands inside the block, for printing untrusted text."""
     out = sys.stdout if stream is None else stream
     token = secrets.token_hex(16)
     _say(out, f"::stop-commands::{token}\n")
@@ -125,12 +92,6 @@ def stop_commands(stream: TextIO | None = None) -> Iterator[None]:
 def _say(stream: TextIO, text: str) -> None:
     stream.write(text)
     stream.flush()
-
-
-def _delimiter(text: str) -> str:
-    while (candidate := f"ghadelimiter_{secrets.token_hex(16)}") in text:
-        pass
-    return candidate
 
 
 def _encoded(text: str) -> bytes:

@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
-
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.records import dataclass
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.check_run import creation, updates
@@ -30,18 +27,15 @@ from agenteval.github.publisher import (
     revision_of,
     section_of,
 )
-from agenteval.github.workflow_runs import Artifact, WorkflowRun, artifacts_named, get_run
+from agenteval.github.workflow_runs import WorkflowRun, artifacts_named, get_run
 from agenteval.report.facts import facts, notes_of
 from agenteval.report.overview import render_running
-from agenteval.results.model import Results
+from agenteval.results.model import DEFAULT_ARTIFACT, Results
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import parse_results, read_results
 from agenteval.run.config import Settings
 from agenteval.run.git import ControlError, git
 from agenteval.run.resolve_saved import resolve_saved
-
-#: Name of the artifact with the report directory, if nothing else is said.
-ARTIFACT = "agenteval"
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 # git@host:owner/name, the short form of an address of ssh.
@@ -49,63 +43,45 @@ _SHORT_ADDRESS = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!/)(\S+)")
 _NOT_FOUND = 404
 
 
-@dataclass(frozen=True)
-class ReportArtifact:
-    """A workflow run's artifact with the report directory.
-
-    Attributes:
-        repository: ``owner/name``; ``None`` for the one of the environment or of git.
-    """
-
-    run_id: int
-    name: str = ARTIFACT
-    repository: str | None = None
-
-
-def results_of_run(wanted: ReportArtifact, environment: Mapping[str, str], here: Path) -> Results:
+def results_of_run(
+    run_id: int, environment: Mapping[str, str], here: Path, artifact: str | None, repository: str | None
+) -> Results:
     """Download the results of a workflow run; nothing is written to disk.
 
     Args:
-        environment: ``GITHUB_TOKEN`` or ``GH_TOKEN`` is the token.
-
-    Raises:
-        ConfigError: the token or the repository is unknown, or the run has no usable results.
-        GithubError: GitHub refused, failed or could not be reached.
+        artifact: name of the artifact with the report directory; ``None`` for the usual one.
+        repository: ``None`` for the one of the environment or of git.
     """
-    client = _client(environment)
-    repository = wanted.repository or repository_of_git(environment, here)
+    client, name = _client(environment), artifact or DEFAULT_ARTIFACT
+    repository = repository or repository_of_git(environment, here)
     if not _REPOSITORY.fullmatch(repository):
         raise ConfigError(
             Problem(f"{repository!r} is not a repository; name it: --repository OWNER/NAME", kind=Kind.GITHUB)
         )
-    purpose = f"read workflow run {wanted.run_id} of {repository}"
     try:
-        with client.open(purpose, PERMISSIONS) as api:
-            run = get_run(api, repository, wanted.run_id)
-            artifacts = artifacts_named(api, repository, run.id, wanted.name)
-    except ValidationError:
-        raise GithubError(f"cannot {purpose}: GitHub's response is invalid") from None
+        with client.open(f"read workflow run {run_id} of {repository}", PERMISSIONS) as api:
+            run = get_run(api, repository, run_id)
+            artifacts = artifacts_named(api, repository, run.id, name)
     except GithubError as error:
         if error.status != _NOT_FOUND:
             raise
         why = "the id is the number in the address of its page, and the token must be able to see it"
-        raise _wrong(wanted, f"is not in {repository}; {why}") from None
+        raise _wrong(run_id, f"is not in {repository}; {why}") from None
     if not artifacts:
-        raise _wrong(wanted, _without_artifact(run, wanted))
+        raise _wrong(run_id, _without_artifact(run, name))
     try:
-        return _results(client, repository, artifacts[0], run)
+        results = DownloadedReport.download(client, repository, artifacts[0]).results(parse_results)
+        if results.run.commit not in {None, run.head_sha}:
+            raise UnusableArtifactError("its results are of another commit than the run")
     except UnusableArtifactError as error:
         raise _wrong(
-            wanted, f"has an artifact {wanted.name} that cannot be used: {error.reason}; run the workflow again"
+            run_id, f"has an artifact {name} that cannot be used: {error.reason}; run the workflow again"
         ) from None
+    return results
 
 
 def repository_of_git(environment: Mapping[str, str], here: Path) -> str:
-    """Return the repository of ``GITHUB_REPOSITORY``, else the one that the remote ``origin`` names on this server.
-
-    Raises:
-        ConfigError: neither names a repository of the server that gets the token.
-    """
+    """Return the repository of ``GITHUB_REPOSITORY``, else that of the remote ``origin`` on this server."""
     named = environment.get("GITHUB_REPOSITORY")
     if named:
         return named
@@ -141,27 +117,15 @@ def _parts(address: str) -> tuple[str, str]:
     return host, path.strip("/").removesuffix(".git")
 
 
-def _results(client: GitHubClient, repository: str, artifact: Artifact, run: WorkflowRun) -> Results:
-    """Return the results in an artifact.
-
-    Raises:
-        UnusableArtifactError: it contains none, or those of another commit.
-    """
-    results = DownloadedReport.download(client, repository, artifact).results(parse_results)
-    if results.run.commit not in {None, run.head_sha}:
-        raise UnusableArtifactError("its results are of another commit than the run")
-    return results
-
-
-def _without_artifact(run: WorkflowRun, wanted: ReportArtifact) -> str:
+def _without_artifact(run: WorkflowRun, name: str) -> str:
     if run.is_going_on:
         return "has not ended yet; wait for its end"
     upload = "the workflow must upload the report directory, with actions/upload-artifact"
-    return f"has no artifact named {wanted.name}: {upload}; another name: --artifact NAME"
+    return f"has no artifact named {name}: {upload}; another name: --artifact NAME"
 
 
-def _wrong(wanted: ReportArtifact, why: str) -> ConfigError:
-    return ConfigError(Problem(f"workflow run {wanted.run_id} {why}", path="--run", kind=Kind.GITHUB))
+def _wrong(run_id: int, why: str) -> ConfigError:
+    return ConfigError(Problem(f"workflow run {run_id} {why}", path="--run", kind=Kind.GITHUB))
 
 
 def planned_calls(target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[str]:
@@ -214,106 +178,63 @@ _PULL_REQUEST = "refs/pull/"
 _COMMIT_LENGTHS = {40, 64}
 
 
-@dataclass(frozen=True)
-class PublishTarget:
-    """Target from the command line; ``None`` is taken from the results and the environment."""
-
-    repository: str | None = None
-    pull_request: int | None = None
-    commit: str | None = None
-
-
 def publish_file(
-    path: Path, target: PublishTarget, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
+    path: Path,
+    options: PublishOptions,
+    config: Path | None,
+    environment: Mapping[str, str],
+    *,
+    is_dry_run: bool,
+    repository: str | None = None,
+    pull_request: int | None = None,
+    commit: str | None = None,
 ) -> list[str]:
-    """Publish a results file.
+    """Publish a results file; return the completed steps, or in a dry run every call with its body.
 
-    Args:
-        path: the file, or the report directory that contains it.
-        target: repository, commit and pull request.
-        config: ``agenteval.yaml`` with the gate's settings.
-        environment: ``GITHUB_TOKEN`` or ``GH_TOKEN`` is the token.
-
-    Returns:
-        The completed steps, as text.
-
-    Raises:
-        ConfigError: the file cannot be read, or the target or the token is unknown.
-        GithubError: a write failed.
+    What is ``None`` is taken from the results and the environment.
     """
-    place, content = _prepared(path, target, options, config, environment)
+    results = read_results(path)
+    check_consistent(results, path)
+    place = _place(results, repository, pull_request, commit, environment)
+    content = _judged_content(results, options, Settings(config=config), environment)
+    if is_dry_run:
+        return [*planned_calls(place, options, content)] or ["no call would be made"]
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or ""
     publisher = Publisher(GitHubClient.from_environment(token, environment), place, options)
-    send(publisher, content)
+    publisher.start_check()
+    publisher.finish(content)
+    if publisher.problems:
+        raise GithubError("\n".join(publisher.problems))
     return publisher.done or ["nothing to publish: the results have no pull request, and no check run is enabled"]
 
 
-def dry_run(
-    path: Path, target: PublishTarget, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
-) -> list[str]:
-    """Return every call of `publish_file`, with its body.
-
-    Raises:
-        ConfigError: as for `publish_file`, but without a token.
-    """
-    place, content = _prepared(path, target, options, config, environment)
-    return [*planned_calls(place, options, content)] or ["no call would be made"]
-
-
-def _prepared(
-    path: Path, target: PublishTarget, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
-) -> tuple[PublicationTarget, Content]:
-    results = read_results(path)
-    check_consistent(results, path)
-    settings = Settings(config=config)
-    return _place(results, target, environment), judged_content(results, options, settings, environment)
-
-
-def send(publisher: Publisher, content: Content) -> str:
-    """Write everything; return the address of the comment.
-
-    Raises:
-        GithubError: with every failed write.
-    """
-    publisher.start_check()
-    url = publisher.finish(content)
-    if publisher.problems:
-        raise GithubError("\n".join(publisher.problems))
-    return url
-
-
-def judged_content(
+def _judged_content(
     results: Results, options: PublishOptions, settings: Settings, environment: Mapping[str, str]
 ) -> Content:
-    """Return the texts of saved results.
-
-    Args:
-        settings: configuration, gate and templates.
-        environment: environment variables of the runner; links point only to its repository.
-
-    Raises:
-        ConfigError: the configuration is invalid.
-    """
     spec = resolve_saved(results, settings, environment)
     gate = decide_gate(results, spec.gate)
-    judged = results.model_copy(
-        update={"gate": gate.model_copy(update={"rules": rules_of(spec.gate, quarantined(results, spec.gate))})}
-    )
+    rules = rules_of(spec.gate, quarantined(results, spec.gate))
+    judged = results.model_copy(update={"gate": gate.model_copy(update={"rules": rules})})
     return content_of(facts(judged, gate, notes_of(judged), presentation=spec.presentation), options)
 
 
-def _place(results: Results, target: PublishTarget, environment: Mapping[str, str]) -> PublicationTarget:
+def _place(
+    results: Results,
+    repository: str | None,
+    pull_request: int | None,
+    commit: str | None,
+    environment: Mapping[str, str],
+) -> PublicationTarget:
     run = results.run
     problems = []
-    repository = target.repository or run.repository or environment.get("GITHUB_REPOSITORY")
+    repository = repository or run.repository or environment.get("GITHUB_REPOSITORY")
     if not repository or repository.count("/") != 1:
         problems.append(
             Problem(f"{repository or ''!r} is not a repository; name it: --repository OWNER/NAME", kind=Kind.GITHUB)
         )
-    commit = target.commit or run.commit or ""
+    commit = commit or run.commit or ""
     if len(commit) not in _COMMIT_LENGTHS or not commit.isalnum():
         problems.append(Problem("the results contain no commit; name it: --commit SHA", kind=Kind.GITHUB))
-    number = target.pull_request or _number_in(run.ref or "")
     if problems or repository is None:
         raise ConfigError(problems)
     file = workflow_file(environment.get("GITHUB_WORKFLOW_REF")) or ""
@@ -325,7 +246,7 @@ def _place(results: Results, target: PublishTarget, environment: Mapping[str, st
         run_url=run_page(environment, repository, run_id),
         step=step,
         revision=revision_of(run_id, environment.get("GITHUB_RUN_ATTEMPT")),
-        pull_request=number,
+        pull_request=pull_request or _number_in(run.ref or ""),
     )
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from agenteval.core.records import dataclass
-from agenteval.github.client import GitHubClient, GithubError
-from agenteval.github.comment import RunJobs, WorkflowJob
+from agenteval.github.client import GitHubClient, GithubError, ask
 
 if TYPE_CHECKING:
     from github import Github
@@ -32,10 +31,6 @@ class _Repository(BaseModel):
     full_name: str
 
 
-class _Actor(BaseModel):
-    login: str = Field(max_length=100)
-
-
 class WorkflowRun(BaseModel):
     """A workflow run; ``head_repository`` is ``None`` if the fork was deleted."""
 
@@ -49,7 +44,6 @@ class WorkflowRun(BaseModel):
     run_started_at: datetime | None = None
     repository: _Repository
     head_repository: _Repository | None
-    actor: _Actor | None = None
 
     @property
     def began_at(self) -> datetime:
@@ -73,7 +67,6 @@ class Artifact(BaseModel):
     id: int
     name: str
     expired: bool
-    size_in_bytes: int
     created_at: datetime | None = None
     digest: str | None = None
 
@@ -90,11 +83,7 @@ class _Artifacts(BaseModel):
 
 @dataclass(frozen=True)
 class Workflow:
-    """A workflow to search for runs.
-
-    Args:
-        repository: ``owner/name``.
-    """
+    """A workflow to search for runs of a branch."""
 
     api: Github
     repository: str
@@ -102,12 +91,7 @@ class Workflow:
     branch: str
 
     def runs_of(self, commit: str) -> list[WorkflowRun]:
-        """Return the newest trusted runs of a commit, newest first.
-
-        Raises:
-            GithubException: the workflow does not exist, or GitHub refuses.
-            ValidationError: the response does not match GitHub's documentation.
-        """
+        """Return the newest trusted runs of a commit, newest first."""
         listed = self._page(1, head_sha=commit).workflow_runs
         return self._trusted(run for run in listed if run.head_sha == commit)
 
@@ -115,13 +99,6 @@ class Workflow:
         """Return a page of the trusted runs of an event, newest first, and whether there are more pages.
 
         Each event has a separate list, which runs of pull requests cannot fill.
-
-        Args:
-            page: number of the page, from 1.
-
-        Raises:
-            GithubException: the workflow does not exist, or GitHub refuses.
-            ValidationError: the response does not match GitHub's documentation.
         """
         # A merge queue uses temporary branches, so the branch's list does not contain its runs.
         of_branch = {} if event == "merge_group" else {"branch": self.branch}
@@ -133,10 +110,6 @@ class Workflow:
         """Return the newest runs for pull requests of the branch, if it is in this repository; newest first.
 
         Branches of forks can have the same name, so their runs are left out.
-
-        Raises:
-            GithubException: the workflow does not exist, or GitHub refuses.
-            ValidationError: the response does not match GitHub's documentation.
         """
         listed = self._page(1, branch=self.branch, event="pull_request").workflow_runs
         runs = [
@@ -147,23 +120,16 @@ class Workflow:
         return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
 
     def runs_proposing(self, commit: str) -> list[WorkflowRun]:
-        """Return the runs for pull requests whose head is a commit, also in forks.
-
-        Raises:
-            GithubException: the workflow does not exist, or GitHub refuses.
-            ValidationError: the response does not match GitHub's documentation.
-        """
+        """Return the runs for pull requests whose head is a commit, also in forks."""
         listed = self._page(1, head_sha=commit, event="pull_request").workflow_runs
         return [run for run in listed if run.head_sha == commit and run.event == "pull_request"]
 
     def _page(self, page: int, **query: str) -> _Runs:
-        sent = {**query, "exclude_pull_requests": "true", "per_page": str(_PER_PAGE), "page": str(page)}
-        return _Runs.model_validate(_get(self.api, f"{self._path}/runs", sent))
-
-    @property
-    def _path(self) -> str:
         name = quote(self.file.rpartition("/")[2], safe="")
-        return f"/repos/{self.repository}/actions/workflows/{name}"
+        path = f"/repos/{self.repository}/actions/workflows/{name}/runs"
+        return ask(
+            self.api, _Runs, path, **query, exclude_pull_requests="true", per_page=str(_PER_PAGE), page=str(page)
+        )
 
     def _trusted(self, runs: Iterable[WorkflowRun]) -> list[WorkflowRun]:
         found = {run.id: run for run in runs if self._is_trusted(run)}
@@ -183,48 +149,29 @@ class Workflow:
 
 
 def get_run(api: Github, repository: str, run_id: int) -> WorkflowRun:
-    """Return one run of any event.
-
-    Raises:
-        GithubException: the run does not exist in this repository, or GitHub refuses.
-        ValidationError: the response does not match GitHub's documentation.
-    """
-    return WorkflowRun.model_validate(_get(api, f"/repos/{repository}/actions/runs/{run_id}", {}))
+    """Return one run of any event."""
+    return ask(api, WorkflowRun, f"/repos/{repository}/actions/runs/{run_id}")
 
 
 def artifacts_named(api: Github, repository: str, run_id: int, name: str) -> list[Artifact]:
-    """Return the artifacts of a run with this name, newest first; several if the run was repeated.
-
-    Raises:
-        GithubException: the run was deleted, or GitHub refuses.
-        ValidationError: the response does not match GitHub's documentation.
-    """
-    # Older servers ignore the filter.
-    found = [artifact for artifact in _all_artifacts(api, repository, run_id, name) if artifact.name == name]
-    return sorted(found, key=lambda artifact: artifact.id, reverse=True)
-
-
-def _all_artifacts(api: Github, repository: str, run_id: int, name: str) -> Iterator[Artifact]:
+    """Return the artifacts of a run with this name, newest first; several if the run was repeated."""
     path = f"/repos/{repository}/actions/runs/{run_id}/artifacts"
+    listed: list[Artifact] = []
     for page in range(1, _RUN_PAGES + 1):
-        sent = {"name": name, "per_page": str(_PER_PAGE), "page": str(page)}
-        answer = _Artifacts.model_validate(_get(api, path, sent))
-        yield from answer.artifacts
+        answer = ask(api, _Artifacts, path, name=name, per_page=str(_PER_PAGE), page=str(page))
+        listed += answer.artifacts
         if page * _PER_PAGE >= answer.total_count:
-            return
-
-
-def _get(api: Github, path: str, query: dict[str, str]) -> Any:
-    _, answer = api.requester.requestJsonAndCheck("GET", path, parameters=query)
-    return answer
+            break
+    # Older servers ignore the filter.
+    return sorted((one for one in listed if one.name == name), key=lambda one: one.id, reverse=True)
 
 
 PERMISSIONS = ("actions: read",)
 _JOB_PAGES = 10
 
 
-class _Job(BaseModel):
-    """A job as GitHub describes it; its id is also the id of its check run."""
+class WorkflowJob(BaseModel):
+    """A job in one attempt of a workflow run, as GitHub describes it; its id is also the id of its check run."""
 
     id: int
     name: str
@@ -238,80 +185,68 @@ class _Job(BaseModel):
 
     @property
     def is_done(self) -> bool:
+        """Whether it has ended."""
         return self.status == "completed"
+
+    def has(self, moment: datetime) -> bool:
+        """Return whether it was at work at a moment."""
+        began, ended = self.started_at, self.completed_at
+        return began is not None and ended is not None and began <= moment <= ended
 
 
 class _Jobs(BaseModel):
     total_count: int
-    jobs: list[_Job]
+    jobs: list[WorkflowJob]
 
 
 @dataclass(frozen=True)
-class JobRun:
-    """A job in one attempt of a workflow run; the times are ``None`` if GitHub does not tell them.
+class RunJobs:
+    """The jobs of the workflow run that publishes."""
 
-    Attributes:
-        attempt: number of the attempt, from 1.
-    """
-
-    job: str
-    attempt: int
-    began_at: datetime | None
-    ended_at: datetime | None
-
-    def has(self, moment: datetime) -> bool:
-        """Return whether a moment is in this execution."""
-        began, ended = self.began_at, self.ended_at
-        return began is not None and ended is not None and began <= moment <= ended
+    own: str
+    others: tuple[WorkflowJob, ...]
 
 
-def executions_of(api: Github, repository: str, run_id: int) -> tuple[JobRun, ...]:
-    """Return the jobs of all attempts of a workflow run; nothing if there are too many, or GitHub does not tell them.
-
-    Args:
-        repository: ``owner/name``.
-    """
-    from github import GithubException
-
-    try:
-        jobs, is_all = _listed(api, f"/repos/{repository}/actions/runs/{run_id}/jobs")
-    except (GithubException, ValidationError):
-        return ()
-    if not is_all:
-        return ()
-    return tuple(JobRun(job.name, job.run_attempt, job.started_at, job.completed_at) for job in jobs)
+def jobs_of(api: Github, repository: str, run_id: int) -> tuple[WorkflowJob, ...]:
+    """Return the jobs of all attempts of a workflow run, as GitHub lists them; nothing if there are too many."""
+    path = f"/repos/{repository}/actions/runs/{run_id}/jobs"
+    found: list[WorkflowJob] = []
+    for page in range(1, _JOB_PAGES + 1):
+        # A repeated attempt need not list the jobs that it does not repeat.
+        listed = ask(api, _Jobs, path, filter="all", per_page=str(_PER_PAGE), page=str(page))
+        found += listed.jobs
+        if len(found) >= listed.total_count:
+            return tuple(found)
+        if not listed.jobs:
+            break
+    return ()
 
 
-def end_of(executions: Sequence[JobRun]) -> datetime | None:
+def end_of(jobs: Sequence[WorkflowJob]) -> datetime | None:
     """Return when the last job ended; ``None`` if it is unknown."""
-    ends = [execution.ended_at for execution in executions]
+    ends = [job.completed_at for job in jobs]
     known = [end for end in ends if end is not None]
     return max(known) if known and len(known) == len(ends) else None
 
 
-def is_repeated(executions: Sequence[JobRun], moment: datetime) -> bool:
+def is_repeated(jobs: Sequence[WorkflowJob], moment: datetime) -> bool:
     """Return whether each job that was at work at a moment ran again later, in another attempt.
 
     An attempt can repeat some jobs only. GitHub lists the others with their old times, or not at all.
     """
-    newest = {execution.job: execution for execution in sorted(executions, key=lambda one: one.attempt)}
-    working = [execution for execution in executions if execution.has(moment)]
+    newest = {job.name: job for job in sorted(jobs, key=lambda one: one.run_attempt)}
+    working = [job for job in jobs if job.has(moment)]
     return bool(working) and all(
-        newest[one.job].attempt > one.attempt and not newest[one.job].has(moment) for one in working
+        newest[one.name].run_attempt > one.run_attempt and not newest[one.name].has(moment) for one in working
     )
 
 
 def jobs_of_run(client: GitHubClient, repository: str, run_id: int, check_run_id: str, runner: str) -> RunJobs | None:
-    """Return the jobs of a workflow run; ``None`` if GitHub does not tell them, or which of them is the own one.
-
-    Args:
-        repository: ``owner/name``.
-        check_run_id: id of the own job; empty if the server does not tell it.
-    """
+    """Return the jobs of a workflow run; ``None`` if GitHub does not tell them, or which of them is the own one."""
     try:
         with client.open(f"list the jobs of workflow run {run_id} of {repository}", PERMISSIONS) as api:
-            jobs, _ = _listed(api, f"/repos/{repository}/actions/runs/{run_id}/jobs")
-    except (GithubError, ValidationError):
+            jobs = jobs_of(api, repository, run_id)
+    except GithubError:
         return None
     own = [job for job in jobs if str(job.id) == check_run_id]
     own = own or [job for job in jobs if runner and job.runner_name == runner and not job.is_done]
@@ -319,25 +254,4 @@ def jobs_of_run(client: GitHubClient, repository: str, run_id: int, check_run_id
         return None
     # A later attempt repeats the names of the earlier one.
     newest = {job.name: job for job in sorted(jobs, key=lambda job: job.id) if job.name != own[0].name}
-    return RunJobs(own[0].name, tuple(map(_told, newest.values())))
-
-
-def _told(job: _Job) -> WorkflowJob:
-    return WorkflowJob(job.name, job.is_done, (job.conclusion or "") if job.is_done else "", job.html_url or "")
-
-
-def _listed(api: Github, path: str) -> tuple[list[_Job], bool]:
-    """Return the jobs of all attempts, and whether these are all: there can be too many.
-
-    A repeated attempt need not list the jobs that it does not repeat.
-    """
-    found: list[_Job] = []
-    for page in range(1, _JOB_PAGES + 1):
-        sent = {"filter": "all", "per_page": str(_PER_PAGE), "page": str(page)}
-        answer: Any
-        _, answer = api.requester.requestJsonAndCheck("GET", path, parameters=sent)
-        listed = TypeAdapter(_Jobs).validate_python(answer)
-        found += listed.jobs
-        if not listed.jobs or len(found) >= listed.total_count:
-            return found, len(found) >= listed.total_count
-    return found, False
+    return RunJobs(own[0].name, tuple(newest.values()))

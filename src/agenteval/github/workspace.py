@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -11,11 +10,11 @@ from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 
-from agenteval.core.confine import Owner, end_user_code
-from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem, write_error
+from agenteval.core.confine import end_user_code
+from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem, write_error
 from agenteval.core.files import (
     LARGEST_RECORDING,
-    FileOwner,
+    Owner,
     also_inside,
     below,
     boundary,
@@ -25,9 +24,7 @@ from agenteval.core.files import (
 )
 from agenteval.core.runtime import finished_first, is_in_image
 from agenteval.core.shared_files import locked, safe_directory
-from agenteval.core.text import real_path
 from agenteval.core.writing import change_owner_of, give_to_owner, make_directory, write_file
-from agenteval.github.inputs import given_text
 from agenteval.report.report import remove_reports, results_identity
 from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import refuse_files
@@ -58,13 +55,6 @@ def workspace_of_user(environment: Mapping[str, str]) -> Iterator[None]:
     """Give a workspace of root to an unprivileged user inside the block, so that user code does not run as root.
 
     At the end of the block, root gets everything back that belongs to this user.
-
-    Args:
-        environment: environment variables of the container, as the runner set them.
-
-    Raises:
-        ConfigError: there is no workspace, so that no user is known.
-        InfrastructureError: the workspace's owner cannot be changed, or processes of user code do not end.
     """
     is_on_a_runner = environment.get("GITHUB_ACTIONS") == "true" or environment.get("GITHUB_WORKSPACE")
     if os.geteuid() != 0 or not is_on_a_runner:
@@ -75,7 +65,7 @@ def workspace_of_user(environment: Mapping[str, str]) -> Iterator[None]:
         yield
         return
     try:
-        change_owner_of(workspace, FileOwner(_STAND_IN, _KEPT), of=0)
+        change_owner_of(workspace, Owner(_STAND_IN, _KEPT), of=0)
         changed = workspace.stat().st_uid
     except OSError:
         changed = 0
@@ -100,12 +90,8 @@ def give_back(environment: Mapping[str, str]) -> None:
 
 
 def check_that_user_code_ended(uid: int) -> None:
-    """End all programs of user code that still run in the container; elsewhere, others may run as its user.
-
-    Raises:
-        InfrastructureError: a program does not end.
-    """
-    from agenteval.run.confirm.control import CONTROL_USERS
+    """End all programs of user code that still run in the container; elsewhere, others may run as its user."""
+    from agenteval.run.base_commit import CONTROL_USERS
 
     if is_in_image(os.environ) and not all(map(end_user_code, {uid, *CONTROL_USERS})):
         raise InfrastructureError(
@@ -115,7 +101,7 @@ def check_that_user_code_ended(uid: int) -> None:
 
 
 def _give_back(workspace: Path) -> None:
-    change_owner_of(workspace, FileOwner(0, _KEPT), of=_STAND_IN)
+    change_owner_of(workspace, Owner(0, _KEPT), of=_STAND_IN)
 
 
 def _workspace(environment: Mapping[str, str]) -> Path:
@@ -132,79 +118,26 @@ def _workspace(environment: Mapping[str, str]) -> Path:
 
 
 _PIECE = 1 << 20
-# Inputs of the action that name files.
-_PATHS = ("suite", "config", "baseline")
 
 
 @contextmanager
 def within_workspace(environment: Mapping[str, str]) -> Iterator[None]:
-    """Limit all file access inside the block to the workspace and the runner's temporary directory.
-
-    Args:
-        environment: environment variables of the container, as the runner set them.
-    """
+    """Limit all file access inside the block to the workspace and the runner's temporary directory."""
     named = [environment.get(name) for name in ("GITHUB_WORKSPACE", "RUNNER_TEMP")]
     workspace = environment.get("GITHUB_WORKSPACE", "")
     owner = None
     if owner_of(workspace) is not None:
         found = Path(workspace).stat()
-        owner = FileOwner(found.st_uid, found.st_gid)
+        owner = Owner(found.st_uid, found.st_gid)
     with bounded([Path(name) for name in named if name], owner):
         yield
 
 
 def check_report_directory(directory: Path) -> None:
-    """Check that a report directory is inside the workspace, and that no part of its path is a file.
-
-    Raises:
-        ConfigError: it is outside, or a file.
-    """
+    """Check that a report directory is inside the workspace, and that no part of its path is a file."""
     if problem := outside_problem(directory):
         raise ConfigError(Problem(problem, path="report-dir", kind=Kind.GITHUB))
     refuse_files(directory)
-
-
-def named_report_directory(environment: Mapping[str, str]) -> Path | None:
-    """Return the report directory that the inputs of a run name, even if other inputs are wrong.
-
-    ``None`` if it is outside of the workspace, or inputs are in it, such as the results of the other modes.
-    """
-    mode = given_text(environment, "mode")
-    folder, reports = (given_text(environment, name) for name in ("working-directory", "report-dir"))
-    workspace = real_path(Path(environment.get("GITHUB_WORKSPACE") or "."))
-    directory = workspace / folder / reports
-    is_inside = real_path(directory).is_relative_to(workspace)
-    named = [
-        real_path(workspace / folder / word) for name in _PATHS for word in given_text(environment, name).split()
-    ]
-    has_inputs = mode in {"gate", "publish"} or any(path.is_relative_to(real_path(directory)) for path in named)
-    # The checkout itself has files of the same names.
-    is_checkout = real_path(directory) == workspace
-    return directory if is_inside and not has_inputs and not is_checkout else None
-
-
-@contextmanager
-def without_earlier_reports(directory: Path | None, environment: Mapping[str, str]) -> Iterator[None]:
-    """Remove the reports of an earlier run if the block fails before a run replaces them.
-
-    Steps that follow a failed step would take them for its reports: a self-hosted runner keeps its workspace.
-
-    Args:
-        directory: the report directory; ``None`` to do nothing.
-        environment: environment variables of the container, as the runner set them.
-    """
-    earlier = None if directory is None else results_identity(directory)
-    try:
-        yield
-    except BaseException as error:
-        if directory is not None and earlier is not None and results_identity(directory) == earlier:
-            # Inputs in the directory, which are a mistake, stay.
-            is_option = isinstance(error, ConfigError) and any(item.kind is Kind.OPTION for item in error.problems)
-            # The error of the run is the one to report.
-            with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
-                if not is_option:
-                    remove_reports(directory)
-        raise
 
 
 @contextmanager
@@ -213,9 +146,6 @@ def out_of_reach(directory: Path) -> Iterator[Path]:
 
     If user code runs as another user, this is a directory that only root can enter. Its files are written to the
     report directory at the end of the block, when all user code has ended.
-
-    Raises:
-        InfrastructureError: the report directory cannot be written, or is refused, or user code does not end.
     """
     owner = boundary().owner
     # Before the run, so that a directory that cannot be written costs nothing.
@@ -236,11 +166,7 @@ def out_of_reach(directory: Path) -> Iterator[Path]:
 
 
 def _hand_over(private: Path, directory: Path) -> None:
-    """Write all files of a directory to another one, and give that to the owner of the workspace.
-
-    Raises:
-        InfrastructureError: a file cannot be written, for instance because the disk is full.
-    """
+    """Write all files of a directory to another one, and give that to the owner of the workspace."""
     make_directory(directory)
     try:
         # A signal must not mix the reports of two runs.

@@ -9,10 +9,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Problem
-from agenteval.core.llm.models import ModelSpec, NotAskedError
+from agenteval.core.llm.models import MissingKeyError, ModelSpec, NotAskedError
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import contained, in_thread
 from agenteval.metrics.base import (
@@ -47,14 +47,12 @@ class MetricCatalog:
 
     resources: Resources
     timeouts: PatternTimeouts = field(default_factory=PatternTimeouts)
+    #: Why the model of a metric cannot be asked, by the identity of the metric's configuration.
+    without_key: dict[int, list[Problem]] = field(default_factory=dict)
     _built: dict[int, tuple[MetricConfig, Any]] = field(default_factory=dict)
 
     def get(self, config: MetricConfig) -> Any:
-        """Return the metric of a configuration.
-
-        Raises:
-            ConfigError: a requirement of the metric is missing on this machine.
-        """
+        """Return the metric of a configuration."""
         # The key is the identity of the configuration, which all cases of a suite share. The stored reference to the
         # configuration prevents reuse of the identity.
         found = self._built.get(id(config))
@@ -62,13 +60,32 @@ class MetricCatalog:
             try:
                 found = self._built[id(config)] = (config, build(config, self.resources))
             except ConfigError as error:
-                raise ConfigError([_placed(problem, config) for problem in error.problems]) from None
+                problems = [_placed(problem, config) for problem in error.problems]
+                if not isinstance(error, MissingKeyError):
+                    raise ConfigError(problems) from None
+                # The metrics that need no model still decide.
+                self.without_key[id(config)] = problems
+                found = self._built[id(config)] = (config, _WithoutKey(problems[0].message))
         return found[1]
 
     @property
     def configs(self) -> list[MetricConfig]:
         """The configurations of the metrics that are built."""
         return [config for config, _ in self._built.values()]
+
+
+class _WithoutKey:
+    """Stands for a metric whose model has no key: each of its scores says so."""
+
+    requires: frozenset[str] = frozenset()
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def measure(self, _: object) -> NoReturn:
+        raise NotAskedError(self._why, "key", self._why.partition(":")[0])
+
+    measure_all = measure
 
 
 def built_metrics(catalogs: Iterable[MetricCatalog]) -> list[MetricConfig]:
@@ -105,7 +122,6 @@ async def score_turn(
 
 
 def _asks(metric: Metric) -> bool:
-    """Return whether a metric waits for a model or a process."""
     return _is_coroutine_function(getattr(type(metric), "measure", None))
 
 
@@ -229,7 +245,6 @@ def _not_asked(config: MetricConfig, error: NotAskedError) -> Score:
 
 
 def _judge(config: MetricConfig) -> str | None:
-    """Return the name of the model that a metric calls, if it calls one."""
     model = config.options.get("model")
     return model.label if isinstance(model, ModelSpec) else None
 
@@ -255,7 +270,6 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 def _is_quick(config: MetricConfig, metric: Metric, observation: Observation) -> bool:
-    """Return whether a measurement needs neither attempts nor a time limit nor a thread."""
     may_fail = config.retries or _is_callers(config) or _asks(metric)
     limit_s = getattr(metric, "default_limit_s", None) if config.timeout_s is None else config.timeout_s
     return not may_fail and limit_s is None and not _may_take_long(metric, observation)
@@ -272,11 +286,7 @@ async def _attempt(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 def _time_limit(seconds: float | None) -> AbstractAsyncContextManager[None]:
-    """Limit the time of one attempt; ``None`` does not limit it.
-
-    Raises:
-        AgentEvalError: the time limit is reached.
-    """
+    """Limit the time of one attempt; ``None`` does not limit it."""
     return nullcontext() if seconds is None else _limited(seconds)
 
 

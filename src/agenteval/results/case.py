@@ -84,7 +84,7 @@ Json = Annotated[Any, AfterValidator(clean_json)]
 
 CaseStatus = Literal["passed", "failed", "error", "skipped"]
 ScoreStatus = Literal["scored", "skipped", "error"]
-NotAskedCause = Literal["budget", "time", "limit", "sample"]
+NotAskedCause = Literal["budget", "time", "limit", "sample", "key"]
 
 
 #: The most tokens, and US dollars, of a reply: their sums over a run are numbers too.
@@ -103,7 +103,7 @@ class NotAsked(ResultsModel):
     """Why a judge or an agent was not called.
 
     Attributes:
-        cause: the run's budget or time limit, the suite's limit of calls, or the suite's sample.
+        cause: the run's budget or time limit, the suite's limit of calls or sample, or the missing key of a model.
         limit: the same with its size, for instance ``limit of 50 calls``.
     """
 

@@ -277,13 +277,11 @@ class RunShard(ResultsModel):
     Attributes:
         index: from 1 to ``count``.
         cases: ids of the cases of all shards, in the order of their suites.
-        divided_by: id of the run whose durations divided the cases, if any.
     """
 
     index: int = Field(ge=1)
     count: int = Field(ge=1)
     cases: list[str]
-    divided_by: str | None = None
 
 
 class Run(ResultsModel):
@@ -296,6 +294,8 @@ class Run(ResultsModel):
     complete: bool
     commit: str | None = None
     ref: str | None = None
+    # The branch that a pull request is to be merged into, which judges it; omitted for other runs.
+    base_ref: str | None = Field(default=None, exclude_if=lambda value: value is None)
     # Tracked files differed from the commit; omitted if they did not. Workflows do not record it.
     uncommitted: bool = Field(default=False, exclude_if=not_)
     repository: str | None = None

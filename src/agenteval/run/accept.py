@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from agenteval.core import escape
-from agenteval.core.document import dotted
-from agenteval.core.edit import NotReplaceableError, Replacements, with_toml_texts, with_yaml_texts
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files import LARGEST_TEXT, read_regular
 from agenteval.core.records import dataclass, replace
-from agenteval.core.text import did_you_mean, join_choices, place_of, working_directory
-from agenteval.core.writing import write_bytes
-from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
-from agenteval.gate.integrity.differences import digest_of
+from agenteval.core.text import did_you_mean, join_choices, working_directory
+from agenteval.gate.integrity import Accepted, AcceptedChange, digest_of
 from agenteval.gate.pairing import own_cases
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
+from agenteval.run.answers import Answers, ChangedFile, changed_files, new_answers, written
 from agenteval.run.resolve.configurations import Sources, files_of
-from agenteval.run.resolve.control import read_control_files, read_control_suites
+from agenteval.run.resolve.control import read_control_files
 from agenteval.run.rules.accepted_file import accepted_path, latest_day, read_accepted, write_accepted
-from agenteval.run.rules.versions import Answers, edited_id, new_answers, places_by_file
+from agenteval.run.rules.versions import edited_id
 from agenteval.suite.model import Case, Fingerprints, Suite
 
 _MOST_NAMED = 10
@@ -39,34 +32,27 @@ def acceptable(results: Results) -> list[Accepted]:
     return [*found.values(), *_means(results)]
 
 
-def failed_cases(results: Results) -> Mapping[str, Accepted]:
-    """Return the cases that did not pass, also those that a gate does not ask about, by id."""
+def failed_cases(results: Results) -> dict[tuple[str, str], Accepted]:
+    """Return the cases that did not pass, also those that a gate does not ask about."""
     ids = {case.id for _, case in results.cases()}
     failed = (case for _, case in results.cases() if case.status in {"failed", "error"})
     versions = set(map(edited_id, ids))
-    return {case.id: _entry("edited", case.id, "", None, None) for case in failed if case.id not in versions}
+    return {(case.id, ""): _entry("edited", case.id) for case in failed if case.id not in versions}
 
 
 def _withdrawn(results: Results) -> Iterator[Accepted]:
     """Yield the removed and the edited cases."""
     for item in results.run.integrity:
-        if item.case is not None and item.fingerprint and item.accepted_by is None:
-            if item.kind == "removed" and item.effect == "unproven":
-                yield _entry("removed", item.case, item.fingerprint, item.before, item.after)
-            elif item.kind == "edited":
-                yield _entry("edited", item.case, item.fingerprint, item.before, item.after)
+        is_open = item.kind == "edited" or (item.kind == "removed" and item.effect == "unproven")
+        if is_open and item.case is not None and item.fingerprint and item.accepted_by is None:
+            change: AcceptedChange = "edited" if item.kind == "edited" else "removed"
+            yield _entry(change, item.case, item.fingerprint, item.before, item.after)
 
 
-def _entry(change: AcceptedChange, case_id: str, digest: str, before: str | None, after: str | None) -> Accepted:
-    return Accepted(
-        change=change,
-        reason="",
-        until=date.max,
-        case=case_id,
-        fingerprint=digest,
-        before=before or "",
-        after=after or "",
-    )
+def _entry(
+    change: AcceptedChange, case_id: str, digest: str = "", before: str | None = None, after: str | None = None
+) -> Accepted:
+    return Accepted(change, "", date.max, case_id, "", digest, before or "", after or "")
 
 
 def _failing(results: Results) -> Iterator[Accepted]:
@@ -78,10 +64,8 @@ def _failing(results: Results) -> Iterator[Accepted]:
         fell = case.status_before == "passed" and case.status_after == "failed"
         if (case.change == "broke" or fell) and case.id in own and "accepted" not in case.notes:
             fingerprints = Fingerprints(own[case.id].fingerprint, own[case.id].metrics)
-            before, after = (
-                _result(case.status_before, case.score_before),
-                _result(case.status_after, case.score_after),
-            )
+            before = _result(case.status_before, case.score_before)
+            after = _result(case.status_after, case.score_after)
             yield _entry("regressed", case.id, digest_of(fingerprints), before, after)
 
 
@@ -92,14 +76,8 @@ def _result(status: str | None, score: float | None) -> str:
 def _means(results: Results) -> Iterator[Accepted]:
     for metric in results.comparison.metrics if results.comparison else ():
         if metric.fell and metric.gating:
-            yield Accepted(
-                change="regressed",
-                reason="",
-                until=date.max,
-                metric=metric.id,
-                before=f"{metric.baseline:.4f}",
-                after=f"{metric.current:.4f}",
-            )
+            before, after = f"{metric.baseline:.4f}", f"{metric.current:.4f}"
+            yield Accepted("regressed", "", date.max, metric=metric.id, before=before, after=after)
 
 
 def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results) -> Iterable[Accepted]:
@@ -146,87 +124,6 @@ def _titles(results: Results) -> dict[str, str]:
     return named | {case_id: name for case_id, name in removed.items() if case_id is not None and name is not None}
 
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-
-
-@dataclass(frozen=True)
-class ChangedFile:
-    """A file before and after a change."""
-
-    path: Path
-    name: str
-    before: str
-    after: str
-
-    @property
-    def diff(self) -> str:
-        """The change as a unified diff."""
-        old, new = (_LINE.findall(text) for text in (self.before, self.after))
-        lines = difflib.unified_diff(old, new, f"a/{self.name}", f"b/{self.name}")
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
-def changed_files(answers: Answers) -> list[ChangedFile]:
-    """Return the suite files with new expected answers; nothing is written.
-
-    Raises:
-        ConfigError: an expected answer cannot be replaced; the error contains every problem.
-    """
-    files, problems = [], []
-    for name, texts in places_by_file(answers):
-        try:
-            files.append(_changed(name, texts))
-        except NotReplaceableError as error:
-            problems.append(Problem(error.why, file=name, line=error.line, path=dotted(error.keys), kind=Kind.FILE))
-        except ConfigError as error:
-            problems += error.problems
-    if problems:
-        raise ConfigError(problems)
-    return files
-
-
-def _changed(name: str, texts: Replacements) -> ChangedFile:
-    path = place_of(name)
-    if path is None:
-        raise ConfigError(
-            Problem("is not a file in this repository, so it cannot be updated", file=name, kind=Kind.FILE)
-        )
-    try:
-        # With all its bytes: a line break of Windows stays one.
-        before = read_regular(path, limit=LARGEST_TEXT).decode("utf-8")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise ConfigError(Problem(f"cannot be read: {why}", file=name, kind=Kind.FILE)) from None
-    is_toml = path.suffix.lower() == ".toml"
-    after = with_toml_texts(before, texts) if is_toml else with_yaml_texts(before, name, texts)
-    return ChangedFile(path, name, before, after)
-
-
-@contextmanager
-def written(files: Sequence[ChangedFile]) -> Iterator[None]:
-    """Write the files; an error in the block, or while they are written, restores all of them.
-
-    Raises:
-        InfrastructureError: a file cannot be written.
-    """
-    done: list[ChangedFile] = []
-    try:
-        for file in files:
-            done.append(file)
-            _write(file.path, file.after)
-        yield
-    except BaseException:
-        for file in done:
-            _write(file.path, file.before)
-        raise
-
-
-def _write(path: Path, text: str) -> None:
-    mode = path.stat().st_mode
-    write_bytes(path.parent, path.name, text.encode("utf-8"))
-    path.chmod(mode)
-
-
 #: Days until an entry ends, if the caller does not say.
 DAYS = 30
 # Characters of an expected answer in an entry.
@@ -240,11 +137,13 @@ class AcceptRequest:
     Attributes:
         names: ids or names of cases, or ids of metrics; empty for everything that the run's gate asks about.
         until: the last day of the entries; ``None`` for 30 days.
+        update: the answers of the run become the expected ones; then every failed case can be named.
     """
 
     names: Sequence[str]
     reason: str
     until: date | None = None
+    update: bool = False
 
 
 @dataclass(frozen=True)
@@ -278,36 +177,26 @@ class PlannedAcceptance:
 
 
 def accept(request: AcceptRequest, results: Results) -> PlannedAcceptance:
-    """Return the entries for what a run found.
+    """Return the entries for what a run found, and the suite files in which its answers are expected.
 
     Raises:
-        ConfigError: the results contain nothing to accept, or a name is none of them.
+        ConfigError: the results contain nothing to accept, a name is none of them, or an answer cannot become the
+            expected one; the error contains every problem.
     """
     last = _last_day(request)
-    chosen = chosen_of(request.names, acceptable(results), results)
+    known = {(entry.case, entry.metric): entry for entry in acceptable(results)}
+    if request.update and (request.names or not known):
+        known = failed_cases(results) | known
+    chosen = chosen_of(request.names, list(known.values()), results)
+    files: Sequence[ChangedFile] = ()
+    if request.update:
+        cases = [entry.case for entry in chosen if entry.case and entry.change != "removed"]
+        suites = _suites_here(files_of(results.suites))
+        answers = new_answers(cases, results, suites)
+        files = changed_files(answers)
+        chosen = [_updated(entry, answers, suites) if entry.case in cases else entry for entry in chosen]
     entries = [replace(entry, reason=request.reason.strip(), until=last) for entry in chosen]
-    return PlannedAcceptance(accepted_path(working_directory()), entries)
-
-
-def accept_answers(request: AcceptRequest, results: Results) -> PlannedAcceptance:
-    """Return the entries for what a run found, and the suite files in which the answers of the run are expected.
-
-    Args:
-        request: what the caller accepts; every failed case of the run can be named.
-
-    Raises:
-        ConfigError: as for ``accept``, or an answer cannot become the expected one; the error contains every problem.
-    """
-    last = _last_day(request)
-    known = {entry.case or entry.metric: entry for entry in acceptable(results)}
-    failed = {} if known and not request.names else failed_cases(results)
-    chosen = list(chosen_of(request.names, list({**failed, **known}.values()), results))
-    cases = [entry.case for entry in chosen if entry.case and entry.change != "removed"]
-    suites = _suites_here(files_of(results.suites))
-    answers = new_answers(cases, results, suites) if cases else {}
-    edited = {entry.case: _updated(entry, answers, suites) for entry in chosen if entry.case in cases}
-    entries = [replace(edited.get(entry.case, entry), reason=request.reason.strip(), until=last) for entry in chosen]
-    return PlannedAcceptance(accepted_path(working_directory()), entries, changed_files(answers) if answers else [])
+    return PlannedAcceptance(accepted_path(working_directory()), entries, files)
 
 
 def _last_day(request: AcceptRequest) -> date:
@@ -364,7 +253,7 @@ def _suites_here(files: Sequence[Path]) -> Sequence[Suite]:
         return read_control_files(sources).suites
     except ConfigError:
         # The agent of a run can be an option of the command line.
-        return read_control_suites(sources).suites
+        return read_control_files(sources, agents=False).suites
 
 
 def _cases_here(files: Sequence[Path]) -> Mapping[str, Case]:

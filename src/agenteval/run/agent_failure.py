@@ -113,11 +113,7 @@ class AgentFailure:
         return self._at_agent(f"your agent did not answer within {limit}{cases}{fastest}; {fix}")
 
     def _at_agent(self, message: str, mark: str = "") -> Problem:
-        """Return a problem at the definition of the agent.
-
-        Args:
-            mark: the wrong text in the definition; default: the program, address or function.
-        """
+        """Return a problem at the definition of the agent."""
         place, target = agent_problem(self.spec.where, ""), self.spec.target
         shown = mark or (target if isinstance(target, str) else next(iter(target), "")) or self.spec.kind
         return Problem(shortened(message, 2 * _LONGEST), place.file, place.line, kind=Kind.AGENT_FAILS, mark=shown)
@@ -138,8 +134,6 @@ _MOST_ERRORS = 1000
 
 @dataclass
 class _Agent:
-    """The cases of one agent."""
-
     spec: AgentSpec
     cases: int = 0
     has_tool_calls: bool = False
@@ -148,7 +142,6 @@ class _Agent:
     fastest_ms: float | None = None
 
     def add(self, case: CaseResult) -> None:
-        """Count a case."""
         self.cases += 1
         # What was not asked did not fail.
         failed: list[TurnResult] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import os
@@ -10,26 +9,20 @@ import re
 import shutil
 import threading
 import zipfile
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
 
-from agenteval.core.confine import confinement, run_confined
+from agenteval.core.confine import run_confined
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.files import LARGEST_ATTACHMENT, also_inside, read_regular
-from agenteval.core.llm.gateway import files_directory
-from agenteval.core.records import dataclass
-from agenteval.core.runtime import in_thread
-from agenteval.core.shared_files import seal
+from agenteval.core.files import LARGEST_ATTACHMENT, read_regular
 from agenteval.suite.cases import PLAIN, content_problem, decode_text, is_old_office
 from agenteval.suite.model import FileKind, FileRef
 
 if TYPE_CHECKING:
-    from agenteval.run.downloads import Downloader
+    pass
 
 
 LIBRARIES: Mapping[FileKind, Sequence[str]] = {
@@ -171,7 +164,6 @@ def _range(sheet: Any, cells: str | None) -> Iterator[Sequence[Any]]:
 
 
 def _ordered(first: int | None, last: int | None) -> tuple[int | None, int | None]:
-    """Return the two ends of a range in ascending order."""
     return (last, first) if first and last and last < first else (first, last)
 
 
@@ -208,7 +200,6 @@ def _shapes(shapes: Any, title: Any) -> Iterator[str]:
 
 
 def _chart(chart: Any) -> str:
-    """Return the numbers of a chart as a table with one column for each series."""
     title = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
     plot = chart.plots[0]
     rows = [
@@ -260,11 +251,7 @@ def load_libraries(kind: FileKind) -> None:
 
 
 def read_file(file: FileRef, path: Path) -> str:
-    """Return the text of a file, or of the parts that the suite selects.
-
-    Raises:
-        ConversionError: the file is damaged, or a part does not exist.
-    """
+    """Return the text of a file, or of the parts that the suite selects."""
     try:
         data = read_regular(path, limit=LARGEST_ATTACHMENT)
     except OSError as error:
@@ -333,109 +320,3 @@ def _said(program: str, arguments: Sequence[str], data: bytes, timeout_s: float)
         image.seek(0)
         done = run_confined([path, *arguments], Path(os.sep), timeout_s, errors="replace", stdin=image)
     return "" if done.returncode else done.stdout
-
-
-ResultT = TypeVar("ResultT")
-
-_NO_TEXT = "(no text could be read from this file)"
-
-
-class AttachmentError(AgentEvalError):
-    """A file of a turn cannot be downloaded or read; the message names the file and the reason."""
-
-
-@dataclass(frozen=True)
-class Attached:
-    """The files of one turn."""
-
-    paths: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-
-
-class Attachments:
-    """The files of a run; a context manager inside the run's event loop.
-
-    Args:
-        kept: directory of downloads for later runs; by default in the user's cache directory.
-    """
-
-    def __init__(self, kept: Path | None = None) -> None:
-        self._kept = kept
-        self._cleanup = ExitStack()
-        self._downloader: Downloader | None = None
-        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
-        # Conversion runs Python code and holds the interpreter lock, so parallel conversions are not faster.
-        self._reading = asyncio.Semaphore(1)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        self._cleanup.close()
-
-    async def get(self, files: Sequence[FileRef]) -> Attached:
-        """Return the files of a turn.
-
-        Raises:
-            AttachmentError: one of them cannot be downloaded or read.
-        """
-        found = await asyncio.gather(*(self._one(file) for file in files))
-        return Attached(tuple(str(path) for path, _ in found), tuple(text for _, text in found))
-
-    async def _one(self, file: FileRef) -> tuple[Path, str]:
-        try:
-            path = await self._located(file)
-            part = (path, file.kind, file.pages, file.sheet, file.range)
-            text = await self._once(part, lambda: self._read(file, path))
-        except AgentEvalError as error:
-            raise AttachmentError(str(error)) from None
-        except Exception as error:  # noqa: BLE001 - an unexpected file must fail a case, not the run
-            raise AttachmentError(f"{file.name}: {type(error).__name__}: {error}") from None
-        return path, _block(file, text)
-
-    async def _located(self, file: FileRef) -> Path:
-        if file.url is None:
-            return Path(file.path or "")
-        if self._downloader is None:
-            self._downloader = self._new_downloader()
-        get = partial(self._downloader.get, file.url, file.kind, file.download_s, keep=file.cache)
-        return await self._once((file.url, file.cache), lambda: in_thread(get))
-
-    def _new_downloader(self) -> Downloader:
-        # Imported here: most suites have no URLs, and the HTTP library is slow to import.
-        from agenteval.run.downloads import Downloader
-
-        temporary = TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
-        folder = Path(self._cleanup.enter_context(temporary))
-        if confinement().owner is not None:
-            # The agent reads the files as another user.
-            folder.chmod(0o755)
-        kept = self._kept or files_directory()
-        for inside in (kept, folder):
-            self._cleanup.enter_context(also_inside(inside))
-        return Downloader(kept, folder, seal())
-
-    async def _read(self, file: FileRef, path: Path) -> str:
-        async with self._reading:
-            # The first import takes seconds, which must not count towards the file's limit.
-            await in_thread(partial(load_libraries, file.kind))
-            try:
-                async with asyncio.timeout(file.convert_s):
-                    return await in_thread(partial(read_file, file, path))
-            except TimeoutError:
-                raise AttachmentError(f"{file.name}: reading it took longer than {file.convert_s:g} s") from None
-
-    async def _once(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        """Return the result for a key, computed once; a cancelled caller does not cancel it for others."""
-        task: asyncio.Task[ResultT] | None = self._tasks.get(key)
-        if task is None:
-            task = self._tasks[key] = asyncio.create_task(make())
-        return await asyncio.shield(task)
-
-
-def _block(file: FileRef, text: str) -> str:
-    about = [f"Description: {file.description}"] if file.description else []
-    return "\n".join([f"File: {file.name}", *about, text.strip() or _NO_TEXT])

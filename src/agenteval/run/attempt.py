@@ -6,23 +6,21 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.files import LARGEST_RECORDING, MOST_ENTRIES, open_regular
-from agenteval.core.records import dataclass, replace
+from agenteval.core.records import replace
 from agenteval.core.text import working_directory
 from agenteval.core.version import __version__
-from agenteval.gate.integrity.integrity import Integrity
 from agenteval.results.model import COMMIT, Memory, Results
-from agenteval.run.confirm.clone import Clone
-from agenteval.run.context import Attempt, AttemptSource, EarlierAttempt
-from agenteval.run.git import ControlError, git
+from agenteval.run.base_commit import BaseCommit
+from agenteval.run.context import Attempt, Recollection
+from agenteval.run.git import Clone, ControlError, git
 from agenteval.run.journal import JOURNAL_FILE
-from agenteval.run.resolve.draft import Draft
-from agenteval.run.resolve.rules import RulesInForce
+from agenteval.run.resolve.spec import RunSpec
 
 _SUBMODULE = "160000"
 # Few files cannot change a verdict: prompts and knowledge of agents are often in files like ``*.md`` or in ``docs``.
@@ -38,17 +36,10 @@ def attempt_key(root: Path, conditions: object) -> str:
 
     Args:
         conditions: what else decides the verdict, as JSON.
-
-    Raises:
-        ControlError: git fails, or a file cannot be read.
     """
     left_out = [_without(pattern) for pattern in _IGNORED]
-    return _digest(_states(root, left_out, _state), conditions)
-
-
-def _digest(states: Iterable[tuple[bytes, str]], conditions: object) -> str:
     digest = hashlib.sha256(json.dumps(conditions, sort_keys=True).encode())
-    for name, state in sorted(states):
+    for name, state in sorted(_states(root, left_out)):
         digest.update(b"\0%b\0%b" % (name, state.encode()))
     return digest.hexdigest()
 
@@ -58,9 +49,7 @@ def _without(pattern: str) -> str:
     return f":(top,exclude,glob){pattern if '/' in pattern else f'**/{pattern}'}"
 
 
-def _states(
-    root: Path, left_out: Sequence[str], state_of: Callable[[Path], str], folder: str = ""
-) -> Iterator[tuple[bytes, str]]:
+def _states(root: Path, left_out: Sequence[str], folder: str = "") -> Iterator[tuple[bytes, str]]:
     """Yield the name of each file in a repository with a text that changes with its content."""
     if len(folder) > _LONGEST_PATH:
         raise ControlError(f"{root} is nested too deeply")
@@ -75,8 +64,8 @@ def _states(
         pinned = tracked.get(name)
         # A repository that is no submodule is listed as a folder, with a slash.
         if name.endswith("/") or (pinned and (root / name / ".git").exists()):
-            yield from _states(root / name, (), state_of, f"{folder}{name.rstrip('/')}/")
-        elif state := pinned or state_of(root / name):
+            yield from _states(root / name, (), f"{folder}{name.rstrip('/')}/")
+        elif state := pinned or _state(root / name):
             yield shown, state
 
 
@@ -96,11 +85,7 @@ def _without_reports(listed: str) -> list[str]:
 
 
 def _state(path: Path) -> str:
-    """Return kind, mode and hash of a file; empty if it was removed.
-
-    Raises:
-        ControlError: it cannot be read.
-    """
+    """Return kind, mode and hash of a file; empty if it was removed."""
     try:
         if path.is_symlink():
             return f"link {hashlib.sha256(os.fsencode(path.readlink())).hexdigest()}"
@@ -119,56 +104,53 @@ _SIGNALS = 128
 _SHORT = 7
 
 
-def begin_attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, source: AttemptSource) -> Attempt:
-    """Find the newest earlier attempt, and what follows from it; call it before user code runs."""
+def begin_attempt(
+    spec: RunSpec, config: str, base: BaseCommit | AgentEvalError | None, found: Recollection
+) -> Attempt:
+    """Return what follows from the newest earlier attempt; call it before user code runs.
+
+    Args:
+        config: the name of the configuration that decides about the whole run.
+    """
     today = datetime.now(UTC).date()
-    required = rules.gate.required
+    required = spec.gate.required
     conditions: Mapping[str, object] = {
-        "cases": [[item.case.id, item.iterations] for item in rules.cases],
+        "cases": [[item.case.id, item.iterations] for item in spec.cases],
         # The workflow can choose them without a change of a file.
-        "config": draft.of_run.name,
-        "setup": draft.setup.commands,
+        "config": config,
+        "setup": spec.setup.commands,
         # A part of what else decides ends on a date, or is chosen by the workflow.
-        "compared": draft.baseline is not None,
-        "accepted": sorted(entry.key for entry in integrity.accepted),
-        "quarantine": sorted(str(entry) for entry in rules.gate.quarantine if today <= entry.until),
-        "fail_on": sorted(rules.gate.fail_on),
+        "compared": spec.baseline is not None,
+        "accepted": sorted(entry.key for entry in spec.integrity.accepted),
+        "quarantine": sorted(str(entry) for entry in spec.gate.quarantine if today <= entry.until),
+        "fail_on": sorted(spec.gate.fail_on),
         "required": [required.strict, *required.patterns],
     }
-    attempt = _after(_identified(draft, conditions), source)
-    # A green attempt is resumed if the proof of an improvement is asked for and it has none.
-    is_open = attempt.shown is not None and rules.compare.asked_by and _lacks_proof(attempt.shown)
-    return replace(attempt, shown=None) if is_open else attempt
-
-
-@dataclass(frozen=True)
-class _Identity:
-    """The record of a first attempt, and why its key is unknown."""
-
-    first: Memory
-    warnings: tuple[str, ...] = ()
-
-
-def _after(identity: _Identity, source: AttemptSource) -> Attempt:
-    found = source.recall()
-    warnings = [*identity.warnings, *found.warnings]
+    first, warnings = _first(spec, base, conditions)
+    warnings += found.warnings
     if found.forgotten_by is not None:
         warnings.append(
             f"the earlier runs of this pull request were forgotten: {found.forgotten_by} set `agenteval: forget`"
         )
-    first = identity.first.model_copy(update={"forgotten_by": found.forgotten_by})
-    if found.newest is None:
-        return Attempt(first, warnings=tuple(warnings))
-    return replace(_following(found.newest, first), warnings=tuple(warnings))
+    first = first.model_copy(update={"forgotten_by": found.forgotten_by})
+    attempt = replace(_following(found, first), warnings=tuple(warnings))
+    # A green attempt is resumed if the proof of an improvement is asked for and it has none.
+    can_continue = attempt.shown is not None and attempt.restore is not None and _lacks_proof(attempt.shown)
+    return replace(attempt, shown=None) if can_continue and spec.compare.asked_by else attempt
 
 
-def _following(earlier: EarlierAttempt, first: Memory) -> Attempt:
-    known = earlier.memory
-    if known.key != first.key:
-        return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
+def _following(found: Recollection, first: Memory) -> Attempt:
+    known = found.results.memory if found.results is not None else None
+    if found.results is None or known is None:
+        return Attempt(first)
+    decided = found.results if _is_decided(found.results) else None
     # Only the run that was forgotten for tells by whom.
     same = known.model_copy(update={"forgotten_by": None, "repeats": False})
-    return Attempt(same, earlier.results if _is_decided(earlier.results) else None, earlier.restore)
+    if known.key == first.key:
+        return Attempt(same, decided, found.restore)
+    if found.stays and decided is not None:
+        return Attempt(same, decided)
+    return Attempt(first.model_copy(update={"attempt": known.attempt + 1, "proven": known.proven}))
 
 
 def _is_decided(results: Results) -> bool:
@@ -180,27 +162,21 @@ def _is_decided(results: Results) -> bool:
 
 
 def _lacks_proof(results: Results) -> bool:
-    """Return whether a green attempt has not looked for an improvement."""
     gate, comparison = results.gate, results.comparison
     return gate is not None and gate.passed and comparison is not None and not comparison.improvement
 
 
-def _identified(draft: Draft, conditions: Mapping[str, object]) -> _Identity:
-    control: str | None = None
+def _first(
+    spec: RunSpec, base: BaseCommit | AgentEvalError | None, conditions: Mapping[str, object]
+) -> tuple[Memory, list[str]]:
+    """Return the record of a first attempt, and why its key is unknown."""
+    control = base.commit if isinstance(base, BaseCommit) else spec.baseline and spec.baseline.results.run.commit
+    # The commit of a baseline is a text from a file.
+    control = control if control and COMMIT.fullmatch(control) else None
+    known = {"version": __version__, "control": control, **conditions}
     try:
-        clone = Clone.find(working_directory(), draft.host)
-        control = _control(clone, draft.baseline.run.commit if draft.baseline else None)
-        known = {"version": __version__, "control": control, **conditions}
-        return _Identity(Memory(attempt=1, key=attempt_key(clone.root, known), control=control))
+        root = Clone.find(working_directory()).root
+        return Memory(attempt=1, key=attempt_key(root, known), control=control), []
     except AgentEvalError as error:
         note = f"it is unknown whether the files of this pull request have changed since its last run: {error}"
-        return _Identity(Memory(attempt=1, key=secrets.token_hex(32), control=control), (draft.redact(note),))
-
-
-def _control(clone: Clone, baseline: str | None) -> str | None:
-    """Return the base commit; the commit of the baseline if it is unknown, and ``None`` without any."""
-    try:
-        return clone.control(baseline).commit
-    except AgentEvalError:
-        # The commit is a text from a file.
-        return baseline if baseline and COMMIT.fullmatch(baseline) else None
+        return Memory(attempt=1, key=secrets.token_hex(32), control=control), [spec.redact(note)]

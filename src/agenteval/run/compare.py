@@ -6,20 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from agenteval.core.errors import AgentEvalError
 from agenteval.core.records import dataclass, replace
 from agenteval.core.text import place_of
 from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import OWN_NAME, Results, RunUsage
-from agenteval.run.baseline import FoundBaseline, MissingBaseline
+from agenteval.run.context import FoundBaseline
 from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.suite.model import Case
 
 if TYPE_CHECKING:
     from agenteval.gate.comparer import Comparer, Decision
-    from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.confirm.passes import Passes
 
 _PULL_REQUEST = "refs/pull/"
@@ -47,18 +45,12 @@ def compare_first(
     spec: RunSpec,
     baseline: FoundBaseline | None,
     execution: RunExecution,
-    control: PreparedControl | AgentEvalError | None = None,
 ) -> ComparedRun:
-    """Compare a run with its baseline without running any case again.
-
-    Args:
-        baseline: the run to compare with, with the scores of this run's metrics.
-        control: the base commit, from ``prepared_control``; it tells which earlier runs are of its history.
-    """
+    """Compare a run with its baseline without running any case again."""
     if baseline is None:
         is_waiting = spec.earlier.missing is not None and execution.complete
         return ComparedRun(results, needs_passes=is_waiting)
-    comparer = comparer_of(results, spec, baseline, control)
+    comparer = comparer_of(results, spec, baseline)
     # Imported here: most runs have no baseline.
     from agenteval.gate.comparison import decide_files
 
@@ -67,12 +59,7 @@ def compare_first(
     return _noted(ComparedRun(found, comparer=comparer, needs_passes=needs_passes))
 
 
-def comparer_of(
-    results: Results,
-    spec: RunSpec,
-    baseline: FoundBaseline,
-    control: PreparedControl | AgentEvalError | None = None,
-) -> Comparer:
+def comparer_of(results: Results, spec: RunSpec, baseline: FoundBaseline) -> Comparer:
     """Return what compares a run with a baseline; see ``compare_first``."""
     # Imported here: most runs have no baseline.
     from agenteval.gate.comparer import Comparer
@@ -92,7 +79,7 @@ def comparer_of(
         distance=baseline.distance,
         between=baseline.between,
         proven=spec.earlier.proven,
-        unrelated=frozenset() if control is None or isinstance(control, AgentEvalError) else control.unrelated,
+        unrelated=spec.control.unrelated,
         integrity=spec.integrity,
         rescored=baseline.rescored,
     )
@@ -109,11 +96,7 @@ def _gone(results: Results, baseline: Results) -> frozenset[str]:
 
 
 def rescored_baseline(spec: RunSpec, cases: Iterable[Case]) -> FoundBaseline | None:
-    """Return the baseline with new scores of its answers, where only metrics changed.
-
-    Args:
-        cases: those of the run.
-    """
+    """Return the baseline with new scores of its answers, where only metrics changed."""
     if spec.baseline is None:
         return None
     # Imported here: most runs have no baseline.
@@ -122,71 +105,34 @@ def rescored_baseline(spec: RunSpec, cases: Iterable[Case]) -> FoundBaseline | N
     return with_rescored_baseline(spec.baseline, cases, spec.limits.run_s)
 
 
-@contextmanager
-def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError | None]:
-    """Find the base commit before user code runs; see ``run.confirm.control``.
-
-    Yields:
-        The base commit, or why it cannot be used; ``None`` if the run needs none.
-    """
-    if (spec.baseline is None and spec.earlier.missing is None) or not spec.compare.can_run:
-        yield None
-        return
-    # Imported here: most runs need none.
-    from agenteval.run.confirm.control import prepared_control as prepared
-
-    baseline = spec.baseline.results if spec.baseline is not None else None
-    earlier = {entry.commit for entry in baseline.pool if entry.commit} if baseline is not None else ()
-    with prepared(spec, baseline.run.commit if baseline else None, earlier, _anchor(spec)) as control:
-        yield control
-
-
-def _anchor(spec: RunSpec) -> str | None:
-    """Return the commit that a long look of this run may need; ``None`` if none can be due."""
-    from agenteval.gate.pairing import continues_branch
-
-    baseline = spec.baseline.results if spec.baseline is not None else None
-    if baseline is None or spec.shard is not None or not continues_branch(spec.provenance, baseline.run):
-        return None
-    newest = max(baseline.pool, key=lambda entry: entry.created_at, default=None)
-    commit = newest.anchor if newest is not None else None
-    return commit if commit != spec.provenance.commit else None
-
-
 def prove_and_compare(
     first: ComparedRun,
     spec: RunSpec,
     execution: RunExecution,
-    control: PreparedControl | AgentEvalError | None,
     *,
     resumes: bool = False,
 ) -> ComparedRun:
     """Make the passes that the first comparison asks for within the remaining limits, and decide with them.
 
     Without a baseline, the base commit's agent runs the suite once, and this run is the baseline.
-
-    Args:
-        control: the base commit, from ``prepared_control``.
-        resumes: whether passes of an interrupted run are read from its journals.
     """
     from agenteval.gate.comparison import make_comparison
     from agenteval.gate.proof import CannotRunError
     from agenteval.run.confirm.passes import passes_of
 
-    with passes_of(spec, execution, control, resume=resumes) as passes:
+    with passes_of(spec, execution, spec.control.base, resume=resumes) as passes:
         try:
             comparer = first.comparer or _first_comparer(first.results, spec, passes)
         except CannotRunError as error:
             return _uncompared(first.results, spec, passes, error.why)
         sides = comparer.sides
-        with _beside_anchor(spec, execution, control, passes) as look_back:
+        with _beside_anchor(spec, execution, passes) as look_back:
             decision = comparer.prove(
                 lambda ask: passes.again(ask, sides),
                 None if look_back is None else lambda ask: look_back.again(ask, sides),
             )
         decision = replace(decision, commit=passes.commit)
         results = _with(make_comparison(comparer, decision), comparer, _entries(comparer, decision))
-        passes.close()
     compared = _noted(ComparedRun(results))
     return replace(
         compared,
@@ -197,22 +143,15 @@ def prove_and_compare(
 
 
 @contextmanager
-def _beside_anchor(
-    spec: RunSpec,
-    execution: RunExecution,
-    control: PreparedControl | AgentEvalError | None,
-    beside: Passes,
-) -> Iterator[Passes | None]:
+def _beside_anchor(spec: RunSpec, execution: RunExecution, beside: Passes) -> Iterator[Passes | None]:
     """Yield what makes passes beside the anchor commit; ``None`` if no long look can be made."""
-    from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.confirm.passes import passes_of
 
-    anchor = control.anchor if isinstance(control, PreparedControl) else None
-    if anchor is None:
+    if spec.control.anchor is None:
         yield None
         return
     # An old commit has no deployment.
-    with passes_of(spec, execution, anchor, {}, resume=beside.resume) as passes:
+    with passes_of(spec, execution, spec.control.anchor, {}, resume=beside.resume) as passes:
         yield passes
         beside.usage = beside.usage.plus(passes.usage)
         beside.warnings += [text for text in passes.warnings if text not in beside.warnings]
@@ -226,11 +165,10 @@ def _first_comparer(results: Results, spec: RunSpec, passes: Passes) -> Comparer
 
 
 def _uncompared(results: Results, spec: RunSpec, passes: Passes, why: str) -> ComparedRun:
-    missing = spec.earlier.missing or MissingBaseline()
     warnings = [text for text in passes.warnings if why not in text]
-    accepted = missing.warnings(f"the base commit's agent cannot make a baseline: {why}")
-    uncompared = ComparedRun(results, warnings=(*warnings, *accepted), signal=passes.signal)
-    return replace(uncompared, results=with_usage(results, passes.usage))
+    if missing := spec.earlier.missing:
+        warnings += [*missing, f"the base commit's agent cannot make a baseline: {why}"]
+    return ComparedRun(with_usage(results, passes.usage), warnings=tuple(warnings), signal=passes.signal)
 
 
 def _entries(comparer: Comparer, decision: Decision) -> Sequence[PoolEntry]:
@@ -249,7 +187,6 @@ def _noted(compared: ComparedRun) -> ComparedRun:
 
 
 def _with(comparison: Comparison, comparer: Comparer, passes: Sequence[PoolEntry] = ()) -> Results:
-    """Return the run with its comparison, and with the pool for later runs."""
     results = comparer.current.model_copy(update={"comparison": comparison})
     # The pool contains only runs of the base branch that can be baselines.
     if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST) or why_no_baseline(results):

@@ -20,6 +20,7 @@ from agenteval.core.yaml import parse_yaml
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import FailOn, GatePolicy
 from agenteval.results.masking import MAX_ANSWER_BYTES
+from agenteval.results.model import Results
 from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Settings:
 
     Attributes:
         suites: files, directories, or suites that the caller has built.
+        baseline: the run to compare with: its file, or its results.
         out: the directory of the reports; ``None`` writes none.
         cases: names or ids of the cases to run; empty: all.
         failed_in: results of an earlier run; only its cases that did not pass run.
@@ -44,7 +46,7 @@ class Settings:
     suites: tuple[Path | Suite, ...] = ()
     config: Path | None = None
     agent: AgentSpec | str | None = None
-    baseline: Path | None = None
+    baseline: Path | Results | None = None
     out: Path | None = Path("agenteval-report")
     metrics: tuple[MetricConfig, ...] = ()
     iterations: int | None = None
@@ -88,9 +90,6 @@ def read_pass_env(path: Path | None) -> tuple[str, ...]:
 
     Args:
         path: the configuration; ``None`` without one. Reading the whole of it reports wrong lists.
-
-    Raises:
-        ConfigError: the file is not YAML.
     """
     if path is None:
         return ()

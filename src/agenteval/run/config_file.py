@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ from agenteval.core.files import outside_problem
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings, ResponseCache, default_directory
 from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
+from agenteval.core.records import replace
 from agenteval.core.secrets import secrets_in
 from agenteval.core.shared_files import seal
 from agenteval.core.text import display_path
@@ -24,7 +24,7 @@ from agenteval.core.yaml import read_yaml
 from agenteval.results.masking import MAX_ANSWER_BYTES
 from agenteval.run.config import Config, read_pass_env
 from agenteval.run.config_keys import GateEntry, MetricEntry, ModelEntry, read_metrics, read_model
-from agenteval.run.options import GONE, help_of
+from agenteval.run.options import help_of, other_place
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import AgentEntry, read_agent, read_tool
 from agenteval.suite.evaluation import Criteria, ToolCheck
@@ -124,7 +124,7 @@ class ConfigFile(BaseModel):
     )
     tags: dict[str, list[str]] = Field(
         default_factory=dict,
-        description="tag → names or ids of its cases, besides tags in suites; * matches any text",
+        description="tag → names or ids of its cases; * matches any text",
     )
     iterations: Count | None = Field(None, description=help_of("iterations"))
     concurrency: Count | None = Field(None, description=help_of("concurrency"))
@@ -134,25 +134,23 @@ class ConfigFile(BaseModel):
     time_limit: Duration | None = Field(None, description=help_of("time_limit"))
     pass_env: list[str] | None = Field(
         None,
-        description="environment variables that agents, tools, graders and ${VARIABLE} in suites get in a CI run, "
-        "besides PATH, HOME, TMPDIR, the locale and proxies; * matches any text; on a person's machine they get all",
+        description="environment variables that agents, tools, graders and suites get in a CI run, besides PATH and "
+        "other basics; * matches any text",
     )
     secrets: list[str] = Field(
         default_factory=list,
-        description="names of environment variables that contain secrets, besides those that look like it; "
-        "* matches any text; their values are masked everywhere",
+        description="environment variables with secrets, besides those that look like it; * matches any text",
     )
     limits: LimitsEntry = LimitsEntry()
     max_answer_bytes: int = Field(
         MAX_ANSWER_BYTES,
         ge=1024,
-        description="bytes of an answer, and of every other text of a turn, that results keep; the rest is left out, "
-        "with its length and hash. Metrics read the whole text",
+        description="bytes that results keep of an answer and of every other text; metrics read the whole",
     )
     templates: TemplatesEntry = TemplatesEntry()
     reports: list[str] = Field(
         default_factory=list,
-        description="reporters of other packages, besides the built-in reports; AGENTEVAL_PLUGINS must name them",
+        description="reporters of other packages; AGENTEVAL_PLUGINS must name them",
     )
     gate: GateEntry = Field(default_factory=GateEntry)
     llm: LlmEntry = LlmEntry()
@@ -170,17 +168,13 @@ class PublishedConfig(ConfigFile):
 
 
 def read_config_file(path: Path) -> Config:
-    """Read a configuration file.
-
-    Raises:
-        ConfigError: with every problem of the file.
-    """
+    """Read a configuration file."""
     problems: list[Problem] = []
     with confined(pass_env=read_pass_env(path)):
         name = display_path(path)
         document = read_yaml(path, shown_as=name, unset=problems, credentials=_CREDENTIALS, unique=True)
     entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
-    problems += map(_with_successor, wrong)
+    problems += map(_with_place, wrong)
     agents = _specs(document, "agents", read_agent, problems)
     tools = _specs(document, "tools", read_tool, problems)
     judge = _model(entry.judge, chat_model, document, "judge", problems) if entry else None
@@ -243,9 +237,11 @@ def _of_run(entry: ConfigFile, document: Document) -> dict[str, Any]:
     return {key: value for key, value in values.items() if getattr(entry, key) != getattr(defaults, key)}
 
 
-def _with_successor(problem: Problem) -> Problem:
-    is_gone = problem.kind is Kind.UNKNOWN_KEY and problem.path in GONE
-    return replace(problem, message=f"unknown key; {GONE[problem.path]}") if is_gone else problem
+def _with_place(problem: Problem) -> Problem:
+    if problem.kind is not Kind.UNKNOWN_KEY or "did you mean" in problem.message:
+        return problem
+    place = other_place(problem.path)
+    return replace(problem, message=f"unknown key; {place}") if place else problem
 
 
 def _secrets(models: Iterable[ModelSpec | None], agents: Iterable[AgentSpec]) -> frozenset[str]:
@@ -331,7 +327,6 @@ def _model(
 
 
 def _cache(entry: LlmEntry, document: Document, problems: list[Problem]) -> ResponseCache | None:
-    """Return the cache of replies, in a directory that may be written."""
     if entry.cache is False:
         return None
     if entry.cache is True:

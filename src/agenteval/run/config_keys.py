@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
     TypeAdapter,
     ValidationError,
     field_validator,
-    model_validator,
 )
 
 from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
+from agenteval.core.records import replace
 from agenteval.core.text import choices
 from agenteval.core.validation import Duration, value_message
 from agenteval.gate.failures import Required
@@ -48,11 +47,7 @@ class ModelEntry(BaseModel):
 
 
 def read_model(entry: str | ModelEntry, read: Callable[[str], ModelSpec]) -> ModelSpec:
-    """Return the model that an entry names.
-
-    Raises:
-        ValueError: no such model exists.
-    """
+    """Return the model that an entry names."""
     written = ModelEntry(model=entry) if isinstance(entry, str) else entry
     spec = read(written.model)
     return replace(spec, endpoint=written.endpoint, api_key=written.api_key, api_version=written.api_version)
@@ -94,14 +89,12 @@ class _PlacedEntry:
             self.add(f"{name!r} is given twice; remove it here or under `options`", name)
 
     def add(self, message: str, key: str | None = None) -> None:
-        """Add a problem at a key or option, or at the whole entry."""
         steps: KeyPath = () if key is None else (key,)
         if key is not None and key in self.entry.options:
             steps = ("options", key)
         self.problems.append(self.document.problem((*self.at, *steps), message))
 
     def config(self, name: str, kind: MetricKind, options: Mapping[str, Any], metric_type: str) -> MetricConfig:
-        """Return the configuration of the metric."""
         entry = self.entry
         return MetricConfig(
             id=entry.id or name,
@@ -120,11 +113,7 @@ class _PlacedEntry:
 def read_metrics(
     entries: list[MetricEntry], document: Document, judge: ModelSpec | None, problems: list[Problem]
 ) -> tuple[AddedMetric, ...]:
-    """Return the metrics of the file.
-
-    Args:
-        judge: the default model for metrics that need one.
-    """
+    """Return the metrics of the file."""
     found = []
     for index, written in enumerate(entries):
         item = _PlacedEntry(written, document, ("metrics", index))
@@ -214,33 +203,6 @@ def _checked(
 
 _LOOKS = Constants().looks
 _NO_WORSE = re.compile(r"no-worse-than\s+(0?\.\d+|\d+(?:\.\d+)?)")
-_FIXED = (
-    "the limits of the gate belong together and cannot be chosen; `pairs: 4` or `pairs: 8` proves less and costs less"
-)
-_ALWAYS_PROVEN = (
-    "a suspicion is always proven beside the base; name `control:` at the agent if it is deployed elsewhere"
-)
-_RESOURCE = "write `resources: {latency: 0.2}` or `resources: {cost: 0.2}`, the share by which it may rise"
-#: Settings of earlier versions, with what to write instead.
-REMOVED: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("settings", "window", "max_cases", "head_to_head_calls", "screen", "alpha_aggregate", "alpha_single"), _FIXED
-    ),
-    **dict.fromkeys(("alpha_case", "case_drop", "confidence", "max_repeats", "min_effect"), _FIXED),
-    **dict.fromkeys(("confirm", "on_low_control"), _ALWAYS_PROVEN),
-    **dict.fromkeys(("max_latency_increase", "max_cost_increase"), _RESOURCE),
-    "policy": "there is one gate; to fail at each failing case write `strict: true`, at some `must_pass: [NAME]`",
-    "min_pass_rate": "to fail at each failing case write `strict: true`, at some `must_pass: [NAME]`",
-    "tolerance": "a drop has to be proven; to exclude one of 0.03 write `require: no-worse-than 0.03`",
-    "max_confirmation": "write `pairs: 8` for fewer passes side by side, or `llm: {max_cost_usd: 5}`",
-    "long_look": "runs of the base branch look back by themselves; remove it",
-    "staged": "write `first: early`, which is the default, or `first: whole`",
-    "deterministic": "answers that repeat are proven by the order of their passes; remove it",
-    "on_unchecked": "what was not checked fails the gate; remove the criterion or the metric that measures nothing",
-    "on_unjudged": "cases that limits leave to no judge are listed; raise the limit of the suite",
-    "on_unproven": "write `fail_on: [failures, regressions, errors]` without `unproven`",
-    "ignore": "README, CHANGELOG, CONTRIBUTING and LICENSE never count, and everything else does; remove it",
-}
 
 
 class QuarantineEntry(BaseModel):
@@ -268,7 +230,6 @@ class GateEntry(BaseModel):
 
     fail_on: frozenset[FailOn] = Field(
         DEFAULT_FAIL_ON,
-        validation_alias=AliasChoices("fail_on", "fail-on"),
         description=help_of("gate.fail_on"),
         # A set has no order, but the published schema must not change between builds; _words checks the text form.
         json_schema_extra={
@@ -281,7 +242,7 @@ class GateEntry(BaseModel):
         0.10,
         ge=0,
         le=1,
-        description="share of cases that may be errors if `fail_on` has no `errors`; above it the run is broken",
+        description="share of cases that may be errors if `fail_on` has no `errors`",
     )
     strict: bool = Field(False, description="every failing case fails the gate, even if it fails in the baseline too")
     must_pass: list[str] = Field(
@@ -294,35 +255,26 @@ class GateEntry(BaseModel):
     metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it gates")
     resources: dict[Resource, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict,
-        description="latency, cost and tokens that gate → the share by which each may rise; a list allows "
-        f"{TOLERANCE:.0%}",
+        description=f"latency, cost or tokens → the share by which it may grow; a list allows {TOLERANCE:.0%}",
         json_schema_extra={"type": ["object", "array"]},
     )
     pairs: int = Field(
         _LOOKS[-1], ge=_LOOKS[0], le=_LOOKS[-1], description="most pairs of passes side by side: 4, 8 or 16"
     )
     first: First = Field(
-        "early", description="early: the first run of a change stops as soon as nothing looks low; whole: never"
+        "early", description="early: the first run of a change stops when nothing looks low; whole: never"
     )
     require: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="`no-worse-than 0.03`: green needs that a drop of a mean by 0.03 is excluded side by side",
+        description="`no-worse-than 0.03`: the gate passes only if no mean can have dropped by 0.03",
         json_schema_extra={"anyOf": [{"type": "string", "pattern": _NO_WORSE.pattern}, {"type": "null"}]},
     )
     on_missing_baseline: Literal["warn", "fail"] = Field(
         "warn",
-        description="what a run does that is to be compared and finds no baseline; fail: it is unproven and fails",
+        description="without a baseline to compare with: warn, or fail (the run is unproven)",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _removed(cls, value: Any) -> Any:
-        for name in value if isinstance(value, Mapping) else ():
-            if name in REMOVED:
-                raise ValueError(f"`{name}` is not a setting any more: {REMOVED[name]}")
-        return value
 
     @field_validator("fail_on", mode="before")
     @classmethod

@@ -8,24 +8,135 @@ import random
 import re
 import secrets
 import time
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from agenteval.agents.base import Reply, Request, Session
-from agenteval.core.confine import under_rules
-from agenteval.core.errors import AgentError, AgentNotAskedError, SameFailure, ToolRaisedError, TransientAgentError
+from agenteval.core.confine import confinement, under_rules
+from agenteval.core.errors import (
+    AgentError,
+    AgentEvalError,
+    AgentNotAskedError,
+    SameFailure,
+    ToolRaisedError,
+    TransientAgentError,
+)
+from agenteval.core.files import also_inside
+from agenteval.core.llm.gateway import files_directory
 from agenteval.core.records import dataclass, replace
+from agenteval.core.runtime import in_thread
+from agenteval.core.shared_files import seal
 from agenteval.results.case import NotAsked, ToolCall
 from agenteval.results.rollup import without_attempts
-from agenteval.run.attachments import AttachmentError, Attachments
 from agenteval.run.plan import Job
-from agenteval.run.progress import Progress, Retry, SilentProgress, Step
+from agenteval.run.progress import Progress, Retry, Step
 from agenteval.suite.agents import REPLAY
-from agenteval.suite.model import AgentSpec, Turn
+from agenteval.suite.model import AgentSpec, FileRef, Turn
 
 if TYPE_CHECKING:
     from agenteval.agents.recorded_cases import RecordedAnswer
+    from agenteval.run.downloads import Downloader
+
+
+ResultT = TypeVar("ResultT")
+
+_NO_TEXT = "(no text could be read from this file)"
+
+
+class AttachmentError(AgentEvalError):
+    """A file of a turn cannot be downloaded or read; the message names the file and the reason."""
+
+
+class Attachments:
+    """The files of a run; a context manager inside the run's event loop.
+
+    Args:
+        kept: directory of downloads for later runs; by default in the user's cache directory.
+    """
+
+    def __init__(self, kept: Path | None = None) -> None:
+        self._kept = kept
+        self._cleanup = ExitStack()
+        self._downloader: Downloader | None = None
+        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
+        # Conversion runs Python code and holds the interpreter lock, so parallel conversions are not faster.
+        self._reading = asyncio.Semaphore(1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._cleanup.close()
+
+    async def get(self, files: Sequence[FileRef]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the paths of the files of a turn, and their texts."""
+        found = await asyncio.gather(*(self._one(file) for file in files))
+        return tuple(str(path) for path, _ in found), tuple(text for _, text in found)
+
+    async def _one(self, file: FileRef) -> tuple[Path, str]:
+        try:
+            path = await self._located(file)
+            part = (path, file.kind, file.pages, file.sheet, file.range)
+            text = await self._once(part, lambda: self._read(file, path))
+        except AgentEvalError as error:
+            raise AttachmentError(str(error)) from None
+        except Exception as error:  # noqa: BLE001 - an unexpected file must fail a case, not the run
+            raise AttachmentError(f"{file.name}: {type(error).__name__}: {error}") from None
+        return path, _block(file, text)
+
+    async def _located(self, file: FileRef) -> Path:
+        if file.url is None:
+            return Path(file.path or "")
+        if self._downloader is None:
+            self._downloader = self._new_downloader()
+        get = partial(self._downloader.get, file.url, file.kind, file.download_s, keep=file.cache)
+        return await self._once((file.url, file.cache), lambda: in_thread(get))
+
+    def _new_downloader(self) -> Downloader:
+        # Imported here: most suites have no URLs, and the HTTP library is slow to import.
+        from agenteval.run.downloads import Downloader
+
+        temporary = TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
+        folder = Path(self._cleanup.enter_context(temporary))
+        if confinement().owner is not None:
+            # The agent reads the files as another user.
+            folder.chmod(0o755)
+        kept = self._kept or files_directory()
+        for inside in (kept, folder):
+            self._cleanup.enter_context(also_inside(inside))
+        return Downloader(kept, folder, seal())
+
+    async def _read(self, file: FileRef, path: Path) -> str:
+        # Imported here: few suites have files.
+        from agenteval.run.attachments import load_libraries, read_file
+
+        async with self._reading:
+            # The first import takes seconds, which must not count towards the file's limit.
+            await in_thread(partial(load_libraries, file.kind))
+            try:
+                async with asyncio.timeout(file.convert_s):
+                    return await in_thread(partial(read_file, file, path))
+            except TimeoutError:
+                raise AttachmentError(f"{file.name}: reading it took longer than {file.convert_s:g} s") from None
+
+    async def _once(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """Return the result for a key, computed once; a cancelled caller does not cancel it for others."""
+        task: asyncio.Task[ResultT] | None = self._tasks.get(key)
+        if task is None:
+            task = self._tasks[key] = asyncio.create_task(make())
+        return await asyncio.shield(task)
+
+
+def _block(file: FileRef, text: str) -> str:
+    about = [f"Description: {file.description}"] if file.description else []
+    return "\n".join([f"File: {file.name}", *about, text.strip() or _NO_TEXT])
 
 
 # Seconds before the first retry; it doubles with each retry, plus jitter of up to a half.
@@ -138,25 +249,18 @@ class TurnRecord:
 def recorded_exchange(job: Job, recorded: RecordedAnswer) -> TurnRecord:
     """Return the exchange of a recorded trace."""
     request = Request(
-        input=job.case.turns[0].input,
-        case=job.case.name,
-        case_id=job.case.id,
+        input=job.item.case.turns[0].input,
+        case=job.item.case.name,
+        case_id=job.item.case.id,
         turn=0,
         iteration=recorded.iteration,
-        session=job.case.id,
+        session=job.item.case.id,
     )
     return TurnRecord(request, Answer(recorded.reply), recorded.reply.retrieval_context, recorded.record)
 
 
 class Conversations:
-    """Conducts all conversations with one agent.
-
-    Args:
-        attachments: prepares the files of turns.
-        concurrency: the number of conversations that can fail at the same time for the same reason.
-        seed: the seed of the jitter; ``None`` for a random one.
-        progress: shows turns that take long, and retries.
-    """
+    """Conducts all conversations with one agent."""
 
     def __init__(
         self,
@@ -170,7 +274,7 @@ class Conversations:
         self._spec = spec
         self._attachments = attachments
         self._seed = seed
-        self._progress = progress or SilentProgress()
+        self._progress = progress or Progress()
         self._most_failures = max(_MOST_FAILURES, _MOST_FAILURES_OF_EACH * concurrency)
         self._failures = 0
         self._alike = SameFailure()
@@ -180,7 +284,7 @@ class Conversations:
         """Send all turns of a case in a new session."""
         # It tells nothing: a first run and a pass side by side look alike to the agent.
         name = secrets.token_hex(16)
-        retrieval = Retrieval(job.suite.retrieval_tools)
+        retrieval = Retrieval(job.item.suite.retrieval_tools)
         case_s = job.plan.case_s
         clock = _NO_LIMIT if case_s is None else CaseDeadline.start(case_s)
         history: list[Mapping[str, str]] = []
@@ -188,15 +292,15 @@ class Conversations:
         unanswered = 0
         # An agent may start a process at any time.
         with under_rules(job.plan.rules):
-            session = job.agent.agent.session()
+            session = job.agent.session()
             try:
-                for number, turn in enumerate(job.case.turns):
+                for number, turn in enumerate(job.item.case.turns):
                     request = _request(job, iteration, number, name, tuple(history))
                     if unanswered < _BROKEN_TURNS:
                         try:
                             if turn.files:
-                                attached = await self._attachments.get(turn.files)
-                                request = replace(request, files=attached.paths, file_texts=attached.texts)
+                                paths, texts = await self._attachments.get(turn.files)
+                                request = replace(request, files=paths, file_texts=texts)
                             answer = await self.ask(
                                 session, request, clock, exception_is_answer=turn.exception_is_answer
                             )
@@ -304,7 +408,7 @@ class Conversations:
 
 
 def _request(job: Job, iteration: int, number: int, session: str, history: tuple[Mapping[str, str], ...]) -> Request:
-    case, turn = job.case, job.case.turns[number]
+    case, turn = job.item.case, job.item.case.turns[number]
     return Request(
         input=turn.input,
         case=case.name,
@@ -313,7 +417,7 @@ def _request(job: Job, iteration: int, number: int, session: str, history: tuple
         iteration=iteration,
         session=session,
         history=history,
-        config=job.agent.spec.config,
+        config=job.item.agent.config,
         context=turn.context,
         expects_json=turn.expects_json,
     )

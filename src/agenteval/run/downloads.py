@@ -35,9 +35,6 @@ def is_public(text: str) -> bool:
 
     Private networks, this machine, link-local addresses such as those of clouds' metadata services, shared addresses
     of providers (RFC 6598), multicast and reserved addresses are not. Neither are IPv6 addresses that contain one.
-
-    Args:
-        text: an address, with or without a zone (``fe80::1%eth0``).
     """
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
@@ -89,12 +86,7 @@ _SUFFIXES: dict[FileKind, str] = {
 
 
 class DownloadError(AgentEvalError):
-    """A file could not be downloaded.
-
-    Args:
-        message: why.
-        transient: whether a retry may succeed.
-    """
+    """A file could not be downloaded."""
 
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
@@ -128,9 +120,6 @@ class Downloader:
         Args:
             url: ``http`` or ``https``.
             keep: whether to reuse the file of an earlier run, and to cache it for later runs.
-
-        Raises:
-            DownloadError: it cannot be downloaded.
         """
         name = Path(hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:32], file_name(url, kind))
         target = self.temporary / ("kept" if keep else "new") / name
@@ -242,11 +231,7 @@ class _Route:
     _is_proxied: bool = False
 
     def check(self, url: httpx.URL) -> None:
-        """Check the next address.
-
-        Raises:
-            DownloadError: it is one that suites do not reach by a redirect.
-        """
+        """Check the next address."""
         if url.scheme not in {"http", "https"}:
             raise DownloadError(f"{self.shown} redirects to {url.scheme}://; only http and https are allowed")
         self._host = url.raw_host

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import signal
 import tempfile
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
@@ -16,7 +16,7 @@ from pydantic import Field, InstanceOf
 from agenteval.agents.callable import AgentFunction, callable_spec, in_loop
 from agenteval.core.arguments import FilePath, Name, checked
 from agenteval.core.llm.budget import Limits
-from agenteval.core.records import dataclass, replace
+from agenteval.core.records import replace
 from agenteval.core.runtime import Interrupter, interruptible
 from agenteval.core.secrets import masking
 from agenteval.core.text import working_directory
@@ -25,9 +25,8 @@ from agenteval.metrics.registry import GivenMetric, given_metric
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
 from agenteval.results.store import IN_MEMORY, in_full
-from agenteval.run.baseline import Search, baseline_of, check_baseline, check_not_shard
 from agenteval.run.config import Settings
-from agenteval.run.context import RunContext
+from agenteval.run.context import RunContext, baseline_of, check_baseline, check_not_shard
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
 from agenteval.suite.model import AgentSpec, Count, Suite
@@ -72,7 +71,7 @@ def compare(
     check_not_shard(current, None)
     check_baseline(baseline, None)
     from agenteval.gate.comparison import decide_files
-    from agenteval.gate.integrity.integrity import with_ids_of
+    from agenteval.gate.integrity import with_ids_of
     from agenteval.gate.policy import ComparePolicy
     from agenteval.run.compare import comparer_of
     from agenteval.run.resolve.spec import RunSpec
@@ -102,25 +101,19 @@ def load_suites(*paths: FilePath) -> list[Suite]:
     if not paths:
         return []
     problems: list[Problem] = []
-    loaded = suites.load_suites(Sources(working_directory(), tuple(Path(path) for path in paths)), problems)
-    for file in loaded.places.files:
+    loaded, places, _ = suites.load_suites(
+        Sources(working_directory(), tuple(Path(path) for path in paths)), problems
+    )
+    for file in places.files:
         with suites.collected(problems):
             read_pass_env(file)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
-    return list(loaded.suites)
+    return loaded
 
 
 # Exit statuses above this number are signals.
 _SIGNALS = 128
-
-
-@dataclass(frozen=True)
-class _Arguments:
-    """The arguments of ``evaluate``; a baseline of the caller is beside the settings, which name files."""
-
-    settings: Settings
-    baseline: Results | None
 
 
 @checked
@@ -137,7 +130,7 @@ def _asked(
     seed: Annotated[int, Field(ge=0)] | None = None,
     out: FilePath | None = None,
     progress: bool = False,
-) -> _Arguments:
+) -> Settings:
     """The arguments of ``evaluate`` and ``evaluate_async``.
 
     Raises:
@@ -145,11 +138,11 @@ def _asked(
     """
     # An agent or metric of the caller can change the working directory during the run.
     here = working_directory()
-    settings = Settings(
+    return Settings(
         suites=tuple(suite if isinstance(suite, Suite) else here / suite for suite in suites),
         config=None if config is None else here / config,
         agent=callable_spec(agent) if callable(agent) else agent,
-        baseline=None if baseline is None or isinstance(baseline, Results) else here / baseline,
+        baseline=baseline if baseline is None or isinstance(baseline, Results) else here / baseline,
         iterations=iterations,
         filter=filter,
         tags=tuple(tags),
@@ -160,7 +153,6 @@ def _asked(
         out=None if out is None else here / out,
         quiet=not progress,
     )
-    return _Arguments(settings, baseline if isinstance(baseline, Results) else None)
 
 
 P = ParamSpec("P")
@@ -168,11 +160,11 @@ R = TypeVar("R")
 
 
 def _with_arguments_of(
-    ask: Callable[P, _Arguments],
-) -> Callable[[Callable[[_Arguments], R]], Callable[P, R]]:
+    ask: Callable[P, Settings],
+) -> Callable[[Callable[[Settings], R]], Callable[P, R]]:
     """Give a function of the asked run the arguments that describe the run."""
 
-    def decorate(function: Callable[[_Arguments], R]) -> Callable[P, R]:
+    def decorate(function: Callable[[Settings], R]) -> Callable[P, R]:
         @wraps(function)
         def call(*args: P.args, **given: P.kwargs) -> R:
             return function(ask(*args, **given))
@@ -185,7 +177,7 @@ def _with_arguments_of(
 
 
 @_with_arguments_of(_asked)
-def evaluate(asked: _Arguments) -> RunOutcome:
+def evaluate(asked: Settings) -> RunOutcome:
     """Run suites, compare with the baseline, and let the gate decide.
 
     A signal interrupts the run and then has its usual effect: Ctrl-C raises ``KeyboardInterrupt``. In a thread other
@@ -219,7 +211,7 @@ def evaluate(asked: _Arguments) -> RunOutcome:
 
 
 @_with_arguments_of(_asked)
-async def evaluate_async(asked: _Arguments) -> RunOutcome:
+async def evaluate_async(asked: Settings) -> RunOutcome:
     """Do the same as ``evaluate`` inside a running event loop, without blocking it.
 
     The run uses a separate thread and event loop. An asynchronous agent function runs in the caller's loop.
@@ -227,10 +219,10 @@ async def evaluate_async(asked: _Arguments) -> RunOutcome:
 
     Arguments and errors are those of :func:`evaluate`.
     """
-    agent = asked.settings.agent
+    agent = asked.agent
     if isinstance(agent, AgentSpec) and agent.function is not None:
         agent = replace(agent, function=in_loop(agent.function, asyncio.get_running_loop()))
-        asked = replace(asked, settings=replace(asked.settings, agent=agent))
+        asked = replace(asked, agent=agent)
     interrupter = Interrupter()
     with interruptible(interrupter):
         work = asyncio.ensure_future(asyncio.to_thread(_run, asked))
@@ -242,22 +234,12 @@ async def evaluate_async(asked: _Arguments) -> RunOutcome:
         raise
 
 
-@dataclass(frozen=True)
-class _GivenBaseline:
-    """A baseline that the caller passes as a value."""
-
-    results: Results
-
-    def search(self, _: Collection[str]) -> Search:
-        """Return the run."""
-        return Search(baseline_of(self.results))
-
-
-def _run(asked: _Arguments) -> RunOutcome:
+def _run(asked: Settings) -> RunOutcome:
     """Run with a temporary journal, unless a report directory is given."""
-    source = None if asked.baseline is None else _GivenBaseline(asked.baseline)
+    if isinstance(asked.baseline, Results):
+        check_baseline(asked.baseline, None)
     with masking(), tempfile.TemporaryDirectory(prefix="agenteval-") as scratch:
-        outcome = run(asked.settings, RunContext(baseline=source, scratch=Path(scratch)))
+        outcome = run(asked, RunContext(scratch=Path(scratch)))
         return replace(outcome, results=in_full(outcome.results, outcome.archive), archive=IN_MEMORY)
 
 

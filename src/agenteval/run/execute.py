@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from agenteval.agents.base import Agent, CheckedAgent, RecordedAgent, RemarkingAgent
 from agenteval.agents.registry import build_agent
 from agenteval.core.confine import UserCodeRules, under_rules
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_failures
-from agenteval.core.llm.models import NotAskedError
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import until_signal
 from agenteval.metrics.resources import check_unnamed_judge
@@ -20,7 +19,6 @@ from agenteval.report.report import remove_reports
 from agenteval.results.case import CaseResult
 from agenteval.run.journal import parsed, remove_journals
 from agenteval.run.plan import (
-    AgentSlot,
     Job,
     Plan,
     PlannedCase,
@@ -39,13 +37,7 @@ from agenteval.suite.model import AgentSpec, MetricConfig
 
 
 def execute(plan: Plan) -> RunExecution:
-    """Run every case.
-
-    Raises:
-        ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of a suite;
-            no case was run.
-        InfrastructureError: the journal cannot be written.
-    """
+    """Run every case."""
     # First: a missing requirement or a broken line must be reported before any paid call.
     survey = _checked(plan)
     earlier_s = plan.earlier.active_s if plan.earlier else 0.0
@@ -74,30 +66,12 @@ def execute(plan: Plan) -> RunExecution:
     )
 
 
-@dataclass(frozen=True)
-class Checked:
-    """What was found without a call of an agent.
-
-    Attributes:
-        lacking: what this machine lacks to run the agents.
-    """
-
-    notices: tuple[str, ...] = ()
-    lacking: tuple[Problem, ...] = ()
+def check(plan: Plan) -> tuple[tuple[str, ...], list[Problem]]:
+    """Check everything before the first call of an agent; return notices, and what this machine lacks."""
+    return asyncio.run(_checked_once(plan, _checked(plan)))
 
 
-def check(plan: Plan) -> Checked:
-    """Check everything that a run checks before the first call of an agent, and call none.
-
-    Raises:
-        ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of a suite.
-        UserCodeError: the import of an agent or a grader fails.
-    """
-    survey = _checked(plan)
-    return asyncio.run(_checked_once(plan, survey))
-
-
-async def _checked_once(plan: Plan, survey: _Precheck) -> Checked:
+async def _checked_once(plan: Plan, survey: _Precheck) -> tuple[tuple[str, ...], list[Problem]]:
     agents: dict[int, Agent] = {}
     lacking: list[Problem] = []
 
@@ -109,7 +83,7 @@ async def _checked_once(plan: Plan, survey: _Precheck) -> Checked:
 
     try:
         await _start(plan, survey, agents, ready)
-        return Checked(_notices(plan, agents), tuple(lacking))
+        return _notices(plan, agents), lacking
     finally:
         await _close(plan, agents)
 
@@ -141,14 +115,14 @@ class _Precheck:
     """Facts about all cases of a run that the runner needs before the first one.
 
     Attributes:
-        unchecked: by suite path, why no metric applies to any case of the suite, also if it was not selected.
+        unchecked: for each suite why no metric applies to any of its cases, also to those that are not selected.
         metered: ids of cases that a model agent answers.
     """
 
     key: RunKey
     judged: JudgedCases
     total: int = 0
-    unchecked: dict[str, Problem] = field(default_factory=dict)
+    unchecked: list[Problem] = field(default_factory=list)
     fingerprints: dict[str, str] = field(default_factory=dict)
     metered: set[str] = field(default_factory=set)
     agents: dict[int, tuple[AgentSpec, UserCodeRules]] = field(default_factory=dict)
@@ -156,24 +130,15 @@ class _Precheck:
 
 
 def _checked(plan: Plan) -> _Precheck:
-    """Iterate over all cases once.
-
-    Raises:
-        ConfigError: as ``_surveyed``, or no metric applies to any case of a suite.
-    """
+    """Iterate over all cases once."""
     survey = _surveyed(plan)
     if survey.unchecked:
-        raise ConfigError(survey.unchecked.values())
+        raise ConfigError(dict.fromkeys(survey.unchecked))
     return survey
 
 
 def _surveyed(plan: Plan) -> _Precheck:
-    """Iterate over all cases once.
-
-    Raises:
-        ConfigError: requirements of metrics are missing, or lines of traces are broken; the error
-            contains each problem once.
-    """
+    """Iterate over all cases once."""
     survey = _Precheck(RunKey(plan), JudgedCases(plan.seed))
     complete = plan.earlier.complete if plan.earlier else {}
     problems: dict[tuple[str, str], Problem] = {}
@@ -206,20 +171,23 @@ def _surveyed(plan: Plan) -> _Precheck:
                 survey.agents.setdefault(id(agent), (agent, plan.suites[planned.suite.path].rules))
     if problems:
         raise ConfigError(problems.values())
-    survey.unchecked = {
-        path: why_unchecked(first.suite, first.case)
-        for path, first in unchecked.items()
-        if path not in checked and not _has_checkable_case(first, plan)
-    }
+    survey.unchecked = list(_unchecked(unchecked, checked, plan))
     return survey
 
 
-def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
-    """Return whether a case of a suite that is not part of the run can be checked.
+def _unchecked(first_cases: Mapping[str, PlannedCase], checked: Collection[str], plan: Plan) -> Iterator[Problem]:
+    """Yield why no metric applies to any case of some suites."""
+    for path, first in first_cases.items():
+        if path not in checked and not _has_checkable_case(first, plan):
+            lacking = plan.suites[path].catalog.without_key
+            asked = [problem for metric in first.case.all_metrics for problem in lacking.get(id(metric), ())]
+            # Without a key of a judge, the rest of the run still decides, if there is any.
+            if not asked or not checked:
+                yield from asked or [why_unchecked(first.suite, first.case)]
 
-    Args:
-        first: the first case of the run; no case of the suite in the run can be checked.
-    """
+
+def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
+    """Return whether a case of a suite that is not part of the run can be checked."""
     if first.recorded is not None:
         # All traces have the same metrics.
         return False
@@ -241,7 +209,6 @@ class _Runner:
         self._agents: dict[int, Agent] = {}
 
     def agent_notes(self) -> tuple[str, ...]:
-        """Return what the cases of an agent have in common."""
         return tuple(self.store.agents.warnings(self._mapping_of_calls))
 
     def _mapping_of_calls(self, spec: AgentSpec) -> str | None:
@@ -278,7 +245,7 @@ class _Runner:
             self.unfinished = len(unfinished)
             self.notices += _remarks(agents.values())
             for job, result in unfinished:
-                store.unfinished(job.position, job, result)
+                store.unfinished(job.position, job.item, result)
 
     @contextmanager
     def _begun(self) -> Iterator[None]:
@@ -302,23 +269,26 @@ class _Runner:
             yield
 
     def _jobs(self, agents: Mapping[int, Agent]) -> Iterator[Job]:
-        bound: dict[int, AgentSlot] = {}
-        recorded = {key: agent for key, agent in agents.items() if isinstance(agent, RecordedAgent)}
-        gateway = self._plan.resources.gateway
-        complete = self._plan.earlier.complete if self._plan.earlier else {}
-        for position, item in enumerate(self._plan.cases):
-            if (item.suite.path, item.case.id) in complete:
+        plan, earlier = self._plan, self._plan.earlier
+        bound: dict[int, Agent] = {}
+        for position, planned in enumerate(plan.cases):
+            item, case_id, key = planned, planned.case.id, id(planned.agent)
+            if earlier is not None and (item.suite.path, case_id) in earlier.complete:
                 continue
-            key = id(item.agent)
             if key not in bound:
                 # The agents of recorded answers are never called, so they are not started.
-                agent = agents.get(key) or build_agent(item.agent, self._plan.limits.concurrency, gateway)
-                bound[key] = AgentSlot(agent, item.agent)
-            follow_recording = (
-                recorded[key].iterations(item.case.id) if item.follow_recording and key in recorded else None
+                gateway = plan.resources.gateway
+                bound[key] = agents.get(key) or build_agent(item.agent, plan.limits.concurrency, gateway)
+            if item.follow_recording and isinstance(agent := agents.get(key), RecordedAgent):
+                item = replace(item, iterations=agent.iterations(case_id) or item.iterations)
+            yield Job(
+                item,
+                plan.suites[item.suite.path],
+                bound[key],
+                done=tuple(earlier.iterations.get(case_id, {}).values()) if earlier is not None else (),
+                position=position,
+                unjudged=self.survey.judged.why_not(item),
             )
-            unjudged = self.survey.judged.why_not(item)
-            yield _job(position, item, bound[key], follow_recording, self._plan, unjudged=unjudged)
 
     def _limits(self) -> RunLimits:
         if self._until is None:
@@ -340,12 +310,7 @@ async def _start(
     agents: dict[int, Agent],
     ready: Callable[[Agent], Awaitable[None]] = lambda agent: agent.start(),
 ) -> None:
-    """Start the metrics' resources, then every agent that will be called.
-
-    Raises:
-        ConfigError: resources are missing, or agents cannot start; the error names all of them.
-        UserCodeError: all agents that cannot start are in modules whose import fails.
-    """
+    """Start the metrics' resources, then every agent that will be called."""
     await plan.resources.start()
     await check_unnamed_judge(built_metrics(suite.catalog for suite in plan.suites.values()), plan.resources.gateway)
     failures: list[ConfigError | UserCodeError] = []
@@ -367,32 +332,10 @@ def _remarks(agents: Iterable[Agent]) -> tuple[str, ...]:
 
 
 def _notices(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
-    """Tell agents with recordings the cases that they will receive; return their notices."""
-    notices: list[str] = []
+    """Tell agents with recordings the cases that they will receive; return their notices, and those of metrics."""
+    lacking = (problems for suite in plan.suites.values() for problems in suite.catalog.without_key.values())
+    notices = [str(problem) for problems in lacking for problem in problems]
     for key, agent in agents.items():
         if isinstance(agent, RecordedAgent):
             notices += agent.expect([item.case for item in plan.cases if id(item.agent) == key])
     return tuple(dict.fromkeys(notices))
-
-
-def _job(
-    position: int,
-    item: PlannedCase,
-    agent: AgentSlot,
-    iterations: int | None,
-    plan: Plan,
-    *,
-    unjudged: NotAskedError | None,
-) -> Job:
-    earlier = plan.earlier
-    return Job(
-        suite=item.suite,
-        plan=plan.suites[item.suite.path],
-        case=item.case,
-        agent=agent,
-        iterations=item.iterations if iterations is None else iterations,
-        done=earlier.iterations.get(item.case.id, ()) if earlier else (),
-        position=position,
-        recorded=item.recorded,
-        unjudged=unjudged,
-    )

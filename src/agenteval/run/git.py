@@ -1,72 +1,23 @@
-"""The commits of a run: of the working tree, of the control, and in the words of reports."""
+"""Asks git about a repository: its history, its objects, and the commit of a run. Nothing that is in it runs."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
 
 from agenteval.core.confine import confined, run_confined_bytes, user_environment
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.records import dataclass, field, replace
-
-Kind = Literal["local", "merge-base", "first-parent", "previous", "pull-request"]
+from agenteval.core.records import dataclass, field
 
 
 class ControlError(AgentEvalError):
     """The control cannot run; the message contains the reason and the fix."""
-
-
-@dataclass(frozen=True)
-class ControlRule:
-    """How the control follows from the commit that is checked out.
-
-    Attributes:
-        kind: ``first-parent``: the first parent. ``previous``: the state of the branch before a push or a merge
-            group. ``pull-request``: the first parent of the merge commit, or the merge base if the pull request's own
-            branch is checked out. ``merge-base``: the merge base with the baseline's commit. ``local``: the same,
-            unless a merge of a change into the branch of the baseline is checked out, outside of this branch.
-        merge: the merge commit of the pull request, as the event names it.
-        branch: the target branch; of a clone without a CI host the branch of the baseline.
-        before: the branch's commit before a push or a merge group; ``None`` if the push did not continue from it.
-        fork: where the commit that is checked out left the branch, if the CI host knows it.
-    """
-
-    kind: Kind = "local"
-    merge: str | None = None
-    base: str | None = None
-    branch: str | None = None
-    before: str | None = None
-    fork: str | None = None
-
-
-@dataclass(frozen=True)
-class Head:
-    """The commit that is checked out."""
-
-    commit: str
-    parents: tuple[str, ...] = ()
-
-    def is_merge_into(self, commit: str | None) -> bool:
-        """Return whether it merges something into a commit."""
-        return len(self.parents) > 1 and self.parents[0] == commit
-
-
-@dataclass(frozen=True)
-class ControlCommit:
-    """The control.
-
-    Attributes:
-        note: what the comparison with this commit leaves out; empty if nothing.
-    """
-
-    commit: str
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,130 +32,6 @@ class Remote:
     url: str
     header: str = field(default="", repr=False)
     variables: dict[str, str] = field(default_factory=dict, repr=False)
-
-
-class ControlHost(Protocol):
-    """What a CI host knows about the control."""
-
-    @property
-    def rule(self) -> ControlRule:
-        """How the control follows from the commit that is checked out."""
-        ...
-
-    @property
-    def remote(self) -> Remote | None:
-        """The repository to fetch the control from, if the checkout does not contain it."""
-        ...
-
-    def merge_base(self, one: str, other: str) -> str:
-        """Return the merge base of two commits.
-
-        Raises:
-            AgentEvalError: it is unknown.
-        """
-        ...
-
-
-class CommitHistory(Protocol):
-    """The history of the commit that is checked out."""
-
-    def is_ancestor(self, commit: str, descendant: str) -> bool | None:
-        """Return whether a commit is an ancestor of another one; ``None`` if the clone is too shallow to know."""
-        ...
-
-    def is_on(self, commit: str, branch: str) -> bool:
-        """Return whether a branch, of this clone or of a remote, contains a commit."""
-        ...
-
-    def merge_base(self, one: str, other: str) -> str:
-        """Return the merge base of two commits.
-
-        Raises:
-            ControlError: it is unknown.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class LocalHost:
-    """No CI host: the control follows from the clone alone, and nothing is fetched."""
-
-    rule: ControlRule = field(default_factory=ControlRule)
-    remote: Remote | None = None
-
-    def merge_base(self, one: str, other: str) -> str:
-        """Raise, because only the clone is known."""
-        raise ControlError(f"the history between {one[:12]} and {other[:12]} is not in this clone")
-
-
-def of_baseline(host: ControlHost, ref: str | None) -> ControlHost:
-    """Return what is known without a CI host, with the branch of the baseline; a CI host names its branches."""
-    if not isinstance(host, LocalHost) or ref is None:
-        return host
-    return replace(host, rule=replace(host.rule, branch=ref.removeprefix("refs/heads/")))
-
-
-def control_commit(rule: ControlRule, head: Head, baseline: str | None, history: CommitHistory) -> ControlCommit:
-    """Return the control of a commit.
-
-    Args:
-        rule: how it follows from the event.
-        history: answers the questions that the commit alone does not.
-
-    Raises:
-        ControlError: there is no such commit, or the clone does not contain the history to find it.
-    """
-    match rule.kind:
-        case "first-parent":
-            return _first_parent(head)
-        case "previous":
-            continues = rule.before is not None and history.is_ancestor(rule.before, head.commit) is not False
-            if rule.before and continues:
-                return ControlCommit(rule.before)
-            return _first_parent(head)
-        case "pull-request":
-            return _of_pull_request(rule, head, history)
-        case "merge-base":
-            return ControlCommit(rule.fork or history.merge_base(head.commit, _baseline(baseline)))
-        case "local":
-            return _of_clone(rule, head, _baseline(baseline), history)
-
-
-def _of_pull_request(rule: ControlRule, head: Head, history: CommitHistory) -> ControlCommit:
-    # Another merge commit can be one of the pull request, whose author chose its first parent.
-    if len(head.parents) > 1 and head.commit == rule.merge:
-        return ControlCommit(head.parents[0])
-    if rule.fork is not None and head.is_merge_into(rule.fork):
-        return ControlCommit(rule.fork)
-    if rule.base is None and rule.fork is None:
-        raise ControlError("the event of the pull request does not name its base commit")
-    note = (
-        f"compared with the merge base: what happened on {rule.branch or 'the base branch'} since is not in the pull "
-        "request's run; check out the merge commit, which is the default of actions/checkout"
-    )
-    found = rule.fork or history.merge_base(head.commit, rule.base or "")
-    return ControlCommit(found, note)
-
-
-def _of_clone(rule: ControlRule, head: Head, baseline: str, history: CommitHistory) -> ControlCommit:
-    # Merging anything into the change makes the change itself the first parent, so the base branch must have it.
-    if rule.branch and len(head.parents) > 1 and history.is_ancestor(baseline, head.parents[0]) is not False:
-        is_into_base = history.is_on(head.parents[0], rule.branch) and not history.is_on(head.commit, rule.branch)
-        if is_into_base:
-            return _first_parent(head)
-    return ControlCommit(history.merge_base(head.commit, baseline))
-
-
-def _first_parent(head: Head) -> ControlCommit:
-    if not head.parents:
-        raise ControlError(f"commit {head.commit[:12]} has no parent to compare with")
-    return ControlCommit(head.parents[0])
-
-
-def _baseline(commit: str | None) -> str:
-    if commit is None:
-        raise ControlError("the baseline names no commit; commit its files before the run that makes it")
-    return commit
 
 
 _TIMEOUT_S = 120
@@ -240,12 +67,9 @@ _VARIABLES = {
 
 def git(directory: Path, *arguments: str, variables: Mapping[str, str] | None = None, stdin: str = "") -> str:
     """Return the output of a git command as text, without the line break at its end; see ``git_bytes``."""
+    output = git_bytes(directory, *arguments, variables=variables, stdin=stdin)
     # Names of files need not be UTF-8.
-    return (
-        git_bytes(directory, *arguments, variables=variables, stdin=stdin)
-        .decode(errors="surrogateescape")
-        .rstrip("\n")
-    )
+    return output.decode(errors="surrogateescape").rstrip("\n")
 
 
 def git_bytes(directory: Path, *arguments: str, variables: Mapping[str, str] | None = None, stdin: str = "") -> bytes:
@@ -258,17 +82,7 @@ def git_bytes(directory: Path, *arguments: str, variables: Mapping[str, str] | N
     """
     inherited = {name: value for name, value in user_environment().items() if not name.startswith("GIT_")}
     environment = {**inherited, **_VARIABLES, "GIT_ALLOW_PROTOCOL": "none", **(variables or {})}
-    program = shutil.which("git", path=environment.get("PATH"))
-    if program is None:
-        raise ControlError("git is not installed")
-    return _output([program, *_OPTIONS, *arguments], directory, environment, _TIMEOUT_S, stdin)
-
-
-def object_id(kind: str, content: bytes, like: str) -> str:
-    """Return the id of an object of git, as long as another one: the ids of SHA-256 repositories are longer."""
-    digest = hashlib.new("sha1" if len(like) == 40 else "sha256", usedforsecurity=False)
-    digest.update(f"{kind} {len(content)}\0".encode() + content)
-    return digest.hexdigest()
+    return _output(arguments, directory, environment, _TIMEOUT_S, stdin)
 
 
 def fetch(repository: Path, remote: Remote, commit: str) -> None:
@@ -279,9 +93,6 @@ def fetch(repository: Path, remote: Remote, commit: str) -> None:
     Raises:
         ControlError: the commit cannot be fetched.
     """
-    program = shutil.which("git", path=_SYSTEM_PATH)
-    if program is None:
-        raise ControlError("git is not installed")
     # Variables, because every user can read the arguments of a program.
     settings = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.extraHeader", "GIT_CONFIG_VALUE_0": remote.header}
     environment = {
@@ -293,19 +104,22 @@ def fetch(repository: Path, remote: Remote, commit: str) -> None:
         **(settings if remote.header else {}),
     }
     what = ("fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
-    command = [program, *_OPTIONS, *what, "--", remote.url, commit]
     with confined(owner=None, apart=None):
-        _output(command, repository, environment, _FETCH_TIMEOUT_S)
+        _output((*what, "--", remote.url, commit), repository, environment, _FETCH_TIMEOUT_S)
 
 
 def _output(
-    command: Sequence[str], directory: Path, environment: Mapping[str, str], timeout_s: float, stdin: str = ""
+    arguments: Sequence[str], directory: Path, environment: Mapping[str, str], timeout_s: float, stdin: str = ""
 ) -> bytes:
-    name = f"git {command[1 + len(_OPTIONS)]}"
+    program = shutil.which("git", path=environment.get("PATH"))
+    if program is None:
+        raise ControlError("git is not installed")
+    name = f"git {arguments[0]}"
     try:
         with tempfile.TemporaryFile() as given:
             given.write(stdin.encode("utf-8", "surrogateescape"))
             given.seek(0)
+            command = [program, *_OPTIONS, *arguments]
             done = run_confined_bytes(command, directory, timeout_s, given, environment)
     except subprocess.TimeoutExpired:
         raise ControlError(f"{name} took longer than {timeout_s:g} s") from None
@@ -315,6 +129,179 @@ def _output(
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise ControlError(f"{name}: {said[-1] if said else f'exit status {done.returncode}'}")
     return done.stdout
+
+
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
+_PARENT = re.compile(r"^parent ([0-9a-f]{40,64})$", re.MULTILINE)
+_OBJECT = re.compile(rb"[0-9a-f]{40,64} \w+ (\d+)\n")
+# States of a branch that a search for a baseline reads from the clone.
+_MOST_STATES = 2000
+#: The mode of a submodule in a tree or an index.
+SUBMODULE = "160000"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The commit that is checked out."""
+
+    commit: str
+    parents: tuple[str, ...] = ()
+
+    def is_merge_into(self, commit: str | None) -> bool:
+        """Return whether it merges something into a commit."""
+        return len(self.parents) > 1 and self.parents[0] == commit
+
+
+@dataclass(frozen=True)
+class Clone:
+    """The repository that contains the working directory.
+
+    Attributes:
+        is_shallow: whether parts of the history are missing.
+    """
+
+    root: Path
+    head: Head
+    is_shallow: bool
+
+    @classmethod
+    def find(cls, here: Path) -> Clone:
+        """Return the repository that contains a directory.
+
+        Raises:
+            ControlError: there is no repository, or it has no commit.
+        """
+        try:
+            root = Path(git(here, "rev-parse", "--show-toplevel"))
+        except ControlError as error:
+            raise ControlError(f"start agenteval in the git repository of the agent ({error})") from None
+        try:
+            commit = git(root, "rev-parse", "--verify", "HEAD")
+        except ControlError:
+            raise ControlError("this repository has no commit yet; commit the agent and its suites") from None
+        # The parents are in the commit itself; in a shallow clone, the commands that show history omit them.
+        content = git_bytes(root, "cat-file", "commit", commit)
+        if _commit_id(content, commit) != commit:
+            raise ControlError(f"commit {commit[:12]} was changed in this clone")
+        return cls(root, Head(commit, _parents(content)), git(root, "rev-parse", "--is-shallow-repository") == "true")
+
+    def is_ancestor(self, commit: str, descendant: str) -> bool | None:
+        """Return whether a commit is an ancestor of another one; ``None`` if the clone is too shallow to know."""
+        try:
+            base = self.merge_base(commit, descendant)
+        except ControlError:
+            return None if self.is_shallow else False
+        if base == git(self.root, "rev-parse", "--verify", f"{commit}^{{commit}}"):
+            return True
+        return None if self.is_shallow else False
+
+    def distance(self, commit: str, descendant: str) -> int | None:
+        """Return how many commits a commit has more than its ancestor; ``None`` if the other one is no ancestor.
+
+        Raises:
+            ControlError: the clone does not contain both.
+        """
+        older, newer = checked_commit(commit), checked_commit(descendant)
+        for item in (older, newer):
+            git(self.root, "cat-file", "-e", f"{item}^{{commit}}")
+        try:
+            is_ancestor = self.merge_base(older, newer) == older
+        except ControlError:
+            # They have no common commit.
+            return None
+        return int(git(self.root, "rev-list", "--count", newer, f"^{older}")) if is_ancestor else None
+
+    def first_parents(self, commit: str) -> tuple[str, ...]:
+        """Return a commit and its first parents, nearest first, as far as the clone contains them.
+
+        Their contents must have their ids, so no earlier step can have put other commits between them.
+        """
+        limit = f"--max-count={_MOST_STATES}"
+        try:
+            listed = git(self.root, "rev-list", "--first-parent", limit, checked_commit(commit), "--").split()
+            contents = git_bytes(self.root, "cat-file", "--batch", stdin="".join(f"{item}\n" for item in listed))
+        except ControlError:
+            return ()
+        found: list[str] = []
+        expected = commit
+        for item, content in zip(listed, _contents(contents), strict=False):
+            if item != expected or _commit_id(content, item) != item:
+                break
+            found.append(item)
+            expected = next(iter(_parents(content)), "")
+        return tuple(found)
+
+    def fork(self, commit: str, branch: str) -> str | None:
+        """Return where a commit left a branch of the remote, the commit itself if the branch contains it.
+
+        Returns:
+            ``None`` if the clone does not contain enough to know.
+        """
+        try:
+            found = git(self.root, "merge-base", checked_commit(commit), f"refs/remotes/origin/{branch}")
+        except ControlError:
+            return None
+        # In a shallow clone, a nearer one can be missing.
+        return found if found == commit or not self.is_shallow else None
+
+    def merge_base(self, one: str, other: str) -> str:
+        """Return the merge base of two commits.
+
+        Raises:
+            ControlError: the clone does not contain it.
+        """
+        return git(self.root, "merge-base", checked_commit(one), checked_commit(other))
+
+    def objects(self) -> Iterator[Path]:
+        """Yield the directories with the objects of the repository and of its submodules that are checked out."""
+        yield from _objects(self.root)
+
+
+def _objects(root: Path) -> Iterator[Path]:
+    yield Path(root, git(root, "rev-parse", "--git-path", "objects")).resolve()
+    for path, _ in submodules(root, "HEAD"):
+        if (root / path / ".git").exists():
+            yield from _objects(root / path)
+
+
+def submodules(root: Path, commit: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the commit of each submodule of a commit that a repository contains."""
+    for entry in git(root, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        about, _, path = entry.partition("\t")
+        if about.startswith(f"{SUBMODULE} "):
+            yield path, about.split(" ")[2]
+
+
+def checked_commit(commit: str) -> str:
+    """Return the id of a commit.
+
+    Raises:
+        ControlError: the text is no such id.
+    """
+    # The commit comes from a file or an event; text of another form could be read as an option of git.
+    if not _COMMIT.fullmatch(commit):
+        raise ControlError(f"{commit!r} is not a commit")
+    return commit
+
+
+def _commit_id(content: bytes, like: str) -> str:
+    # The ids of SHA-256 repositories are longer.
+    digest = hashlib.new("sha1" if len(like) == 40 else "sha256", usedforsecurity=False)
+    digest.update(f"commit {len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def _parents(content: bytes) -> tuple[str, ...]:
+    return tuple(_PARENT.findall(content.partition(b"\n\n")[0].decode(errors="replace")))
+
+
+def _contents(listed: bytes) -> Iterator[bytes]:
+    """Yield the contents of objects in the output of ``git cat-file --batch``, up to a missing one."""
+    place = 0
+    while found := _OBJECT.match(listed, place):
+        end = found.end() + int(found[1])
+        yield listed[found.end() : end]
+        place = end + 1
 
 
 # Files that are not tracked are no change: reports are often among them. The state of a submodule would be asked with
@@ -330,6 +317,7 @@ class Provenance:
     Attributes:
         artifact: name of the artifact that will contain the results; ``None`` also for the default name.
         uncommitted: whether tracked files differ from the commit.
+        base_ref: the branch that a pull request is to be merged into.
     """
 
     commit: str | None = None
@@ -338,6 +326,7 @@ class Provenance:
     workflow_run_id: str | None = None
     artifact: str | None = None
     uncommitted: bool = False
+    base_ref: str | None = None
 
 
 def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
@@ -349,20 +338,23 @@ def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
             repository=environment.get("GITHUB_REPOSITORY") or None,
             workflow_run_id=environment.get("GITHUB_RUN_ID") or None,
         )
-    if not _in_repository(directory):
+    place = directory.resolve()
+    # To start git takes longer.
+    if not any(os.path.lexists(folder / ".git") for folder in (place, *place.parents)):
         return Provenance()
     try:
         status = git_bytes(directory, "status", *_STATUS, variables=_without_filters(directory))
     except ControlError:
         return Provenance()
     # Names of branches need not be UTF-8, but results are.
-    return _of_status(status.decode(errors="replace"))
-
-
-def _in_repository(directory: Path) -> bool:
-    """Return whether git would find a repository; to start it takes longer."""
-    place = directory.resolve()
-    return any(os.path.lexists(folder / ".git") for folder in (place, *place.parents))
+    lines = status.decode(errors="replace").split("\n")[:-1]
+    named = dict(line.removeprefix("# branch.").split(" ", 1) for line in lines if line.startswith("# branch."))
+    commit, branch = named.get("oid"), named.get("head")
+    return Provenance(
+        commit=None if commit == "(initial)" else commit,
+        ref=f"refs/heads/{branch}" if branch and branch != "(detached)" else None,
+        uncommitted=any(not line.startswith("#") for line in lines),
+    )
 
 
 def _without_filters(directory: Path) -> dict[str, str]:
@@ -376,14 +368,3 @@ def _without_filters(directory: Path) -> dict[str, str]:
     for number, name in enumerate(found):
         variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": ""}
     return variables
-
-
-def _of_status(status: str) -> Provenance:
-    lines = status.split("\n")[:-1]
-    named = dict(line.removeprefix("# branch.").split(" ", 1) for line in lines if line.startswith("# branch."))
-    commit, branch = named.get("oid"), named.get("head")
-    return Provenance(
-        commit=None if commit == "(initial)" else commit,
-        ref=f"refs/heads/{branch}" if branch and branch != "(detached)" else None,
-        uncommitted=any(not line.startswith("#") for line in lines),
-    )

@@ -10,7 +10,6 @@ The first line identifies the run and its conditions. Each further line is one o
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -25,17 +24,14 @@ from pydantic import BaseModel, ValidationError
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.version import __version__
-from agenteval.core.writing import create_file, remove_file, remove_regular_file, reopen_file
+from agenteval.core.writing import create_file, open_file, remove_file, remove_regular_file
 from agenteval.results.model import RunUsage
-from agenteval.run.plan import KeptLines
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 JOURNAL_FILE = "journal.jsonl"
 # The journals of the runs of a confirmation.
 CONFIRMATION_FILE = re.compile(r"confirmation(-[0-9]+)?\.jsonl")
-# Bytes read at once.
-_BUFFER = 1 << 20
 
 
 def confirmation_file(number: int) -> str:
@@ -50,11 +46,7 @@ def remove_confirmations(directory: Path) -> None:
 
 
 def remove_journals(directory: Path) -> None:
-    """Remove the journals of an earlier run and of its confirmation.
-
-    Raises:
-        InfrastructureError: the journal is a link or no regular file, or cannot be removed.
-    """
+    """Remove the journals of an earlier run and of its confirmation."""
     remove_confirmations(directory)
     remove_regular_file(directory, JOURNAL_FILE)
 
@@ -63,13 +55,10 @@ class Journal:
     """A journal that is open for writing.
 
     Args:
-        keep: the beginning of the existing file to keep; ``None`` replaces the file.
-
-    Raises:
-        InfrastructureError: the file cannot be written; every method can raise it.
+        keep: bytes of the existing file to keep, from its beginning; ``None`` replaces the file.
     """
 
-    def __init__(self, path: Path, keep: KeptLines | None = None) -> None:
+    def __init__(self, path: Path, keep: int | None = None) -> None:
         self.path = path
         self._keep = keep
         self._descriptor: int | None = None
@@ -100,22 +89,17 @@ class Journal:
     def _opened(self) -> int:
         if self._keep is None:
             return create_file(self.path.parent, self.path.name)
-        descriptor = reopen_file(self.path.parent, self.path.name)
+        descriptor = open_file(self.path.parent, self.path.name, os.O_APPEND)
         try:
-            _check_kept(self._keep, descriptor)
-            os.ftruncate(descriptor, self._keep.size)
+            os.ftruncate(descriptor, self._keep)
         except BaseException:
             os.close(descriptor)
             raise
-        self._size = self._keep.size
+        self._size = self._keep
         return descriptor
 
     def read(self, place: int, size: int) -> bytes:
-        """Return bytes of the file that was written, whatever the path names by now.
-
-        Raises:
-            InfrastructureError: the journal was never opened, or cannot be read.
-        """
+        """Return bytes of the file that was written, whatever the path names by now."""
         if self._descriptor is None:
             raise InfrastructureError(f"cannot read {self.path}: the run wrote no journal")
         try:
@@ -124,20 +108,11 @@ class Journal:
             raise InfrastructureError(f"cannot read {self.path}: {error.strerror}") from None
 
     def begin(self, run_id: str, suites: Mapping[str, str], **more: Any) -> None:
-        """Write the first line.
-
-        Args:
-            more: data that a resumed run needs, as JSON; see `run.journal.resume`.
-        """
+        """Write the first line."""
         self._write_line(json.dumps({"run": run_id, "version": __version__, "suites": dict(suites), **more}))
 
     def resume(self, resumed: float, active_s: float) -> None:
-        """Record that an interrupted run is resumed.
-
-        Args:
-            resumed: time of resumption, in seconds since the epoch.
-            active_s: duration of the run before the interruption, in seconds.
-        """
+        """Record that an interrupted run is resumed."""
         self._write_line(json.dumps({"resumed": resumed, "active_s": active_s}))
 
     def add(self, suite: str, case: bytes) -> int:
@@ -172,20 +147,6 @@ class Journal:
 
     def _unwritable(self, error: OSError) -> InfrastructureError:
         return InfrastructureError(f"cannot write {self.path}: {error.strerror or error}")
-
-
-def _check_kept(kept: KeptLines, descriptor: int) -> None:
-    """Check that a journal begins with the lines that were read.
-
-    Raises:
-        InfrastructureError: it is another one by now.
-    """
-    digest, place = hashlib.sha256(), 0
-    while place < kept.size and (piece := _read_at(descriptor, min(kept.size - place, _BUFFER), place)):
-        digest.update(piece)
-        place += len(piece)
-    if digest.digest() != kept.digest:
-        raise InfrastructureError("--resume: the journal has changed since it was read; run the command again")
 
 
 def _read_at(descriptor: int, size: int, place: int) -> bytes:

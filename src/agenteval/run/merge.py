@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import replace
 from agenteval.core.runtime import finished_first
 from agenteval.core.secrets import shortened
 from agenteval.core.text import real_path
@@ -22,9 +21,9 @@ from agenteval.results.case import SuiteResult
 from agenteval.results.importers.detect import read_run
 from agenteval.results.masking import shortened_values
 from agenteval.results.merge import RunToMerge, merge
-from agenteval.results.model import Results, RunUsage
+from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
-from agenteval.results.store import IN_MEMORY, RESULTS_FILE
+from agenteval.results.store import RESULTS_FILE
 from agenteval.run.compare import compare_first, rescored_baseline
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext, is_judged_by_base_alone
@@ -32,8 +31,8 @@ from agenteval.run.git import ControlError, Provenance, git
 from agenteval.run.journal import remove_journals
 from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, report_directory, reported
 from agenteval.run.plan import RunExecution
+from agenteval.run.resolve.configurations import check_directory, problem_of_another_run
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.resolve.written import check_directory, problem_of_another_run
 from agenteval.run.resolve_saved import resolve_merge
 from agenteval.run.rules.base import with_integrity
 from agenteval.suite.model import Suite
@@ -53,16 +52,6 @@ def merge_files(
     """Merge results files, compare the merged run with the baseline, apply the gate, and write every report.
 
     No case runs again: the merged run alone decides.
-
-    Args:
-        out: the file to write, or the directory for a results.json; other reports are written beside it.
-        settings: the configuration, baseline, history, templates, and what fails the gate.
-        context: additions of the environment; none by default.
-        stream: receives the result; standard output by default.
-
-    Raises:
-        ConfigError: a file cannot be read, the files do not belong together, or an option is invalid.
-        InfrastructureError: the reports cannot be written.
     """
     context = context or RunContext()
     target = out if out.suffix == ".json" and not out.is_dir() else out / RESULTS_FILE
@@ -112,11 +101,7 @@ def decide_finished(results: Results, spec: RunSpec) -> tuple[RunOutcome, SuiteA
 
 
 def _check_evaluated_here(part: RunToMerge, context: RunContext) -> None:
-    """Check that results for a proposed change are not among its own files, whose author could have written them.
-
-    Raises:
-        ConfigError: git tracks the file.
-    """
+    """Check that results for a proposed change are not among its own files, whose author could have written them."""
     if context.provenance is None or not is_judged_by_base_alone(context.control.rule, context.provenance.ref):
         return
     file = Path(part.file)
@@ -135,9 +120,6 @@ def _check_commit(part: RunToMerge, context: RunContext) -> None:
     """Check that results are of the commit that a pull request or a merge group proposes, and of no other one.
 
     Two pull requests can have the same head, with other base branches.
-
-    Raises:
-        ConfigError: they are of another one, for instance because a step has left an old file.
     """
     rule, commit, ref = context.control.rule, part.run.commit, part.run.ref
     if context.provenance is None:
@@ -157,11 +139,7 @@ def _check_commit(part: RunToMerge, context: RunContext) -> None:
 
 
 def _check_repository(part: RunToMerge, context: RunContext) -> None:
-    """Check that results are of the repository of the workflow.
-
-    Raises:
-        ConfigError: they are of another one.
-    """
+    """Check that results are of the repository of the workflow."""
     here = context.provenance.repository if context.provenance is not None else None
     there = part.run.repository
     if here is not None and there is not None and there.casefold() != here.casefold():
@@ -177,6 +155,7 @@ def _of(provenance: Provenance | None, results: Results) -> Results:
     known = {
         "commit": run.commit or provenance.commit,
         "ref": run.ref or provenance.ref,
+        "base_ref": run.base_ref or provenance.base_ref,
         "repository": run.repository or provenance.repository,
         "workflow_run_id": run.workflow_run_id or provenance.workflow_run_id,
         "workflow_artifact": run.workflow_artifact or provenance.artifact,
@@ -185,11 +164,7 @@ def _of(provenance: Provenance | None, results: Results) -> Results:
 
 
 def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
-    """Return the runs in files, and what other tools do not record.
-
-    Raises:
-        ConfigError: files cannot be read; it names all of them.
-    """
+    """Return the runs in files, and what other tools do not record."""
     parts: list[RunToMerge] = []
     notes: dict[str, None] = {}
     problems: list[Problem] = []
@@ -209,22 +184,14 @@ def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
 def _execution(results: Results, suites: Sequence[Suite]) -> RunExecution:
     turns = [turn for _, case in results.cases() for turn in case.turns]
     skipped = results.summary.skipped == results.summary.cases
-    return RunExecution(
-        run_id=results.run.id,
-        started=datetime.fromisoformat(results.run.started_at).timestamp(),
-        duration_s=results.run.duration_s,
-        cases={suite.path: suite.cases for suite in results.suites},
-        summary=results.summary,
-        asked=RunUsage(),
-        total=results.summary.cases,
+    return replace(
+        RunExecution.of(results),
         answers=_answers(results, suites),
-        archive=IN_MEMORY,
         nothing_to_check=skipped and all(turn.response is None and turn.error is None for turn in turns),
     )
 
 
 def _answers(results: Results, suites: Sequence[Suite]) -> dict[str, list[EvaluatedAnswer]]:
-    """Return the answers that analyses need, by path of each suite that defines one."""
     asking = {suite.path: suite for suite in suites if suite.evaluation is not None}
     return {
         suite.path: list(_answers_of(suite, asking[suite.path]))

@@ -152,9 +152,9 @@ OPTIONS: tuple[Option, ...] = (
            action="store_true", group="failed"),
     Option("failed_in", "run only the cases that did not pass in another run: results.json, or a directory with it",
            ("--failed-in",), read=Path, metavar="PATH", group="failed", is_for_experts=True),
-    Option("out", "directory for results.json, junit.xml, summary.md and other reports; default: agenteval-report",
-           ("--out",), "report-dir", read=Path, metavar="DIR", default=Path("agenteval-report"),
-           action_default="agenteval-report", in_action="It is relative to the working directory."),
+    Option("out", "directory for the reports; default: agenteval-report", ("--out",), "report-dir", read=Path,
+           metavar="DIR", default=Path("agenteval-report"), action_default="agenteval-report",
+           in_action="It is relative to the working directory."),
     Option("iterations", "number of times each case runs; default: that of the suite, else 1", ("--iterations",),
            key="iterations", read=_times, metavar="N"),
     Option("runs",
@@ -183,14 +183,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("use_cache", "neither read nor write the cache of model replies", ("--no-cache",), action="store_false",
            is_for_experts=True),
     Option("quiet", "show only the result, no progress", ("--quiet",), action="store_true"),
-    Option("verbosity", "show every case with the result of each metric, and the means; -vv adds the statistics",
+    Option("verbosity", "show every case with the result of each metric, and the means",
            ("-v", "--verbose"), action="count", default=0),
-    Option("dry_run", "check everything, and show what the run and a suspicion would cost; call nothing",
-           ("--dry-run",), action="store_true"),
-    Option("github", "do what the action does: outputs, job summary, annotations, and the commit of the event; "
-           "GITHUB_TOKEN is the token", ("--github",), action="store_true", group="github"),
-    Option("baseline_artifact",
-           "name of the artifact with the report directory, in the runs of the base branch; default: agenteval",
+    Option("dry_run", "check everything, and show what the run would cost; call nothing", ("--dry-run",),
+           action="store_true"),
+    Option("github", "do what the action does, with the token GITHUB_TOKEN", ("--github",), action="store_true",
+           group="github"),
+    Option("baseline_artifact", "artifact with the reports, in the runs of the base branch; default: agenteval",
            ("--baseline-artifact",), "baseline-artifact", metavar="NAME", group="github", action_default="agenteval",
            in_action="In mode publish: in the run to publish.", is_for_experts=True),
     Option("cache_key", "secret of 16 or more characters, the same in every run that shares a cache. Replies and "
@@ -204,9 +203,8 @@ OPTIONS: tuple[Option, ...] = (
            choices=("always", "changes", "failures", "never"), group="github", action_default="always",
            in_action="always; changes: if a case broke or was repaired, or the gate failed; failures: if the gate "
            "failed; never. An existing comment is always updated, except with never.", is_for_experts=True),
-    Option("comment_id", "distinguishes several comments on one pull request; default: all jobs share one comment, "
-           "with a section for each job, leg of a matrix and step", ("--comment-id",), "comment-id", metavar="ID",
-           group="github", is_for_experts=True),
+    Option("comment_id", "distinguishes several comments on one pull request; default: all jobs share one",
+           ("--comment-id",), "comment-id", metavar="ID", group="github", is_for_experts=True),
     Option("check_name", "name of a check run to create; default: no check run", ("--check-name",), "check-name",
            metavar="NAME", group="github", in_action="Without one, the job shows at most ten annotations.",
            is_for_experts=True),
@@ -221,27 +219,6 @@ OPTIONS: tuple[Option, ...] = (
 )
 # fmt: on
 
-#: What to write instead of an option of the command line, or an input of the action, that is gone.
-GONE: Mapping[str, str] = {
-    "--base-agent": "write --control",
-    "--comment-template": "write `templates: {comment: FILE}` in agenteval.yaml",
-    "--max-time": "write --time-limit",
-    "--no-annotations": "leave it out: failed and broken cases are always annotated",
-    "--summary-template": "write `templates: {summary: FILE}` in agenteval.yaml",
-    "allow_env": "write `pass_env: [NAME]`, which names what suites and agents get",
-    "annotations": "leave it out: failed and broken cases are always annotated",
-    "baseline-branch": "leave it out: without results of the base branch, those of the default branch are used, and "
-    "`baseline` can name a workflow run",
-    "comment-template": "write `templates: {comment: FILE}` in agenteval.yaml",
-    "concurrency": "write `concurrency: N` in agenteval.yaml",
-    "filter": "name the suites in `suite`, or run `agenteval run --filter TEXT --github` in a step",
-    "iterations": "write `iterations: N` in agenteval.yaml",
-    "max-cost-usd": "write `llm: {max_cost_usd: USD}` in agenteval.yaml",
-    "max-llm-calls": "write `llm: {max_calls: N}` in agenteval.yaml",
-    "on-missing-baseline": "write `gate: {on_missing_baseline: fail}` in agenteval.yaml, or nothing for a warning",
-    "summary-template": "write `templates: {summary: FILE}` in agenteval.yaml",
-}
-
 #: The options by name.
 BY_NAME: Mapping[str, Option] = {option.name: option for option in OPTIONS}
 
@@ -252,3 +229,19 @@ INPUTS: Mapping[str, Option] = {option.input: option for option in OPTIONS if op
 def help_of(key: str) -> str:
     """Return what a key of agenteval.yaml does."""
     return next(option.help for option in OPTIONS if option.key == key)
+
+
+def other_place(name: str) -> str:
+    """Return where an option is written that is no such input or key; empty if no option has the name."""
+    plain = name.removeprefix("--").replace("-", "_")
+    for option in OPTIONS:
+        section, _, key = option.key.rpartition(".")
+        if plain not in {option.name, key, option.input.replace("-", "_")}:
+            continue
+        if key:
+            text = f"{key}: {option.metavar}"
+            return f"write `{f'{section}: {{{text}}}' if section else text}` in agenteval.yaml"
+        if option.flags:
+            return f"write {option.flags[-1]} on the command line"
+        return f"it is an input of the action: {option.input}"
+    return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,8 +19,7 @@ from agenteval.core.version import __version__
 from agenteval.core.writing import make_directory
 from agenteval.gate.run_scores import entry_without_cases
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
-from agenteval.report.limits import Presentation
-from agenteval.report.report import write_reports
+from agenteval.report.report import Presentation, write_reports
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun
@@ -96,6 +95,7 @@ def make_results(spec: RunSpec, execution: RunExecution) -> Results:
             complete=execution.complete,
             commit=spec.provenance.commit,
             ref=spec.redact.data(spec.provenance.ref),
+            base_ref=spec.redact.data(spec.provenance.base_ref),
             uncommitted=spec.provenance.uncommitted,
             repository=spec.provenance.repository,
             workflow_run_id=spec.provenance.workflow_run_id,
@@ -205,7 +205,6 @@ class RunOutcome:
     """The results of a run and the gate's decision on them.
 
     Attributes:
-        quarantined: ids of the cases that do not affect the gate.
         presentation: templates and links of comment and summary.
         earlier: earlier runs, for trends.
         base: the baseline's run, with the runs before it.
@@ -218,7 +217,6 @@ class RunOutcome:
     warnings: tuple[str, ...]
     exit_status: int
     archive: Archive
-    quarantined: frozenset[str] = frozenset()
     presentation: Presentation = field(default_factory=Presentation)
     earlier: tuple[EarlierRun, ...] = ()
     base: Results | None = None
@@ -271,7 +269,6 @@ def decide(compared: ComparedRun, spec: RunSpec, execution: RunExecution, furthe
         warnings=tuple(spec.redact(text) for text in warnings),
         exit_status=gate.exit_status,
         archive=execution.archive,
-        quarantined=out,
         presentation=spec.presentation,
         earlier=tuple(spec.earlier.runs),
         base=spec.baseline.results if spec.baseline else None,
@@ -283,12 +280,7 @@ def decide(compared: ComparedRun, spec: RunSpec, execution: RunExecution, furthe
 def reported(
     outcome: RunOutcome, spec: RunSpec, analyses: SuiteAnalyses | None = None, path: Path | None = None
 ) -> RunOutcome:
-    """Write the requested reports; return the outcome with a warning for each template that could not be used.
-
-    Args:
-        analyses: the analyses of suites; without them no analysis report is written.
-        path: the results file; by default in the directory of the reports.
-    """
+    """Write the requested reports; return the outcome with a warning for each template that could not be used."""
     if path is None and spec.output.directory is not None:
         path = spec.output.directory / RESULTS_FILE
     if path is None:
@@ -300,11 +292,7 @@ def reported(
 
 
 def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
-    """Return the decision on a run that a signal ended, if one did.
-
-    Args:
-        confirming: number of the signal that interrupted the passes side by side.
-    """
+    """Return the decision on a run that a signal ended, if one did."""
     if execution.signal is not None:
         return gate.model_copy(update={"exit_status": _SIGNALS + execution.signal})
     if confirming is None:
@@ -329,14 +317,12 @@ def shown_again(results: Results, memory: Memory, spec: RunSpec) -> RunOutcome:
     is_repeat = results.memory is not None and results.memory.repeats
     gate = earlier if is_repeat else _again(earlier, memory, results.run.commit)
     results = results.model_copy(update={"gate": gate, "memory": memory.model_copy(update={"repeats": True})})
-    warnings: Iterable[str] = [spec.redact(text) for text in spec.warnings]
     return RunOutcome(
         results=results,
         gate=gate,
-        warnings=tuple(warnings),
+        warnings=tuple(map(spec.redact, spec.warnings)),
         exit_status=gate.exit_status,
         archive=IN_MEMORY,
-        quarantined=quarantined(results, spec.gate),
         presentation=spec.presentation,
         earlier=tuple(spec.earlier.runs),
         base=spec.baseline.results if spec.baseline else None,
@@ -354,11 +340,7 @@ def _again(gate: Gate, memory: Memory, commit: str | None) -> Gate:
 
 
 def refuse_files(path: Path) -> None:
-    """Check that no part of the path of a report directory is a file.
-
-    Raises:
-        ConfigError: one is.
-    """
+    """Check that no part of the path of a report directory is a file."""
     # A link to nothing is not a directory either.
     parts = (path, *path.parents)
     file = next((part for part in parts if os.path.lexists(part) and not part.is_dir()), None)
@@ -371,12 +353,7 @@ def refuse_files(path: Path) -> None:
 
 @contextmanager
 def report_directory(path: Path) -> Iterator[None]:
-    """Create a report directory and lock it inside the block.
-
-    Raises:
-        ConfigError: the path, or a part of it, is a file.
-        InfrastructureError: it cannot be created, is not writable, or another program writes to it.
-    """
+    """Create a report directory and lock it inside the block."""
     refuse_files(path)
     make_directory(path)
     with locked(path):

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.confine import under_rules, withheld_hint
-from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.records import replace
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.run_scores import pool_entry
 from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import summarise
-from agenteval.results.store import IN_MEMORY, RESULTS_FILE
-from agenteval.run.baseline import FoundBaseline
-from agenteval.run.compare import compare_first, comparer_of, prepared_control, prove_and_compare, rescored_baseline
+from agenteval.results.store import RESULTS_FILE
+from agenteval.run.compare import compare_first, comparer_of, prove_and_compare, rescored_baseline
 from agenteval.run.config import CONFIG_FILE, Settings
-from agenteval.run.context import Attempt, RunContext
+from agenteval.run.context import Attempt, FoundBaseline, RunContext
 from agenteval.run.execute import execute
 from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import (
@@ -40,7 +39,6 @@ from agenteval.run.setup import users_code
 from agenteval.suite.agents import REPLAY
 
 if TYPE_CHECKING:
-    from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.plan import Plan
 
 
@@ -88,25 +86,14 @@ def _so_far(spec: RunSpec, cases: Sequence[tuple[str, CaseResult]]) -> Results:
         summary=summarise([case for _, case in cases]),
         asked=RunUsage(),
         total=len(cases),
-        answers={},
-        archive=IN_MEMORY,
     )
     return make_results(spec, execution)
 
 
 def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
-    """Run suites, compare with the baseline, apply the gate, and write the requested reports.
-
-    Args:
-        context: additions of the environment; none by default.
-
-    Raises:
-        ConfigError: a suite, the configuration or an option is invalid; no case was run.
-        InfrastructureError: the reports cannot be written, or a command of ``setup`` failed.
-    """
+    """Run suites, compare with the baseline, apply the gate, and write the requested reports."""
     with (
         resolve(settings, context) as spec,
-        prepared_control(spec) as control,
         report_directory(spec.output.journal.parent),
     ):
         attempt = spec.earlier.attempt
@@ -118,12 +105,11 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
             plan = replace(plan, may_stop=stopping(spec, baseline))
             # A signal ends the run, but not its reports.
             with signals_taken() as signals:
-                outcome = _executed(spec, plan, baseline, control, resumes=resumes)
+                outcome = _executed(spec, plan, baseline, resumes=resumes)
             return outcome.ended_by(signals.held)
 
 
 def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
-    """Report the verdict of an earlier attempt."""
     outcome = shown_again(shown, attempt.memory, spec)
     if attempt.restore is not None and outcome.gate.passed:
         # A later run may continue a green attempt, to prove an improvement.
@@ -132,7 +118,6 @@ def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
 
 
 def _planned(spec: RunSpec) -> tuple[Plan, bool]:
-    """Return the plan of the run, and whether it continues an interrupted run, or an attempt that was ended."""
     attempt, directory = spec.earlier.attempt, spec.output.journal.parent
     if spec.output.resume or attempt is None or attempt.restore is None or not attempt.restore(directory):
         return make_plan(spec, resume=spec.output.resume), spec.output.resume
@@ -148,20 +133,18 @@ def _executed(
     spec: RunSpec,
     plan: Plan,
     baseline: FoundBaseline | None,
-    control: PreparedControl | AgentEvalError | None,
     *,
     resumes: bool,
 ) -> RunOutcome:
-    """Run the cases, compare and report; then prove or clear suspicions and report again."""
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
-    first = compare_first(analyses.results, spec, baseline, execution, control)
+    first = compare_first(analyses.results, spec, baseline, execution)
     warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
     outcome = reported(decide(first, spec, execution, warnings), spec, analyses)
     if not first.needs_passes:
         return outcome
     # The reports of the first run are already written, so a failed pass loses nothing.
-    proven = prove_and_compare(first, spec, execution, control, resumes=resumes)
+    proven = prove_and_compare(first, spec, execution, resumes=resumes)
     return reported(decide(proven, spec, execution, warnings), spec)
 
 
@@ -212,19 +195,6 @@ def run_repeatedly(
     """Run suites several times. Each run has the one before it as its baseline, so that the last has the pool of all.
 
     A run that cannot be a baseline, or that is proven worse than its baseline, is the last one.
-
-    Args:
-        settings: the settings of every run; the baseline is that of the first run.
-        out: the directory of the reports, which are those of the last run at the end.
-        runs: the number of runs, from 1.
-        tell: receives a line before each run but the first, and if the runs end early.
-
-    Returns:
-        The outcome of the last run.
-
-    Raises:
-        ConfigError: the settings select only a part of the cases or resume a run, or as ``run`` raises it.
-        InfrastructureError: as ``run`` raises it.
     """
     if runs > 1:
         _refuse_parts(settings)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agenteval.agents.base import Agent
 from agenteval.core.confine import UserCodeRules
-from agenteval.core.errors import Problem
+from agenteval.core.errors import MOST_ALIKE, Problem
 from agenteval.core.llm.gateway import Gateway
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
@@ -30,14 +29,6 @@ if TYPE_CHECKING:
     from agenteval.results.analysis.answers import EvaluatedAnswer
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSlot:
-    """A started agent with its definition."""
-
-    agent: Agent
-    spec: AgentSpec
-
-
 @dataclass(frozen=True)
 class SuitePlan:
     """What the cases of a suite share in a run; suites with the same configuration share it too.
@@ -53,65 +44,37 @@ class SuitePlan:
     config: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A case of a suite, with the agent that answers it.
-
-    Attributes:
-        done: iterations that an interrupted run had finished.
-        recorded: the answer of the trace that the case was made from; the agent is not called.
-        unjudged: why judges do not score the case, if the suite's limits leave it out.
-    """
-
-    suite: Suite
-    plan: SuitePlan
-    case: Case
-    agent: AgentSlot
-    iterations: int
-    done: tuple[IterationResult, ...] = ()
-    position: int = 0
-    recorded: RecordedAnswer | None = field(default=None, repr=False)
-    unjudged: NotAskedError | None = None
-
-    @property
-    def left(self) -> Sequence[int]:
-        """The numbers of the iterations that have not run."""
-        wanted = range(self.iterations)
-        done = {iteration.index for iteration in self.done}
-        return [index for index in wanted if index not in done] if done else wanted
-
-
-@dataclass(frozen=True)
-class KeptLines:
-    """The beginning of a journal that a resumed run keeps.
-
-    Attributes:
-        size: its length in bytes.
-        digest: its SHA-256.
-    """
-
-    size: int
-    digest: bytes = field(repr=False)
-
-
-@dataclass(frozen=True)
+@dataclass
 class ResumedRun:
-    """The content of an interrupted run's journal.
+    """The content of an interrupted run's journal; the line of a complete case replaces those of its iterations.
+
+    Cases with calls that the budget left out are not complete, so they run again.
 
     Attributes:
+        since: when the run, or its last resumption, began; in seconds since the epoch.
+        kept: bytes of the journal that the resumed run keeps.
         active_s: duration of the run so far, in seconds.
         complete: byte offset and length of the cases that had finished all iterations, by suite path and case id.
-        iterations: finished iterations of the other cases, by case id.
+        numbers: their numbers of iterations.
+        iterations: finished iterations of the other cases, by case id and index.
+        shortened: ids of the cases with answers that the journal contains only the beginning of.
     """
 
     run_id: str
-    active_s: float
-    kept: KeptLines
-    complete: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-    iterations: Mapping[str, tuple[IterationResult, ...]] = field(default_factory=dict)
-    done: int = 0
+    since: float
+    kept: int
+    active_s: float = 0.0
+    complete: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+    iterations: dict[str, dict[int, IterationResult]] = field(default_factory=dict)
     asked: RunUsage = field(default_factory=RunUsage)
-    judged: Mapping[str, int] = field(default_factory=dict)
+    judged: dict[str, int] = field(default_factory=dict)
+    shortened: set[str] = field(default_factory=set)
+
+    @property
+    def done(self) -> int:
+        """The number of finished iterations."""
+        return sum(self.numbers.values()) + sum(map(len, self.iterations.values()))
 
 
 @dataclass(frozen=True)
@@ -155,6 +118,30 @@ class PlannedCase:
     recorded: RecordedAnswer | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A planned case with its started agent.
+
+    Attributes:
+        done: iterations that an interrupted run had finished.
+        unjudged: why judges do not score the case, if the suite's limits leave it out.
+    """
+
+    item: PlannedCase
+    plan: SuitePlan
+    agent: Agent
+    done: tuple[IterationResult, ...] = ()
+    position: int = 0
+    unjudged: NotAskedError | None = None
+
+    @property
+    def left(self) -> Sequence[int]:
+        """The numbers of the iterations that have not run."""
+        wanted = range(self.item.iterations)
+        done = {iteration.index for iteration in self.done}
+        return [index for index in wanted if index not in done] if done else wanted
+
+
 def needs_whole_answers(suite: Suite, case: Case) -> bool:
     """Return whether a metric of the whole case, or the suite's analysis, reads answers of finished iterations."""
     return bool(case.metrics) or suite.evaluation is not None
@@ -184,9 +171,9 @@ class Plan:
         compared: keep all cases in memory, because they are compared with a baseline.
         is_quarantined_by_name: returns whether the quarantine names a case; reports list it with any status. ``None``
             without a quarantine.
-        max_answer_bytes: bytes of one text of an answer that results keep.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
         replaced: directories with files of an earlier run, which are removed when this run begins.
+        baseline: the file of the baseline that the caller named; empty without one.
         measured: what cases take that the pool keeps: ``latency``, ``cost``, ``tokens``.
         may_stop: returns whether a first run may end after a pass, by the iterations so far of each case, with the
             path of its suite; ``None`` if it always makes all iterations.
@@ -202,11 +189,11 @@ class Plan:
     progress: Progress
     compared: bool
     is_quarantined_by_name: Callable[[CaseResult], bool] | None
-    max_answer_bytes: int = MAX_ANSWER_BYTES
     seed: int | None = None
     earlier: ResumedRun | None = None
     conditions: Mapping[str, str] | None = None
     replaced: tuple[Path, ...] = ()
+    baseline: str = ""
     measured: Collection[str] = ()
     may_stop: MayStop | None = None
 
@@ -267,6 +254,19 @@ class RunExecution:
     agent_problems: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, results: Results) -> RunExecution:
+        """Return what a finished run executed."""
+        return cls(
+            run_id=results.run.id,
+            started=datetime.fromisoformat(results.run.started_at).timestamp(),
+            duration_s=results.run.duration_s,
+            cases={suite.path: suite.cases for suite in results.suites},
+            summary=results.summary,
+            asked=RunUsage(),
+            total=results.summary.cases,
+        )
+
     @property
     def complete(self) -> bool:
         """Whether every case finished."""
@@ -282,15 +282,12 @@ def budget_warnings(gateway: Gateway) -> tuple[str, ...]:
             f"the LLM budget is exhausted: {'1 call was' if refused == 1 else f'{refused} calls were'} not made; "
             "affected metrics are skipped; model-agent turns become errors"
         )
+    for name, (number, error) in gateway.given_up.items():
+        calls = "1 call was" if number == 1 else f"{number:,} calls were"
+        warnings.append(f"{name} failed {MOST_ALIKE} times alike and was not asked again: {calls} not made; {error}")
     if gateway.unpriced and gateway.budget.limits.max_cost_usd is not None:
         names = ", ".join(sorted(gateway.unpriced))
         warnings.append(f"max_cost_usd does not limit {names}: the price is not known")
-    if gateway.estimated:
-        names = ", ".join(sorted(gateway.estimated))
-        warnings.append(
-            f"{names} reported numbers of tokens that do not fit the length of question and answer; "
-            "the tokens and the cost of these calls are estimates"
-        )
     return tuple(warnings)
 
 
@@ -311,11 +308,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Parse ``I/N`` with 1 ≤ I ≤ N ≤ 1000.
-
-        Raises:
-            ValueError: the text has another form or range.
-        """
+        """Parse ``I/N`` with 1 ≤ I ≤ N ≤ 1000."""
         index, _, count = text.partition("/")
         if not (_is_number(index) and _is_number(count)):
             raise ValueError(f"{text!r} is not of the form I/N, as in 2/5")
@@ -326,54 +319,13 @@ class Shard:
             raise ValueError(f"{text!r} asks for shard {shard.index}; there are shards 1 to {shard.count}")
         return shard
 
-    def cases(self, case_ids: Collection[str], durations: Mapping[str, float]) -> frozenset[str]:
-        """Return the ids of the cases in this shard; see `divide`."""
-        return divide(case_ids, self.count, durations)[self.index - 1]
+    def cases(self, case_ids: Collection[str]) -> frozenset[str]:
+        """Return the ids of the cases in this shard: every Nth one, so that the cases of a suite are spread."""
+        return frozenset(sorted(case_ids)[self.index - 1 :: self.count])
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS
-
-
-def divide(case_ids: Collection[str], count: int, durations: Mapping[str, float]) -> tuple[frozenset[str], ...]:
-    """Divide cases so that all shards take about the same time.
-
-    The longest case comes first, and each goes to the shard with the least time so far (Graham 1969, "Bounds on
-    multiprocessing timing anomalies": no shard takes more than 4/3 of the optimum). Without any
-    duration the ids alternate, so that the shards differ by one case at most, and the cases of a suite are spread.
-    The result does not depend on the order of the ids.
-
-    Args:
-        durations: of the cases in a run, in any unit; unknown ones count as the mean of the others.
-    """
-    ordered = sorted(case_ids)
-    known = [durations[case_id] for case_id in ordered if case_id in durations]
-    if not any(known):
-        return tuple(frozenset(ordered[number::count]) for number in range(count))
-    usual = sum(known) / len(known)
-    times = {case_id: durations.get(case_id, usual) for case_id in ordered}
-    parts: list[list[str]] = [[] for _ in range(count)]
-    # Time so far, cases so far, index of the shard.
-    loads = [(0.0, 0, number) for number in range(count)]
-    for case_id in sorted(ordered, key=lambda case_id: (-times[case_id], case_id)):
-        time, cases, number = loads[0]
-        parts[number].append(case_id)
-        heapq.heapreplace(loads, (time + times[case_id], cases + 1, number))
-    return tuple(map(frozenset, parts))
-
-
-def durations_of(results: Results) -> dict[str, float]:
-    """Return the agent's time for each case of a run over all iterations, in milliseconds.
-
-    Cases without a latency, or with an impossible one, are omitted.
-    """
-    found: dict[str, float] = {}
-    for _, case in results.cases():
-        latencies = [turn.latency_ms for turn in case.turns if turn.latency_ms is not None]
-        total = sum(latencies)
-        if latencies and math.isfinite(total) and min(latencies) >= 0:
-            found[case.id] = total
-    return found
 
 
 def with_open_criteria(suites: Sequence[Suite], results: Results) -> Results:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from agenteval.core import escape
 from agenteval.core import text as texts
@@ -26,29 +26,10 @@ if TYPE_CHECKING:
 _LOG_INTERVAL_S = 10.0
 
 
-@dataclass(frozen=True)
-class Activity:
-    """What a run does, and what it counts.
-
-    Attributes:
-        doing: the activity, such as ``running``.
-    """
-
-    doing: str
-    unit: str
-    statuses: Callable[[CaseResult], Iterable[str]]
-
-
-def _of_case(case: CaseResult) -> Iterable[str]:
-    return (case.status,)
-
-
-RUNNING = Activity("running", "case", _of_case)
-SCORING = Activity("scoring", "trace", _of_case)
-# A confirmation run contains a case several times.
-CONFIRMING = Activity(
-    "confirming with", "iteration", lambda case: [iteration.status for iteration in case.iterations]
-)
+#: What a run does, and what it counts.
+Activity = tuple[str, str]
+RUNNING: Activity = ("running", "case")
+SCORING: Activity = ("scoring", "trace")
 
 
 @dataclass(eq=False, slots=True)
@@ -78,30 +59,28 @@ class Retry:
     wait_s: float
 
 
-class Progress(Protocol):
-    """Receives every finished case, and the steps in progress."""
+class Progress:
+    """Receives every finished case, and the steps in progress; shows nothing."""
 
-    def __enter__(self) -> Progress: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        pass
 
     def finished(self, case: CaseResult) -> None:
         """Count a finished case."""
-        ...
 
     def began(self, step: Step) -> None:
         """Note that a step has begun."""
-        ...
 
     def retrying(self, step: Step, retry: Retry) -> None:
         """Note that a step waits for its next attempt."""
-        ...
 
     def ended(self, step: Step) -> None:
         """Note that a step has ended."""
-        ...
 
 
 def make_progress(
@@ -114,44 +93,12 @@ def make_progress(
     title: str = "",
     clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
-    """Return the progress display for a stream.
-
-    Args:
-        total: number of units to run; ``None`` if unknown.
-        stream: where to write; progress belongs on stderr.
-        bar: draw a bar; otherwise write lines.
-        title: what is run, for the first line of a terminal.
-        clock: monotonic, in seconds.
-    """
+    """Return the progress display for a stream."""
     if quiet:
-        return SilentProgress()
+        return Progress()
     if bar:
-        return LiveProgress(total, stream, activity, title, clock)
+        return LiveProgress(total, stream, title, clock)
     return LineProgress(total, stream, activity, clock)
-
-
-class SilentProgress:
-    """Shows nothing."""
-
-    def __enter__(self) -> SilentProgress:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-    def finished(self, case: CaseResult) -> None:
-        """Do nothing."""
-
-    def began(self, step: Step) -> None:
-        """Do nothing."""
-
-    def retrying(self, step: Step, retry: Retry) -> None:
-        """Do nothing."""
-
-    def ended(self, step: Step) -> None:
-        """Do nothing."""
 
 
 @dataclass
@@ -166,7 +113,6 @@ class ProgressTally:
     """
 
     total: int | None
-    activity: Activity
     started: float
     clock: Callable[[], float] = time.monotonic
     counts: Counter[str] = field(default_factory=Counter)
@@ -174,7 +120,7 @@ class ProgressTally:
 
     def add(self, case: CaseResult) -> None:
         """Count a finished case."""
-        self.counts.update(self.activity.statuses(case))
+        self.counts[case.status] += 1
         self.cost_usd += sum(turn.usage.cost_usd or 0.0 for turn in case.turns if turn.usage)
         self.cost_usd += sum(score.cost_usd or 0.0 for score in case.scores)
 
@@ -215,7 +161,7 @@ class ProgressTally:
         return money(self.cost_usd) if self.cost_usd else ""
 
 
-class LineProgress(SilentProgress):
+class LineProgress(Progress):
     """Progress for logs: a periodic line."""
 
     def __init__(self, total: int | None, stream: TextIO, activity: Activity, clock: Callable[[], float]) -> None:
@@ -223,14 +169,14 @@ class LineProgress(SilentProgress):
         self._activity = activity
         self._stream = stream
         self._clock = clock
-        self._tally = ProgressTally(total, activity, clock(), clock)
+        self._tally = ProgressTally(total, clock(), clock)
         self._last = 0.0
 
-    def __enter__(self) -> LineProgress:
+    def __enter__(self) -> Self:
         self._last = self._clock()
-        self._tally = ProgressTally(self._total, self._activity, self._last, self._clock)
-        unit = self._activity.unit
-        self._write(f"{self._activity.doing} {f'{unit}s' if self._total is None else count(self._total, unit)}")
+        self._tally = ProgressTally(self._total, self._last, self._clock)
+        doing, unit = self._activity
+        self._write(f"{doing} {f'{unit}s' if self._total is None else count(self._total, unit)}")
         return self
 
     def finished(self, case: CaseResult) -> None:
@@ -242,7 +188,7 @@ class LineProgress(SilentProgress):
             self._last = now
             of_all = f"{tally.done:,}" if self._total is None else f"{tally.done:,}/{self._total:,}"
             rest = (tally.outcomes, duration(tally.elapsed_s), tally.rate, tally.left, tally.cost)
-            unit = self._activity.unit if (self._total or tally.done) == 1 else f"{self._activity.unit}s"
+            unit = self._activity[1] if (self._total or tally.done) == 1 else f"{self._activity[1]}s"
             self._write(f"{of_all} {unit}, {', '.join(filter(None, rest))}")
 
     def _write(self, text: str) -> None:
@@ -270,18 +216,16 @@ _COUNTS: tuple[tuple[str, str, Style], ...] = (
 _SIGNS: dict[str, Part] = {"failed": ("✗", "bold red"), "error": ("!", "bold magenta")}
 
 
-class LiveProgress:
+class LiveProgress(Progress):
     """Draws the lines of :meth:`lines` again several times a second; nothing of it stays when the run ends."""
 
-    def __init__(
-        self, total: int | None, stream: TextIO, activity: Activity, title: str, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, total: int | None, stream: TextIO, title: str, clock: Callable[[], float]) -> None:
         from rich.console import Console
         from rich.live import Live
 
         self._clock = clock
         self._title = title
-        self._tally = ProgressTally(total, activity, clock(), clock)
+        self._tally = ProgressTally(total, clock(), clock)
         self._failures: deque[CaseResult] = deque(maxlen=_MOST_FAILURES)
         self._steps: dict[Step, float] = {}
         self._retries: dict[Step, tuple[Retry, float]] = {}
@@ -296,7 +240,7 @@ class LiveProgress:
             transient=True,
         )
 
-    def __enter__(self) -> LiveProgress:
+    def __enter__(self) -> Self:
         self._tally.started = self._clock()
         self._display.start()
         return self
@@ -386,7 +330,6 @@ class LiveProgress:
             yield [("retry    ", "dim"), (name, ""), (texts.cut(_text(retry.reason), room), "dim"), (when, "dim")]
 
     def _running(self, now: float, columns: int) -> Iterator[_Parts]:
-        """Yield the steps that take long, the longest first, and the number of the others."""
         slow = [(now - since, step) for step, since in self._steps.items() if now - since > _LONG_S]
         slow.sort(key=lambda item: -item[0])
         if not slow:

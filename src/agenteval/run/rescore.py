@@ -24,18 +24,14 @@ from agenteval.results.comparison import PoolCase, PoolEntry, RescoredMetric
 from agenteval.results.masking import ANSWER_FIELDS
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.rollup import summarise
-from agenteval.run.baseline import FoundBaseline
+from agenteval.run.context import FoundBaseline
 from agenteval.run.conversation import Answer, TurnRecord
 from agenteval.run.scoring import case_of, rate_case, rate_iteration, rated
 from agenteval.suite.model import OVERALL, Case, Fingerprints
 
 
 def rescorable(case: Case, then: PoolCase | None) -> frozenset[str]:
-    """Return the metrics that can score the stored answers of a case again, because their fingerprint changed.
-
-    Args:
-        then: the case of the baseline's run; ``None`` if it is new.
-    """
+    """Return the metrics that can score the stored answers of a case again, because their fingerprint changed."""
     if then is None or not then.fingerprint:
         return frozenset()
     match = Match.of(pool_case(case.fingerprints, {}), then)
@@ -77,7 +73,7 @@ def with_rescored_baseline(
     then = own_cases(baseline.results)
     if not then or baseline.results.tool.name != OWN_NAME:
         return baseline
-    wanted = {case.id: _Wanted(case, names) for case in cases if (names := rescorable(case, then.get(case.id)))}
+    wanted = {case.id: (case, names) for case in cases if (names := rescorable(case, then.get(case.id)))}
     if not wanted:
         return baseline
     rescoring = _Rescoring(wanted, catalog_of_answers(), time.monotonic() + min(_LONGEST_S, limit_s or _LONGEST_S))
@@ -109,14 +105,6 @@ def why_not_whole(case: Case, stored: CaseResult) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """A case whose stored answers are to be scored again, and by which metrics."""
-
-    case: Case
-    names: frozenset[str]
-
-
 @dataclass
 class _Rescoring:
     """Scores stored answers, and keeps what it finds.
@@ -127,7 +115,7 @@ class _Rescoring:
         why_not: why answers were not scored again: reason → metric → case ids.
     """
 
-    wanted: Mapping[str, _Wanted]
+    wanted: Mapping[str, tuple[Case, frozenset[str]]]
     catalog: MetricCatalog = field(repr=False)
     until: float
     scored: dict[str, CaseResult] = field(default_factory=dict)
@@ -135,27 +123,25 @@ class _Rescoring:
     why_not: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     async def run(self, baseline: Results) -> None:
-        """Score every wanted case."""
         for _, stored in baseline.cases():
-            item = self.wanted.get(stored.id)
-            if item is None:
+            if stored.id not in self.wanted:
                 continue
-            why = why_not_whole(item.case, stored)
+            case, names = self.wanted[stored.id]
+            why = why_not_whole(case, stored)
             if why is None and time.monotonic() >= self.until:
                 why = _LATE
-            found = await scored_again(item.case, item.names, stored, self.catalog) if why is None else None
+            found = await scored_again(case, names, stored, self.catalog) if why is None else None
             if found is None:
-                self._leave(item, item.names, why or _UNSCORED)
+                self._leave(case, names, why or _UNSCORED)
             else:
                 self.scored[stored.id], self.names[stored.id] = found
-                self._leave(item, item.names - found[1], _UNSCORED)
+                self._leave(case, names - found[1], _UNSCORED)
 
-    def _leave(self, item: _Wanted, names: Collection[str], why: str) -> None:
+    def _leave(self, case: Case, names: Collection[str], why: str) -> None:
         for name in sorted(names):
-            self.why_not.setdefault(why, {}).setdefault(name, []).append(item.case.id)
+            self.why_not.setdefault(why, {}).setdefault(name, []).append(case.id)
 
     def applied(self, baseline: FoundBaseline) -> FoundBaseline:
-        """Return the baseline with the new scores, and with notes about them."""
         notes = (*baseline.notes, *self._notes(baseline.results.run.id))
         if not self.scored:
             return replace(baseline, notes=notes)
@@ -179,7 +165,6 @@ class _Rescoring:
         return tuple(RescoredMetric(id=name, cases=found[name]) for name in sorted(found))
 
     def _entry(self, entry: PoolEntry, suites: Collection[SuiteResult]) -> PoolEntry:
-        """Return the baseline's entry in its pool with the new scores and fingerprints."""
         cases = dict(entry.cases)
         for suite in suites:
             for case in suite.cases:
@@ -189,7 +174,7 @@ class _Rescoring:
 
     def _pooled(self, then: PoolCase, case: CaseResult, threshold: float | None) -> PoolCase:
         names = self.names[case.id]
-        now = self.wanted[case.id].case.fingerprints.metrics
+        now = self.wanted[case.id][0].fingerprints.metrics
         prints = Fingerprints(then.fingerprint, {name: now[name] for name in names})
         scores = scores_of(case, threshold, names)
         new = pool_case(prints, {name: scores[name] for name in names if name in scores})

@@ -1,31 +1,38 @@
 """Resolves a run: settings, files, the base commit, what was accepted and earlier attempts become one specification.
 
-Accepting changes is described in docs/accepting-changes.md.
+Accepting changes is described in docs/gate.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.records import replace
+from agenteval.core.redact import Redactor
 from agenteval.core.text import place_of
-from agenteval.gate.integrity.accepted import acknowledged, in_force, settled
-from agenteval.gate.integrity.differences import digest_of, digests_of, renamed
-from agenteval.gate.integrity.integrity import Integrity, with_new_ids
-from agenteval.gate.pairing import Match, is_merged, own_cases
+from agenteval.gate.integrity import (
+    Integrity,
+    acknowledged,
+    digest_of,
+    digests_of,
+    in_force,
+    renamed,
+    settled,
+    with_new_ids,
+)
+from agenteval.gate.pairing import Match, continues_branch, is_merged, own_cases
 from agenteval.gate.run_scores import pool_case
 from agenteval.results.comparison import PoolCase
-from agenteval.results.model import Difference
-from agenteval.run.baseline import FoundBaseline
+from agenteval.results.model import Difference, Results
+from agenteval.run.base_commit import BaseCommit, base_commit, copied_commit
 from agenteval.run.config import Settings
-from agenteval.run.context import Attempt, Named, RunContext, is_judged_by_base, named
-from agenteval.run.resolve.control import read_control_files, read_control_suites
-from agenteval.run.resolve.draft import Draft, read_draft
-from agenteval.run.resolve.rules import RulesInForce, own_rules
-from agenteval.run.resolve.spec import ControlSpec, Earlier, RunSpec
+from agenteval.run.context import Attempt, RunContext, is_judged_by_base, named
+from agenteval.run.git import ControlError, checked_commit
+from agenteval.run.resolve.draft import read_draft
+from agenteval.run.resolve.spec import ControlSpec, RunSpec
 from agenteval.run.rules.accepted_file import (
     NO_RULES,
     changed_notes,
@@ -40,167 +47,157 @@ _OPTION = "--prove"
 
 
 def resolve_files(settings: Settings, context: RunContext | None = None) -> RunSpec:
-    """Return a run as its own files describe it, for commands that compare nothing.
-
-    Raises:
-        ConfigError: an option, a suite, a configuration or the baseline is invalid; it contains every problem.
-    """
-    draft = read_draft(settings, context or RunContext())
-    return _spec(draft, own_rules(draft, settings), Integrity(), draft.search.found)
+    """Return a run as its own files describe it, for commands that compare nothing."""
+    return read_draft(settings, context or RunContext()).spec
 
 
 @contextmanager
-def resolve(
-    settings: Settings, context: RunContext | None = None, baseline: FoundBaseline | None = None
-) -> Iterator[RunSpec]:
+def resolve(settings: Settings, context: RunContext | None = None) -> Iterator[RunSpec]:
     """Yield everything about a run: its cases and rules are those of the base commit, its agents those of the change.
 
     The base commit's files exist until the end of the block. Without a base commit, the run is judged by its own
     rules, and is unproven if the change could have chosen them. What was accepted counts in both.
-
-    Args:
-        settings: the caller's settings, which override those of files.
-        context: additions of the environment; none by default.
-        baseline: the run to compare with, instead of the one that the settings name.
-
-    Raises:
-        ConfigError: an option, a suite, a configuration, the baseline or the file of accepted changes is invalid.
     """
     context = context or RunContext()
-    draft = read_draft(settings, context, baseline)
-    entries = read_accepted(draft.sources.here, draft.redact)
-    merged = draft.baseline.run.accepted if draft.baseline is not None else ()
+    draft = read_draft(settings, context)
+    spec = draft.spec
+    baseline = spec.baseline.results if spec.baseline is not None else None
+    entries = read_accepted(spec.control.sources.here, spec.redact)
+    merged = baseline.run.accepted if baseline is not None else ()
     today = datetime.now(UTC).date()
-    found = _given(draft, context)
-    accepted = (*in_force(entries, merged, today), *found.entries)
-    notes = [*map(draft.redact, ended_notes(entries, merged, today)), *found.warnings]
-    rules = own_rules(draft, settings)
+    given = context.given()
+    labelled, unnamed = named(given, (case for suite in spec.suites for case in suite.cases), baseline, spec.redact)
+    accepted = (*in_force(entries, merged, today), *labelled)
+    notes = [*map(spec.redact, ended_notes(entries, merged, today)), *unnamed]
     with ExitStack() as entered:
-        if _has_base(draft, settings):
+        base: BaseCommit | AgentEvalError | None = None
+        if _has_base(spec, settings, context):
             # Imported here: most runs on a laptop have no base commit.
-            from agenteval.run.rules.base import base_rules, presented_by_base
+            from agenteval.run.rules.base import presented_by_base, read_base_rules
             from agenteval.run.rules.under_base import rules_of_base
 
-            # Recorded traces need no agent.
-            read = read_control_files if draft.traces is None else read_control_suites
+            base = _base_commit(spec, context, entered)
             try:
-                base = entered.enter_context(base_rules(draft.sources, draft.host, draft.baseline, read))
+                # Recorded traces need no agent.
+                theirs = read_base_rules(base, spec.control.sources, baseline, agents=spec.traces is None)
             except AgentEvalError as error:
                 # Only the merge of the shards knows the baseline.
-                is_compared = draft.baseline is not None or draft.shard is not None
-                rule, ref = draft.host.rule, draft.provenance.ref
-                rules = rules_without_base(
-                    rules, error, rule, ref, fail_on=settings.fail_on, is_compared=is_compared, redact=draft.redact
-                )
+                is_compared = baseline is not None or spec.shard is not None
+                rule, ref = context.control.rule, spec.provenance.ref
+                spec = rules_without_base(spec, error, rule, ref, fail_on=settings.fail_on, is_compared=is_compared)
             else:
-                if base.is_empty:
+                if theirs.is_empty:
                     # The change brings the first suite.
-                    shown = presented_by_base(draft.presentation, base.files.of_run, base.paths)
-                    rules = replace(rules, presentation=shown, differences=(NO_RULES,))
+                    shown = presented_by_base(spec.presentation, theirs.files.of_run, theirs.place)
+                    spec = replace(spec, presentation=shown, integrity=Integrity(differences=(NO_RULES,)))
                 else:
-                    rules = rules_of_base(draft, settings, base, accepted)
-        asked_by = found.asked_by or (_OPTION if settings.prove else "")
-        first = "whole" if settings.is_whole else rules.compare.first
-        rules = replace(rules, compare=replace(rules.compare, asked_by=asked_by, first=first))
-        integrity = Integrity(
-            differences=rules.differences,
-            base_cases=rules.base_cases,
-            accepted=accepted,
-            keys=tuple(entry.key for entry in entries),
-            renamed=rules.renamed,
+                    spec = rules_of_base(draft, settings, theirs, accepted)
+        asked_by = spec.redact(given.asked_by) or (_OPTION if settings.prove else "")
+        first = "whole" if settings.is_whole else spec.compare.first
+        keys = tuple(entry.key for entry in entries)
+        spec = replace(
+            spec,
+            compare=replace(spec.compare, asked_by=asked_by, first=first),
+            integrity=replace(spec.integrity, accepted=accepted, keys=keys),
         )
-        integrity, compared = pair_with_baseline(draft, rules, integrity)
-        notes += map(draft.redact, changed_notes(accepted, integrity.differences))
-        integrity = replace(integrity, accepted=settled(accepted, integrity.differences))
-        attempt = _attempt(draft, rules, integrity, context)
-        yield _spec(draft, rules, integrity, compared, attempt, notes=notes)
+        spec = _paired_with_baseline(spec)
+        notes += map(spec.redact, changed_notes(accepted, spec.integrity.differences))
+        integrity = replace(spec.integrity, accepted=settled(accepted, spec.integrity.differences))
+        spec = replace(spec, integrity=integrity)
+        attempt = _attempt(spec, draft.of_run.name, base, context)
+        yield replace(
+            spec,
+            earlier=replace(spec.earlier, attempt=attempt),
+            control=_control(spec, base, context, entered),
+            warnings=(*spec.warnings, *notes, *(attempt.warnings if attempt is not None else ())),
+        )
 
 
-def _spec(
-    draft: Draft,
-    rules: RulesInForce,
-    integrity: Integrity,
-    baseline: FoundBaseline | None,
-    attempt: Attempt | None = None,
-    *,
-    notes: Iterable[str] = (),
-) -> RunSpec:
-    limits = rules.llm.limits
-    covered = {"max_llm_calls": limits.max_calls, "max_cost_usd": limits.max_cost_usd}
-    return RunSpec(
-        cases=rules.cases,
-        traces=draft.traces,
-        settings=rules.settings,
-        configs=tuple(item for item in draft.configs.all if item.name),
-        limits=draft.limits,
-        llm=rules.llm,
-        setup=draft.setup,
-        suites=rules.suites,
-        gate=rules.gate,
-        compare=rules.compare,
-        integrity=integrity,
-        earlier=Earlier(baseline=baseline, missing=draft.search.missing, runs=draft.earlier, attempt=attempt),
-        control=ControlSpec(
-            host=draft.host,
-            sources=draft.sources,
-            suites=rules.base_suites,
-            agents=rules.controls,
-        ),
-        presentation=rules.presentation,
-        provenance=draft.provenance,
-        coverage=rules.coverage.model_copy(update=covered),
-        shard=rules.shard,
-        output=draft.output,
-        redact=draft.redact,
-        warnings=(*draft.warnings, *rules.warnings, *notes, *(attempt.warnings if attempt is not None else ())),
-    )
+def _base_commit(spec: RunSpec, context: RunContext, entered: ExitStack) -> BaseCommit | AgentEvalError:
+    """Return the base commit, or why it cannot be used."""
+    commit = spec.baseline.results.run.commit if spec.baseline is not None else None
+    try:
+        return entered.enter_context(base_commit(spec.control.sources.here, context.control, commit))
+    except AgentEvalError as error:
+        return error
 
 
-def _attempt(draft: Draft, rules: RulesInForce, integrity: Integrity, context: RunContext) -> Attempt | None:
+def _control(
+    spec: RunSpec, base: BaseCommit | AgentEvalError | None, context: RunContext, entered: ExitStack
+) -> ControlSpec:
+    """Return what passes side by side with the base commit need."""
+    control = replace(spec.control, base=base, branch=context.control.rule.branch)
+    if not spec.compare.can_run or (spec.baseline is None and spec.earlier.missing is None):
+        return control
+    if base is None and any(item.case.id not in control.agents for item in spec.cases):
+        base = _base_commit(spec, context, entered)
+    if spec.baseline is None or not isinstance(base, BaseCommit):
+        return replace(control, base=base)
+    earlier = {entry.commit for entry in spec.baseline.results.pool if entry.commit}
+    unrelated = frozenset(commit for commit in earlier if base.clone.is_ancestor(commit, base.commit) is False)
+    anchor = _anchor(spec, spec.baseline.results, base, context, entered)
+    return replace(control, base=base, unrelated=unrelated, anchor=anchor)
+
+
+def _anchor(
+    spec: RunSpec, baseline: Results, base: BaseCommit, context: RunContext, entered: ExitStack
+) -> BaseCommit | AgentEvalError | None:
+    """Return the commit for a long look of this run, or why it cannot be used; ``None`` if none can be due."""
+    if spec.shard is not None or not continues_branch(spec.provenance, baseline.run):
+        return None
+    newest = max(baseline.pool, key=lambda entry: entry.created_at, default=None)
+    commit = newest.anchor if newest is not None else None
+    if commit is None or commit == spec.provenance.commit:
+        return None
+    try:
+        if base.clone.is_ancestor(checked_commit(commit), base.clone.head.commit) is False:
+            return ControlError(f"commit {commit[:12]} is not in the history of the branch any more")
+        return entered.enter_context(copied_commit(base.clone, context.control.remote, commit))
+    except AgentEvalError as error:
+        return error
+
+
+def _attempt(
+    spec: RunSpec, config: str, base: BaseCommit | AgentEvalError | None, context: RunContext
+) -> Attempt | None:
     """Begin an attempt of a pull request; ``None`` if the run is for none, or a shard, which decides nothing."""
-    if context.attempts is None or draft.shard is not None:
+    if context.attempts is None or spec.shard is not None:
         return None
     # Imported here: most runs are for no pull request.
     from agenteval.run.attempt import begin_attempt
 
-    return begin_attempt(draft, rules, integrity, context.attempts)
+    return begin_attempt(spec, config, base, context.attempts())
 
 
-def _given(draft: Draft, context: RunContext) -> Named:
-    """Return what people accepted on the CI host."""
-    if context.acceptances is None:
-        return Named()
-    cases = (case for suite in draft.suites for case in suite.cases)
-    return named(context.acceptances.read(), cases, draft.baseline, draft.redact)
-
-
-def _has_base(draft: Draft, settings: Settings) -> bool:
+def _has_base(spec: RunSpec, settings: Settings, context: RunContext) -> bool:
     """Return whether the base commit can decide: suites that a program has built are in no commit."""
     if any(isinstance(suite, Suite) for suite in settings.suites):
         return False
-    return is_judged_by_base(draft.host.rule.kind, draft.provenance.ref, draft.baseline)
+    baseline = spec.baseline.results if spec.baseline is not None else None
+    return is_judged_by_base(context.control.rule.kind, spec.provenance.ref, baseline)
 
 
-def pair_with_baseline(
-    draft: Draft, rules: RulesInForce, integrity: Integrity
-) -> tuple[Integrity, FoundBaseline | None]:
-    """Return the baseline with the new ids of renamed cases, and the differences of its cases.
+def _paired_with_baseline(spec: RunSpec) -> RunSpec:
+    """Return a run whose baseline has the new ids of renamed cases, with the differences of its cases.
 
     Without a base commit, these contain the cases of the baseline that are gone or edited.
     """
-    baseline = draft.search.found
-    if baseline is None or draft.traces is not None:
-        return integrity, baseline
-    results = baseline.results
-    ours = {case.id: case for suite in rules.suites for case in suite.cases}
-    then = own_cases(results)
+    baseline, integrity = spec.baseline, spec.integrity
+    if baseline is None or spec.traces is not None:
+        return spec
+    ours = {case.id: case for suite in spec.suites for case in suite.cases}
+    then = own_cases(baseline.results)
     names = _renamed(integrity, ours, then)
-    found = list(_renaming(draft, integrity, names))
+    found = list(_renaming(spec.redact, integrity, names))
     if integrity.base_cases is None:
         before = {names.get(case_id, case_id): case for case_id, case in then.items()}
-        found += _lost(draft, rules.suites, integrity, before)
-    integrity = replace(integrity, renamed=names, differences=(*integrity.differences, *found))
-    return integrity, replace(baseline, results=with_new_ids(results, names))
+        found += _lost(spec, baseline.results, before)
+    renamed_baseline = replace(baseline, results=with_new_ids(baseline.results, names))
+    return replace(
+        spec,
+        earlier=replace(spec.earlier, baseline=renamed_baseline),
+        integrity=replace(integrity, renamed=names, differences=(*integrity.differences, *found)),
+    )
 
 
 def _renamed(integrity: Integrity, ours: Mapping[str, Case], then: Mapping[str, PoolCase]) -> dict[str, str]:
@@ -215,21 +212,19 @@ def _renamed(integrity: Integrity, ours: Mapping[str, Case], then: Mapping[str, 
     return {**renamed(before, after, ours), **of_base}
 
 
-def _renaming(draft: Draft, integrity: Integrity, names: Mapping[str, str]) -> Iterator[Difference]:
+def _renaming(redact: Redactor, integrity: Integrity, names: Mapping[str, str]) -> Iterator[Difference]:
     listed = {item.case for item in integrity.differences if item.kind == "renamed"}
-    for old, new in ((draft.redact(old), draft.redact(new)) for old, new in names.items()):
+    for old, new in ((redact(old), redact(new)) for old, new in names.items()):
         if new not in listed:
             yield Difference(kind="renamed", case=new, before=old, after=new, effect="paired")
 
 
-def _lost(
-    draft: Draft, suites: Sequence[Suite], integrity: Integrity, then: Mapping[str, PoolCase]
-) -> Iterator[Difference]:
+def _lost(spec: RunSpec, baseline: Results, then: Mapping[str, PoolCase]) -> Iterator[Difference]:
     """Yield the passing cases of the baseline that are gone, or that cannot be compared with those of the change."""
-    baseline = draft.baseline
     # The base branch itself is not reproached for the change, because the merge has accepted it.
-    if baseline is None or is_merged(draft.provenance, baseline.run):
+    if is_merged(spec.provenance, baseline.run):
         return
+    suites, integrity = spec.suites, spec.integrity
     ours = {case.id: case for suite in suites for case in suite.cases}
     ran = {suite.path for suite in suites}
     are_files = all(place_of(path) is not None for path in ran)

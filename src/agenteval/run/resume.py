@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from agenteval.agents.recorded_cases import find_traces, recorded_cases
 from agenteval.agents.recording import BadLine
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files import LARGEST_RECORDING, is_stream, open_regular
-from agenteval.core.records import dataclass, field, replace
+from agenteval.core.files import LARGEST_RECORDING, open_regular
+from agenteval.core.records import replace
 from agenteval.core.redact import Redactor
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.masking import shortened_values
 from agenteval.results.model import RunUsage
 from agenteval.run.journal import CASE_END, case_start, parsed
-from agenteval.run.plan import KeptLines, PlannedCase, ResumedRun, needs_whole_answers
+from agenteval.run.plan import PlannedCase, ResumedRun, needs_whole_answers
 from agenteval.run.run_key import changes, conditions
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.cases import masked_case
@@ -47,10 +44,6 @@ class RecordedCases:
         names: names or ids of traces that must exist.
         redact: masks secrets in ids and names.
         keep_going: omit lines that are not traces, with a warning.
-        may_be_streams: whether a file may be a pipe, because the user of the command named it.
-
-    Raises:
-        ConfigError: a file does not exist, or a folder does not contain exactly one.
     """
 
     def __init__(
@@ -61,40 +54,37 @@ class RecordedCases:
         names: Iterable[str] = (),
         redact: Redactor,
         keep_going: bool,
-        may_be_streams: bool,
     ) -> None:
-        found = [(suite, find_traces(path)) for suite, path in traces]
-        files = {file: _File(file, may_be_stream=may_be_streams) for _, file in found}
-        self._traces = [(suite, files[file]) for suite, file in found]
+        self._traces = [(suite, find_traces(path)) for suite, path in traces]
+        self._agents = {file: AgentSpec(kind=REPLAY, target=str(file), directory="") for _, file in self._traces}
         self._is_selected = is_selected
         self._names = frozenset(names)
         self._redact = redact
         self._keep_going = keep_going
-        self._bad: dict[Path, _BadLines] = {}
+        self._bad: dict[Path, list[Problem]] = {}
 
     def __iter__(self) -> Iterator[PlannedCase]:
-        """Yield the cases of each suite in the order of its file.
-
-        Raises:
-            ConfigError: raised after the last trace of a file with the lines that are not traces; or the file cannot
-                be read, no line is a trace, a named trace is in no file, or no trace of any file is selected.
-        """
+        """Yield the cases of each suite in the order of its file."""
         selected, unseen = 0, set(self._names)
         for suite, file in self._traces:
-            bad = self._bad[file.named] = _BadLines(file.named)
-            has_trace = False
-            for item in recorded_cases(suite, file.read):
+            bad: list[BadLine] = []
+            more, has_trace = 0, False
+            for item in recorded_cases(suite, file):
                 if isinstance(item, BadLine):
-                    bad.add(item)
+                    if len(bad) < _LISTED:
+                        bad.append(item)
+                    else:
+                        more += 1
                     continue
                 has_trace = True
                 case, answer = masked_case(item[0], self._redact), item[1]
                 unseen -= {case.id, case.name}
                 if self._is_selected(case):
                     selected += 1
-                    yield PlannedCase(suite, case, file.agent, 1, recorded=answer)
-            if bad.problems and not (self._keep_going and has_trace):
-                raise ConfigError(bad.problems)
+                    yield PlannedCase(suite, case, self._agents[file], 1, recorded=answer)
+            self._bad[file] = _listed(file, bad, more)
+            if bad and not (self._keep_going and has_trace):
+                raise ConfigError(self._bad[file])
         if unseen:
             raise ConfigError(
                 Problem(f"--case: no trace is named {name!r}", kind=Kind.CASE_SELECTION) for name in sorted(unseen)
@@ -109,74 +99,29 @@ class RecordedCases:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the omitted lines; beyond a limit only their number."""
-        return tuple(str(problem) for bad in self._bad.values() for problem in bad.problems)
+        return tuple(str(problem) for bad in self._bad.values() for problem in bad)
 
 
-@dataclass
-class _BadLines:
-    file: Path
-    listed: list[Problem] = field(default_factory=list)
-    more: int = 0
-
-    def add(self, bad: BadLine) -> None:
-        """Add a line."""
-        if len(self.listed) < _LISTED:
-            self.listed.append(Problem(bad.message, file=str(self.file), line=bad.line, kind=Kind.FILE))
-        else:
-            self.more += 1
-
-    @property
-    def problems(self) -> list[Problem]:
-        """The first lines, and the number of the others."""
-        rest = (
-            [Problem(f"{self.more} more lines are not traces", file=str(self.file), kind=Kind.FILE)]
-            if self.more
-            else []
-        )
-        return [*self.listed, *rest]
-
-
-class _File:
-    """A file of traces that can be read more than once.
-
-    Args:
-        may_be_stream: copy what can be read only once, such as a pipe, to a temporary file.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
-
-    def __init__(self, named: Path, *, may_be_stream: bool) -> None:
-        self.named = named
-        self.read = named
-        if may_be_stream and is_stream(named):
-            # It is deleted with this object.
-            self._copy = tempfile.NamedTemporaryFile(prefix="agenteval-traces-")  # noqa: SIM115
-            try:
-                with named.open("rb") as source:
-                    shutil.copyfileobj(source, self._copy)
-            except OSError as error:
-                raise ConfigError(
-                    Problem(f"cannot be read: {error.strerror}", file=str(named), kind=Kind.FILE)
-                ) from None
-            self._copy.flush()
-            if not self._copy.tell():
-                raise ConfigError(Problem("there are no traces in this file", file=str(named), kind=Kind.FILE))
-            self.read = Path(self._copy.name)
-        self.agent = AgentSpec(kind=REPLAY, target=str(self.read), directory="")
+def _listed(file: Path, bad: Sequence[BadLine], more: int) -> list[Problem]:
+    """Return the first lines that are not traces, and the number of the others."""
+    found = [Problem(item.message, file=str(file), line=item.line, kind=Kind.FILE) for item in bad]
+    rest = [Problem(f"{more} more lines are not traces", file=str(file), kind=Kind.FILE)] if more else []
+    return [*found, *rest]
 
 
 def resumed(plan: Plan) -> Plan:
-    """Return the plan, completed by the journal of the run that it resumes.
-
-    Raises:
-        ConfigError: there is no journal, it cannot be read, or the conditions of the run have changed.
-    """
+    """Return the plan, completed by the journal of the run that it resumes."""
     earlier, before = _read(plan.journal, plan.cases)
     now = conditions(plan)
     problems = [_problem(f"{change}, so the run cannot be resumed", plan.journal) for change in changes(before, now)]
     if problems:
-        raise ConfigError([*problems, _problem("run without --resume to start a new run", plan.journal)])
+        lost = [
+            f"{name} {text}"
+            for name, text in before.items()
+            if name[:2] == "--" and text not in {"none", now.get(name)}
+        ]
+        fix = f"write {' '.join(lost)}, or " if lost else ""
+        raise ConfigError([*problems, _problem(f"{fix}run without --resume to start a new run", plan.journal)])
     plan.resources.record_spend(earlier.asked, earlier.judged)
     return replace(plan, run_id=earlier.run_id, earlier=earlier)
 
@@ -199,11 +144,7 @@ def _problem(message: str, path: Path) -> Problem:
 
 
 def _read(path: Path, planned: Iterable[PlannedCase] = ()) -> tuple[ResumedRun, Mapping[str, str]]:
-    """Read a journal; return the interrupted run and the conditions that it ran under.
-
-    Raises:
-        ConfigError: the file does not exist or does not contain a run.
-    """
+    """Read a journal; return the interrupted run and the conditions that it ran under."""
     if not path.is_file():
         message = "there is nothing to resume: no run left a journal here; run without --resume"
         raise ConfigError(_problem(message, path))
@@ -222,25 +163,15 @@ def _found(
     if not _is_head(head):
         message = "the first line of the journal does not describe a run; run without --resume"
         raise ConfigError(_problem(message, path))
-    left, digest, end = _Left(since=head["started"]), hashlib.sha256(first), len(first)
+    earlier = ResumedRun(head["run"], since=head["started"], kept=len(first))
     for place, line in lines:
-        end = place + len(line)
-        digest.update(line)
+        earlier.kept = place + len(line)
         # A line that cannot be read is skipped, so its case runs again.
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            left.add(place, line)
-    if left.shortened:
-        left.drop_shortened(planned)
-    earlier = ResumedRun(
-        run_id=head["run"],
-        active_s=left.active_s + max(0.0, modified - left.since),
-        kept=KeptLines(end, digest.digest()),
-        complete=left.complete,
-        iterations={case_id: tuple(found.values()) for case_id, found in left.iterations.items()},
-        done=left.done + sum(map(len, left.iterations.values())),
-        asked=left.asked,
-        judged=left.judged,
-    )
+            _add(earlier, place, line)
+    if earlier.shortened:
+        _drop_shortened(earlier, planned)
+    earlier.active_s += max(0.0, modified - earlier.since)
     return earlier, head["conditions"]
 
 
@@ -276,74 +207,51 @@ def _is_limited(iteration: IterationResult) -> bool:
     return any(reason is not None and reason.cause == "budget" for reason in causes)
 
 
-class _Left:
-    """Collects the content of the lines; the line of a complete case replaces those of its iterations.
+def _add(earlier: ResumedRun, place: int, text: bytes) -> None:
+    """Add the line that starts at a byte offset; raise one of many exceptions if it was not written by a run."""
+    line = _value(text)
+    if "asked" in line:
+        earlier.asked = RunUsage.model_validate(line["asked"])
+        earlier.judged = {suite: int(count) for suite, count in line["judged"].items()}
+    elif "resumed" in line:
+        earlier.since, earlier.active_s = float(line["resumed"]), float(line["active_s"])
+    elif "case" in line:
+        start = case_start(line["suite"])
+        if not text.startswith(start):
+            return
+        # The same bytes as the run will read for its reports.
+        own = text[len(start) : -len(CASE_END)]
+        case = parsed(CaseResult, own)
+        key = (line["suite"], case.id)
+        if any(map(_is_limited, case.iterations)):
+            earlier.iterations.pop(case.id, None)
+            return
+        earlier.complete[key] = (place + len(start), len(own))
+        earlier.numbers[key] = len(case.iterations)
+        earlier.iterations.pop(case.id, None)
+        if shortened_values(case):
+            earlier.shortened.add(case.id)
+    else:
+        iteration = IterationResult.model_validate(line["iteration"])
+        if _is_limited(iteration):
+            return
+        earlier.iterations.setdefault(line["of"], {})[iteration.index] = iteration
+        if shortened_values(iteration):
+            earlier.shortened.add(line["of"])
 
-    Cases with calls that the budget left out are not complete, so they run again.
 
-    Attributes:
-        shortened: ids of the cases with answers that the journal contains only the beginning of.
+def _drop_shortened(earlier: ResumedRun, planned: Iterable[PlannedCase]) -> None:
+    """Drop what would be read again but is not whole, so that it runs again.
+
+    A metric of the whole case reads the answers of its finished iterations. The analysis of a suite reads the
+    tool calls of every case.
     """
-
-    def __init__(self, since: float) -> None:
-        self.since = since
-        self.active_s = 0.0
-        self.iterations: dict[str, dict[int, IterationResult]] = {}
-        self.complete: dict[tuple[str, str], tuple[int, int]] = {}
-        self._numbers: dict[tuple[str, str], int] = {}
-        self.asked = RunUsage()
-        self.judged: dict[str, int] = {}
-        self.shortened: set[str] = set()
-
-    @property
-    def done(self) -> int:
-        """The number of iterations of complete cases."""
-        return sum(self._numbers.values())
-
-    def add(self, place: int, text: bytes) -> None:
-        """Add the line that starts at a byte offset; raise one of many exceptions if it was not written by a run."""
-        line = _value(text)
-        if "asked" in line:
-            self.asked = RunUsage.model_validate(line["asked"])
-            self.judged = {suite: int(count) for suite, count in line["judged"].items()}
-        elif "resumed" in line:
-            self.since, self.active_s = float(line["resumed"]), float(line["active_s"])
-        elif "case" in line:
-            start = case_start(line["suite"])
-            if not text.startswith(start):
-                return
-            # The same bytes as the run will read for its reports.
-            own = text[len(start) : -len(CASE_END)]
-            case = parsed(CaseResult, own)
-            key = (line["suite"], case.id)
-            if any(map(_is_limited, case.iterations)):
-                self.iterations.pop(case.id, None)
-                return
-            self.complete[key] = (place + len(start), len(own))
-            self._numbers[key] = len(case.iterations)
-            self.iterations.pop(case.id, None)
-            if shortened_values(case):
-                self.shortened.add(case.id)
-        else:
-            iteration = IterationResult.model_validate(line["iteration"])
-            if _is_limited(iteration):
-                return
-            self.iterations.setdefault(line["of"], {})[iteration.index] = iteration
-            if shortened_values(iteration):
-                self.shortened.add(line["of"])
-
-    def drop_shortened(self, planned: Iterable[PlannedCase]) -> None:
-        """Drop what would be read again but is not whole, so that it runs again.
-
-        A metric of the whole case reads the answers of its finished iterations. The analysis of a suite reads the
-        tool calls of every case.
-        """
-        for item in planned:
-            if item.case.id in self.shortened and needs_whole_answers(item.suite, item.case):
-                key = (item.suite.path, item.case.id)
-                if item.suite.evaluation is not None and self.complete.pop(key, None) is not None:
-                    del self._numbers[key]
-                there = self.iterations.get(item.case.id, {})
-                self.iterations[item.case.id] = {
-                    index: iteration for index, iteration in there.items() if not shortened_values(iteration)
-                }
+    for item in planned:
+        if item.case.id in earlier.shortened and needs_whole_answers(item.suite, item.case):
+            key = (item.suite.path, item.case.id)
+            if item.suite.evaluation is not None and earlier.complete.pop(key, None) is not None:
+                del earlier.numbers[key]
+            there = earlier.iterations.get(item.case.id, {})
+            earlier.iterations[item.case.id] = {
+                index: iteration for index, iteration in there.items() if not shortened_values(iteration)
+            }

@@ -173,7 +173,7 @@ class RunKey:
             found[f"the embedding model of {path}"] = _label(embedder)
             found[f"the configuration of the embedding model of {path}"] = _digest(embedder, plan.redact)
             found[f"case_timeout of {path}"] = _number(suite.case_s)
-        return found | {"--seed": _number(plan.seed)}
+        return found | {"--seed": _number(plan.seed), "--baseline": plan.redact(plan.baseline) or "none"}
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
@@ -197,7 +197,6 @@ class _SuiteKey:
         self._agents: dict[int, AgentSpec] = {}
 
     def add(self, item: PlannedCase) -> None:
-        """Add a case of the suite."""
         case = item.case
         self._ids.add(case.id)
         # The question of a trace is in its file, whose hash belongs to the agent.
@@ -211,12 +210,10 @@ class _SuiteKey:
 
     @property
     def selection(self) -> str:
-        """Return the hash of the selected cases."""
         return self._ids.text
 
     @property
     def suite(self) -> str:
-        """Return the hash of the cases' inputs and metrics."""
         suite = self._suite
         metrics = [_metric(metric) for metric in self._metrics.values()]
         measured = [metrics, [suite.aggregate, suite.evaluation, suite.retrieval_tools]]
@@ -224,17 +221,14 @@ class _SuiteKey:
 
     @property
     def agent(self) -> str:
-        """Return the hash of the agents of the cases."""
         return _digest([[spec, _program(spec)] for spec in self._agents.values()], self._redact)
 
 
 def _metric(metric: MetricConfig) -> list[Any]:
-    """Return a metric with the hashes of the code that its options name."""
     return [metric, [_file(path) for path in files_of_metric(metric)]]
 
 
 def _program(spec: AgentSpec) -> list[str]:
-    """Return the hashes of the files that an agent's definition names."""
     largest = LARGEST_RECORDING if spec.kind == REPLAY else _LARGEST_PROGRAM
     return [_file(path, largest) for path in files_of_agent(spec)]
 
@@ -273,7 +267,6 @@ class _Hash:
         self._lines: list[str] = []
 
     def add(self, value: Any) -> None:
-        """Add a value."""
         self._lines.append(_ENCODER.encode(value))
         if len(self._lines) == _AT_ONCE:
             self._flush()

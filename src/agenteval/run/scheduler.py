@@ -16,10 +16,9 @@ from agenteval.metrics.judge_quota import JudgeSample, trace_identity
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.case import CaseResult, IterationResult, NotAsked
 from agenteval.results.rollup import has_weight
-from agenteval.run.attachments import Attachments
-from agenteval.run.conversation import Conversations, TurnRecord, recorded_exchange
+from agenteval.run.conversation import Attachments, Conversations, TurnRecord, recorded_exchange
 from agenteval.run.plan import Job, MayStop, PlannedCase, RunLimits
-from agenteval.run.progress import Progress, SilentProgress, Step
+from agenteval.run.progress import Progress, Step
 from agenteval.run.scoring import case_of, missing_iteration, rate_case, rate_iteration
 from agenteval.suite.model import Case, MetricConfig, Suite
 
@@ -63,19 +62,18 @@ def checkable(case: Case, catalog: MetricCatalog) -> bool:
     """Return whether any metric applies to a case, according to the suite alone.
 
     Every metric of the case is built, including those that do not apply and those without weight.
-
-    Raises:
-        ConfigError: a requirement of a metric is not installed.
     """
     for metric in case.all_metrics:
         catalog.get(metric)
-    applicable = [
-        "ground_truth" not in requirements(catalog.get(metric)) or turn.ground_truth is not None
+
+    def decides(metric: MetricConfig) -> bool:
+        return _counts(metric, case) and id(metric) not in catalog.without_key
+
+    return any(map(decides, case.metrics)) or any(
+        decides(metric) and ("ground_truth" not in requirements(catalog.get(metric)) or turn.ground_truth is not None)
         for turn in case.turns
         for metric in turn.metrics
-        if _counts(metric, case)
-    ]
-    return any(applicable) or any(_counts(metric, case) for metric in case.metrics)
+    )
 
 
 def _counts(metric: MetricConfig, case: Case) -> bool:
@@ -130,7 +128,7 @@ async def run_jobs(
     Returns:
         The cases that did not finish within the time limit; their missing iterations are errors.
     """
-    scheduler = _Scheduler(jobs, limits, finished, iterated, seed=seed, progress=progress or SilentProgress())
+    scheduler = _Scheduler(jobs, limits, finished, iterated, seed=seed, progress=progress or Progress())
     scheduler.may_stop = may_stop
     if limits.run_s is not None and limits.run_s <= 0:
         return scheduler.unfinished()
@@ -159,14 +157,11 @@ class _AgentQueue:
         self.under_way = asyncio.Semaphore(self.width)
 
     def add(self, job: Job) -> None:
-        """Append a job."""
         self.jobs.append(job)
         self.iterations += len(job.left)
 
 
 class _Scheduler:
-    """The state of unfinished cases."""
-
     def __init__(
         self,
         jobs: Iterable[Job],
@@ -195,7 +190,7 @@ class _Scheduler:
         drawn = iter(jobs)
         self._recorded: Iterator[Job] = iter(())
         for job in drawn:
-            if job.recorded is not None:
+            if job.item.recorded is not None:
                 self._recorded = chain((job,), drawn)
                 break
             self._put(job)
@@ -205,7 +200,7 @@ class _Scheduler:
             async with asyncio.TaskGroup() as group:
                 while self._nothing_left:
                     job = self._nothing_left.popleft()
-                    self._begun[job.case.id] = job
+                    self._begun[job.item.case.id] = job
                     await self._finish(job, job.done)
                 group.create_task(self._score_recorded(group, self._limits.concurrency - 1))
                 if self.may_stop is None:
@@ -222,24 +217,24 @@ class _Scheduler:
         """Run one iteration of every case, then the next one, until nothing asks for more."""
         lanes = [(lane, list(lane.jobs)) for lane in self._lanes.values()]
         every = sorted((job for _, jobs in lanes for job in jobs), key=lambda job: job.position)
-        self._begun.update({job.case.id: job for job in every})
+        self._begun.update({job.item.case.id: job for job in every})
         for lane, _ in lanes:
             lane.jobs.clear()
-        last = max((job.iterations for job in every), default=0) - 1
+        last = max((job.item.iterations for job in every), default=0) - 1
         for number in range(last + 1):
             async with asyncio.TaskGroup() as group:
                 for lane, jobs in lanes:
                     self._work_on(group, lane, iter([(job, number) for job in jobs if number in job.left]))
-            left = [job for job in every if job.case.id in self._begun]
-            if number < last and left and may_stop([(job.suite.path, self._so_far(job)) for job in every]):
+            left = [job for job in every if job.item.case.id in self._begun]
+            if number < last and left and may_stop([(job.item.suite.path, self._so_far(job)) for job in every]):
                 for job in left:
-                    done = self._collected.get(job.case.id, list(job.done))
-                    await self._finish(job, done, job.iterations - len(done))
+                    done = self._collected.get(job.item.case.id, list(job.done))
+                    await self._finish(job, done, job.item.iterations - len(done))
                 return
 
     def _so_far(self, job: Job) -> CaseResult:
-        found = self._done.get(job.case.id) or self._collected.get(job.case.id)
-        return case_of(job.case, found if found is not None else job.done)
+        found = self._done.get(job.item.case.id) or self._collected.get(job.item.case.id)
+        return case_of(job.item.case, found if found is not None else job.done)
 
     def unfinished(self) -> list[tuple[Job, CaseResult]]:
         """Return the cases that have not finished, each missing iteration as an error."""
@@ -248,27 +243,27 @@ class _Scheduler:
         return [(job, self._given_up(job)) for job in sorted(found, key=lambda job: job.position)]
 
     def _given_up(self, job: Job) -> CaseResult:
-        there = self._collected.get(job.case.id, job.done)
+        there = self._collected.get(job.item.case.id, job.done)
         known = {iteration.index for iteration in there}
         missing = [
-            missing_iteration(job.case, index, _TIME_LIMIT_REACHED, _TIME_LIMIT)
+            missing_iteration(job.item.case, index, _TIME_LIMIT_REACHED, _TIME_LIMIT)
             for index in job.left
             if index not in known
         ]
-        return case_of(job.case, [*there, *missing])
+        return case_of(job.item.case, [*there, *missing])
 
     def _put(self, job: Job) -> None:
         """Put a job into the lane of its agent, unless no iteration is left to run."""
         if not job.left:
             self._nothing_left.append(job)
             return
-        spec = job.agent.spec
+        spec = job.item.agent
         lane = self._lanes.get(id(spec))
         if lane is None:
             width = min(limit for limit in (spec.concurrency, self._limits.concurrency) if limit is not None)
             lane = self._lanes[id(spec)] = _AgentQueue(width)
-        if id(job.agent.agent) not in lane.conversations:
-            lane.conversations[id(job.agent.agent)] = Conversations(
+        if id(job.agent) not in lane.conversations:
+            lane.conversations[id(job.agent)] = Conversations(
                 spec, self._attachments, lane.width, seed=self._seed, progress=self._progress
             )
         lane.add(job)
@@ -277,7 +272,7 @@ class _Scheduler:
         """Yield the iterations to run, in suite order."""
         while lane.jobs:
             job = lane.jobs.popleft()
-            self._begun[job.case.id] = job
+            self._begun[job.item.case.id] = job
             for index in job.left:
                 yield job, index
 
@@ -288,7 +283,7 @@ class _Scheduler:
             async with lane.under_way:
                 await self._under_way.acquire()
                 try:
-                    exchanges = await lane.conversations[id(job.agent.agent)].converse(job, index)
+                    exchanges = await lane.conversations[id(job.agent)].converse(job, index)
                 except BaseException:
                     self._under_way.release()
                     raise
@@ -299,10 +294,10 @@ class _Scheduler:
                 self._under_way.release()
 
     async def _rated(self, job: Job, index: int, exchanges: Sequence[TurnRecord]) -> IterationResult:
-        step = Step(job.case.name, "scoring")
+        step = Step(job.item.case.name, "scoring")
         self._progress.began(step)
         try:
-            return await rate_iteration(job.case, index, exchanges, job.plan.catalog, job.unjudged)
+            return await rate_iteration(job.item.case, index, exchanges, job.plan.catalog, job.unjudged)
         finally:
             self._progress.ended(step)
 
@@ -313,24 +308,24 @@ class _Scheduler:
             if further:
                 group.create_task(self._score_recorded(group, further - 1))
                 further = 0
-            if job.recorded is None:
+            if job.item.recorded is None:
                 continue
-            self._begun[job.case.id] = job
-            exchange = recorded_exchange(job, job.recorded)
-            await self._add(job, await rate_iteration(job.case, 0, [exchange], job.plan.catalog, job.unjudged))
+            self._begun[job.item.case.id] = job
+            exchange = recorded_exchange(job, job.item.recorded)
+            await self._add(job, await rate_iteration(job.item.case, 0, [exchange], job.plan.catalog, job.unjudged))
             # Rule metrics never wait; without this pause, signals and the time limit would have to.
             await asyncio.sleep(0)
 
     async def _add(self, job: Job, iteration: IterationResult) -> None:
-        there = self._collected.setdefault(job.case.id, list(job.done))
+        there = self._collected.setdefault(job.item.case.id, list(job.done))
         there.append(self._iterated(job, iteration))
-        if len(there) == job.iterations:
+        if len(there) == job.item.iterations:
             await self._finish(job, there)
 
     async def _finish(self, job: Job, iterations: Sequence[IterationResult], unneeded: int = 0) -> None:
-        result = await rate_case(job.case, iterations, job.plan.catalog, unneeded)
+        result = await rate_case(job.item.case, iterations, job.plan.catalog, unneeded)
         if self.may_stop is not None:
-            self._done[job.case.id] = list(iterations)
-        self._collected.pop(job.case.id, None)
-        del self._begun[job.case.id]
+            self._done[job.item.case.id] = list(iterations)
+        self._collected.pop(job.item.case.id, None)
+        del self._begun[job.item.case.id]
         self._finished(job, result)

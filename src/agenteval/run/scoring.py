@@ -37,9 +37,6 @@ def aggregated(
 
     Without the scores of judges that were not called there is no final score. The iteration failed nevertheless if no
     scores of these judges could reach the threshold.
-
-    Args:
-        aggregate: how to combine the scores.
     """
     added = {metric.id: metric for metric in metrics if metric.requested_by == "config"}
     weighed = _only(turns, lambda name: name not in added and has_weight(name, aggregate))

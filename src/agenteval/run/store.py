@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
-from agenteval.core.errors import InfrastructureError
 from agenteval.core.records import replace
 from agenteval.gate.run_scores import CaseScores, case_amounts, pool_case, scores_of
-from agenteval.report.limits import SUMMARY_LEVELS
+from agenteval.report.markdown import SUMMARY_LEVELS
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.masking import redacted, shortened
@@ -67,8 +66,8 @@ class CaseStore(Archive):
         # Recorded traces have no pool entry: they are identified by their ids only.
         self._planned = plan.known_cases or ()
         self._kinds = bytearray(total)
-        # Of the JSON of each case: its place and size in the journal, and its hash: what is read is what was written.
-        self._places, self._sizes, self._seals = (array(code, bytes(8 * total)) for code in "QQq")
+        # Of the JSON of each case: its place and size in the journal, which only this user can write.
+        self._places, self._sizes = array("Q", bytes(8 * total)), array("Q", bytes(8 * total))
         self._seconds = array("d", bytes(8 * total))
         self._unwritten: dict[int, CaseResult] = {}
         # By suite, in the order in which its cases finished.
@@ -84,40 +83,30 @@ class CaseStore(Archive):
 
     def record(self, job: Job, result: CaseResult) -> None:
         """Record a finished case."""
-        kept, text, answers = self._kept(job, result)
+        kept, text, answers = self._kept(job.item, result)
         self._record_spend()
-        self._write(job.position, job.suite.path, text.encode("utf-8", "backslashreplace"))
-        self._add(job.position, job, kept, answers)
+        self._write(job.position, job.item.suite.path, text.encode("utf-8", "backslashreplace"))
+        self._add(job.position, job.item, kept, answers)
 
     def record_iteration(self, job: Job, iteration: IterationResult) -> IterationResult:
-        """Write a finished iteration to the journal; a case with a single iteration is written only as a case.
-
-        Returns:
-            The iteration for its case: as written, unless a metric or an analysis of the whole case still reads its
-            answers.
-        """
-        if job.iterations == 1:
+        """Write a finished iteration to the journal; a case with a single iteration is written only as a case."""
+        if job.item.iterations == 1:
             return iteration
-        kept, text = shortened(*redacted(iteration, self._plan.redact), self._plan.max_answer_bytes)
+        kept, text = shortened(*redacted(iteration, self._plan.redact), self._plan.limits.max_answer_bytes)
         self._record_spend()
-        self.journal.add_iteration(job.suite.path, job.case.id, text)
-        return iteration if needs_whole_answers(job.suite, job.case) else kept
+        self.journal.add_iteration(job.item.suite.path, job.item.case.id, text)
+        return iteration if needs_whole_answers(job.item.suite, job.item.case) else kept
 
     def resumed(self, position: int, item: PlannedCase, result: CaseResult, there: tuple[int, int]) -> None:
-        """Add a case that the interrupted run had finished.
-
-        Args:
-            result: the case, with the names and lines of the current suite.
-            there: byte offset and length of its JSON in the journal.
-        """
+        """Add a case that the interrupted run had finished."""
         data = result.model_dump_json().encode("utf-8", "backslashreplace")
         if self.journal.read(*there) == data:
-            self._seal(position, there[0], data)
+            self._places[position], self._sizes[position] = there
         else:
             self._write(position, item.suite.path, data)
         self._add(position, item, result, self._analysed(item, result))
 
-    def unfinished(self, position: int, item: Job | PlannedCase, result: CaseResult) -> None:
+    def unfinished(self, position: int, item: PlannedCase, result: CaseResult) -> None:
         """Add a case that did not finish; it is not written to the journal, so that a resumed run runs it."""
         kept, _, answers = self._kept(item, result)
         self._unwritten[position] = kept
@@ -212,44 +201,31 @@ class CaseStore(Archive):
         attempts = "1 retry" if retries == 1 else f"{retries} retries"
         return (f"{what} retried after a transient failure ({attempts}); {answered} got an answer",)
 
-    def _kept(self, item: Job | PlannedCase, result: CaseResult) -> tuple[CaseResult, str, list[EvaluatedAnswer]]:
+    def _kept(self, item: PlannedCase, result: CaseResult) -> tuple[CaseResult, str, list[EvaluatedAnswer]]:
         """Return a case as it is kept, the same as JSON, and the answers that analyses need."""
         clean, text = redacted(result, self._plan.redact)
         # Analyses read the whole tool calls.
         answers = self._analysed(item, clean)
-        return *shortened(clean, text, self._plan.max_answer_bytes), answers
+        return *shortened(clean, text, self._plan.limits.max_answer_bytes), answers
 
     def _write(self, position: int, suite: str, data: bytes) -> None:
-        self._seal(position, self.journal.add(suite, data), data)
-
-    def _seal(self, position: int, place: int, data: bytes) -> None:
-        self._places[position], self._sizes[position] = place, len(data)
-        # Its key is a secret of this process, so nobody else finds another text with the same hash.
-        self._seals[position] = hash(data)
+        self._places[position], self._sizes[position] = self.journal.add(suite, data), len(data)
 
     def _read(self, suite: str) -> Iterator[tuple[int, bytes]]:
-        """Yield the position and the JSON of every case of a suite."""
         for position in sorted(self._positions.get(suite, ())):
             if position in self._unwritten:
                 yield position, self._unwritten[position].model_dump_json().encode("utf-8", "backslashreplace")
                 continue
-            data = self.journal.read(self._places[position], self._sizes[position])
-            if hash(data) != self._seals[position]:
-                raise InfrastructureError(
-                    f"{self.journal.path} was changed during the run, so its results are not reported; "
-                    "find what writes to the report directory"
-                )
-            yield position, data
+            yield position, self.journal.read(self._places[position], self._sizes[position])
 
-    def _analysed(self, item: Job | PlannedCase, case: CaseResult) -> list[EvaluatedAnswer]:
+    def _analysed(self, item: PlannedCase, case: CaseResult) -> list[EvaluatedAnswer]:
         """Return the answers of a case for the analysis of its suite; none without an analysis."""
         if item.suite.evaluation is None:
             return []
         redact = self._plan.redact
         return [replace(answer, trace_id=redact(answer.trace_id)) for answer in _answers(item, case)]
 
-    def _add(self, position: int, item: Job | PlannedCase, case: CaseResult, answers: list[EvaluatedAnswer]) -> None:
-        """Add a case to the index."""
+    def _add(self, position: int, item: PlannedCase, case: CaseResult, answers: list[EvaluatedAnswer]) -> None:
         path, aggregate = item.suite.path, item.suite.aggregate
         threshold = aggregate.threshold if aggregate else None
         tally = self.tallies.get(path)
@@ -263,7 +239,7 @@ class CaseStore(Archive):
         self._kinds[position] = _PASSED if is_plain else _REMARKABLE
         repeated = len(case.iterations)
         self._repeated[repeated] = min(position, self._repeated.get(repeated, position))
-        self.agents.add(item.agent.spec if isinstance(item, Job) else item.agent, case)
+        self.agents.add(item.agent, case)
         if self._planned:
             scores = scores_of(case, threshold, item.case.compared_metrics)
             self._keep_scores(position, {**scores, **case_amounts(case, self._plan.measured)})
@@ -292,7 +268,7 @@ class CaseStore(Archive):
             self.journal.spend(resources.asked, resources.judged)
 
 
-def _answers(item: Job | PlannedCase, result: CaseResult) -> Iterable[EvaluatedAnswer]:
+def _answers(item: PlannedCase, result: CaseResult) -> Iterable[EvaluatedAnswer]:
     # Imported here: few suites define an analysis.
     from agenteval.results.analysis.answers import evaluated
 

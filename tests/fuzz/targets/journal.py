@@ -16,7 +16,7 @@ def target(data: bytes) -> None:
     path = as_file(data, "journal/journal.jsonl")
     with suppress(ConfigError):
         earlier, _ = _read(path)
-        assert earlier.kept.size <= len(data)
+        assert earlier.kept <= len(data)
         with path.open("rb") as lines:
             for (_, case_id), (place, size) in earlier.complete.items():
                 lines.seek(place)

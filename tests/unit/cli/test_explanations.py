@@ -50,7 +50,7 @@ def test_the_meanings_are_those_of_the_documentation() -> None:
         ("unproven", "gate.md"),
         ("skipped", "metrics.md"),
         ("geval", "metrics.md"),
-        ("llm.concurrency", "configuration.md"),
+        ("llm.requests_per_minute", "configuration.md"),
     ):
         heading, meaning, *others = explain(name)
         assert heading.startswith(f"{name}: "), heading

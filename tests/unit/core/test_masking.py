@@ -41,7 +41,7 @@ OTHERS = {
     "metrics/schema.py": "a list",
     "github/comment_sections.py": "read back from a comment, which was masked",
     "github/baseline.py": "a commit",
-    "github/issue.py": "a commit",
+    "github/action.py": "a commit",
     "core/mistakes.py": "masks the line first",
     "run/confirm/passes.py": "a commit",
     "github/publisher.py": "a masked result",

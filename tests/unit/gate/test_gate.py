@@ -151,7 +151,7 @@ class TestExitStatus:
                 ["failures"],
                 "error",
                 3,
-                "3 of 20 cases could not be run, and max_error_rate allows 10%",
+                "3 of 20 cases could not be run, and max_error_rate allows 10 %",
             ),
         ],
     )

@@ -26,7 +26,7 @@ def test_every_listed_action_is_used() -> None:
 def test_all_places_are_searched() -> None:
     found = {file.relative_to(ROOT).as_posix() for file in files()}
 
-    assert found >= {".github/workflows/ci.yml", "README.md", "action.yml", "docs/sharding.md"}
+    assert found >= {".github/workflows/ci.yml", "README.md", "action.yml", "docs/metrics.md"}
     assert found >= {"examples/workflows/shards.yml", "src/agenteval/cli/starters/workflow.yml"}
 
 

@@ -35,7 +35,7 @@ def test_a_link_from_a_folder_to_another_page_stays() -> None:
     assert on_page_markdown(text, config=CONFIG, page=page) == expected
 
 
-@pytest.mark.parametrize(("page", "path"), [("index.md", "pictures/a.svg"), ("gallery.md", "../pictures/a.svg")])
+@pytest.mark.parametrize(("page", "path"), [("index.md", "pictures/a.svg"), ("reports.md", "../pictures/a.svg")])
 def test_pictures_in_html_are_found_from_the_directory_of_the_page(page: str, path: str) -> None:
     text = '<source srcset="pictures/a.svg"><img alt="A pictures/ path" src="pictures/a.svg">'
     expected = f'<source srcset="{path}"><img alt="A pictures/ path" src="{path}">'

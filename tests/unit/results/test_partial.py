@@ -15,8 +15,8 @@ from agenteval.results.case import CaseStatus
 from agenteval.results.history import is_interrupted, why_no_baseline, why_partial
 from agenteval.results.model import Coverage, Results, RunShard, RunUsage
 from agenteval.results.store import IN_MEMORY, results_json
-from agenteval.run.baseline import FoundBaseline, check_baseline, read_baseline
 from agenteval.run.compare import compare_first
+from agenteval.run.context import FoundBaseline, check_baseline, read_baseline
 from agenteval.run.evaluate import compare
 from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.spec import RunSpec

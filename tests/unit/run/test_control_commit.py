@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
-from agenteval.run.git import ControlError, ControlRule, Head, control_commit
+from agenteval.run.base_commit import ControlRule, LocalHost, control_commit
+from agenteval.run.git import Clone, ControlError, Head
 
 PR = "pull request's head"
 MERGE = Head("merge", ("base tip", PR))
@@ -17,20 +19,22 @@ OF_PULL_REQUEST = ControlRule("pull-request", merge="merge", base="base sha", br
 
 
 @dataclass(frozen=True)
-class History:
+class History(Clone):
     """A history that is given; unknown pairs are those of a shallow clone."""
 
     ancestors: dict[tuple[str, str], bool] = field(default_factory=dict)
-    on_main: frozenset[str] = frozenset()
 
     def is_ancestor(self, commit: str, descendant: str) -> bool | None:
         return self.ancestors.get((commit, descendant))
 
-    def is_on(self, commit: str, branch: str) -> bool:
-        return branch == "main" and commit in self.on_main
-
     def merge_base(self, one: str, other: str) -> str:
         return f"merge base of {one} and {other}"
+
+
+def control(
+    rule: ControlRule, head: Head, baseline: str | None, ancestors: dict[tuple[str, str], bool] | None = None
+) -> tuple[str, str]:
+    return control_commit(LocalHost(rule), History(Path(), head, True, ancestors or {}), baseline)
 
 
 @pytest.mark.parametrize(
@@ -75,30 +79,9 @@ class History:
     ],
 )
 def test_the_control(rule: ControlRule, head: Head, ancestors: dict[tuple[str, str], bool], expected: str) -> None:
-    found = control_commit(rule, head, "baseline", History(ancestors))
-    assert found.commit == expected
-    assert bool(found.note) == (rule.kind == "pull-request" and expected != "base tip")
-
-
-@pytest.mark.parametrize(
-    ("branch", "head", "on_main", "expected"),
-    [
-        pytest.param("main", MERGE, {"base tip"}, "base tip", id="a change merged into main"),
-        pytest.param("main", MERGE, {"base tip", "merge"}, "merge base", id="main itself"),
-        pytest.param("main", MERGE, {PR}, "merge base", id="something merged into the change"),
-        pytest.param("main", UPDATED, {"base tip"}, "merge base", id="main merged into the change"),
-        pytest.param("main", BRANCH, {"earlier"}, "merge base", id="no merge"),
-        pytest.param("other", MERGE, {"base tip"}, "merge base", id="another branch"),
-        pytest.param(None, MERGE, {"base tip"}, "merge base", id="a baseline without a branch"),
-        pytest.param("main", Head("baseline", ("a", "b")), {"a", "baseline"}, "merge base", id="edited"),
-    ],
-)
-def test_without_a_ci_host_only_a_merge_into_the_base_branch_has_a_first_parent(
-    branch: str | None, head: Head, on_main: set[str], expected: str
-) -> None:
-    history = History({("baseline", "base tip"): True}, frozenset(on_main))
-    found = control_commit(ControlRule(branch=branch), head, "baseline", history)
-    assert found.commit in {expected, f"{expected} of {head.commit} and baseline"}
+    commit, note = control(rule, head, "baseline", ancestors)
+    assert commit == expected
+    assert bool(note) == (rule.kind == "pull-request" and expected != "base tip")
 
 
 @pytest.mark.parametrize(
@@ -112,9 +95,9 @@ def test_without_a_ci_host_only_a_merge_into_the_base_branch_has_a_first_parent(
 )
 def test_without_a_control_the_reason_is_told(rule: ControlRule, head: Head, baseline: str | None, said: str) -> None:
     with pytest.raises(ControlError, match=said):
-        control_commit(rule, head, baseline, History())
+        control(rule, head, baseline)
 
 
 def test_the_note_names_the_branch() -> None:
-    found = control_commit(OF_PULL_REQUEST, BRANCH, None, History())
-    assert "what happened on main since is not in the pull request's run" in found.note
+    _, note = control(OF_PULL_REQUEST, BRANCH, None)
+    assert "what happened on main since is not in the pull request's run" in note

@@ -5,7 +5,7 @@ import io
 from tests.unit.report import samples
 
 from agenteval.core import text as texts
-from agenteval.run.progress import RUNNING, SCORING, Activity, LiveProgress, Retry, Step
+from agenteval.run.progress import LiveProgress, Retry, Step
 
 
 class Clock:
@@ -18,9 +18,9 @@ class Clock:
         return self.now
 
 
-def _live(total: int | None = 118, title: str = "", activity: Activity = RUNNING) -> tuple[LiveProgress, Clock]:
+def _live(total: int | None = 118, title: str = "") -> tuple[LiveProgress, Clock]:
     clock = Clock()
-    return LiveProgress(total, io.StringIO(), activity, title, clock), clock
+    return LiveProgress(total, io.StringIO(), title, clock), clock
 
 
 def _shown(live: LiveProgress, columns: int = 80) -> list[str]:
@@ -89,7 +89,7 @@ def test_a_narrow_terminal_gets_the_bar_in_a_line_of_its_own() -> None:
 
 
 def test_without_a_known_end_there_is_no_bar() -> None:
-    live, _ = _live(None, activity=SCORING)
+    live, _ = _live(None)
     live.finished(samples.passed_case("a"))
     assert _shown(live) == ["1  1 pass"]
 

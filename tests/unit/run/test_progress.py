@@ -7,7 +7,7 @@ import pytest
 from tests.unit.report import samples
 
 from agenteval.results.case import CaseResult, CaseStatus, Usage
-from agenteval.run.progress import CONFIRMING, RUNNING, SCORING, Activity, ProgressTally, make_progress
+from agenteval.run.progress import RUNNING, SCORING, Activity, ProgressTally, make_progress
 
 
 class Clock:
@@ -28,7 +28,7 @@ def _case(status: CaseStatus = "passed", cost: float | None = None, judge: float
 
 
 def _tally(done: int, elapsed: float, total: int | None = 100) -> ProgressTally:
-    tally = ProgressTally(total, RUNNING, 0.0, lambda: elapsed)
+    tally = ProgressTally(total, 0.0, lambda: elapsed)
     for _ in range(done):
         tally.add(_case())
     return tally
@@ -96,17 +96,6 @@ def test_a_log_without_a_known_end() -> None:
     assert lines[0] == "scoring traces"
     assert lines[1].startswith("5 traces, 5 passed, ")
     assert list(_lines(None, 1, 60.0, SCORING))[1].startswith("1 trace, 1 passed, ")
-
-
-def test_a_confirmation_run_counts_iterations_because_it_contains_a_case_several_times() -> None:
-    stream = io.StringIO()
-    iterations = [samples.iteration(status=status) for status in ("passed", "failed", "passed")]
-    with make_progress(6, stream, CONFIRMING, bar=False, quiet=False, clock=Clock(1.0)) as progress:
-        for _ in range(2):
-            progress.finished(samples.case("a", *iterations))
-    first, *_, last = stream.getvalue().splitlines()
-    assert first == "confirming with 6 iterations"
-    assert last.startswith("6/6 iterations, 4 passed, 2 failed, ")
 
 
 def test_quiet_shows_nothing() -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from agenteval.core.errors import ConfigError
 from agenteval.core.files import bounded
-from agenteval.report.limits import template_directory
+from agenteval.report.report import template_directory
 from agenteval.report.templates import MARKDOWN, USER_TEMPLATE, make_environment
 from agenteval.run.config import Config
-from agenteval.run.resolve.written import presentation
+from agenteval.run.resolve.configurations import presentation
 
 
 def test_templates_are_read_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import json
 import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError
@@ -24,8 +24,9 @@ from agenteval.results.case import CaseResult
 from agenteval.results.history import why_not_evaluated
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.rollup import agent_errors, summarise
-from agenteval.run.baseline import FoundBaseline
-from agenteval.run.confirm.control import Control, PreparedControl, opened_control
+from agenteval.run.base_commit import BaseCommit
+from agenteval.run.confirm.control import Control, opened_control
+from agenteval.run.context import FoundBaseline
 from agenteval.run.execute import execute
 from agenteval.run.git import ControlError
 from agenteval.run.journal import confirmation_file
@@ -47,7 +48,7 @@ _FEWEST = 3
 def passes_of(
     spec: RunSpec,
     first: RunExecution,
-    prepared: PreparedControl | AgentEvalError | None,
+    base: BaseCommit | AgentEvalError | None,
     controls: Mapping[str, AgentSpec] | None = None,
     *,
     resume: bool = False,
@@ -56,12 +57,11 @@ def passes_of(
 
     Args:
         first: its execution, whose usage and time count.
-        prepared: the base commit, from ``prepared_control``.
         controls: deployments of its agents, by case id; by default those of the run.
         resume: passes in the journals of an interrupted run are read instead of made.
     """
     with ExitStack() as entered:
-        yield Passes(spec, first, entered, prepared, controls, resume=resume)
+        yield Passes(spec, first, entered, base, controls, resume=resume)
 
 
 @dataclass
@@ -72,15 +72,14 @@ class Passes:
 
     Attributes:
         entered: what is open: the base commit's checkout.
-        prepared: the base commit, or why it cannot be used.
-        controls: deployments of the base commit's agents, by case id; ``None`` for those of the run.
+        base: the base commit, or why it cannot be used.
         calls: iterations of cases so far.
     """
 
     spec: RunSpec
     first: RunExecution
     entered: ExitStack = field(repr=False)
-    prepared: PreparedControl | AgentEvalError | None = field(repr=False)
+    base: BaseCommit | AgentEvalError | None = field(repr=False)
     controls: Mapping[str, AgentSpec] | None = field(default=None, repr=False)
     resume: bool = False
     usage: RunUsage = field(default_factory=RunUsage)
@@ -142,24 +141,18 @@ class Passes:
             self._told.add(side)
             sys.stderr.write(f"{text}: {number:,} {'case' if number == 1 else 'cases'}\n")
 
-    def shared(self) -> Mapping[str, frozenset[str] | None]:
-        """Return the metrics that each case shares with the base, by case id; ``None`` for all.
+    def fingerprints(self) -> Mapping[str, Fingerprints]:
+        """Return the fingerprints of the cases of both commits, with the metrics that they share.
 
         The base must be open.
         """
-        cases = self._opened_control().cases
-        ours = {item.case.id: item.case for item in self.spec.cases if item.case.id in cases}
-        same = {case_id: shared_metrics(cases[case_id].case, case) for case_id, case in ours.items()}
-        return {
-            case_id: metrics if ours[case_id].fingerprints.metrics else None
-            for case_id, metrics in same.items()
-            if metrics is not None
-        }
-
-    def close(self) -> None:
-        """Add warnings about what happened to the base's files; call it after the last pass."""
-        if isinstance(self._control, Control):
-            self.warnings += [text for text in self._control.warnings() if text not in self.warnings]
+        theirs, found = self._opened_control().cases, {}
+        for own in (item.case for item in self.spec.cases if item.case.id in theirs):
+            shared = shared_metrics(theirs[own.id].case, own)
+            if shared is not None:
+                metrics = {name: content for name, content in own.fingerprints.metrics.items() if name in shared}
+                found[own.id] = Fingerprints(own.fingerprints.question, metrics)
+        return found
 
     def _made(self, side: Side, asked: Sequence[str], iterations: int) -> list[tuple[str, CaseResult]]:
         asked_so_far = self.first.asked.plus(self._asked)
@@ -239,7 +232,9 @@ class Passes:
         """
         if self._control is None:
             try:
-                self._control = self.entered.enter_context(_opened(self.prepared, self.spec, self.controls))
+                opened = opened_control(self.base, self.spec, self.controls)
+                self._control = self.entered.enter_context(opened)
+                self.warnings += [self._control.note] if self._control.note else []
             except AgentEvalError as error:
                 self._control = error
         if isinstance(self._control, AgentEvalError):
@@ -262,16 +257,6 @@ class Passes:
         self.warnings += [text for text in execution.warnings if text not in self.warnings]
         self._asked = self._asked.plus(execution.asked)
         self._seconds += execution.duration_s - execution.earlier_s
-
-
-def _opened(
-    prepared: PreparedControl | AgentEvalError | None, spec: RunSpec, controls: Mapping[str, AgentSpec] | None
-) -> AbstractContextManager[Control]:
-    if isinstance(prepared, AgentEvalError):
-        raise prepared
-    if prepared is None:
-        raise ControlError("this run has no base commit")
-    return opened_control(prepared, spec, controls)
 
 
 def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
@@ -378,7 +363,7 @@ def first_baseline(results: Results, passes: Passes) -> FoundBaseline:
     where = f"the base commit {made.run.commit[:_COMMIT]}" if made.run.commit else "the deployment of the base commit"
     missing = passes.spec.earlier.missing
     # The reason can be a missing permission, which would cost this run in every pull request.
-    *notes, reason = (missing.reasons if missing is not None else ()) or ("no earlier run was found",)
+    *notes, reason = missing or ("no earlier run was found",)
     calls = count(iterations * len(done), "call")
     made_now = f"so the suite ran once at {where} ({calls}), and this is the baseline"
     return FoundBaseline(made, (*notes, f"{reason}; {made_now}"))
@@ -392,18 +377,19 @@ def _first_error(made: Results) -> str:
 def _results_of(done: Sequence[tuple[str, CaseResult]], results: Results, passes: Passes) -> Results:
     """Return the run of the base commit's agent as the results of a run of the base branch."""
     by_id = {case.id: case for _, case in done}
-    fingerprints = _fingerprints(by_id, passes)
+    fingerprints = {case_id: known for case_id, known in passes.fingerprints().items() if case_id in by_id}
     suites = [
         suite.model_copy(update={"cases": [by_id[case.id] for case in suite.cases if case.id in fingerprints]})
         for suite in results.suites
     ]
-    branch = passes.spec.control.host.rule.branch
+    branch = passes.spec.control.branch
     run = results.run.model_copy(
         update={
             "id": f"{results.run.id}.base",
             "started_at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "commit": passes.commit,
             "ref": f"refs/heads/{branch}" if branch else None,
+            "base_ref": None,
             "workflow_run_id": None,
             "workflow_artifact": None,
             "integrity": [],
@@ -415,16 +401,3 @@ def _results_of(done: Sequence[tuple[str, CaseResult]], results: Results, passes
         update={"run": run, "suites": suites, "summary": summarise(kept), "gate": None, "pool": [], "memory": None}
     )
     return made.model_copy(update={"pool": [pool_entry(made, fingerprints)]})
-
-
-def _fingerprints(cases: Mapping[str, CaseResult], passes: Passes) -> Mapping[str, Fingerprints]:
-    """Return the fingerprints of the cases of both commits, with the metrics that they share."""
-    shared = passes.shared()
-    found = {}
-    for item in passes.spec.cases:
-        own = item.case.fingerprints
-        if item.case.id in cases and item.case.id in shared:
-            names = shared[item.case.id]
-            metrics = own.metrics if names is None else {name: own.metrics[name] for name in names}
-            found[item.case.id] = Fingerprints(own.question, metrics)
-    return found

@@ -11,6 +11,7 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, replace
 from agenteval.core.text import choices, working_directory
 from agenteval.run.config import CONFIG_FILE, DEFAULT_AGENT, Config, Settings
+from agenteval.run.resolve.configurations import shortened
 from agenteval.suite.agents import REPLAY, agent_from_text, is_inline_agent
 from agenteval.suite.model import AgentSpec, Case, Suite, Target
 
@@ -21,15 +22,7 @@ if TYPE_CHECKING:
 def resolve_agent(
     asked: AgentSpec | str | None, config: Config, suite: str, fallback: AgentSpec | None = None
 ) -> AgentSpec:
-    """Return the agent that answers a suite.
-
-    Args:
-        asked: the agent that ``--agent`` or the suite requests: a specification, a name, or ``None``.
-
-    Raises:
-        ConfigError: the name is not defined; or there is no name, no default agent, and no fallback that can run on
-            this machine.
-    """
+    """Return the agent that answers a suite."""
     if isinstance(asked, AgentSpec):
         return asked
     if asked is not None and is_inline_agent(asked):
@@ -69,32 +62,16 @@ def interpreters_of(agents: Iterable[AgentSpec]) -> Mapping[str, str]:
     }
 
 
-@dataclass(frozen=True)
-class BoundSuite:
-    """A suite with every ``*`` expanded, and the agent of each case by case id."""
-
-    suite: Suite
-    agents: Mapping[str, AgentSpec]
-
-
 def bind(
     suite: Suite,
     asked: AgentSpec | str | None,
     config: Config,
     discover: Callable[[Path], Discovered] = discover_targets,
-) -> BoundSuite:
-    """Find the agents of the cases of a suite.
-
-    Args:
-        asked: the agent that the caller requests; it replaces every agent, but no tool under test.
-        discover: finds the agents and tools that the repository's source code defines.
-
-    Raises:
-        ConfigError: names are not defined; the error contains all of them.
-    """
+) -> tuple[Suite, Mapping[str, AgentSpec]]:
+    """Return a suite with every ``*`` expanded, and the agent of each case by case id."""
     if not any(case.target for case in suite.cases):
         spec = with_limit(resolve_agent(asked or suite.agent, config, suite.path, suite.fallback_agent), suite)
-        return BoundSuite(suite, {case.id: spec for case in suite.cases})
+        return suite, {case.id: spec for case in suite.cases}
     return _Binder(suite, asked, config, discover).bind()
 
 
@@ -112,7 +89,7 @@ class _Binder:
     config: Config
     discover: Callable[[Path], Discovered]
 
-    def bind(self) -> BoundSuite:
+    def bind(self) -> tuple[Suite, Mapping[str, AgentSpec]]:
         problems: list[Problem] = []
         specs: dict[Target, AgentSpec] = {}
         cases: list[Case] = []
@@ -130,7 +107,7 @@ class _Binder:
         cases = _named(cases) if len(specs) > 1 else cases
         agents = {case.id: specs[case.target] for case in cases if case.target}
         warnings = dict.fromkeys((*self.suite.warnings, *self._left_out))
-        return BoundSuite(replace(self.suite, cases=tuple(cases), warnings=tuple(warnings)), agents)
+        return replace(self.suite, cases=tuple(cases), warnings=tuple(warnings)), agents
 
     def _names(self, target: Target, problems: list[Problem]) -> Sequence[str]:
         """Return the names that a target means: its name, or all known names for ``*``."""
@@ -193,7 +170,6 @@ class _Binder:
         return f"no {target.kind} is called {target.name!r}{hint}; define it in {CONFIG_FILE}:\n{_example(target)}"
 
     def _why(self) -> str:
-        """Return why no name is known, if the scan found a reason."""
         return f": {'; '.join(self._left_out)}" if self._left_out else ""
 
 
@@ -254,7 +230,7 @@ def traces_to_score(suites: Iterable[tuple[Suite, Config]], settings: Settings) 
         Nothing if agents are asked.
     """
     if settings.traces is not None:
-        return {suite.path: _from_here(settings.traces) for suite, _ in suites}
+        return {suite.path: shortened(settings.traces) for suite, _ in suites}
     found = {suite.path: _recording(suite, settings, config) for suite, config in suites}
     recordings = {path: recording for path, recording in found.items() if recording is not None}
     return recordings if len(recordings) == len(found) else {}
@@ -269,10 +245,4 @@ def _recording(suite: Suite, settings: Settings, config: Config) -> Path | None:
     except ConfigError:
         # Reported where the agents of cases are resolved.
         return None
-    return _from_here(Path(str(agent.target))) if agent.kind == REPLAY else None
-
-
-def _from_here(path: Path) -> Path:
-    """Return a path relative to the working directory if it is inside: every spelling has the same messages."""
-    here = working_directory()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    return shortened(Path(str(agent.target))) if agent.kind == REPLAY else None

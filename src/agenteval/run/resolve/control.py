@@ -138,29 +138,35 @@ class ControlFiles:
     of_run: Config
 
 
-def read_control_suites(sources: Sources) -> ControlFiles:
-    """Read the suites and the configurations of the control, without its agents.
+def read_control_files(sources: Sources, *, agents: bool = True) -> ControlFiles:
+    """Read the suites and the configurations of the control.
 
-    Raises:
-        ConfigError: suites or the configuration are invalid; the error contains every problem.
-    """
-    files, _ = _read(sources)
-    return _masked(files)
-
-
-def read_control_files(sources: Sources) -> ControlFiles:
-    """Read the suites and the configurations of the control, with the agent of each case.
+    Args:
+        agents: whether the agent of each case is read too.
 
     Raises:
         ConfigError: suites or the configuration are invalid, or agents are not defined; the error contains every
             problem.
     """
-    files, configured = _read(sources)
     problems: list[Problem] = []
-    bound = bind_all(configured, sources.agent, problems)
+    loaded, places, file_of = load_suites(sources, problems)
+    configs = read_configurations(places, problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
-    return _masked(replace(files, suites=bound.suites, agents=bound.agents))
+    config_of = {suite.path: configs.by_file[file_of[suite.path]] for suite in loaded}
+    suites = [with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded]
+    found: Mapping[str, AgentSpec] = {}
+    if agents:
+        suites, found = bind_all([(suite, config_of[suite.path]) for suite in suites], sources.agent, problems)
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+    redact = redactor()
+    return ControlFiles(
+        [masked_suite(suite, redact) for suite in suites],
+        {redact(case_id): agent for case_id, agent in found.items()},
+        {redact(path): config for path, config in config_of.items()},
+        configs.of_run,
+    )
 
 
 def read_control_configuration(sources: Sources) -> ControlFiles:
@@ -173,31 +179,7 @@ def read_control_configuration(sources: Sources) -> ControlFiles:
     configs = read_configurations(find_configurations(sources, ()), problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
-    return ControlFiles(suites=(), agents={}, config_of={}, of_run=configs.of_run)
-
-
-def _read(sources: Sources) -> tuple[ControlFiles, Sequence[tuple[Suite, Config | None]]]:
-    problems: list[Problem] = []
-    loaded = load_suites(sources, problems)
-    configs = read_configurations(loaded.places, problems)
-    if problems:
-        raise ConfigError(dict.fromkeys(problems))
-    config_of = {suite.path: configs.by_file[loaded.config_of[suite.path]] for suite in loaded.suites}
-    suites = [
-        with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded.suites
-    ]
-    files = ControlFiles(suites=suites, agents={}, config_of=config_of, of_run=configs.of_run)
-    return files, [(suite, config_of[suite.path]) for suite in suites]
-
-
-def _masked(files: ControlFiles) -> ControlFiles:
-    redact = redactor()
-    return replace(
-        files,
-        suites=[masked_suite(suite, redact) for suite in files.suites],
-        agents={redact(case_id): agent for case_id, agent in files.agents.items()},
-        config_of={redact(path): config for path, config in files.config_of.items()},
-    )
+    return ControlFiles((), {}, {}, configs.of_run)
 
 
 def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
@@ -226,41 +208,27 @@ def named_controls(
         asked: the agent of ``--control``; it replaces those of the configuration, but no tool under test.
         agents: the agents under test by case id; ``control`` of an agent names the one to run beside it.
     """
-    of_caller = _of_caller(asked, [config for _, config in suites], problems)
+    configs = {config.name: config for _, config in suites} if asked else {}
+    of_caller: dict[str, AgentSpec] = {}
+    for name, config in configs.items():
+        where = f" for {name or 'suites without a configuration'}" if len(configs) > 1 else ""
+        with collected(problems):
+            of_caller[name] = resolve_agent(asked, config, f"--control{where}")
     of_agents: dict[tuple[str, str, str], AgentSpec | None] = {}
     found: dict[str, AgentSpec] = {}
     for suite, config in suites:
         for case_id in (case.id for case in suite.cases if case.id in agents):
             agent = agents[case_id]
-            control = None if _is_tool(agent) else of_caller.get(config.name)
+            is_tool = agent.kind.endswith(TOOL_SUFFIX)
+            control = None if is_tool else of_caller.get(config.name)
             if control is None and agent.control is not None:
                 key = (config.name, agent.control, agent.kind)
                 if key not in of_agents:
-                    of_agents[key] = _of_agent(agent, config, problems)
+                    of_agents[key] = None
+                    known = replace(config, agents=config.tools) if is_tool else config
+                    with collected(problems):
+                        of_agents[key] = resolve_agent(agent.control, known, f"{agent.where}: control")
                 control = of_agents[key]
             if control is not None:
                 found[case_id] = control
     return found
-
-
-def _of_caller(asked: str | None, configs: Iterable[Config], problems: list[Problem]) -> Mapping[str, AgentSpec]:
-    """Return the agent of ``--control`` by the name of each configuration."""
-    used = {config.name: config for config in configs} if asked else {}
-    found: dict[str, AgentSpec] = {}
-    for name, config in used.items():
-        where = f" for {name or 'suites without a configuration'}" if len(used) > 1 else ""
-        with collected(problems):
-            found[name] = resolve_agent(asked, config, f"--control{where}")
-    return found
-
-
-def _of_agent(agent: AgentSpec, config: Config, problems: list[Problem]) -> AgentSpec | None:
-    """Return the agent, or the tool under test, that ``control`` of another one names."""
-    known = replace(config, agents=config.tools) if _is_tool(agent) else config
-    with collected(problems):
-        return resolve_agent(agent.control, known, f"{agent.where}: control")
-    return None
-
-
-def _is_tool(agent: AgentSpec) -> bool:
-    return agent.kind.endswith(TOOL_SUFFIX)

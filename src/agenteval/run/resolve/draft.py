@@ -7,25 +7,52 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.files import boundary
 from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
-from agenteval.report.limits import Presentation
-from agenteval.results.history import EarlierRun, read_history
+from agenteval.report.report import Presentation
+from agenteval.results.history import read_history
 from agenteval.results.model import Coverage, Results, RunShard
-from agenteval.run.baseline import FoundBaseline, Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
-from agenteval.run.context import RunContext, is_merge_group
-from agenteval.run.git import ControlHost, Provenance, of_baseline, provenance
+from agenteval.run.context import (
+    RunContext,
+    Search,
+    baseline_of,
+    is_merge_group,
+    known_suites,
+    masked,
+    read_baseline,
+    search_baseline,
+)
+from agenteval.run.git import Provenance, provenance
 from agenteval.run.journal import JOURNAL_FILE
-from agenteval.run.plan import PlannedCase, RunLimits, Shard, durations_of
+from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.resolve.agents import interpreters_of, traces_to_score
-from agenteval.run.resolve.configurations import Configurations, Sources, read_configurations
+from agenteval.run.resolve.configurations import (
+    Configurations,
+    Sources,
+    extended_inputs,
+    presentation,
+    read_configurations,
+    templates_of,
+    traces_of,
+    unusable_directory,
+)
 from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics
 from agenteval.run.resolve.selection import Selection, failed_cases
-from agenteval.run.resolve.spec import Destination, SuiteSpec, TraceFiles
+from agenteval.run.resolve.spec import (
+    ControlSpec,
+    Destination,
+    Earlier,
+    RunSpec,
+    SuiteSpec,
+    TraceFiles,
+    compare_policy,
+    covered_by,
+    gate_policy,
+    llm_settings,
+)
 from agenteval.run.resolve.suites import (
     agent_beside_traces,
     bind_all,
@@ -40,17 +67,10 @@ from agenteval.run.resolve.suites import (
     without_cases,
     without_metrics,
 )
-from agenteval.run.resolve.written import (
-    extended_inputs,
-    judgement_files,
-    presentation,
-    templates_of,
-    traces_of,
-    unusable_directory,
-)
 from agenteval.run.setup import Setup
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.cases import masked_suite
+from agenteval.suite.forms import unreadable_texts
 from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 
@@ -59,57 +79,20 @@ class Draft:
     """A run as the files of the change describe it, before a base commit decides about it.
 
     Attributes:
-        suites: with masked secrets.
-        config_of: the configuration of each suite, by the suite's path; ``of_run`` decides about the whole run.
+        of_run: the configuration that decides about the whole run.
+        config_of: the configuration of each suite, by the suite's path.
         left_out: the planned cases that are not selected.
-        controls: deployments of the base commit's agents, by case id.
-        search: the baseline, or the reason for its absence.
-        earlier: earlier runs, for trends.
     """
 
-    suites: tuple[Suite, ...]
-    configs: Configurations
+    spec: RunSpec
+    of_run: Config
     config_of: Mapping[str, Config]
-    presentation: Presentation
-    cases: tuple[PlannedCase, ...]
     left_out: tuple[PlannedCase, ...]
     selection: Selection
-    traces: TraceFiles | None
-    settings: Mapping[str, SuiteSpec]
-    controls: Mapping[str, AgentSpec]
-    limits: RunLimits
-    shard: RunShard | None
-    coverage: Coverage
-    search: Search
-    earlier: tuple[EarlierRun, ...]
-    sources: Sources
-    host: ControlHost
-    provenance: Provenance
-    output: Destination
-    setup: Setup
-    redact: Redactor
-    warnings: tuple[str, ...]
-
-    @property
-    def of_run(self) -> Config:
-        """The configuration that decides about the whole run."""
-        return self.configs.of_run
-
-    @property
-    def baseline(self) -> Results | None:
-        """The run to compare with."""
-        return self.search.found.results if self.search.found is not None else None
 
 
-def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline | None = None) -> Draft:
-    """Read all inputs of a run, and resolve every option.
-
-    Args:
-        baseline: the run to compare with, instead of the one that the settings name.
-
-    Raises:
-        ConfigError: an option, a suite, a configuration or the baseline is invalid; it contains every problem.
-    """
+def read_draft(settings: Settings, context: RunContext) -> Draft:
+    """Read all inputs of a run, and resolve every option."""
     files = tuple(suite for suite in settings.suites if isinstance(suite, Path))
     sources = Sources(working_directory(), files, settings.config, settings.agent, settings.metrics)
     problems: list[Problem] = []
@@ -130,48 +113,50 @@ def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline 
     problems += unusable_suites(suites)
     # Where user code runs as the same user, reports are written to the published directory itself.
     published = None if context.published == settings.out else context.published
-    judgements = list(judgement_files(_metrics(found)))
     inputs = list(_inputs(found, cases))
     for out in filter(None, (settings.out, published)):
-        problems += unusable_directory(out, [*inputs, *judgements])
-    problems += extended_inputs(judgements, inputs)
+        problems += unusable_directory(out, inputs)
+    problems += extended_inputs(_metrics(found), inputs)
     if problems:
         raise _error(problems, found)
     # The cases of recorded traces are unknown until the traces are read.
     known = () if found.traces else suites
-    # The search uses the network, so it starts only after the files are valid.
-    search = (Search(baseline) if baseline is not None else found.baseline) or _search(found, context)
+    # Only the merged run is compared. The search uses the network, so it starts only after the files are valid.
+    search = Search()
+    if settings.shard is None:
+        search = found.baseline or _search(found, context)
     run_provenance = context.provenance or provenance(os.environ, sources.here)
-    if settings.shard is not None or found.traces or not _is_proposed(context, run_provenance):
+    if found.traces or not _is_proposed(context, run_provenance):
         search = search.accepted()
     selected, part = len(cases), None
     if settings.shard is not None:
-        cases, part = _one_shard(cases, settings.shard, search.found.results if search.found else None)
-        # Only the merged run is compared.
-        search = replace(search, found=None)
+        ids = [item.case.id for item in cases]
+        chosen = settings.shard.cases(ids)
+        part = RunShard(index=settings.shard.index, count=settings.shard.count, cases=ids)
+        cases = tuple(item for item in cases if item.case.id in chosen)
     limits = _limits(settings, config, suites)
     if search.found is not None:
         search = replace(search, found=masked(search.found, redact, limits.max_answer_bytes))
     past = read_history(settings.history)
-    return Draft(
-        suites=tuple(suites),
-        configs=configs,
-        config_of=found.config_of,
-        presentation=found.presentation,
+    traces = TraceFiles(found.traces, selection, settings.keep_going) if found.traces else None
+    llm = llm_settings(settings, config.llm)
+    spec = RunSpec(
         cases=cases,
-        left_out=tuple(item for item in every if not selection.selects(item.case)),
-        selection=selection,
-        traces=_trace_files(found.traces, selection, settings) if found.traces else None,
+        traces=traces,
         settings=_suite_specs(found),
-        controls=found.controls,
+        configs=tuple(item for item in configs.all if item.name),
         limits=limits,
-        shard=part,
-        coverage=_coverage(found, settings, selected, limits, redact),
-        search=search,
-        earlier=past.runs,
-        sources=sources,
-        host=of_baseline(context.control, search.found.results.run.ref if search.found else None),
+        llm=llm,
+        setup=Setup(context.setup, config.user_code),
+        suites=tuple(suites),
+        gate=gate_policy(settings, config),
+        compare=compare_policy(config.compare, cases, traces),
+        earlier=Earlier(baseline=search.found, missing=search.missing, runs=past.runs),
+        control=ControlSpec(sources=sources, agents=found.controls),
+        presentation=found.presentation,
         provenance=run_provenance,
+        coverage=_coverage(found, settings, selected, limits, redact).model_copy(update=covered_by(llm)),
+        shard=part,
         output=Destination(
             directory=settings.out,
             published=published,
@@ -179,12 +164,11 @@ def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline 
             resume=settings.resume,
             quiet=settings.quiet,
         ),
-        setup=Setup(context.setup, config.user_code),
         redact=redact,
         warnings=(
             *context.warnings,
             *configs.warnings,
-            *(text for suite in suites for text in suite.warnings),
+            *(text for suite in suites for text in (*suite.warnings, *unreadable_texts(suite))),
             *gate_warnings(settings, context, known, config.compare, config.gate.required),
             *_metrics_without_cases(found),
             *unused_options(settings, found.traces),
@@ -192,6 +176,13 @@ def read_draft(settings: Settings, context: RunContext, baseline: FoundBaseline 
             *search.warnings,
             *past.warnings,
         ),
+    )
+    return Draft(
+        spec=spec,
+        of_run=config,
+        config_of=found.config_of,
+        left_out=tuple(item for item in every if not selection.selects(item.case)),
+        selection=selection,
     )
 
 
@@ -202,16 +193,13 @@ def _is_proposed(context: RunContext, of: Provenance) -> bool:
 
 
 def _selection(settings: Settings, redact: Redactor, problems: list[Problem]) -> Selection:
-    failed = None
-    with collected(problems):
-        failed = failed_cases(settings.failed_in) if settings.failed_in is not None else None
     # Names and ids are compared as reports show them: with masked secrets.
-    return Selection(settings.filter or "", settings.tags, tuple(map(redact, settings.cases)), failed)
-
-
-def _trace_files(traces: Mapping[str, Path], selection: Selection, settings: Settings) -> TraceFiles:
-    named = settings.traces is not None or settings.agent is not None
-    return TraceFiles(traces, selection, settings.keep_going, may_be_streams=named and not boundary().roots)
+    selection = Selection(settings.filter or "", settings.tags, tuple(map(redact, settings.cases)))
+    with collected(problems):
+        if settings.failed_in is not None:
+            file, ids = failed_cases(settings.failed_in)
+            selection = replace(selection, failed=ids, failed_in=file)
+    return selection
 
 
 @dataclass(frozen=True)
@@ -249,26 +237,20 @@ class _Found:
         )
 
     def suites_of(self, config: Config) -> list[Suite]:
-        """Return the suites with a configuration."""
         return [suite for suite in self.suites if self.config_of[suite.path] is config]
 
 
 def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Found:
-    """Read suites, configurations, templates and the baseline file.
-
-    Args:
-        sources: locations of suites and configurations.
-
-    Raises:
-        ConfigError: no suite was found.
-    """
+    """Read suites, configurations, templates and the baseline file."""
     broken: list[Problem] = []
-    loaded = load_suites(sources, broken, [suite for suite in settings.suites if isinstance(suite, Suite)])
+    loaded, places, files_of = load_suites(
+        sources, broken, [suite for suite in settings.suites if isinstance(suite, Suite)]
+    )
     problems += broken
-    configs = read_configurations(loaded.places, problems)
-    definitions = [*loaded.places.of_suites, *loaded.places.files]
-    valid = {path: configs.by_file[file] for path, file in loaded.config_of.items() if file in configs.by_file}
-    suites = [_with_defaults(suite, valid.get(suite.path), settings) for suite in loaded.suites]
+    configs = read_configurations(places, problems)
+    definitions = [*places.of_suites, *places.files]
+    valid = {path: configs.by_file[file] for path, file in files_of.items() if file in configs.by_file}
+    suites = [_with_defaults(suite, valid.get(suite.path), settings) for suite in loaded]
     # Without its configuration, the names in a suite would be reported as unknown.
     known = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
     look, baseline = Presentation(), None
@@ -284,15 +266,16 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
     if not traces:
         # A suite without cases needs traces, not an agent; but a name may be that of a recording, misspelled.
         asking = [suite for suite in suites if suite.cases or not suite.metrics or suite.agent or settings.agent]
-        bound = bind_all([(suite, valid.get(suite.path)) for suite in asking], settings.agent, problems)
-        suites, agents = list(bound.suites), bound.agents
+        suites, agents = bind_all([(suite, valid.get(suite.path)) for suite in asking], settings.agent, problems)
     with_config = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
     controls = named_controls(settings.control, with_config, agents, problems)
     with collected(problems):
         look = presentation(configs.of_run, os.environ)
     problems += unusable
     with collected(problems):
-        if settings.baseline is not None:
+        if isinstance(settings.baseline, Results):
+            baseline = Search(baseline_of(settings.baseline))
+        elif settings.baseline is not None:
             # Recorded traces replace the cases of the suites.
             asked = [replace(suite, cases=()) for suite in suites] if traces else suites
             baseline = Search(read_baseline(settings.baseline, known_suites(asked)))
@@ -319,7 +302,6 @@ def _metrics(found: _Found) -> Collection[MetricConfig]:
 
 
 def _with_defaults(suite: Suite, config: Config | None, settings: Settings) -> Suite:
-    """Return a suite with the metrics, criteria and personas of its configuration, and with the caller's metrics."""
     return with_metrics(with_config_defaults(suite, config) if config else suite, settings.metrics)
 
 
@@ -341,7 +323,6 @@ def _suite_specs(found: _Found) -> Mapping[str, SuiteSpec]:
 
 
 def _metrics_without_cases(found: _Found) -> tuple[str, ...]:
-    """Return a warning for each added metric that scores no case of the suites of its configuration."""
     with_suites = ((config, found.suites_of(config)) for config in found.configs.all)
     return tuple(
         warning
@@ -352,7 +333,6 @@ def _metrics_without_cases(found: _Found) -> tuple[str, ...]:
 
 
 def _search(found: _Found, context: RunContext) -> Search:
-    """Search for a baseline, if the environment of the run supports it."""
     if context.baseline is None:
         return Search()
     ids = [] if found.traces else [case.id for suite in found.suites for case in suite.cases]
@@ -368,7 +348,6 @@ def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
 
 
 def _planned(found: _Found, settings: Settings) -> tuple[PlannedCase, ...]:
-    """Return all cases with their agents and numbers of iterations."""
     if found.traces:
         return ()
     asked = (
@@ -386,18 +365,6 @@ def _planned(found: _Found, settings: Settings) -> tuple[PlannedCase, ...]:
         )
         for suite, case, iterations in asked
     )
-
-
-def _one_shard(
-    cases: Sequence[PlannedCase], shard: Shard, baseline: Results | None
-) -> tuple[tuple[PlannedCase, ...], RunShard]:
-    """Return the cases of one shard, and the record of the shard for results.json."""
-    ids = [item.case.id for item in cases]
-    durations = durations_of(baseline) if baseline else {}
-    part = shard.cases(ids, durations)
-    divided_by = baseline.run.id if baseline and not durations.keys().isdisjoint(ids) else None
-    record = RunShard(index=shard.index, count=shard.count, cases=ids, divided_by=divided_by)
-    return tuple(item for item in cases if item.case.id in part), record
 
 
 def _limits(settings: Settings, config: Config, suites: Sequence[Suite]) -> RunLimits:

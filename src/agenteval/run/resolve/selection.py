@@ -7,73 +7,30 @@ from itertools import islice
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
-from agenteval.core.files import below
 from agenteval.core.records import dataclass, replace
 from agenteval.core.text import choices
-from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE, read_results
 from agenteval.suite.model import Case
 
 
-@dataclass(frozen=True)
-class FailedCases:
-    """The cases of a run that broke, failed or could not be run."""
-
-    file: str
-    ids: tuple[str, ...]
-
-
-def failed_cases(path: Path) -> FailedCases:
-    """Return the cases of a run that did not pass.
-
-    Args:
-        path: the results, a directory with them, or a directory with the results of the run and of its baseline.
-
-    Raises:
-        ConfigError: there are no readable results, those of several runs, or of an interrupted one, or every case
-            passed.
-    """
+def failed_cases(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the file of a run, and the ids of its cases that broke, failed or could not be run."""
+    file = path / RESULTS_FILE if path.is_dir() else path
     try:
-        file, results = _run_in(path)
+        results = read_results(file)
     except ConfigError as error:
         hint = "--failed and --failed-in take the cases of an earlier run"
         raise ConfigError(replace(item, message=f"{item.message}; {hint}") for item in error.problems) from None
-    except OSError as error:
-        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(path), kind=Kind.RESULTS)) from None
     if results.unfinished:
         message = f"the run was interrupted before {results.unfinished} of its cases had finished; --resume runs them"
         raise ConfigError(Problem(message, file=str(file), kind=Kind.RESULTS))
-    ids = _failed(results)
-    if not ids:
-        raise ConfigError(
-            Problem("no case failed in this run, so none is to be run again", file=str(file), kind=Kind.RESULTS)
-        )
-    return FailedCases(str(file), ids)
-
-
-def _failed(results: Results) -> tuple[str, ...]:
     compared = results.comparison.cases if results.comparison else []
     broke = {case.id for case in compared if case.change == "broke"}
-    return tuple(case.id for _, case in results.cases() if case.id in broke or case.is_open)
-
-
-def _run_in(path: Path) -> tuple[Path, Results]:
-    """Return the results that a path names: of several, those that are no baseline of the others."""
-    if not path.is_dir() or (path / RESULTS_FILE).exists():
-        file = path / RESULTS_FILE if path.is_dir() else path
-        return file, read_results(file)
-    files = [folder / RESULTS_FILE for folder, _, names in below(path) if RESULTS_FILE in names]
-    found = [(file, read_results(file)) for file in files]
-    if not found:
-        raise ConfigError(Problem(f"no {RESULTS_FILE} in this directory", file=str(path), kind=Kind.RESULTS))
-    baselines = {results.comparison.baseline.run_id for _, results in found if results.comparison}
-    runs = [(file, results) for file, results in found if results.run.id not in baselines]
-    if len(runs) != 1:
-        names = ", ".join(str(file) for file, _ in found)
-        raise ConfigError(
-            Problem(f"contains the results of several runs; name one of {names}", file=str(path), kind=Kind.RESULTS)
-        )
-    return runs[0]
+    ids = tuple(case.id for _, case in results.cases() if case.id in broke or case.is_open)
+    if not ids:
+        message = "no case failed in this run, so none is to be run again"
+        raise ConfigError(Problem(message, file=str(file), kind=Kind.RESULTS))
+    return str(file), ids
 
 
 # Ids that a message lists.
@@ -88,13 +45,15 @@ class Selection:
         text: part of the name or id; upper and lower case are equal.
         tags: a case needs one of these tags; empty selects every case.
         names: a case needs one of these names or ids; empty selects every case.
-        failed: a case must be one of these; ``None`` selects every case.
+        failed: a case must have one of these ids; ``None`` selects every case.
+        failed_in: the file of the run in which they failed.
     """
 
     text: str = ""
     tags: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    failed: FailedCases | None = None
+    failed: tuple[str, ...] | None = None
+    failed_in: str = ""
 
     def selects(self, case: Case) -> bool:
         """Return whether a case is selected."""
@@ -106,7 +65,7 @@ class Selection:
             self.text.casefold() in f"{case_id}\n{name}".casefold()
             and (not self.tags or not set(self.tags).isdisjoint(tags))
             and (not self.names or case_id in self.names or name in self.names)
-            and (self.failed is None or case_id in self.failed.ids)
+            and (self.failed is None or case_id in self.failed)
         )
 
     def problems(self, cases: Collection[Case]) -> list[Problem]:
@@ -118,7 +77,7 @@ class Selection:
         if self.failed is None or not (absent := self._absent(cases)):
             return ()
         which = "case that failed there is" if len(absent) == 1 else "cases that failed there are"
-        return (f"{self.failed.file}: {len(absent)} {which} not in the suites of this run: {_some(absent)}",)
+        return (f"{self.failed_in}: {len(absent)} {which} not in the suites of this run: {_some(absent)}",)
 
     def _unknown(self, cases: Collection[Case]) -> Iterator[Problem]:
         names = dict.fromkeys(case.name for case in cases)
@@ -132,16 +91,16 @@ class Selection:
     def _none_of(self, cases: Collection[Case]) -> Iterator[Problem]:
         if any(map(self.selects, cases)):
             return
-        if self.failed is not None and len(absent := self._absent(cases)) == len(self.failed.ids):
+        if self.failed is not None and len(absent := self._absent(cases)) == len(self.failed):
             message = "none of the cases that failed there is in the suites of this run"
             yield Problem(
-                f"{message}: {_some(absent)}; name their suites", file=self.failed.file, kind=Kind.CASE_SELECTION
+                f"{message}: {_some(absent)}; name their suites", file=self.failed_in, kind=Kind.CASE_SELECTION
             )
             return
         asked = [f"--filter {self.text!r}"] if self.text else []
         asked += [f"--tag {tag}" for tag in self.tags]
         asked += [f"--case {name!r}" for name in self.names]
-        asked += [f"failed in {self.failed.file}"] if self.failed else []
+        asked += [f"failed in {self.failed_in}"] if self.failed else []
         number = "there is 1 case" if len(cases) == 1 else f"there are {len(cases):,} cases"
         told = self._nearest(cases) or f"; {number}"
         yield Problem(f"no case matches {' and '.join(asked)}{told}", kind=Kind.CASE_SELECTION)
@@ -157,7 +116,7 @@ class Selection:
 
     def _absent(self, cases: Iterable[Case]) -> list[str]:
         here = {case.id for case in cases}
-        return [case_id for case_id in self.failed.ids if case_id not in here] if self.failed else []
+        return [case_id for case_id in self.failed if case_id not in here] if self.failed else []
 
 
 def _some(ids: Collection[str]) -> str:

@@ -10,32 +10,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.core.confine import UserCodeRules
+from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor
 from agenteval.core.text import working_directory
-from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.integrity import Integrity
 from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.verdict import GatePolicy, is_quarantined_by_name
 from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.report.limits import Presentation
+from agenteval.report.report import Presentation
 from agenteval.report.words import count
 from agenteval.results.model import Coverage, Proven, RunShard
-from agenteval.run.baseline import FoundBaseline, MissingBaseline
-from agenteval.run.context import Attempt
-from agenteval.run.git import ControlHost, LocalHost, Provenance
+from agenteval.run.config import Config, Settings
+from agenteval.run.context import Attempt, FoundBaseline
+from agenteval.run.git import Provenance
 from agenteval.run.plan import CaseSource, Plan, PlannedCase, RunLimits, SuitePlan
-from agenteval.run.progress import CONFIRMING, RUNNING, SCORING, Progress, make_progress
+from agenteval.run.progress import RUNNING, SCORING, Progress, make_progress
 from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.selection import Selection
 from agenteval.run.setup import Setup
+from agenteval.suite.agents import REPLAY
 from agenteval.suite.model import AgentSpec, Suite
 
 if TYPE_CHECKING:
+    from agenteval.core.errors import AgentEvalError
     from agenteval.core.llm.models import ModelSpec
     from agenteval.results.history import EarlierRun
+    from agenteval.run.base_commit import BaseCommit
     from agenteval.run.config import Config
 
 
@@ -52,13 +56,11 @@ class TraceFiles:
     Attributes:
         paths: the file or folder that each suite scores, by the suite's path.
         keep_going: an unreadable line is a warning instead of an error.
-        may_be_streams: whether an option, no suite or configuration, names the files, so that they may be pipes.
     """
 
     paths: Mapping[str, Path]
     selection: Selection
     keep_going: bool = False
-    may_be_streams: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +87,19 @@ class ControlSpec:
     """What is known about the base commit before its agent runs.
 
     Attributes:
-        host: tells which commit it is.
+        base: its files, or why they cannot be used; ``None`` if the run needs none.
+        anchor: the same of the commit of the base branch that a long look runs beside; ``None`` if none is due.
+        unrelated: commits of earlier runs that are not in its history, for instance after a forced push.
+        branch: the target branch; ``None`` if it is unknown.
         sources: where suites and configuration are in the change.
         suites: where they are in the base commit, with the directory of the change.
         agents: deployments of its agents, by case id; the other cases need its files.
     """
 
-    host: ControlHost = field(default_factory=LocalHost)
+    base: BaseCommit | AgentEvalError | None = None
+    anchor: BaseCommit | AgentEvalError | None = None
+    unrelated: frozenset[str] = frozenset()
+    branch: str | None = None
     sources: Sources
     suites: tuple[Path, ...] = ()
     agents: Mapping[str, AgentSpec] = field(default_factory=dict)
@@ -109,7 +117,7 @@ class Earlier:
     """
 
     baseline: FoundBaseline | None = None
-    missing: MissingBaseline | None = None
+    missing: tuple[str, ...] | None = None
     runs: tuple[EarlierRun, ...] = ()
     attempt: Attempt | None = None
 
@@ -205,15 +213,7 @@ class PassPlan:
 
 
 def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = False) -> Plan:
-    """Return the plan of a run that calls agents or scores recorded traces, or of one of its passes.
-
-    Args:
-        again: the pass; ``None`` for the run itself.
-        resume: continue what was interrupted.
-
-    Raises:
-        ConfigError: it cannot be resumed.
-    """
+    """Return the plan of a run that calls agents or scores recorded traces, or of one of its passes."""
     cases: Sequence[PlannedCase] | CaseSource
     limits, llm, journal = spec.limits, spec.llm, spec.output.journal
     settings = spec.settings
@@ -239,11 +239,11 @@ def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = Fa
         seed=llm.seed,
         journal=journal,
         redact=spec.redact,
-        progress=_progress(spec) if again is None else _progress_of_pass(again.cases),
+        progress=_progress(spec) if again is None else Progress(),
         compared=again is not None or spec.baseline is not None or spec.earlier.missing is not None,
         is_quarantined_by_name=partial(is_quarantined_by_name, spec.gate) if spec.gate.quarantine else None,
-        max_answer_bytes=limits.max_answer_bytes,
         conditions=again.conditions if again is not None else None,
+        baseline=spec.baseline.file if spec.baseline is not None else "",
         measured=tuple(spec.compare.resources),
         # The reports of the run are written already when a pass begins.
         replaced=tuple(_replaced(spec.output, resume=resume)) if again is None else (),
@@ -275,7 +275,6 @@ def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:
         names=traces.selection.names,
         redact=spec.redact,
         keep_going=traces.keep_going,
-        may_be_streams=traces.may_be_streams,
     )
 
 
@@ -286,12 +285,6 @@ def _progress(spec: RunSpec) -> Progress:
     return make_progress(
         total, sys.stderr, activity, bar=bar, quiet=spec.output.quiet, title=_title(spec) if bar else ""
     )
-
-
-def _progress_of_pass(cases: Sequence[PlannedCase]) -> Progress:
-    # A line for each of many short passes tells nothing.
-    number = sum(item.iterations for item in cases)
-    return make_progress(number, sys.stderr, CONFIRMING, bar=sys.stderr.isatty(), quiet=True, title="")
 
 
 def _title(spec: RunSpec) -> str:
@@ -319,3 +312,37 @@ def _suite_plan(settings: SuiteSpec, llm: LlmSettings, limits: RunLimits, gatewa
         seed=llm.seed,
     )
     return SuitePlan(MetricCatalog(resources), settings.rules, settings.case_s, settings.config)
+
+
+def compare_policy(
+    configured: ComparePolicy, cases: Sequence[PlannedCase], traces: TraceFiles | None
+) -> ComparePolicy:
+    """Return a comparison policy, without confirmation for recorded answers, which are the same in every run."""
+    recorded = frozenset(item.case.id for item in cases if item.agent.kind == REPLAY)
+    policy = replace(configured, recorded=recorded)
+    all_recorded = bool(recorded) and len(recorded) == len(cases)
+    return policy.without_runs() if traces is not None or all_recorded else policy
+
+
+def gate_policy(settings: Settings, config: Config) -> GatePolicy:
+    """Return the policy of the gate: the configuration, with the caller's overrides."""
+    fail_on = config.gate.fail_on if settings.fail_on is None else settings.fail_on
+    return replace(
+        config.gate, fail_on=fail_on, needs_baseline=config.gate.needs_baseline and settings.wants_baseline
+    )
+
+
+def llm_settings(settings: Settings, configured: LlmSettings) -> LlmSettings:
+    """Return how models are called: the configuration, with the caller's overrides."""
+    models = configured.limits
+    limits = Limits(
+        max_calls=models.max_calls if settings.max_llm_calls is None else settings.max_llm_calls,
+        max_cost_usd=models.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
+    )
+    cache = configured.cache if settings.use_cache else None
+    return replace(configured, limits=limits, cache=cache, seed=settings.seed)
+
+
+def covered_by(llm: LlmSettings) -> dict[str, float | None]:
+    """Return the budget of models, for the coverage of a run."""
+    return {"max_llm_calls": llm.limits.max_calls, "max_cost_usd": llm.limits.max_cost_usd}

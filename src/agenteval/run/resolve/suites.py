@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,15 +19,15 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.runtime import gc_paused
-from agenteval.core.secrets import is_maskable
-from agenteval.core.text import did_you_mean, place_of, working_directory
+from agenteval.core.secrets import is_maskable, redactor
+from agenteval.core.text import did_you_mean, display_path, place_of, real_path, repository_of, working_directory
 from agenteval.gate.failures import Required
 from agenteval.gate.policy import ComparePolicy, quarantine_warnings
 from agenteval.run.config import CONFIG_FILE, Config, Settings, read_pass_env
 from agenteval.run.context import RunContext
 from agenteval.run.resolve.agents import bind, discover_targets
 from agenteval.run.resolve.configurations import Places, Sources, find_configurations
-from agenteval.suite.formats.registry import conventional_places, discover, suite_files
+from agenteval.suite.formats.registry import conventional_places, discover, format_of, project_directory, suite_files
 from agenteval.suite.formats.registry import load_suites as load_files
 from agenteval.suite.model import OVERALL, AgentSpec, Suite
 
@@ -37,11 +40,7 @@ _MOST_LISTED = 3
 
 
 def undivided_traces(settings: Settings, traces: Collection[str]) -> list[Problem]:
-    """Return the problem of a shard of recorded traces.
-
-    Args:
-        traces: paths of the suites that score traces.
-    """
+    """Return the problem of a shard of recorded traces."""
     if not traces or settings.shard is None:
         return []
     return [
@@ -167,11 +166,7 @@ def metrics_without_cases(
 
 
 def secret_metrics(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Problem]:
-    """Return a problem for every metric whose id contains a secret: reports and the gate use ids as they are.
-
-    Args:
-        secrets: values that files insert, or that the configuration contains.
-    """
+    """Return a problem for every metric whose id contains a secret: reports and the gate use ids as they are."""
     redact = Redactor(secret for secret in secrets if is_maskable(secret))
     message = "a secret is part of the id of a metric, which every report shows; give the metric another name"
     metrics = {metric.id: (suite, metric) for suite in suites for case in suite.cases for metric in case.all_metrics}
@@ -186,13 +181,7 @@ def secret_metrics(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Prob
 def gate_warnings(
     settings: Settings, context: RunContext, suites: Sequence[Suite], policy: ComparePolicy, required: Required
 ) -> tuple[str, ...]:
-    """Return a warning for each option of the gate without effect.
-
-    Args:
-        context: finds the baseline, in the action.
-        suites: the suites whose cases are known; cases of recorded traces are unknown until the traces are read.
-        required: the cases that fail the gate whenever they fail.
-    """
+    """Return a warning for each option of the gate without effect."""
     today = datetime.now(UTC).date()
     warnings: tuple[str, ...] = ()
     if suites:
@@ -229,29 +218,13 @@ def collected(problems: list[Problem]) -> Iterator[None]:
         problems += error.problems
 
 
-@dataclass(frozen=True)
-class LoadedSuites:
-    """The valid suites of a run.
+def load_suites(
+    sources: Sources, problems: list[Problem], given: Sequence[Suite] = ()
+) -> tuple[list[Suite], Places, Mapping[str, Path | None]]:
+    """Load every valid suite, with the variables that its configuration lists, and then the caller's suites.
 
-    Attributes:
-        suites: in the order of their files; then those that the caller has built.
-    """
-
-    suites: Sequence[Suite]
-    places: Places
-    config_of: Mapping[str, Path | None]
-
-
-def load_suites(sources: Sources, problems: list[Problem], given: Sequence[Suite] = ()) -> LoadedSuites:
-    """Load every valid suite, each with the variables that its configuration lists.
-
-    Args:
-        problems: receives the errors of the others.
-        given: suites that the caller has built. One whose path is a file's has the configuration of that file; the
-            others have that of the working directory.
-
-    Raises:
-        ConfigError: no suite was found.
+    Returns:
+        The suites, their configurations, and that of each suite by the suite's path.
     """
     paths = sources.suites or (() if given else discover(sources.here))
     if not paths and not given:
@@ -270,7 +243,7 @@ def load_suites(sources: Sources, problems: list[Problem], given: Sequence[Suite
                 for suite in load_files([file], problems):
                     suites.append(suite)
                     config_of[suite.path] = places.of_suites[file]
-    return LoadedSuites([*suites, *given], places, config_of)
+    return [*suites, *given], places, config_of
 
 
 def _passed(config: Path | None) -> tuple[str, ...]:
@@ -281,23 +254,10 @@ def _passed(config: Path | None) -> tuple[str, ...]:
         return ()
 
 
-@dataclass(frozen=True)
-class Bound:
-    """Suites with every ``*`` expanded, and the agents of their cases by case id."""
-
-    suites: Sequence[Suite]
-    agents: Mapping[str, AgentSpec]
-
-
 def bind_all(
     suites: Iterable[tuple[Suite, Config | None]], asked: AgentSpec | str | None, problems: list[Problem]
-) -> Bound:
-    """Find the agent of every case.
-
-    Args:
-        suites: the suites, each with the configuration that defines its agents and tools; ``None`` if it is not
-            valid, so that the names in it are unknown.
-    """
+) -> tuple[list[Suite], Mapping[str, AgentSpec]]:
+    """Return suites with every ``*`` expanded, and the agents of their cases by case id."""
     agents: dict[str, AgentSpec] = {}
     found: list[Suite] = []
     find = cache(discover_targets)
@@ -308,12 +268,100 @@ def bind_all(
             continue
         agent = asked_by.setdefault(id(config), _copied(asked))
         with collected(problems):
-            bound = bind(suite, agent, config, find)
-            found[-1] = bound.suite
-            agents |= bound.agents
-    return Bound(found, agents)
+            found[-1], of_cases = bind(suite, agent, config, find)
+            agents |= of_cases
+    return found, agents
 
 
 def _copied(asked: AgentSpec | str | None) -> AgentSpec | str | None:
     """Return a copy of a definition: processes of the same definition share the variables of one configuration."""
     return replace(asked) if isinstance(asked, AgentSpec) and asked.function is None else asked
+
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True)
+class ListedSuite:
+    """A suite.
+
+    Attributes:
+        id: the path with hyphens for slashes, different for each suite; for names of jobs and artifacts.
+        path: the path relative to the working directory, with forward slashes, as ``agenteval run`` takes it.
+        name: the name of the suite; the path without one, and if the suite has a mistake.
+        format: the name of the format; ``None`` if the file has none.
+        cases: the number of cases as they are written; ``None`` if the suite has a mistake.
+        directory: the directory of the suite's project, without the conventional folders of the format.
+    """
+
+    id: str
+    path: str
+    name: str
+    format: str | None
+    cases: int | None
+    directory: str
+
+
+def list_suites(paths: Sequence[Path]) -> tuple[list[ListedSuite], list[Problem]]:
+    """Return the suites that were found, and the mistakes in them."""
+    here = working_directory()
+    problems: list[Problem] = []
+    files = suite_files(paths or [here / "**", here], problems if paths else [])
+    if problems:
+        raise ConfigError(problems)
+    if not files:
+        raise ConfigError(
+            Problem(
+                f"there is no suite in this directory or below (looked for {conventional_places()})",
+                kind=Kind.SUITE_MISSING,
+            )
+        )
+    root = repository_of(here) or here
+    refused = {file: why for file in files if (why := _why_refused(file, root))}
+    problems += [Problem(why, file=str(file), kind=Kind.SUITE_MISSING) for file, why in refused.items()]
+    files = sorted(real_path(file) for file in files if file not in refused)
+    if not files:
+        raise ConfigError(problems)
+    loaded, _, _ = load_suites(Sources(here, tuple(files)), problems)
+    by_path = {suite.path: suite for suite in loaded}
+    redact = redactor(frozenset[str]().union(*(suite.secrets for suite in loaded)))
+    shown = {file: os.path.relpath(file, here).replace(os.sep, "/") for file in files}
+    ids = _ids(list(shown.values()))
+    found = []
+    for file, path in shown.items():
+        suite = by_path.get(display_path(file))
+        listed = ListedSuite(
+            id=ids[path],
+            path=path,
+            name=redact(suite.name) if suite and suite.name else path,
+            format=suite.format if suite else format_of(file),
+            cases=len(suite.cases) if suite else None,
+            directory=os.path.relpath(project_directory(file), here).replace(os.sep, "/"),
+        )
+        found.append(listed)
+    return found, problems
+
+
+def _why_refused(file: Path, root: Path) -> str:
+    """Return why a workflow could not run a suite; empty if it can."""
+    if Path(os.path.abspath(file)).is_relative_to(root) and not real_path(file).is_relative_to(root):  # noqa: PTH100
+        return "a link leads out of the repository, where the action reads nothing"
+    try:
+        os.path.relpath(real_path(file)).encode()
+    except UnicodeEncodeError:
+        return "its path is not UTF-8, so no workflow can name it; rename it"
+    return ""
+
+
+def _ids(paths: Sequence[str]) -> dict[str, str]:
+    """Return an id for each path; paths whose ids would be the same get a hash."""
+    plain = {path: _UNSAFE.sub("-", path.rpartition(".")[0] or path).strip("-.") for path in paths}
+    count = Counter(name.lower() for name in plain.values())
+    return {
+        path: name if name and count[name.lower()] == 1 else f"{name}-{_hash(path)}".strip("-")
+        for path, name in plain.items()
+    }
+
+
+def _hash(path: str) -> str:
+    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -11,8 +11,8 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from agenteval.core.document import Document, read_text
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.document import read_text
+from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.escape import one_line
 from agenteval.core.records import replace
 from agenteval.core.redact import Redactor
@@ -20,12 +20,13 @@ from agenteval.core.text import display_path, repository_of
 from agenteval.core.validation import validate
 from agenteval.core.writing import make_directory, write_file
 from agenteval.core.yaml import parse_yaml
-from agenteval.gate.integrity.accepted import Accepted, AcceptedChange
+from agenteval.gate.integrity import Accepted, AcceptedChange
 from agenteval.gate.verdict import DEFAULT_FAIL_ON, FailOn
 from agenteval.results.model import Difference
+from agenteval.run.base_commit import ControlRule
 from agenteval.run.context import is_judged_by_base_alone
-from agenteval.run.git import ControlError, ControlRule, git
-from agenteval.run.resolve.rules import RulesInForce
+from agenteval.run.git import ControlError, git
+from agenteval.run.resolve.spec import RunSpec
 
 FOLDER, FILE = ".agenteval", "accepted.yaml"
 _MOST_DAYS = 366
@@ -95,14 +96,25 @@ def read_accepted(here: Path, redact: Redactor | None = None) -> tuple[Accepted,
     file, problems = validate(AcceptedFile, {} if document.data is None else document.data, document)
     if file is None:
         raise ConfigError(problems)
-    if problems := [*_endless(file, document)]:
+    latest = latest_day()
+    problems = [
+        document.problem(
+            ("accepted", place, "until"), f"{entry.until} is more than a year ahead; write {latest} or earlier"
+        )
+        for place, entry in enumerate(file.accepted)
+        if entry.until > latest
+    ]
+    if problems:
         raise ConfigError(problems)
     masked = redact or (lambda text: text)
     authors = _authors(path) if file.accepted else {}
-    return tuple(
-        replace(_accepted(entry, line), author=masked(authors.get(line or 0, "")), reason=masked(entry.reason))
-        for line, entry in [(document.line(("accepted", place)), entry) for place, entry in enumerate(file.accepted)]
-    )
+    found = []
+    for place, entry in enumerate(file.accepted):
+        line = document.line(("accepted", place))
+        content = {key: value for key, value in entry if value is not None}
+        content |= {"author": masked(authors.get(line or 0, "")), "reason": masked(entry.reason)}
+        found.append(Accepted(**content, line=line))
+    return tuple(found)
 
 
 def ended_notes(entries: Iterable[Accepted], merged: Collection[str], today: date) -> Iterator[str]:
@@ -127,29 +139,6 @@ def _where(entry: Accepted) -> str:
 def latest_day() -> date:
     """Return the latest day that an entry may end on."""
     return datetime.now(UTC).date() + timedelta(days=_MOST_DAYS)
-
-
-def _endless(file: AcceptedFile, document: Document) -> Iterator[Problem]:
-    """Yield the problems of entries that last too long."""
-    latest = latest_day()
-    for place, entry in enumerate(file.accepted):
-        if entry.until > latest:
-            text = f"{entry.until} is more than a year ahead; write {latest} or earlier"
-            yield document.problem(("accepted", place, "until"), text)
-
-
-def _accepted(entry: AcceptedEntry, line: int | None) -> Accepted:
-    return Accepted(
-        change=entry.change,
-        reason=entry.reason,
-        until=entry.until,
-        case=entry.case or "",
-        metric=entry.metric or "",
-        fingerprint=entry.fingerprint,
-        before=entry.before,
-        after=entry.after,
-        line=line,
-    )
 
 
 def _authors(path: Path) -> dict[int, str]:
@@ -188,24 +177,11 @@ def write_accepted(path: Path, entries: Iterable[Accepted]) -> None:
     Raises:
         InfrastructureError: it cannot be written.
     """
-    content = [_plain(entry) for entry in entries]
+    found = ({name: getattr(entry, name) for name in AcceptedEntry.model_fields} for entry in entries)
+    content = [{name: value for name, value in fields.items() if value != ""} for fields in found]
     text = yaml.dump({"accepted": content}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     make_directory(path.parent)
     write_file(path.parent, path.name, _HEAD + text)
-
-
-def _plain(entry: Accepted) -> dict[str, object]:
-    fields = {
-        "case": entry.case,
-        "metric": entry.metric,
-        "change": entry.change,
-        "fingerprint": entry.fingerprint,
-        "before": entry.before,
-        "after": entry.after,
-        "reason": entry.reason,
-        "until": entry.until,
-    }
-    return {name: value for name, value in fields.items() if value != ""}
 
 
 #: The difference of a change that brings the first suite.
@@ -213,15 +189,14 @@ NO_RULES = Difference(kind="rules", after="there are none", effect="absolute")
 
 
 def rules_without_base(
-    own: RulesInForce,
+    own: RunSpec,
     why: AgentEvalError,
     rule: ControlRule,
     ref: str | None,
     *,
     fail_on: frozenset[FailOn] | None,
     is_compared: bool,
-    redact: Redactor,
-) -> RulesInForce:
+) -> RunSpec:
     """Return the rules of a run whose base commit cannot be read: its own.
 
     If the event proposes a change and names its base commit, the run is unproven: the change could have chosen these
@@ -236,14 +211,15 @@ def rules_without_base(
     """
     if not is_compared or not is_judged_by_base_alone(rule, ref):
         text = f"the suites and rules of the base commit cannot be read, so this run uses its own: {why}"
-        return replace(own, warnings=(*own.warnings, redact(text)))
-    reason = redact(one_line(f"cannot be read: {why}"))
+        return replace(own, warnings=(*own.warnings, own.redact(text)))
+    reason = own.redact(one_line(f"cannot be read: {why}"))
+    rules = Difference(kind="rules", after=reason, effect="unproven")
     return replace(
         own,
         gate=replace(own.gate, fail_on=DEFAULT_FAIL_ON if fail_on is None else fail_on),
         # A template of the change could show another verdict.
         presentation=replace(own.presentation, comment_template=None, summary_template=None),
-        differences=with_rules(own.differences, Difference(kind="rules", after=reason, effect="unproven")),
+        integrity=replace(own.integrity, differences=with_rules(own.integrity.differences, rules)),
     )
 
 

@@ -2,71 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agenteval.core.confine import confined
-from agenteval.core.errors import ConfigError
-from agenteval.core.files import also_inside
+from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.text import place_of
 from agenteval.gate.failures import some
-from agenteval.gate.integrity.accepted import Accepted, acknowledged, in_force, settled
-from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.integrity import Accepted, Integrity, acknowledged, in_force, settled
 from agenteval.gate.pairing import own_cases
 from agenteval.gate.policy import BaseNames
-from agenteval.report.limits import Presentation
+from agenteval.report.report import Presentation
 from agenteval.results.comparison import PoolCase
-from agenteval.results.model import Difference, Results
+from agenteval.results.model import Difference, DifferenceKind, Effect, Results
+from agenteval.run.base_commit import BaseCommit, Checkout
 from agenteval.run.config import Config
-from agenteval.run.confirm.clone import Clone
-from agenteval.run.confirm.control import Paths, new_place
-from agenteval.run.confirm.control_tree import ControlTree
-from agenteval.run.git import ControlError, ControlHost
-from agenteval.run.resolve.configurations import Sources
-from agenteval.run.resolve.control import ControlFiles, read_control_configuration
-from agenteval.run.resolve.written import shortened, template_texts
+from agenteval.run.git import ControlError
+from agenteval.run.resolve.configurations import Sources, shortened, template_texts
+from agenteval.run.resolve.control import ControlFiles, read_control_configuration, read_control_files
 from agenteval.run.rules.accepted_file import read_accepted
 from agenteval.suite.formats.registry import discover, suite_files
 from agenteval.suite.model import Case, Suite
 
 
-def presented_by_base(own: Presentation, base: Config, paths: Paths) -> Presentation:
-    """Return the templates of the base commit, with their content; the built-in one where it has none.
-
-    Args:
-        paths: where a file of the repository is in the base commit's files.
-    """
-    comment, summary = map(_found, (base.comment_template, base.summary_template))
-    texts = template_texts([path for path in (comment, summary) if path is not None])
+def presented_by_base(own: Presentation, base: Config, place: Checkout) -> Presentation:
+    """Return the templates of the base commit, with their content; the built-in one where it has none."""
+    found = [
+        path if path is not None and path.is_file() else None
+        for path in (base.comment_template, base.summary_template)
+    ]
+    texts = template_texts([path for path in found if path is not None])
+    # Messages show the file of the change.
+    comment, summary = (path and shortened(place.here(path)) for path in found)
     return replace(
         own,
-        comment_template=comment and _named(comment, paths),
-        summary_template=summary and _named(summary, paths),
-        template_texts={str(_named(Path(path), paths)): text for path, text in texts.items()},
+        comment_template=comment,
+        summary_template=summary,
+        template_texts={str(shortened(place.here(Path(path)))): text for path, text in texts.items()},
     )
-
-
-def _found(path: Path | None) -> Path | None:
-    return path if path is not None and path.is_file() else None
-
-
-def _named(path: Path, paths: Paths) -> Path:
-    """Return the path that messages show for a file of the base commit: that of the file in the change."""
-    return shortened(paths.here(path))
 
 
 def template_differences(own: Presentation, base: Presentation) -> Iterator[Difference]:
     """Yield the templates of the change that are not used, because the base commit has others or none."""
-    named = [path for path in (own.comment_template, own.summary_template) if path is not None]
-    now, then = template_texts(named), base.template_texts or {}
-    for path in sorted({*now, *then}):
-        if now.get(path) != then.get(path):
-            before, after = ("there" if path in texts else None for texts in (then, now))
-            yield Difference(kind="setting", setting=f"template {path}", before=before, after=after, effect="base")
+    now = template_texts([path for path in (own.comment_template, own.summary_template) if path is not None])
+    before, after = (
+        {f"template {path}": text for path, text in it.items()} for it in (base.template_texts or {}, now)
+    )
+    yield from file_differences(before, after, "setting", "base")
+
+
+def file_differences(
+    before: Mapping[str, object], after: Mapping[str, object], kind: DifferenceKind, effect: Effect
+) -> Iterator[Difference]:
+    """Yield the files whose content differs, without the content."""
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            old, new = ("there" if name in texts else None for texts in (before, after))
+            yield Difference(kind=kind, setting=name, before=old, after=new, effect=effect)
 
 
 @dataclass(frozen=True)
@@ -75,12 +69,11 @@ class BaseRules:
 
     Attributes:
         files: what they contain; no suite if the base commit has none.
-        paths: where a file of the repository is in the base commit's files, which exist as long as the run.
+        place: the files of the base commit.
     """
 
-    commit: str
     files: ControlFiles
-    paths: Paths
+    place: Checkout
 
     @property
     def is_empty(self) -> bool:
@@ -88,91 +81,61 @@ class BaseRules:
         return not self.files.suites and not self.files.of_run.name
 
 
-@contextmanager
-def base_rules(
-    sources: Sources, host: ControlHost, baseline: Results | None, read: Callable[[Sources], ControlFiles]
-) -> Iterator[BaseRules]:
-    """Write the files of the base commit into a separate directory, and read suites and configuration there.
+def read_base_rules(
+    base: BaseCommit | AgentEvalError,
+    sources: Sources,
+    baseline: Results | None,
+    *,
+    agents: bool,
+) -> BaseRules:
+    """Read suites and configuration of the base commit.
 
-    Code graders run from these files too, so user code must not be able to change them.
+    Code graders run from its files too, which user code cannot change.
 
     Args:
         sources: the locations of suites and configuration in the change.
-        host: what is known about the base commit.
         baseline: the run to compare with; ``None`` without one.
+        agents: whether the agent of each case is read too.
 
     Raises:
-        ControlError: there is no such commit, or its files cannot be read.
+        AgentEvalError: there is no base commit, or its files cannot be read.
     """
-    with new_place() as place, also_inside(place.folder):
-        clone = Clone.find(sources.here, host)
-        with confined(apart=place.apart):
-            commit = baseline.run.commit if baseline else None
-            tree = ControlTree.prepare(clone, clone.control(commit), place.worktree)
-            tree.check_out()
-        paths = Paths(tree.root, tree.worktree)
-        there = _in_base(sources, paths, baseline, tree)
-        files = _checked(read if there.suites else read_control_configuration, there)
-        _refuse_gaps(tree, _attachments(files))
-        yield BaseRules(tree.commit, files, paths)
-
-
-def _checked(read: Callable[[Sources], ControlFiles], sources: Sources) -> ControlFiles:
-    try:
-        return read(sources)
-    except ConfigError as error:
-        raise ControlError(f"{error}; merge a repair into the base branch") from None
-
-
-def _in_base(sources: Sources, paths: Paths, baseline: Results | None, tree: ControlTree) -> Sources:
-    """Return the same files in the base commit; suites that the change has moved or added are searched for."""
-    moved = sources.moved(paths.there)
-    lost = tuple(_lost_suites(paths, baseline))
-    there = tuple(file for path in moved.suites for file in _present(path)) or tuple(discover(moved.here))
-    suites = tuple(dict.fromkeys((*there, *lost)))
-    _refuse_gaps(tree, (*moved.suites, *suites, *([moved.config] if moved.config else ())))
+    if isinstance(base, AgentEvalError):
+        raise base
+    place = base.check_out("rules")
+    moved = sources.moved(place.there)
+    # Suites that the change has moved or added are searched for.
+    there = [file for path in moved.suites for file in ([path] if path.exists() else suite_files([path], []))]
+    suites = tuple(dict.fromkeys((*(there or discover(moved.here)), *_lost_suites(place, baseline))))
+    place.check((*moved.suites, *suites, *([moved.config] if moved.config else ())))
     if not suites:
         # A suite may be in what is missing.
-        _refuse_gaps(tree, (paths.worktree / name for name in tree.gaps))
+        place.check(place.worktree / name for name in place.gaps)
     config = moved.config if moved.config is None or moved.config.is_file() else None
-    return replace(moved, suites=suites, config=config)
+    found = replace(moved, suites=suites, config=config)
+    try:
+        files = read_control_files(found, agents=agents) if suites else read_control_configuration(found)
+    except ConfigError as error:
+        raise ControlError(f"{error}; merge a repair into the base branch") from None
+    turns = (turn for suite in files.suites for case in suite.cases for turn in case.turns)
+    place.check(Path(file.path) for turn in turns for file in turn.files if file.path is not None)
+    return BaseRules(files, place)
 
 
-def _present(path: Path) -> Sequence[Path]:
-    """Return the path if it exists; the suites that a pattern matches; else nothing."""
-    return [path] if path.exists() else suite_files([path], [])
-
-
-def _lost_suites(paths: Paths, baseline: Results | None) -> Iterator[Path]:
+def _lost_suites(place: Checkout, baseline: Results | None) -> Iterator[Path]:
     """Yield the files of the baseline's suites that the base commit has and the change has not.
 
     Paths in results contain no links, so a path that leads through one is another file.
     """
     for suite in baseline.suites if baseline else ():
         try:
-            file = paths.worktree / suite.path
-            is_there = file.resolve().is_relative_to(paths.worktree) and file.is_file()
+            file = place.worktree / suite.path
+            is_there = file.resolve().is_relative_to(place.worktree) and file.is_file()
         except (OSError, ValueError):
             # No file can have this path.
             continue
-        if is_there and place_of(suite.path) != paths.root / suite.path:
+        if is_there and place_of(suite.path) != place.root / suite.path:
             yield file
-
-
-def _attachments(files: ControlFiles) -> Iterator[Path]:
-    cases = (case for suite in files.suites for case in suite.cases)
-    attached = (file.path for case in cases for turn in case.turns for file in turn.files)
-    return (Path(path) for path in attached if path is not None)
-
-
-def _refuse_gaps(tree: ControlTree, used: Iterable[Path]) -> None:
-    """Refuse rules that need a file whose content is missing.
-
-    Raises:
-        ControlError: the content of a file is missing.
-    """
-    for why in filter(None, map(tree.gap_at, used)):
-        raise ControlError(why)
 
 
 _FIX = "evaluate the commit with its baseline, so that the base commit decides"

@@ -1,81 +1,286 @@
-"""Puts the base commit's cases and rules in the place of those of the change."""
+"""Puts the base commit's cases and rules in the place of those of the change, and lists what differs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agenteval.core.errors import Problem
 from agenteval.core.files import below, read_regular
-from agenteval.core.records import dataclass, replace
+from agenteval.core.records import fields, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets
-from agenteval.gate.integrity.accepted import Accepted, accepted_of, acknowledged
-from agenteval.gate.integrity.differences import Pairs, case_differences, digest_of, trace_differences
-from agenteval.gate.policy import BaseNames
+from agenteval.gate.integrity import Accepted, Integrity, accepted_of, acknowledged, digest_of
 from agenteval.gate.verdict import GatePolicy, quarantined
-from agenteval.results.model import Difference, RunShard
+from agenteval.results.model import Difference
+from agenteval.run.base_commit import Checkout
 from agenteval.run.config import Config, Settings
-from agenteval.run.confirm.control import Paths
 from agenteval.run.plan import PlannedCase
+from agenteval.run.resolve.agents import interpreters_of
 from agenteval.run.resolve.control import named_controls
 from agenteval.run.resolve.draft import Draft
-from agenteval.run.resolve.rules import RulesInForce, compare_policy, gate_policy, llm_settings
-from agenteval.run.resolve.spec import SuiteSpec
-from agenteval.run.rules.base import presented_by_base, template_differences
-from agenteval.run.rules.base_rules import (
-    BaseAgents,
-    base_interpreters,
-    criteria_differences,
-    setting_differences,
-    suite_differences,
-)
+from agenteval.run.resolve.spec import RunSpec, SuiteSpec, compare_policy, covered_by, gate_policy, llm_settings
+from agenteval.run.rules.base import file_differences, presented_by_base, template_differences
+from agenteval.run.rules.differences import Document, Pairs, case_differences, case_document, diff, grouped
 from agenteval.run.rules.versions import Versions, pair_suites, suite_version
+from agenteval.suite.agents import REPLAY
 from agenteval.suite.model import AgentSpec, Case, Suite
 
 if TYPE_CHECKING:
     from agenteval.run.rules.base import BaseRules
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The cases that run, and those that are left out; the shard and the number of selected cases follow."""
+def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: Sequence[Accepted]) -> RunSpec:
+    """Return the cases and rules of the base commit, with the agents of the change.
 
-    cases: tuple[PlannedCase, ...]
-    left_out: tuple[PlannedCase, ...]
-    shard: RunShard | None
-    selected: int
+    Args:
+        settings: the caller's settings, which override those of files.
+        accepted: the changes that people accepted.
+    """
+    files, config = base.files, base.files.of_run
+    add_secrets(frozenset[str]().union(*(suite.secrets for suite in files.suites)))
+    pairs, continued = pair_suites(draft.spec.suites, files.suites)
+    draft = also_selected_by_base(draft, pairs)
+    own = draft.spec
+    versions = Versions(pairs, [case_id for case_id in pairs.edited if _is_accepted(accepted, pairs.ours[case_id])])
+    config_of = {
+        path: files.config_of.get(suite.path, config) if suite else draft.config_of[path]
+        for path, suite in continued.items()
+    }
+    agents = _by_new_id(pairs, files.agents)
+    suites = {suite.path: suite_version(suite, continued[suite.path], versions) for suite in own.suites}
+    ours = _iterations(own.suites, draft.config_of, own.coverage.iterations)
+    theirs = _iterations(files.suites, files.config_of, own.coverage.iterations)
+    cases = []
+    for item in limited(own.cases, agents):
+        for version in versions.of(item.case.id):
+            is_base = version.id == item.case.id and item.case.id not in versions.accepted
+            number, follows = ours[item.case.id]
+            if is_base and item.case.id in pairs.base:
+                number, follows = theirs[pairs.base[item.case.id].id]
+            suite = suites[item.suite.path]
+            cases.append(replace(item, suite=suite, case=version, iterations=number, follow_recording=follows))
+    names = {
+        version.id: (before.id, before.name)
+        for case_id, before in pairs.base.items()
+        for version in versions.of(case_id)
+        if (version.id, version.name) != (before.id, before.name)
+    }
+    gate = gate_policy(settings, config).knowing(names)
+    shown = presented_by_base(own.presentation, config, base.place)
+    problems: list[Problem] = []
+    with_config = [(suite, files.config_of[suite.path]) for suite in files.suites]
+    controls = named_controls(settings.control, with_config, files.agents, problems)
+    left = {item.case.id for item in draft.left_out}
+    counts = [{case_id: number for case_id, (number, _) in found.items()} for found in (ours, theirs)]
+    differences = (
+        # What does not run is not compared.
+        *(
+            item.model_copy(update={"effect": "listed"}) if item.kind == "renamed" and item.case in left else item
+            for item in case_differences(pairs, _passing(draft, gate), *counts)
+        ),
+        *agent_differences(
+            own.cases, agents, base.place, is_compared=own.baseline is not None or own.shard is not None
+        ),
+        *dict.fromkeys(_suite_differences(draft, continued, config_of)),
+        *setting_differences(config, draft.of_run, of_run=True),
+        *template_differences(own.presentation, shown),
+        *workflow_differences(base.place),
+    )
+    shard, added = own.shard, len(cases) - len(own.cases)
+    if shard is not None:
+        # The edited versions of cases run in the same shard.
+        ids = [version.id for case_id in shard.cases for version in versions.of(case_id)]
+        added = len(ids) - len(shard.cases)
+        shard = shard.model_copy(update={"cases": ids})
+    covered = own.coverage
+    number_of_cases = None if covered.cases is None else covered.cases + added
+    llm = llm_settings(settings, replace(config.llm, cache=draft.of_run.llm.cache))
+    selected = {"selected": covered.selected + added, "cases": number_of_cases}
+    return replace(
+        own,
+        suites=tuple(suites.values()),
+        cases=tuple(cases),
+        settings=_settings(draft, config_of, base),
+        gate=gate,
+        compare=replace(compare_policy(config.compare, cases, own.traces), base_names=names),
+        presentation=shown,
+        llm=llm,
+        shard=shard,
+        coverage=covered.model_copy(update={**selected, **covered_by(llm)}),
+        control=replace(
+            own.control,
+            agents=_by_new_id(pairs, controls),
+            suites=tuple(base.place.root / suite.path for suite in files.suites),
+        ),
+        integrity=Integrity(
+            differences=tuple(_masked(acknowledged(item, accepted), own.redact) for item in differences),
+            base_cases=frozenset((*pairs.base, *pairs.removed)),
+            renamed={old: new for new, old in pairs.renamed.items()},
+        ),
+        warnings=(
+            *own.warnings,
+            *(
+                own.redact(f"the base commit does not define the control: {text}")
+                for text in dict.fromkeys(problem.message for problem in problems)
+            ),
+        ),
+    )
 
 
-def also_selected_by_base(draft: Draft, pairs: Pairs) -> Chosen:
-    """Return the cases of the change, with those that are selected in the base commit.
+def also_selected_by_base(draft: Draft, pairs: Pairs) -> Draft:
+    """Return the run with the cases that are selected in the base commit too.
 
     Otherwise a change could rename a case so that ``--filter`` leaves it out. Of a sharded run, the first shard runs
     them.
-
-    Args:
-        pairs: the cases of the change with their versions in the base commit.
     """
+    own = draft.spec
     added = [
         item
         for item in draft.left_out
         if (theirs := pairs.base.get(item.case.id)) is not None and draft.selection.selects(theirs)
     ]
-    shard = draft.shard
     if not added:
-        return Chosen(draft.cases, draft.left_out, shard, draft.coverage.selected)
+        return draft
+    shard, ids = own.shard, [item.case.id for item in added]
     if shard is not None:
-        shard = shard.model_copy(update={"cases": [*shard.cases, *(item.case.id for item in added)]})
-    here = added if shard is None or shard.index == 1 else []
-    order = {case.id: place for place, case in enumerate(case for suite in draft.suites for case in suite.cases)}
-    left = {item.case.id for item in added}
-    return Chosen(
-        tuple(sorted((*draft.cases, *here), key=lambda item: order[item.case.id])),
-        tuple(item for item in draft.left_out if item.case.id not in left),
-        shard,
-        draft.coverage.selected + len(added),
+        shard = shard.model_copy(update={"cases": [*shard.cases, *ids]})
+    order = {case.id: place for place, case in enumerate(case for suite in own.suites for case in suite.cases)}
+    cases = (*own.cases, *(added if shard is None or shard.index == 1 else ()))
+    chosen = replace(
+        own,
+        cases=tuple(sorted(cases, key=lambda item: order[item.case.id])),
+        shard=shard,
+        coverage=own.coverage.model_copy(update={"selected": own.coverage.selected + len(added)}),
     )
+    return replace(draft, spec=chosen, left_out=tuple(item for item in draft.left_out if item.case.id not in ids))
+
+
+def _iterations(
+    suites: Iterable[Suite], config_of: Mapping[str, Config], asked: int | None
+) -> dict[str, tuple[int, bool]]:
+    """Return how often each case runs, by id, and whether a recording decides, because nobody asks for a number."""
+    found = {}
+    for suite in suites:
+        config = config_of.get(suite.path)
+        for case in suite.cases:
+            wanted = asked or case.iterations or suite.iterations
+            found[case.id] = (wanted or (config and config.iterations) or 1, wanted is None)
+    return found
+
+
+def limited(cases: Sequence[PlannedCase], agents: Mapping[str, AgentSpec]) -> Iterator[PlannedCase]:
+    """Yield cases whose agents have the limits of the base commit; an agent that cases share stays one object.
+
+    A case that the base commit does not have gets the limits of the other cases of its agent.
+
+    Args:
+        agents: the base commit's agent by the id of the case in the change.
+    """
+    of_agent: dict[int, AgentSpec] = {}
+    for item in cases:
+        if item.case.id in agents:
+            of_agent.setdefault(id(item.agent), agents[item.case.id])
+    made: dict[tuple[int, float | None, int | None], AgentSpec] = {}
+    for item in cases:
+        theirs = agents.get(item.case.id) or of_agent.get(id(item.agent))
+        if theirs is None:
+            yield item
+            continue
+        key = (id(item.agent), theirs.timeout_s, theirs.retries)
+        if key not in made:
+            made[key] = replace(item.agent, timeout_s=theirs.timeout_s, retries=theirs.retries)
+        yield replace(item, agent=made[key])
+
+
+def agent_differences(
+    cases: Iterable[PlannedCase], agents: Mapping[str, AgentSpec], place: Checkout, *, is_compared: bool
+) -> Iterator[Difference]:
+    """Yield how the definitions of agents differ; equal differences of several cases are one.
+
+    Args:
+        cases: the cases of the run, with the agents as the change defines them.
+        agents: as for ``limited``.
+        is_compared: whether this run, or the merge of its shards, is compared with a baseline. Then recorded
+            answers cannot replace a live agent: they show nothing of the change.
+    """
+    known: dict[tuple[int, int], list[Difference]] = {}
+
+    def differences_of(ours: AgentSpec, theirs: AgentSpec) -> list[Difference]:
+        key = (id(ours), id(theirs))
+        if key not in known:
+            known[key] = list(diff(_agent(theirs, place.worktree), _agent(ours, place.root)))
+            if ours.kind == REPLAY and is_compared:
+                unproven = {"effect": "unproven"}
+                known[key] = [it.model_copy(update=unproven) if it.setting == "kind" else it for it in known[key]]
+        return known[key]
+
+    yield from grouped(
+        (item.case.id, found)
+        for item in cases
+        if item.case.id in agents
+        for found in differences_of(item.agent, agents[item.case.id])
+    )
+
+
+def _agent(agent: AgentSpec, root: Path) -> Document:
+    values = {attribute.name: _portable(getattr(agent, attribute.name), str(root)) for attribute in fields(AgentSpec)}
+    values |= {"timeout_s": agent.limit_s, "retries": agent.retry_limit}
+    return {("agent", "", name.removesuffix("_s")): value for name, value in values.items()}
+
+
+def _portable(value: Any, root: str) -> Any:
+    if isinstance(value, str):
+        return "." if value == root else value.replace(f"{root}/", "")
+    if isinstance(value, Mapping):
+        return {str(key): _portable(item, root) for key, item in value.items()}
+    return [_portable(item, root) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _suite_differences(
+    draft: Draft, continued: Mapping[str, Suite | None], config_of: Mapping[str, Config]
+) -> Iterator[Difference]:
+    """Yield how suites as a whole, and the settings for them, differ."""
+    known = [(suite, theirs) for suite in draft.spec.suites if (theirs := continued[suite.path]) is not None]
+    if draft.spec.traces is not None:
+        # The metrics of suites score recorded traces.
+        for ours, theirs in known:
+            yield from diff(*(case_document(_whole(suite), 1) for suite in (theirs, ours)))
+    configs = [(config_of[path], draft.config_of[path]) for path in config_of]
+    for before, after in {(id(before), id(after)): (before, after) for before, after in configs}.values():
+        yield from setting_differences(before, after, of_run=False)
+    for ours, theirs in known:
+        yield from diff(_criteria(theirs), _criteria(ours))
+
+
+def _whole(suite: Suite) -> Case:
+    return Case(suite.path, suite.name, (), metrics=suite.metrics, aggregate=suite.aggregate)
+
+
+def _criteria(suite: Suite) -> Document:
+    criteria = suite.evaluation and suite.evaluation.criteria
+    return {("setting", "", "criteria"): None if criteria is None else repr(criteria)}
+
+
+def setting_differences(before: Config, after: Config, *, of_run: bool) -> Iterator[Difference]:
+    """Yield the settings that differ, and affect the verdict or how it is shown.
+
+    Args:
+        before: the configuration of the base commit.
+        of_run: of the run as a whole, or else for the suites of the configuration.
+    """
+    from agenteval.run.config_file import RUN_KEYS, ConfigFile, written_settings
+
+    defaults = written_settings(ConfigFile())
+
+    def document(config: Config) -> Document:
+        models = {} if of_run else {"judge": config.judge, "embeddings": config.embeddings}
+        written = {name: config.written.get(name, default) for name, default in defaults.items()}
+        chosen = {name: value for name, value in written.items() if (name.partition(".")[0] in RUN_KEYS) == of_run}
+        return {("setting", "", name): value for name, value in {**models, **chosen}.items()}
+
+    yield from diff(document(before), document(after))
 
 
 _FOLDER = ".github"
@@ -84,18 +289,12 @@ _NAME = b"agenteval"
 _LARGEST = 2**20
 
 
-def workflow_differences(paths: Paths) -> Iterator[Difference]:
-    """Yield the workflows and actions below ``.github/`` that name agenteval and differ from the base commit.
-
-    Args:
-        paths: the repository, and the base commit's files.
-    """
-    here, there = _workflows(paths.root), _workflows(paths.worktree)
-    for name in sorted({*here, *there}):
-        old, new = there.get(name), here.get(name)
-        if old != new and _NAME in (old or b"") + (new or b""):
-            before, after = ("there" if text is not None else None for text in (old, new))
-            yield Difference(kind="workflow", setting=name, before=before, after=after, effect="listed")
+def workflow_differences(place: Checkout) -> Iterator[Difference]:
+    """Yield the workflows and actions below ``.github/`` that name agenteval and differ from the base commit."""
+    here, there = _workflows(place.root), _workflows(place.worktree)
+    names = {name for name in {*here, *there} if _NAME in there.get(name, b"") + here.get(name, b"")}
+    before, after = ({name: text for name, text in found.items() if name in names} for found in (there, here))
+    yield from file_differences(before, after, "workflow", "listed")
 
 
 def _workflows(root: Path) -> Mapping[str, bytes]:
@@ -110,129 +309,22 @@ def _workflows(root: Path) -> Mapping[str, bytes]:
     return found
 
 
-def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: Sequence[Accepted]) -> RulesInForce:
-    """Return the cases and rules of the base commit, with the agents of the change.
-
-    Args:
-        settings: the caller's settings, which override those of files.
-        accepted: the changes that people accepted.
-    """
-    add_secrets(frozenset[str]().union(*(suite.secrets for suite in base.files.suites)))
-    ours = {case.id: case for suite in draft.suites for case in suite.cases}
-    pairs, base_suites = pair_suites(
-        {suite.path: suite for suite in draft.suites}, {suite.path: suite for suite in base.files.suites}
-    )
-    edits = {case_id: _accepted_edit(accepted, ours[case_id]) for case_id in pairs.edited}
-    versions = Versions(pairs, {case_id for case_id, entry in edits.items() if entry}, ours.keys())
-    chosen = also_selected_by_base(draft, pairs)
-    suites = {suite.path: suite_version(suite, base_suites[suite.path], versions) for suite in draft.suites}
-    config_of = {
-        path: base.files.config_of.get(suite.path, base.files.of_run) if suite else draft.config_of.get(path)
-        for path, suite in base_suites.items()
-    }
-    iterations = _Iterations.of(draft, base)
-    agents = BaseAgents(_by_new_id(pairs, base.files.agents), base.paths)
-    cases = tuple(_planned(agents.limited(chosen.cases), suites, versions, iterations))
-    names = _base_names(pairs, versions, ours)
-    gate = gate_policy(settings, base.files.of_run).knowing(names)
-    shown = presented_by_base(draft.presentation, base.files.of_run, base.paths)
-    controls, warnings = _controls(settings, base, pairs)
-    is_compared = draft.search.found is not None or draft.shard is not None
-    differences = [
-        *_of_cases(chosen, case_differences(ours, pairs, _passing(draft, gate), iterations.number)),
-        *agents.differences(chosen.cases, is_compared=is_compared),
-        *(item for suite in draft.suites for item in _of_traces(draft, suite, base_suites[suite.path])),
-        *_suite_settings(draft, config_of),
-        *criteria_differences(*_criteria(draft, base_suites)),
-        *setting_differences(base.files.of_run, draft.of_run),
-        *template_differences(draft.presentation, shown),
-        *workflow_differences(base.paths),
-    ]
-    shard = None if chosen.shard is None else _with_versions(chosen.shard, versions, ours)
-    if shard is None or chosen.shard is None:
-        added = len(cases) - len(chosen.cases)
-    else:
-        added = len(shard.cases) - len(chosen.shard.cases)
-    covered = {
-        "selected": chosen.selected + added,
-        "cases": None if draft.coverage.cases is None else draft.coverage.cases + added,
-    }
-    policy = compare_policy(base.files.of_run.compare, cases, draft.traces)
-    return RulesInForce(
-        suites=tuple(suites.values()),
-        cases=cases,
-        settings=_settings(draft, config_of, base),
-        controls=controls,
-        gate=gate,
-        compare=replace(policy, base_names=names),
-        presentation=shown,
-        llm=llm_settings(settings, replace(base.files.of_run.llm, cache=draft.of_run.llm.cache)),
-        shard=shard,
-        coverage=draft.coverage.model_copy(update=covered),
-        warnings=tuple(map(draft.redact, warnings)),
-        differences=tuple(_masked(acknowledged(item, accepted), draft.redact) for item in differences),
-        base_cases=frozenset((*pairs.base, *pairs.removed)),
-        renamed={old: new for new, old in pairs.renamed.items()},
-        base_suites=tuple(base.paths.root / suite.path for suite in base.files.suites),
-    )
-
-
 def _by_new_id(pairs: Pairs, of_base: Mapping[str, AgentSpec]) -> Mapping[str, AgentSpec]:
     """Return agents of the base commit by the id that each case has in the change."""
     return {new: of_base[theirs.id] for new, theirs in pairs.base.items() if theirs.id in of_base}
 
 
-def _controls(settings: Settings, base: BaseRules, pairs: Pairs) -> tuple[Mapping[str, AgentSpec], Sequence[str]]:
-    """Return the deployments of the base commit's agents that the caller or the base commit names, and warnings."""
-    files, problems = base.files, list[Problem]()
-    suites = [(suite, files.config_of[suite.path]) for suite in files.suites]
-    found = named_controls(settings.control, suites, files.agents, problems)
-    texts = dict.fromkeys(problem.message for problem in problems)
-    return _by_new_id(pairs, found), [f"the base commit does not define the control: {text}" for text in texts]
-
-
-def _base_names(pairs: Pairs, versions: Versions, ours: Mapping[str, Case]) -> BaseNames:
-    """Return id and name in the base commit of each case that has others now, and of edited versions."""
-    return {
-        version.id: (theirs.id, theirs.name)
-        for case_id, theirs in pairs.base.items()
-        for version in versions.of(ours[case_id])
-        if (version.id, version.name) != (theirs.id, theirs.name)
-    }
-
-
 def _passing(draft: Draft, gate: GatePolicy) -> frozenset[str]:
     """Return the ids of the cases that passed in the baseline and count."""
-    results = draft.baseline
-    if results is None:
+    if draft.spec.baseline is None:
         return frozenset()
+    results = draft.spec.baseline.results
     passed = {case.id for _, case in results.cases() if case.status == "passed"}
     return frozenset(passed - quarantined(results, gate))
 
 
-def _of_cases(chosen: Chosen, differences: Iterable[Difference]) -> Iterator[Difference]:
-    """Yield the differences of cases; what does not run is not compared."""
-    left = {item.case.id for item in chosen.left_out}
-    for item in differences:
-        is_left_out = item.kind == "renamed" and item.case in left
-        yield item.model_copy(update={"effect": "listed"}) if is_left_out else item
-
-
-def _criteria(draft: Draft, base: Mapping[str, Suite | None]) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """Return the criteria of the suites in the base commit and in the change, by path."""
-    ours = {suite.path: suite.evaluation and suite.evaluation.criteria for suite in draft.suites}
-    theirs = {path: suite.evaluation and suite.evaluation.criteria for path, suite in base.items() if suite}
-    return {path: theirs[path] for path in ours if path in theirs}, ours
-
-
-def _with_versions(shard: RunShard, versions: Versions, ours: Mapping[str, Case]) -> RunShard:
-    """Return the record of a shard with the edited versions of cases, which run in the same shard."""
-    ids = [version.id for case_id in shard.cases for version in versions.of(ours[case_id])]
-    return shard.model_copy(update={"cases": ids})
-
-
-def _accepted_edit(accepted: Sequence[Accepted], case: Case) -> Accepted | None:
-    return accepted_of(accepted, "edited", case.id, digest_of(case.fingerprints))
+def _is_accepted(accepted: Sequence[Accepted], case: Case) -> bool:
+    return accepted_of(accepted, "edited", case.id, digest_of(case.fingerprints)) is not None
 
 
 def _masked(difference: Difference, redact: Redactor) -> Difference:
@@ -240,89 +332,27 @@ def _masked(difference: Difference, redact: Redactor) -> Difference:
     return difference.model_copy(update={name: redact(text) for name, text in texts.items() if text is not None})
 
 
-@dataclass(frozen=True)
-class _Iterations:
-    """The number of iterations of the cases of both sides, by the identity of the case.
-
-    Attributes:
-        asked: what the caller, the case or its suite asks for; ``None`` for nothing.
-    """
-
-    asked: Mapping[int, int | None]
-    default: Mapping[int, int | None]
-
-    @classmethod
-    def of(cls, draft: Draft, base: BaseRules) -> _Iterations:
-        asked: dict[int, int | None] = {}
-        default: dict[int, int | None] = {}
-        for suites, config_of in ((draft.suites, draft.config_of), (base.files.suites, base.files.config_of)):
-            for suite in suites:
-                config = config_of.get(suite.path)
-                for case in suite.cases:
-                    asked[id(case)] = draft.coverage.iterations or case.iterations or suite.iterations
-                    default[id(case)] = config.iterations if config else None
-        return cls(asked, default)
-
-    def number(self, case: Case) -> int:
-        """Return how often a case of either side runs."""
-        return self.asked.get(id(case)) or self.default.get(id(case)) or 1
-
-    def follows_recording(self, case: Case) -> bool:
-        """Return whether a recording decides, because nobody asks for a number."""
-        return self.asked.get(id(case)) is None
-
-
-def _planned(
-    cases: Iterable[PlannedCase], suites: Mapping[str, Suite], versions: Versions, iterations: _Iterations
-) -> Iterator[PlannedCase]:
-    """Yield the cases to run, each with the agent of the change."""
-    for item in cases:
-        theirs = versions.pairs.base.get(item.case.id)
-        for version in versions.of(item.case):
-            is_base = version.id == item.case.id and item.case.id not in versions.accepted
-            counted = theirs if theirs is not None and is_base else item.case
-            yield replace(
-                item,
-                suite=suites[item.suite.path],
-                case=version,
-                iterations=iterations.number(counted),
-                follow_recording=iterations.follows_recording(counted),
-            )
-
-
-def _settings(draft: Draft, config_of: Mapping[str, Config | None], base: BaseRules) -> Mapping[str, SuiteSpec]:
+def _settings(draft: Draft, config_of: Mapping[str, Config], base: BaseRules) -> Mapping[str, SuiteSpec]:
     """Return the settings of the suites, with those of the base commit; equal ones are still one object."""
-    graders = base_interpreters(base.files.agents.values(), base.paths)
+    graders = {
+        # A virtual environment is in no commit, so that of the checkout is used.
+        folder: program if Path(program).exists() else str(base.place.here(Path(program)))
+        for folder, program in interpreters_of(base.files.agents.values()).items()
+    }
     made: dict[tuple[int, int], SuiteSpec] = {}
     found: dict[str, SuiteSpec] = {}
-    for path in config_of:
-        own = draft.settings[path]
-        config = config_of.get(path)
+    for path, config in config_of.items():
+        own = draft.spec.settings[path]
         key = (id(own), id(config))
         if key not in made:
-            made[key] = replace(own, interpreters={**own.interpreters, **graders})
-            if config is not None:
-                limits = config.user_code
-                made[key] = replace(
-                    made[key],
-                    judge=config.judge,
-                    embeddings=config.embeddings,
-                    rules=replace(own.rules, memory_mb=limits.memory_mb, cpu_s=limits.cpu_s),
-                    case_s=config.case_timeout_s,
-                )
+            limits = config.user_code
+            made[key] = replace(
+                own,
+                interpreters={**own.interpreters, **graders},
+                judge=config.judge,
+                embeddings=config.embeddings,
+                rules=replace(own.rules, memory_mb=limits.memory_mb, cpu_s=limits.cpu_s),
+                case_s=config.case_timeout_s,
+            )
         found[path] = made[key]
-    return found
-
-
-def _of_traces(draft: Draft, ours: Suite, theirs: Suite | None) -> Iterable[Difference]:
-    """Return the differences of the metrics that score recorded traces."""
-    return trace_differences(ours, theirs) if draft.traces is not None and theirs is not None else ()
-
-
-def _suite_settings(draft: Draft, config_of: Mapping[str, Config | None]) -> Iterable[Difference]:
-    found: dict[Difference, None] = {}
-    for path, base in config_of.items():
-        own = draft.config_of.get(path)
-        if base is not None and own is not None:
-            found |= dict.fromkeys(suite_differences(base, own))
     return found

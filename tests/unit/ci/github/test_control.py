@@ -7,7 +7,7 @@ import pytest
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.github.client import GitHubClient
 from agenteval.github.history import GithubControl, GithubHistory
-from agenteval.run.git import ControlRule
+from agenteval.run.base_commit import ControlRule
 
 TOKEN = "ghs_0123456789abcdef"
 

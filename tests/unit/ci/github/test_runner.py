@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.github.runner import annotation, append_output, append_summary, mask, stop_commands
+from agenteval.github.runner import annotation, append_output, append_summary, stop_commands
 
 #: No test depends on the speed of the machine or of its disk.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -77,26 +77,10 @@ def test_an_output_cannot_smuggle_in_another(tmp_path: Path) -> None:
     assert [name for name, _ in parsed_outputs(file)] == ["score", "answer"]
 
 
-def test_a_delimiter_in_the_value_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tokens = iter(["aa", "bb"])
-    monkeypatch.setattr("agenteval.github.runner.secrets.token_hex", lambda _: next(tokens))
-
-    append_output(tmp_path / "output", "name", "x ghadelimiter_aa y")
-
-    assert parsed_outputs(tmp_path / "output") == [("name", "x ghadelimiter_aa y")]
-
-
 def test_text_that_utf8_cannot_encode_is_replaced(tmp_path: Path) -> None:
     append_output(tmp_path / "output", "name", "a\ud800b")
 
     assert parsed_outputs(tmp_path / "output") == [("name", "a?b")]
-
-
-@pytest.mark.parametrize("name", ["", "a b", "a=b", "a<<b", "a\nb", "a\n", "1a", "ä"])
-def test_a_name_that_breaks_the_format(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match="not the name of an output"):
-        append_output(tmp_path / "output", name, "")
-    assert not (tmp_path / "output").exists()
 
 
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:
@@ -175,12 +159,6 @@ def test_annotations_are_read_back(
 def test_annotations_as_the_runner_documents_them() -> None:
     assert annotation("error", "a:b, 100%\nc", title="T: x,y") == "::error title=T%3A x%2Cy::a:b, 100%25%0Ac"
     assert annotation("notice", "plain") == "::notice::plain"
-
-
-def test_masks() -> None:
-    assert mask("100% secret") == "::add-mask::100%25 secret"
-    assert mask("one\n\ntwo") == "::add-mask::one%0A%0Atwo\n::add-mask::one\n::add-mask::two"
-    assert mask(" \n") == ""
 
 
 def test_untrusted_text_is_printed_between_random_tokens() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import agenteval
-from agenteval.core.files import FileOwner, also_inside, bounded, open_regular, read_regular
+from agenteval.core.files import Owner, also_inside, bounded, open_regular, read_regular
 
 SOURCE = Path(agenteval.__file__).parent
 # Files that read or write something else than files that others name, each with the reason.
@@ -18,7 +18,7 @@ ALLOWED = {
     "core/files.py": "the only ways",
     "core/shared_files.py": "the only ways",
     "core/writing.py": "the only ways",
-    "run/confirm/control_tree.py": "a repository in a new directory, before user code runs",
+    "run/base_commit.py": "a repository in a new directory, before user code runs",
     "run/downloads.py": "the downloads of this run, in a new directory",
     "core/process_groups.py": "processes in /proc",
     "agents/worker/worker.py": "runs with the rights of user code",
@@ -38,17 +38,15 @@ ALLOWED = {
     "github/artifacts.py": "opens connections and members of archives in memory",
     "github/client.py": "opens connections",
     "github/workflow_runs.py": "opens connections",
-    "github/check_run.py": "opens connections",
+    "github/pygithub.py": "opens connections",
     "github/history.py": "opens connections",
     "github/second_stage.py": "files of the base commit, in a new directory",
     "github/comment.py": "opens connections",
-    "github/acceptances.py": "opens connections",
-    "github/issue.py": "opens connections",
     "github/saved_results.py": "opens connections",
-    "run/confirm/runs.py": "opens a control",
-    "run/accept.py": "its write_bytes is that of core/writing.py",
-    "github/attempts.py": "opens connections; its write_bytes is that of core/writing.py",
+    "run/answers.py": "its write_bytes is that of core/writing.py",
+    "github/pull_request.py": "opens connections; its write_bytes is that of core/writing.py",
     "github/baseline_search.py": "opens connections",
+    "github/action.py": "opens connections",
     "github/fork_publish.py": "opens connections",
     "agents/model_agent.py": "opens connections",
     "agents/http_agent.py": "opens connections",
@@ -152,7 +150,7 @@ def test_nothing_else_opens_files() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root reads more than the owner of the workspace")
 def test_a_suite_names_only_files_that_its_owner_may_read(tmp_path: Path) -> None:
     """Files of root in the workspace, and below a folder that is closed to its owner, do not get into reports."""
-    owner = FileOwner(12_345, 12_345)
+    owner = Owner(12_345, 12_345)
     workspace, closed, own = tmp_path / "workspace", tmp_path / "workspace/closed", tmp_path / "workspace/own"
     for folder in (workspace, closed, own):
         folder.mkdir()

@@ -16,7 +16,7 @@ from agenteval.core.files import bounded
 from agenteval.gate.policy import ComparePolicy, Quarantine
 from agenteval.gate.verdict import FAIL_ON, GatePolicy
 from agenteval.run.config import CONFIG_FILE, Config
-from agenteval.run.config_keys import REMOVED, GateEntry
+from agenteval.run.config_keys import GateEntry
 from agenteval.run.resolve.agents import resolve_agent
 from agenteval.run.resolve.configurations import directories_above, nearest_config, read_config
 from agenteval.suite.model import AgentSpec
@@ -125,11 +125,6 @@ gate:
     def test_a_list_of_resources_has_the_usual_tolerance(self, tmp_path: Path) -> None:
         assert read(tmp_path, "gate: {resources: [cost, tokens]}").compare.resources == {"cost": 0.1, "tokens": 0.1}
 
-    @pytest.mark.parametrize("name", REMOVED)
-    def test_a_setting_of_an_earlier_gate_says_what_to_write(self, tmp_path: Path, name: str) -> None:
-        with pytest.raises(ConfigError, match=f"`{name}` is not a setting any more: "):
-            read(tmp_path, f"gate: {{{name}: 1}}")
-
     def test_repeated_keys_are_errors(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             read(tmp_path, "iterations: 1\ngate: {pairs: 4,\n  pairs: 8}\niterations: 2\n")
@@ -143,7 +138,6 @@ gate:
         ("written", "fail_on"),
         [
             ("fail_on: failures", {"failures"}),
-            ("fail-on: failures", {"failures"}),
             ("fail_on: failures,errors", {"failures", "errors"}),
             ("fail_on: [failures, errors]", {"failures", "errors"}),
             ("fail_on: none", set()),
@@ -181,8 +175,9 @@ gate:
             ("gate: {fail_on: [failures, none]}", ["1: gate.fail_on: 'none' is not allowed"]),
             ("gate: {pairs: 0}", ["1: gate.pairs: must be greater than or equal to 4"]),
             ("gate: {first: never}", ["1: gate.first: 'never' is not allowed; allowed: early, whole"]),
-            ("gate: {alpha_case: 0.02}", ["1: gate: `alpha_case` is not a setting any more: the limits of the gate"]),
-            ("gate: {max_repeats: 5}", ["1: gate: `max_repeats` is not a setting any more: the limits of the gate"]),
+            ("fail_on: errors", ["1: fail_on: unknown key; write `gate: {fail_on: LIST}` in agenteval.yaml"]),
+            ("max-cost-usd: 1", ["1: max-cost-usd: unknown key; write `llm: {max_cost_usd: USD}` in agenteval.yaml"]),
+            ("baseline: a", ["1: baseline: unknown key; write --baseline on the command line"]),
             (
                 "gate: {metrics: {bleu: {gates: false}}}",
                 ["1: gate.metrics.bleu.gating: this key is required", "1: gate.metrics.bleu.gates: unknown key"],

@@ -6,8 +6,8 @@ import pytest
 from tests.unit.runs import case, results
 
 from agenteval.results.model import Results
+from agenteval.run.base_commit import Kind
 from agenteval.run.context import is_judged_by_base
-from agenteval.run.git import Kind
 
 RUN = results(case("a"))
 BASELINE = RUN.model_copy(update={"run": RUN.run.model_copy(update={"commit": "c0ffee0"})})
@@ -25,10 +25,10 @@ WITHOUT_COMMIT = BASELINE.model_copy(update={"run": BASELINE.run.model_copy(upda
         ("previous", "refs/heads/main", BASELINE, False),
         ("first-parent", "refs/heads/main", BASELINE, False),
         ("merge-base", "refs/heads/feature", BASELINE, True),
-        ("local", None, BASELINE, True),
-        ("local", None, None, False),
-        ("local", None, FOREIGN, False),
-        ("local", None, WITHOUT_COMMIT, False),
+        ("merge-base", None, BASELINE, True),
+        ("merge-base", None, None, False),
+        ("merge-base", None, FOREIGN, False),
+        ("merge-base", None, WITHOUT_COMMIT, False),
     ],
 )
 def test_only_what_is_not_merged_is_judged(

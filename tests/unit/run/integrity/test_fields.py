@@ -10,21 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from agenteval.gate.integrity.differences import pair
+from agenteval.run.base_commit import Checkout
 from agenteval.run.config_file import OBJECT_KEYS, ConfigFile, read_config_file, written_settings
-from agenteval.run.confirm.control import Paths
 from agenteval.run.plan import PlannedCase
-from agenteval.run.rules.base_rules import (
-    AGENT,
-    BASE,
-    CASE,
-    CONFIGURATION,
-    SUITE,
-    BaseAgents,
-    Standing,
-    setting_differences,
-    suite_differences,
-)
+from agenteval.run.rules.differences import STANDINGS, Standing, pair
+from agenteval.run.rules.under_base import agent_differences, limited, setting_differences
 from agenteval.run.rules.versions import Versions, suite_version
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite, Target, Turn
@@ -110,23 +100,31 @@ SUITES: dict[str, Any] = {
 }
 
 
+def of_kind(kind: str) -> dict[str, Standing]:
+    """Who decides the values of one kind, by their name."""
+    found = ((name.partition("."), standing) for name, standing in STANDINGS.items())
+    return {name: standing for (of, _, name), standing in found if of == kind}
+
+
 def names(model: type) -> set[str]:
     return {field.name for field in fields(model) if not field.name.startswith("_")}
 
 
 @pytest.mark.parametrize(
-    ("table", "known"),
+    ("kind", "known"),
     [
-        (CONFIGURATION, {*written_settings(ConfigFile()), *OBJECT_KEYS}),
-        (AGENT, names(AgentSpec)),
-        (SUITE, names(Suite)),
-        (CASE, names(Case)),
+        ("setting", {*written_settings(ConfigFile()), *OBJECT_KEYS}),
+        ("agent", {name.removesuffix("_s") for name in names(AgentSpec)}),
+        ("suite", names(Suite)),
+        ("case", names(Case)),
     ],
-    ids=["configuration", "agent", "suite", "case"],
 )
-def test_each_field_has_an_entry(table: dict[str, Standing], known: Collection[str]) -> None:
-    assert set(table) == set(known)
-    assert [name for name, standing in table.items() if standing.by != "base" and not standing.why] == []
+def test_each_field_has_an_entry(kind: str, known: Collection[str]) -> None:
+    assert set(of_kind(kind)) == set(known)
+
+
+def test_what_the_base_does_not_decide_has_a_reason() -> None:
+    assert [name for name, standing in STANDINGS.items() if standing.by != "base" and not standing.why] == []
 
 
 def content(name: str) -> dict[str, Any]:
@@ -134,7 +132,7 @@ def content(name: str) -> dict[str, Any]:
     return {section: {key: WRITTEN[name]} if key else WRITTEN[name]}
 
 
-@pytest.mark.parametrize("name", sorted(CONFIGURATION.keys() - set(OBJECT_KEYS)))
+@pytest.mark.parametrize("name", sorted(of_kind("setting").keys() - set(OBJECT_KEYS)))
 def test_a_setting_is_listed_unless_it_cannot_matter(tmp_path: Path, name: str) -> None:
     path = tmp_path / "agenteval.yaml"
     path.write_text("", encoding="utf-8")
@@ -144,17 +142,17 @@ def test_a_setting_is_listed_unless_it_cannot_matter(tmp_path: Path, name: str) 
     assert name in EMPTY or before.written[name] != after.written[name]
     found = [
         (item.setting, item.effect)
-        for item in (*setting_differences(before, after), *suite_differences(before, after))
+        for of_run in (True, False)
+        for item in setting_differences(before, after, of_run=of_run)
     ]
-    by = CONFIGURATION[name].by
-    if by == "either" or name == "iterations":
-        # The number of iterations is listed case by case.
-        assert found == []
-    else:
-        assert found == [(name, "base" if by == "base" else "listed")]
+    by = of_kind("setting")[name].by
+    assert found == ([] if by == "either" else [(name, "base" if by == "base" else "listed")])
 
 
-@pytest.mark.parametrize("name", sorted(AGENT))
+PLACE = Checkout(Path("/here"), Path("/base"))
+
+
+@pytest.mark.parametrize("name", sorted(AGENTS))
 def test_a_property_of_an_agent_is_listed_unless_it_cannot_matter(name: str) -> None:
     theirs = AgentSpec("python", "agent.py:reply", "/base")
     ours = (
@@ -163,44 +161,44 @@ def test_a_property_of_an_agent_is_listed_unless_it_cannot_matter(name: str) -> 
         else replace(theirs, directory=AGENTS[name])
     )
     case = Case("a", "a", (Turn("x"),))
-    planned = PlannedCase(Suite("s", "s", "holodeck", (case,)), case, ours, 1)
-    agents = BaseAgents({"a": theirs}, Paths(Path("/here"), Path("/base")))
-    found = [(item.setting, item.effect) for item in agents.differences([planned], is_compared=True)]
-    by = AGENT[name].by
+    planned = [PlannedCase(Suite("s", "s", "holodeck", (case,)), case, ours, 1)]
+    shown = agent_differences(planned, {"a": theirs}, PLACE, is_compared=True)
+    found = [(item.setting, item.effect) for item in shown]
+    by = of_kind("agent")[name.removesuffix("_s")].by
     effect = "base" if by == "base" else "listed"
     assert found == ([] if by == "either" else [(name.removesuffix("_s"), effect)])
-    (limited,) = agents.limited([planned])
-    assert (limited.agent.timeout_s, limited.agent.retries) == (theirs.timeout_s, theirs.retries)
+    (item,) = limited(planned, {"a": theirs})
+    assert (item.agent.timeout_s, item.agent.retries) == (theirs.timeout_s, theirs.retries)
 
 
-@pytest.mark.parametrize("name", sorted(CASE))
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_the_base_decides_a_property_of_a_case(name: str) -> None:
     theirs = Case("a", "a", (Turn("x"),))
     ours = replace(theirs, **{name: CASES[name]})
-    (found, *_) = Versions(pair([ours], [theirs]), (), {ours.id}).of(ours)
+    (found, *_) = Versions(pair([ours], [theirs])).of(ours.id)
     if name == "turns":
         # A new metric is only reported.
         assert not any(metric.gating for turn in found.turns for metric in turn.metrics)
     elif name == "metrics":
         assert not any(metric.gating for metric in found.metrics)
     else:
-        assert getattr(found, name) == getattr(theirs if CASE[name] is BASE else ours, name)
+        assert getattr(found, name) == getattr(theirs if of_kind("case")[name].by == "base" else ours, name)
 
 
 @pytest.mark.parametrize("name", sorted(SUITES))
 def test_the_base_decides_a_rule_of_a_suite(name: str) -> None:
     theirs = Suite("s", "s", "holodeck", ())
     ours = replace(theirs, **{name: SUITES[name]})
-    found = suite_version(ours, theirs, Versions(pair([], []), (), ()))
-    assert (getattr(found, name), SUITE[name]) == (getattr(theirs, name), BASE)
+    found = suite_version(ours, theirs, Versions(pair([], [])))
+    assert (getattr(found, name), of_kind("suite")[name].by) == (getattr(theirs, name), "base")
 
 
 def test_recorded_answers_replace_no_live_agent() -> None:
     case = Case("a", "a", (Turn("x"),))
     planned = PlannedCase(Suite("s", "s", "holodeck", (case,)), case, AgentSpec("replay", "/here/r", "/here"), 1)
-    agents = BaseAgents({"a": AgentSpec("python", "r", "/base")}, Paths(Path("/here"), Path("/base")))
+    agents = {"a": AgentSpec("python", "r", "/base")}
     for is_compared, effect in ((True, "unproven"), (False, "listed")):
-        (found,) = agents.differences([planned], is_compared=is_compared)
+        (found,) = agent_differences([planned], agents, PLACE, is_compared=is_compared)
         assert (found.setting, found.before, found.after, found.effect) == ("kind", "python", "replay", effect)
 
 
@@ -209,6 +207,6 @@ def test_cases_that_share_an_agent_still_share_it() -> None:
     agent, theirs = AgentSpec("http", "http://a", "/here", timeout_s=90), AgentSpec("http", "http://a", "/base")
     suite = Suite("s", "s", "holodeck", tuple(cases))
     planned = [PlannedCase(suite, case, agent, 1) for case in cases]
-    limited = BaseAgents({"a": theirs, "b": theirs}, Paths(Path("/here"), Path("/base"))).limited(planned)
-    assert {id(item.agent) for item in limited} == {id(limited[0].agent)}
-    assert limited[0].agent.timeout_s is None
+    found = list(limited(planned, {"a": theirs, "b": theirs}))
+    assert {id(item.agent) for item in found} == {id(found[0].agent)}
+    assert found[0].agent.timeout_s is None

@@ -8,10 +8,9 @@ import pytest
 from tests.unit.runs import case, results
 
 from agenteval.core.redact import Redactor
-from agenteval.gate.integrity.accepted import Accepted, accepted_of, settled
-from agenteval.gate.integrity.integrity import Integrity
+from agenteval.gate.integrity import Accepted, Integrity, accepted_of, settled
 from agenteval.results.model import Difference
-from agenteval.run.context import Given, GivenAcceptance, Named, named
+from agenteval.run.context import Given, GivenAcceptance, named
 from agenteval.suite.model import Case, Turn
 
 CASES = [
@@ -20,19 +19,19 @@ CASES = [
 TWINS = [Case(id=f"{file}.yaml::twin", name="twin", turns=(Turn("hello"),)) for file in ("one", "two")]
 
 
-def accepted(words: str) -> Named:
+def accepted(words: str) -> tuple[list[Accepted], list[str]]:
     return named(Given((GivenAcceptance(words, "ada"),), ("kept",)), [*CASES, *TWINS], None, Redactor(()))
 
 
 @pytest.mark.parametrize("words", ["night", "night train", "agent.yaml::night", "a: b"])
 def test_a_name_or_an_id_accepts_its_case(words: str) -> None:
-    found = accepted(words)
+    entries, warnings = accepted(words)
     case = f"agent.yaml::{words.removeprefix('agent.yaml::')}"
-    assert [(entry.case, entry.change) for entry in found.entries] == [
+    assert [(entry.case, entry.change) for entry in entries] == [
         (case, change) for change in ("edited", "removed", "regressed")
     ]
-    assert {(entry.author, entry.reason) for entry in found.entries} == {("ada", "by a label of the pull request")}
-    assert found.warnings == ("kept",)
+    assert {(entry.author, entry.reason) for entry in entries} == {("ada", "by a label of the pull request")}
+    assert warnings == ["kept"]
 
 
 @pytest.mark.parametrize(
@@ -46,13 +45,13 @@ def test_a_name_or_an_id_accepts_its_case(words: str) -> None:
     ],
 )
 def test_what_is_not_clear_accepts_nothing(words: str, said: str) -> None:
-    found = accepted(words)
-    assert found.entries == ()
-    assert said in found.warnings[1]
+    entries, warnings = accepted(words)
+    assert entries == []
+    assert said in warnings[1]
 
 
 def test_only_the_change_that_the_case_has_is_accepted() -> None:
-    entries = accepted("night").entries
+    entries = accepted("night")[0]
     case = "agent.yaml::night"
     for kind, change in (("removed", "removed"), ("edited", "edited"), ("renamed", "regressed")):
         difference = Difference(kind=kind, case=case, effect="listed")
@@ -79,11 +78,11 @@ def test_a_mean_is_accepted_down_to_a_limit() -> None:
     ]
     wrong = []
     for words, limit, said in rows:
-        found = named(Given((GivenAcceptance(words, "ada"),)), [], baseline, Redactor(()))
-        entries = [(entry.metric, entry.after) for entry in found.entries]
+        found, warnings = named(Given((GivenAcceptance(words, "ada"),)), [], baseline, Redactor(()))
+        entries = [(entry.metric, entry.after) for entry in found]
         expected = [] if said else [("equality", limit)]
-        if entries != expected or said not in "".join(found.warnings) or (not said and found.warnings):
-            wrong.append((words, entries, found.warnings))
+        if entries != expected or said not in "".join(warnings) or (not said and warnings):
+            wrong.append((words, entries, warnings))
     assert not wrong
 
 

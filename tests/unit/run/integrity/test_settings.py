@@ -10,7 +10,8 @@ import yaml
 
 from agenteval.run.config import Config
 from agenteval.run.config_file import read_config_file
-from agenteval.run.rules.base_rules import criteria_differences, setting_differences, suite_differences
+from agenteval.run.rules.differences import Document, diff
+from agenteval.run.rules.under_base import setting_differences
 
 HELD = {"case": "a", "until": "2999-01-01"}
 
@@ -40,22 +41,25 @@ def test_a_setting_of_the_gate(
     tmp_path: Path, before: dict[str, Any], after: dict[str, Any], setting: str, loosens: bool
 ) -> None:
     old, new = config(tmp_path, gate=before), config(tmp_path, gate=after)
-    (found,) = setting_differences(old, new)
+    (found,) = setting_differences(old, new, of_run=True)
     assert (found.kind, found.setting, found.loosens, found.effect) == ("setting", setting, loosens, "base")
     assert found.before != found.after
-    assert list(setting_differences(new, new)) == []
+    assert list(setting_differences(new, new, of_run=True)) == []
 
 
-def test_judge_and_criteria(tmp_path: Path) -> None:
-    old = config(tmp_path, judge="openai/gpt-4o", criteria={"all_successful": True})
-    new = config(tmp_path, judge="openai/gpt-4o-mini")
-    (found,) = suite_differences(old, new)
+def test_the_judge_is_a_setting_of_suites(tmp_path: Path) -> None:
+    old, new = config(tmp_path, judge="openai/gpt-4o"), config(tmp_path, judge="openai/gpt-4o-mini")
+    (found,) = setting_differences(old, new, of_run=False)
     assert (found.setting, found.before, found.after) == ("judge", "openai/gpt-4o", "openai/gpt-4o-mini")
-    assert list(suite_differences(old, old)) == []
-    assert [item.loosens for item in criteria_differences({"a": old.criteria}, {"a": None})] == [True]
-    assert list(criteria_differences({"a": old.criteria}, {"a": old.criteria})) == []
+    assert list(setting_differences(old, old, of_run=False)) == []
+
+
+def test_criteria_loosen_only_if_they_go() -> None:
+    documents: list[Document] = [{("setting", "", "criteria"): value} for value in ("strict", "other", None)]
+    old, new, none = documents
+    assert [[item.loosens for item in diff(old, after)] for after in (new, none, old)] == [[False], [True], []]
 
 
 def test_other_keys_are_no_rules(tmp_path: Path) -> None:
     old, new = config(tmp_path), config(tmp_path, concurrency=3, reports=[], llm={"backoff": 2})
-    assert [*setting_differences(old, new), *suite_differences(old, new)] == []
+    assert [item for of_run in (True, False) for item in setting_differences(old, new, of_run=of_run)] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agenteval.gate.integrity.differences import pair
+from agenteval.run.rules.differences import pair
 from agenteval.run.rules.versions import Versions, pair_suites, suite_version
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import Case, MetricConfig, Suite, Target, Turn
@@ -17,25 +17,25 @@ def case(name: str, text: str, *metrics: MetricConfig, aggregate: Aggregate | No
 
 
 def versions(ours: list[Case], theirs: list[Case], *accepted: str) -> Versions:
-    return Versions(pair(ours, theirs), accepted, {item.id for item in ours})
+    return Versions(pair(ours, theirs), accepted)
 
 
 def test_the_rules_are_the_bases_and_the_place_is_ours() -> None:
     ours = Case(id="a", name="a", turns=(Turn(input="x", metrics=(LOOSE,)),), line=9, target=Target("agent", "new"))
-    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours)
+    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours.id)
     assert found.turns[0].metrics == (STRICT,)
     assert (found.line, found.target) == (9, Target("agent", "new"))
 
 
 def test_a_renamed_case_has_its_new_name() -> None:
     ours = case("b", "x", STRICT)
-    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours)
+    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours.id)
     assert (found.id, found.name) == ("b", "b")
 
 
 def test_an_edited_case_runs_twice_with_two_ids() -> None:
     ours, taken = case("a", "new", LOOSE), case("a (edited)", "y", LOOSE)
-    base, edited = versions([ours, taken], [case("a", "old", STRICT)]).of(ours)
+    base, edited = versions([ours, taken], [case("a", "old", STRICT)]).of(ours.id)
     assert (base.id, base.turns[0].input, base.turns[0].metrics) == ("a", "old", (STRICT,))
     assert (edited.id, edited.turns[0].input) == ("a (edited) (edited)", "new")
 
@@ -43,30 +43,30 @@ def test_an_edited_case_runs_twice_with_two_ids() -> None:
 def test_an_accepted_edit_and_a_new_case_are_ours_alone() -> None:
     ours, new = case("a", "new", LOOSE), case("n", "n", LOOSE)
     found = versions([ours, new], [case("a", "old", STRICT)], "a")
-    assert (found.of(ours), found.of(new)) == ((ours,), (new,))
+    assert (found.of("a"), found.of("n")) == ((ours,), (new,))
 
 
 def test_an_added_metric_is_only_reported() -> None:
     ours = case("a", "x", STRICT, ADDED)
-    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours)
+    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours.id)
     kept, added = found.turns[0].metrics
     assert kept == STRICT
     assert (added.id, added.gating, added.threshold, added.fail_on_error) == ("n", False, None, False)
     # A combined score stays what it was.
     weighed = case("a", "x", STRICT, aggregate=Aggregate(threshold=0.5, weights={"m": 1.0}))
-    (same,) = versions([ours], [weighed]).of(ours)
+    (same,) = versions([ours], [weighed]).of(ours.id)
     assert same.turns[0].metrics == (STRICT,)
 
 
 def test_the_suite_has_the_bases_metrics_for_traces() -> None:
     ours = Suite("moved.yaml", "s", "holodeck", (case("moved.yaml::a", "x", LOOSE),), metrics=(LOOSE,))
     theirs = Suite("old.yaml", "s", "holodeck", (case("old.yaml::a", "x", LOOSE),), metrics=(STRICT,))
-    pairs, base = pair_suites({"moved.yaml": ours}, {"old.yaml": theirs})
+    pairs, base = pair_suites([ours], [theirs])
     assert base == {"moved.yaml": theirs}
-    found = suite_version(ours, theirs, Versions(pairs, (), {"moved.yaml::a"}))
+    found = suite_version(ours, theirs, Versions(pairs))
     assert (found.path, found.metrics) == ("moved.yaml", (STRICT,))
     assert [item.id for item in found.cases] == ["moved.yaml::a"]
-    assert pair_suites({"moved.yaml": ours}, {})[1] == {"moved.yaml": None}
+    assert pair_suites([ours], [])[1] == {"moved.yaml": None}
 
 
 def test_a_case_in_another_suite_is_removed_and_new() -> None:
@@ -74,6 +74,6 @@ def test_a_case_in_another_suite_is_removed_and_new() -> None:
         return Suite(path, path, "holodeck", tuple(case(f"{path}::{name}", name, STRICT) for name in names))
 
     now, then = [suite("a", "x"), suite("b", "y", "z")], [suite("a", "x", "z"), suite("b", "y")]
-    pairs, base = pair_suites({item.path: item for item in now}, {item.path: item for item in then})
+    pairs, base = pair_suites(now, then)
     assert (set(pairs.new), set(pairs.removed), dict(pairs.renamed)) == ({"b::z"}, {"a::z"}, {})
     assert [item.path if item else None for item in base.values()] == ["a", "b"]

@@ -17,9 +17,8 @@ from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
 from agenteval.gate.verdict import DEFAULT_FAIL_ON
 from agenteval.results.model import Results, RunShard
-from agenteval.run.baseline import FoundBaseline, Search
 from agenteval.run.config import Settings
-from agenteval.run.context import RunContext
+from agenteval.run.context import FoundBaseline, RunContext, Search
 from agenteval.run.git import Provenance
 from agenteval.run.plan import Shard
 from agenteval.run.resolve.configurations import Sources
@@ -145,8 +144,7 @@ def test_all_ways_to_name_recorded_answers_are_equal(
     settings = replace(settings, suites=(Path("evaluation.yaml"),), filter="x", keep_going=True)
     spec = resolve_files(settings)
     assert spec.traces is not None
-    named = settings.traces is not None or settings.agent is not None
-    expected = TraceFiles({"evaluation.yaml": Path("t.jsonl")}, Selection("x"), keep_going=True, may_be_streams=named)
+    expected = TraceFiles({"evaluation.yaml": Path("t.jsonl")}, Selection("x"), keep_going=True)
     assert spec.traces == expected
     assert (spec.cases, spec.compare.can_run) == ((), False)
     with pytest.raises(ConfigError, match="--shard: recorded traces cannot be divided"):
@@ -222,7 +220,7 @@ def test_cases_that_are_not_selected_are_still_known(folder: Path) -> None:
 
 def test_a_shard_has_some_cases_and_no_baseline(folder: Path) -> None:
     suite(folder, "a", "b", "c")
-    context = RunContext(baseline=Remote(base()))
+    context = RunContext(baseline=Remote(base()).search)
     parts = [resolve_files(Settings(shard=Shard(index, 2)), context) for index in (1, 2)]
     assert sorted(name for part in parts for name in names(part)) == ["a", "b", "c"]
     for index, part in enumerate(parts, 1):
@@ -253,7 +251,7 @@ def test_the_context_contributes_baseline_commit_setup_and_warnings(folder: Path
     suite(folder, "a")
     configure(folder, pass_env=["KEY"], limits={"memory_mb": 100})
     place = Provenance("c" * 40, "refs/heads/x", "o/r", "1")
-    context = RunContext(place, Remote(base()), "pip install .", ("look here",))
+    context = RunContext(place, Remote(base()).search, "pip install .", ("look here",))
     spec = resolve_files(Settings(), context)
     assert spec.provenance == place
     assert spec.baseline is not None
@@ -268,7 +266,7 @@ def test_a_part_of_a_run_is_no_baseline(folder: Path) -> None:
     suite(folder, "a")
     part = base(shard=RunShard(index=1, count=2, cases=[]))
     with pytest.raises(ConfigError, match="this run cannot be a baseline: it is shard 1 of 2"):
-        resolve_files(Settings(), RunContext(baseline=Remote(part)))
+        resolve_files(Settings(), RunContext(baseline=Remote(part).search))
     Path("part.json").write_text(part.model_dump_json(), encoding="utf-8")
     with pytest.raises(ConfigError, match="--baseline: this run cannot be a baseline: it is shard 1 of 2"):
         resolve_files(Settings(baseline=Path("part.json")))

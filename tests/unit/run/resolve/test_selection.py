@@ -17,7 +17,7 @@ from agenteval.results.model import Results
 from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.run.config import Settings
 from agenteval.run.evaluate import compare
-from agenteval.run.resolve.selection import FailedCases, failed_cases
+from agenteval.run.resolve.selection import failed_cases
 from agenteval.run.resolve_run import resolve_files
 
 NAMES = ("refund", "refund late", "greeting", "goodbye")
@@ -68,8 +68,6 @@ def test_what_cannot_be_selected_is_named(folder: Path) -> None:
     write("failed/results.json", failing("refund"))
     Path("empty").mkdir()
     Path("broken.json").write_text("{", encoding="utf-8")
-    for name in ("one", "two"):
-        write(f"several/{name}/results.json", failing("refund", run_id=name))
     table: list[tuple[dict[str, Any], list[str]]] = [
         ({"cases": ("refnd",)}, [f"--case: no case is named 'refnd'; did you mean 'refund'?; {KNOWN}"]),
         ({"cases": ("Refund", "greeting")}, [f"--case: no case is named 'Refund'; did you mean 'refund'?; {KNOWN}"]),
@@ -97,17 +95,10 @@ def test_what_cannot_be_selected_is_named(folder: Path) -> None:
             ],
         ),
         ({"failed_in": Path("nowhere")}, [f"nowhere: {NOWHERE}{HINT}"]),
-        ({"failed_in": Path("empty")}, [f"empty: no results.json in this directory{HINT}"]),
+        ({"failed_in": Path("empty")}, [f"empty/results.json: {NOWHERE}{HINT}"]),
         (
             {"failed_in": Path("broken.json")},
             [f"broken.json:1: not valid JSON: Expecting property name enclosed in double quotes{HINT}"],
-        ),
-        (
-            {"failed_in": Path("several")},
-            [
-                "several: contains the results of several runs; name one of several/one/results.json, "
-                f"several/two/results.json{HINT}"
-            ],
         ),
     ]
     found = {}
@@ -137,25 +128,12 @@ def test_cases_that_broke_failed_or_could_not_be_run_are_taken(folder: Path) -> 
     now = now.model_copy(update={"comparison": compared.model_copy(update={"cases": moved})})
     write("report/results.json", now)
     expected = tuple(f"agent.yaml::{name}" for name in ("failed", "error", "over budget", "broke"))
-    assert failed_cases(Path("report")) == FailedCases("report/results.json", expected)
+    assert failed_cases(Path("report")) == ("report/results.json", expected)
 
 
 def with_score(name: str, score: Any) -> Any:
     skipped = runs.case(name, "skipped", scores=[])
     return skipped.model_copy(update={"iterations": [runs.iteration("skipped", runs.turn(score))]})
-
-
-def test_beside_its_baseline_the_run_itself_is_read(folder: Path) -> None:
-    before, now = failing("greeting", run_id="before"), failing("refund")
-    now = now.model_copy(update={"comparison": compare(now, before)})
-    for names in (("a", "b"), ("b", "a")):
-        top = "-".join(names)
-        for name, results in zip(names, (before, now), strict=True):
-            write(f"{top}/{name}/results.json", results)
-        assert failed_cases(Path(top)).ids == ("agent.yaml::refund",)
-    # The results at the top are those of the report directory, whatever is below.
-    write("a-b/results.json", failing("goodbye", run_id="other"))
-    assert failed_cases(Path("a-b")).ids == ("agent.yaml::goodbye",)
 
 
 def test_failed_cases_of_other_suites_are_a_warning(folder: Path) -> None:

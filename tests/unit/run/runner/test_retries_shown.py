@@ -8,9 +8,8 @@ from tests.support import agent_spec, request
 
 from agenteval.agents.base import Reply, Request
 from agenteval.core.errors import TransientAgentError
-from agenteval.run.attachments import Attachments
-from agenteval.run.conversation import CaseDeadline, Conversations
-from agenteval.run.progress import Retry, SilentProgress, Step
+from agenteval.run.conversation import Attachments, CaseDeadline, Conversations
+from agenteval.run.progress import Progress, Retry, Step
 
 
 class _Session:
@@ -29,7 +28,7 @@ class _Session:
 
 
 @dataclass
-class _Seen(SilentProgress):
+class _Seen(Progress):
     steps: list[tuple[str, str]] = field(default_factory=list)
     retries: list[Retry] = field(default_factory=list)
 

@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.core.errors import ConfigError
 from agenteval.github.inputs import read_inputs
-from agenteval.run.options import GONE, INPUTS
+from agenteval.run.options import INPUTS
 
 
 @pytest.mark.parametrize("given", ["", "run", "gate", "publish"])
@@ -34,12 +34,19 @@ def test_there_is_a_limit_of_times() -> None:
         read_inputs({"INPUT_RUNS": "1000001"})
 
 
-@pytest.mark.parametrize("name", [name for name in GONE if not name.startswith("--")])
-def test_an_input_that_is_gone_says_what_to_write(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("iterations", "write `iterations: N` in agenteval.yaml"),
+        ("max-cost-usd", "write `llm: {max_cost_usd: USD}` in agenteval.yaml"),
+        ("filter", "write --filter on the command line"),
+    ],
+)
+def test_an_input_that_is_elsewhere_says_what_to_write(name: str, place: str) -> None:
     assert name not in INPUTS
     for variable in {f"INPUT_{name.upper()}", f"INPUT_{name.upper().replace('-', '_')}"}:
         with pytest.raises(ConfigError) as caught:
             read_inputs({variable: "1"})
-        assert str(caught.value) == f"input {name}: there is no such input; {GONE[name]}"
+        assert str(caught.value) == f"input {name}: there is no such input; {place}"
     # An expression can leave it empty.
     assert read_inputs({f"INPUT_{name.upper()}": ""}) == read_inputs({})

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.github.artifacts import MemberLimits, UnusableArtifactError, read_member
+from agenteval.github.artifacts import ArtifactLimits, UnusableArtifactError, read_member
 
 NAME = "results.json"
 CONTENT = b'{"schema_version": 1}' * 3
@@ -29,7 +29,10 @@ def zipped(*members: tuple[str | ZipInfo, bytes], method: int = ZIP_DEFLATED) ->
     return data.getvalue()
 
 
-def refusal(data: bytes, limits: MemberLimits | None = None) -> str:
+LIMITS = ArtifactLimits()
+
+
+def refusal(data: bytes, limits: ArtifactLimits = LIMITS) -> str:
     with pytest.raises(UnusableArtifactError) as caught:
         read_member(data, NAME, limits)
     assert str(caught.value) == f"the artifact cannot be used: {caught.value.reason}"
@@ -191,14 +194,14 @@ def test_a_bomb_that_lies_about_its_size_is_refused(said: int) -> None:
 def test_a_file_too_large_is_refused() -> None:
     data = zipped((NAME, b"x" * 101), method=ZIP_STORED)
 
-    assert refusal(data, MemberLimits(size=100)) == "its results.json is larger than 100 bytes"
-    assert read_member(data, NAME, MemberLimits(size=101)) == b"x" * 101
+    assert refusal(data, ArtifactLimits(member_size=100)) == "its results.json is larger than 100 bytes"
+    assert read_member(data, NAME, ArtifactLimits(member_size=101)) == b"x" * 101
 
 
 def test_too_many_files_are_refused() -> None:
     data = zipped(*((f"{number}.txt", b"") for number in range(11)))
 
-    assert refusal(data, MemberLimits(members=10)) == "it has more than 10 files"
+    assert refusal(data, ArtifactLimits(members=10)) == "it has more than 10 files"
 
 
 def _with_flags(data: bytes, bits: int) -> bytes:

@@ -15,19 +15,18 @@ from hypothesis import strategies as st
 from tests.peers.openapi import Description, Request
 from tests.unit.ci.github.test_runner import parsed_command
 
-from agenteval.github import pygithub as check_run
+from agenteval.github import pygithub
 from agenteval.github.check_run import (
     BATCH,
+    TEXT_LIMIT,
     Body,
     CheckRun,
     abandonment,
     as_commands,
     creation,
-    finish_check,
     updates,
 )
 from agenteval.github.client import GitHubClient, GithubError
-from agenteval.github.shared_check import TEXT_LIMIT
 from agenteval.report.overview import Annotation
 
 COMMIT = "c" * 40
@@ -57,11 +56,6 @@ def test_it_is_created_in_progress() -> None:
 
 def test_without_an_address_github_shows_its_own_page() -> None:
     assert "details_url" not in creation(COMMIT, "agenteval", "", "1", "Running")
-
-
-def test_without_an_external_id_it_could_not_be_found_again() -> None:
-    with pytest.raises(ValueError, match="external id"):
-        creation(COMMIT, "agenteval", "", "", "Running")
 
 
 def test_without_annotations_one_request_completes_it() -> None:
@@ -221,7 +215,7 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(check_run, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(pygithub, "_PAUSES_S", (0.0, 0.0, 0.0))
     state = Server()
 
     class Handler(BaseHTTPRequestHandler):
@@ -250,7 +244,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def finish(server: Server, count: int) -> None:
-    finish_check(
+    pygithub.finish_check(
         GitHubClient("token", server.url),
         "acme/widgets",
         CheckRun(7),

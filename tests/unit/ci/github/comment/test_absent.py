@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.github.comment import RunJobs, WorkflowJob, with_absent
+from agenteval.github.comment import with_absent
 from agenteval.github.comment_sections import Comment, Origin, Revision, Section, marker
 from agenteval.github.comment_update import parse
+from agenteval.github.workflow_runs import RunJobs, WorkflowJob
 from agenteval.results.verdict import Verdict
 
 BEFORE, NOW = Revision(7, 1, 1), Revision(8, 1, 1)
@@ -30,26 +31,27 @@ def section(job: str, revision: Revision = NOW, verdict: Verdict = "passed") -> 
 OWN = section("evaluate (support)")
 
 
-def lines_of(
-    *others: WorkflowJob, sections: tuple[Section, ...] = (OWN,), waiting: bool = True, named: str = ""
-) -> list[str]:
-    jobs = RunJobs("evaluate (support)", others, lambda name: name == named)
+def job(name: str, is_done: bool, conclusion: str | None = None, page: str | None = None) -> WorkflowJob:
+    status = "completed" if is_done else "in_progress"
+    return WorkflowJob(id=1, name=name, status=status, conclusion=conclusion, html_url=page)
+
+
+def lines_of(*others: WorkflowJob, sections: tuple[Section, ...] = (OWN,), waiting: bool = True) -> list[str]:
+    jobs = RunJobs("evaluate (support)", others)
     comment = with_absent(Comment(marker(), sections), OWN, jobs, waiting=waiting)
     text = comment.render()
     assert parse(text) == comment
     return text.splitlines()
 
 
-def rows_of(
-    *others: WorkflowJob, sections: tuple[Section, ...] = (OWN,), waiting: bool = True, named: str = ""
-) -> list[str]:
-    lines = lines_of(*others, sections=sections, waiting=waiting, named=named)
+def rows_of(*others: WorkflowJob, sections: tuple[Section, ...] = (OWN,), waiting: bool = True) -> list[str]:
+    lines = lines_of(*others, sections=sections, waiting=waiting)
     table = lines.index("|:-:|:--|--:|:--|--:|--:|:--|") if "|:-:|:--|--:|:--|--:|--:|:--|" in lines else len(lines)
     return [line for line in lines[table + 1 : table + 9] if line.startswith("| ")]
 
 
 def test_a_leg_of_the_matrix_waits() -> None:
-    lines = lines_of(WorkflowJob("evaluate (search)", AT_WORK, "", LOG), WorkflowJob("lint", AT_WORK))
+    lines = lines_of(job("evaluate (search)", AT_WORK, None, LOG), job("lint", AT_WORK))
     assert lines[1] == "### ⏳ 1 of 2 agents have a result: nothing broke or fell so far"
     assert lines[5:7] == [
         OWN.row,
@@ -58,54 +60,54 @@ def test_a_leg_of_the_matrix_waits() -> None:
 
 
 def test_a_leg_that_broke_off_is_no_green_comment() -> None:
-    lines = lines_of(WorkflowJob("evaluate (search)", DONE, "failure", LOG))
+    lines = lines_of(job("evaluate (search)", DONE, "failure", LOG))
     assert lines[1] == "### ❌ 1 of 2 agents did not pass: evaluate (search)"
     assert lines[6].startswith("| 🔌 | <b>evaluate (search)</b> | | ended without a result |")
 
 
 def test_a_skipped_job_has_a_row_and_does_not_count() -> None:
-    lines = lines_of(WorkflowJob("onboarding", DONE, "skipped", LOG), named="onboarding")
+    lines = lines_of(job("evaluate (onboarding)", DONE, "skipped", LOG))
     assert lines[1] == "### ✅ 1 agent: nothing broke or fell"
-    assert lines[6] == "| ⚪ | <b>onboarding</b> | | skipped, not run | | |  |"
+    assert lines[6] == "| ⚪ | <b>evaluate (onboarding)</b> | | skipped, not run | | |  |"
 
 
 @pytest.mark.parametrize(
-    "job",
+    "other",
     [
-        WorkflowJob("lint", AT_WORK),
-        WorkflowJob("deploy", DONE, "skipped"),
+        job("lint", AT_WORK),
+        job("deploy", DONE, "skipped"),
         # It needed no comment, or its end is unknown.
-        WorkflowJob("evaluate (search)", DONE, "success"),
-        WorkflowJob("evaluate (search)", DONE),
+        job("evaluate (search)", DONE, "success"),
+        job("evaluate (search)", DONE),
     ],
 )
-def test_other_jobs_have_none(job: WorkflowJob) -> None:
-    assert lines_of(job) == Comment(marker(), (OWN,)).render().splitlines()
+def test_other_jobs_have_none(other: WorkflowJob) -> None:
+    assert lines_of(other) == Comment(marker(), (OWN,)).render().splitlines()
 
 
 def test_nobody_waits_for_jobs_that_may_stay_silent() -> None:
-    assert rows_of(WorkflowJob("evaluate (search)", AT_WORK), waiting=False) == []
-    assert len(rows_of(WorkflowJob("evaluate (search)", DONE, "cancelled"), waiting=False)) == 2
+    assert rows_of(job("evaluate (search)", AT_WORK), waiting=False) == []
+    assert len(rows_of(job("evaluate (search)", DONE, "cancelled"), waiting=False)) == 2
 
 
 def test_a_result_of_an_earlier_run_is_marked() -> None:
     earlier = section("search", BEFORE)
-    rows = rows_of(WorkflowJob("search", DONE, "skipped"), sections=(OWN, earlier))
+    rows = rows_of(job("search", DONE, "skipped"), sections=(OWN, earlier))
     assert rows[1] == (
         "| ⚪ | <b>search</b> | 3 of 3 | – <sub>skipped, not run; this is an earlier result</sub> |  |  |  |"
     )
-    written = rows_of(WorkflowJob("search", AT_WORK), sections=(OWN, section("search")))
+    written = rows_of(job("search", AT_WORK), sections=(OWN, section("search")))
     assert written[1] == section("search").row
 
 
 def test_names_are_shown_literally() -> None:
     name = "evaluate (<img src=x>|@ada)"
-    (row,) = [row for row in rows_of(WorkflowJob(name, AT_WORK)) if "no result yet" in row]
+    (row,) = [row for row in rows_of(job(name, AT_WORK)) if "no result yet" in row]
     assert "<img" not in row
     assert row.count("|") == 8
 
 
 def test_a_long_list_ends() -> None:
-    jobs = [WorkflowJob(f"evaluate ({number})", AT_WORK) for number in range(300)]
+    jobs = [job(f"evaluate ({number})", AT_WORK) for number in range(300)]
     comment = with_absent(Comment(marker(), (OWN,)), OWN, RunJobs("evaluate (support)", tuple(jobs)), waiting=True)
     assert len(comment.absent) == 50

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.github.comment import RunJobs, WorkflowJob, without_left_behind
+from agenteval.github.comment import without_left_behind
 from agenteval.github.comment_sections import Comment, Origin, Revision, Section, marker
+from agenteval.github.workflow_runs import RunJobs, WorkflowJob
 
 BEFORE, NOW = Revision(7, 1, 1), Revision(8, 1, 1)
+
+
+def job(name: str, is_done: bool) -> WorkflowJob:
+    return WorkflowJob(id=1, name=name, status="completed" if is_done else "in_progress")
 
 
 def section(
@@ -42,7 +47,7 @@ DONE, AT_WORK = True, False
     ],
 )
 def test_what_stays(other: Section, jobs: dict[str, bool], stays: bool) -> None:
-    run = RunJobs("own", tuple(WorkflowJob(name, is_done) for name, is_done in jobs.items()))
+    run = RunJobs("own", tuple(job(name, is_done) for name, is_done in jobs.items()))
 
     left = without_left_behind(Comment(marker(), (OWN, other)), OWN, run).section(other.key)
 
@@ -52,7 +57,7 @@ def test_what_stays(other: Section, jobs: dict[str, bool], stays: bool) -> None:
 
 def test_nothing_goes_while_a_job_with_a_section_is_at_work() -> None:
     comment = Comment(marker(), (OWN, section("gone"), section("later")))
-    jobs = RunJobs("own", (WorkflowJob("later", is_done=False),))
+    jobs = RunJobs("own", (job("later", is_done=False),))
 
     assert without_left_behind(comment, OWN, jobs) == comment
     written = comment.merged([section("later", NOW)])
@@ -62,7 +67,7 @@ def test_nothing_goes_while_a_job_with_a_section_is_at_work() -> None:
 def test_a_step_that_a_job_has_no_more_goes_with_the_job_that_published() -> None:
     comment = Comment(marker(), (OWN, section("other", NOW), section("other", step="removed")))
 
-    left = without_left_behind(comment, OWN, RunJobs("own", (WorkflowJob("other", is_done=True),)))
+    left = without_left_behind(comment, OWN, RunJobs("own", (job("other", is_done=True),)))
 
     assert [item.key for item in left.sections if not item.is_empty] == [section("other").key, OWN.key]
 

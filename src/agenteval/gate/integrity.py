@@ -1,17 +1,140 @@
-"""What a comparison must know about the base commit, and what it makes of it."""
+"""What was accepted, and what a comparison makes of it and of the base commit."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import date
+from typing import Literal
 
 from agenteval.core.records import dataclass, field
 from agenteval.gate.failures import some
-from agenteval.gate.integrity.accepted import Accepted, accepted_of
-from agenteval.gate.integrity.differences import digests_of, renamed
 from agenteval.gate.pairing import own_cases
-from agenteval.results.comparison import CaseChange, CaseNote, ComparedCase
-from agenteval.results.model import Difference, Results
+from agenteval.results.comparison import CaseChange, CaseNote, ComparedCase, PoolCase
+from agenteval.results.model import Acceptance, Difference, Results
 from agenteval.results.verdict import Unproven
+from agenteval.suite.model import Fingerprints
+
+AcceptedChange = Literal["removed", "edited", "regressed"]
+
+
+def digest_of(fingerprints: Fingerprints) -> str:
+    """Return one hash of the question and all metrics of a case; empty if they are unknown."""
+    if not fingerprints.question:
+        return ""
+    content = json.dumps([fingerprints.question, sorted(fingerprints.metrics.items())])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def digests_of(cases: Mapping[str, PoolCase]) -> dict[str, str]:
+    """Return the hash of each case of a run by id, from the run's entry in its pool."""
+    return {case_id: digest_of(Fingerprints(case.fingerprint, case.metrics)) for case_id, case in cases.items()}
+
+
+def renamed(before: Mapping[str, str], after: Mapping[str, str], kept: Collection[str]) -> dict[str, str]:
+    """Return the cases that have another id and the same fingerprint, as old id → new id.
+
+    Of several cases with one fingerprint, the first is paired with the first, and so on.
+
+    Args:
+        before: digest by id of the cases of the earlier state.
+        kept: ids that still exist, besides those of ``after``.
+    """
+    waiting: dict[str, list[str]] = {}
+    for case_id, digest in after.items():
+        if digest and case_id not in before:
+            waiting.setdefault(digest, []).append(case_id)
+    found: dict[str, str] = {}
+    for case_id, digest in before.items():
+        if case_id not in after and case_id not in kept and waiting.get(digest):
+            found[case_id] = waiting[digest].pop(0)
+    return found
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """One accepted change, of a case or of the mean of a metric.
+
+    Attributes:
+        until: the last day, in UTC.
+        case: id of the case; empty for a metric.
+        metric: id of the metric; empty for a case.
+        before: what it was, for people; of a metric the mean.
+        author: author of the entry in git; empty if it is unknown.
+        for_commit: whether it was accepted for the commit that is evaluated, whatever its content is, instead of
+            for a content.
+    """
+
+    change: AcceptedChange
+    reason: str
+    until: date
+    case: str = ""
+    metric: str = ""
+    fingerprint: str = ""
+    before: str = ""
+    after: str = ""
+    author: str = ""
+    line: int | None = None
+    for_commit: bool = False
+
+    @property
+    def key(self) -> str:
+        """A hash by which later runs recognise the entry."""
+        content = [self.change, self.reason, str(self.until), self.case, self.metric]
+        content += [self.fingerprint, self.before, self.after]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+    @property
+    def acceptance(self) -> Acceptance:
+        """Who accepted it, and why, for results.json."""
+        return Acceptance(author=self.author, reason=self.reason)
+
+
+def in_force(entries: Iterable[Accepted], merged: Collection[str], today: date) -> tuple[Accepted, ...]:
+    """Return the entries that count in a run.
+
+    Args:
+        merged: keys of the entries that the baseline's run had: there, the base branch has caught up.
+    """
+    return tuple(entry for entry in entries if entry.key not in merged and today <= entry.until)
+
+
+def accepted_of(entries: Iterable[Accepted], change: AcceptedChange, case_id: str, digest: str) -> Accepted | None:
+    """Return the entry for a change of a case; ``None`` if the case changed again since, or nobody accepted it."""
+    of_case = (entry for entry in entries if (entry.change, entry.case) == (change, case_id))
+    same = (entry for entry in of_case if entry.for_commit or entry.fingerprint == digest)
+    return next(same, None) if digest else None
+
+
+def settled(entries: Iterable[Accepted], differences: Iterable[Difference]) -> tuple[Accepted, ...]:
+    """Return the entries without those for a commit that are about another change of the case than it has.
+
+    Args:
+        entries: the entries in force; for a commit, they name every change that a case can have.
+    """
+    kinds = {(item.kind, item.case) for item in differences}
+
+    def has(entry: Accepted) -> bool:
+        if not entry.for_commit or not entry.case:
+            return True
+        withdrawn = [change for change in ("removed", "edited") if (change, entry.case) in kinds]
+        return entry.change in (withdrawn or ["regressed"])
+
+    return tuple(entry for entry in entries if has(entry))
+
+
+def acknowledged(difference: Difference, accepted: Collection[Accepted]) -> Difference:
+    """Return a difference with who accepted it, if somebody did."""
+    if difference.kind not in {"removed", "edited"} or difference.case is None:
+        return difference
+    change: AcceptedChange = "removed" if difference.kind == "removed" else "edited"
+    entry = accepted_of(accepted, change, difference.case, difference.fingerprint)
+    if entry is None:
+        return difference
+    effect = "listed" if change == "removed" else "absolute"
+    return difference.model_copy(update={"accepted_by": entry.acceptance, "effect": effect})
+
 
 _FIX = "restore {them}, or accept the change with `agenteval accept`"
 _LIVE = "evaluate the agent, or name the recording with --agent"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agenteval.core.llm.models import ModelSpec
-from agenteval.gate.integrity.differences import Change, case_differences, metric_changes, pair, shown
+from agenteval.run.rules.differences import case_differences, case_document, diff, pair, shown
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import Case, MetricConfig, Turn
 
@@ -27,30 +27,33 @@ def case(name: str = "a", text: str = "question", metrics: tuple[MetricConfig, .
 @pytest.mark.parametrize(
     ("after", "change"),
     [
-        (metric(threshold=0.5), Change("threshold", "0.8", "0.5", True)),
-        (metric(threshold=0.9), Change("threshold", "0.8", "0.9")),
-        (metric(threshold=None), Change("threshold", "0.8", None, True)),
-        (metric(gating=False), Change("gating", "true", "false", True)),
-        (metric(type="bleu"), Change("type", "equality", "bleu")),
-        (metric(options={"prompt": "new\nline"}), Change("prompt", None, "new line")),
-        (metric(options={"model": JUDGE}), Change("model", None, "openai/gpt-4o")),
-        (None, Change("", "there", None, True)),
+        (metric(threshold=0.5), ("threshold", "0.8", "0.5", True)),
+        (metric(threshold=0.9), ("threshold", "0.8", "0.9", False)),
+        (metric(threshold=None), ("threshold", "0.8", None, True)),
+        (metric(gating=False), ("gating", "true", "false", True)),
+        (metric(type="bleu"), ("type", "equality", "bleu", False)),
+        (metric(options={"prompt": "new\nline"}), ("prompt", None, "new line", False)),
+        (metric(options={"model": JUDGE}), ("model", None, "openai/gpt-4o", False)),
+        (None, (None, "there", None, True)),
     ],
 )
-def test_a_change_of_a_metric(after: MetricConfig | None, change: Change) -> None:
-    assert metric_changes(metric(), after) == [change]
+def test_a_change_of_a_metric(after: MetricConfig | None, change: tuple[Any, ...]) -> None:
+    assert changes((metric(),), (after,) if after else ()) == [change]
 
 
 def test_an_unchanged_metric_and_a_new_one() -> None:
-    assert metric_changes(metric(), metric(where=case().turns[0].metrics[0].where)) == []
-    assert metric_changes(None, metric()) == [Change("", None, "there")]
+    assert changes((metric(),), (metric(where=case().turns[0].metrics[0].where),)) == []
+    assert changes((), (metric(),)) == [(None, None, "there", False)]
+
+
+def changes(before: tuple[MetricConfig, ...], after: tuple[MetricConfig, ...]) -> list[Any]:
+    documents = [case_document(Case("a", "a", (Turn("x", metrics=metrics),)), 1) for metrics in (before, after)]
+    return [(item.setting, item.before, item.after, item.loosens) for item in diff(*documents)]
 
 
 def differences(ours: list[Case], theirs: list[Case], passing: set[str] | None = None) -> list[Any]:
-    pairs = pair(ours, theirs)
-    return list(
-        case_differences({item.id: item for item in ours}, pairs, passing or set(), lambda item: item.iterations or 1)
-    )
+    numbers = [{item.id: item.iterations or 1 for item in cases} for cases in (ours, theirs)]
+    return list(case_differences(pair(ours, theirs), passing or set(), *numbers))
 
 
 def test_equal_changes_of_several_cases_are_one_difference() -> None:

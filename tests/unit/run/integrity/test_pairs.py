@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.gate.integrity.differences import digest_of, pair, renamed
+from agenteval.gate.integrity import digest_of, renamed
+from agenteval.run.rules.differences import pair
 from agenteval.suite.model import Case, Fingerprints, MetricConfig, Turn
 
 EQUALITY = MetricConfig(id="equality", type="equality", kind="standard", threshold=1.0)
@@ -46,7 +47,7 @@ def test_pairs_by_id_then_by_fingerprint() -> None:
     }
     assert pairs.renamed == {"new name": "old name"}
     assert pairs.edited == {"question", "answer"}
-    assert pairs.new == {"new"}
+    assert pairs.new == ["new"]
     assert set(pairs.removed) == {"gone"}
 
 

@@ -10,9 +10,7 @@ from tests.unit.runs import case, results
 
 from agenteval.gate.comparer import Comparer
 from agenteval.gate.comparison import decide_files
-from agenteval.gate.integrity.accepted import Accepted
-from agenteval.gate.integrity.differences import digests_of
-from agenteval.gate.integrity.integrity import Integrity, with_ids_of
+from agenteval.gate.integrity import Accepted, Integrity, digests_of, with_ids_of
 from agenteval.gate.pairing import own_cases
 from agenteval.gate.policy import ComparePolicy
 from agenteval.results.comparison import Comparison

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.gate.integrity.accepted import Accepted, accepted_of, acknowledged, in_force
+from agenteval.gate.integrity import Accepted, accepted_of, acknowledged, in_force
 from agenteval.results.model import Difference
 
 TODAY = date(2030, 1, 15)
