@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from pydantic import InstanceOf
@@ -19,14 +19,6 @@ from agenteval.suite.forms import keys_of
 
 if TYPE_CHECKING:
     from agenteval.suite.model import Case
-
-
-#: Receives a title, such as ``request``, and a function that makes the text.
-Listener = Callable[[str, Callable[[], str]], None]
-
-
-def ignore(_title: str, _text: Callable[[], str]) -> None:
-    """Do nothing."""
 
 
 #: What to do about an object without `response`, in the agent protocol.
