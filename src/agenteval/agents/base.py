@@ -354,8 +354,8 @@ def _passages(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(map(as_text, value))
 
 
-# Names of the numbers of tokens in the APIs of models. Numbers of cached and of reasoning tokens are parts of these,
-# but for Anthropic's and Google's, which stand beside them and are added.
+# Names of the numbers of tokens in the APIs of models. Numbers of cached and of reasoning tokens are parts of these;
+# those of Anthropic and Google are not, and are added.
 _INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "prompt_token_count", "promptTokenCount")
 _OUTPUT = (
     *("output_tokens", "completion_tokens", "outputTokens", "completionTokens"),
