@@ -96,7 +96,7 @@ class TestQuickstart:
         self, runs: tuple[Path, Ended, Ended], command: Command, tmp_path: Path
     ) -> None:
         folder, *_ = runs
-        compared = command("compare", folder / "after", folder / "before", "-vv")
+        compared = command("compare", folder / "after", folder / "before", "-v")
         assert compared.status == 1
         assert command("compare", folder / "after", folder / "before", "--fail-on", "regressions").status == 1
         assert command("compare", folder / "after", folder / "before", "--fail-on", "none").status == 0

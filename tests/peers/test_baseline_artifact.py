@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping
 from datetime import timedelta
@@ -293,17 +292,6 @@ def test_the_caller_has_the_last_word(project: Project) -> None:
     assert seen == project.commits[:2]
     assert found.commit == project.commits[1]
     assert found.notes[0].endswith("cannot be used: it has no case in common with this run")
-
-
-def test_a_broken_pool_is_left_out_and_told(project: Project) -> None:
-    run = project.run(project.commits[0])
-    value = json.loads(results(run.head_sha).model_dump_json()) | {"pool": [{"run_id": 7}]}
-    project.artifact(run, zipped(json.dumps(value).encode()))
-
-    found = project.found()
-
-    assert found.results.pool == []
-    assert found.notes == ("1 run of the baseline's pool is damaged and omitted",)
 
 
 def test_the_first_run_has_none(project: Project) -> None:

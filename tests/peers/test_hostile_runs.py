@@ -30,7 +30,6 @@ from agenteval.core.errors import Problem
 from agenteval.github.check_run import abandonment, creation, updates
 from agenteval.github.publisher import PublishOptions, content_of
 from agenteval.report.analysis import render_markdown
-from agenteval.report.limits import Site
 from agenteval.report.markdown import render_comment, render_summary
 from agenteval.report.overview import (
     render_nothing_left,
@@ -40,6 +39,7 @@ from agenteval.report.overview import (
     running_note,
 )
 from agenteval.report.overview import report_files as badge_files
+from agenteval.report.report import Site
 from agenteval.results.analysis.evaluate import AnalysedSuite, evaluate
 from agenteval.suite.evaluation import Analyses, Evaluation, EvaluationReport
 

@@ -153,7 +153,7 @@ def test_a_page_without_scripts_has_the_verdict_the_numbers_and_the_failures(pag
         page.call("Emulation.setScriptExecutionDisabled", value=False)
     for part in (
         "failed support: 2 of 5 cases broke",
-        "50%",
+        "50 %",
         "3 cases did not pass",
         "Refund total",
         "expected 37.5, found 42.49",

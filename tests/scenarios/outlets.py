@@ -128,8 +128,13 @@ def _of_summary(text: str) -> Iterator[tuple[str, str, Any]]:
     for name, mean, amount in scored.findall(text):
         yield "summary", f"mean of {name}", mean
         yield "summary", f"scores of {name}", int(amount.replace(",", ""))
-    for name, means in re.findall(r"^\| [✅❌⚪] \| ([^|]+) \| (\S+ → \S+) \|", text, re.MULTILINE):
+    compared = re.compile(
+        r"^\| [✅❌⚪] \| ([^|]+) \| ([^|]+) \|(?: [^|]* \|)? [^|]+ \| (\S+) \| ([\d,]+) \| [^|]+ \|$", re.MULTILINE
+    )
+    for name, means, mean, amount in compared.findall(text):
         yield "summary", f"means of {name}", means
+        yield "summary", f"mean of {name}", mean
+        yield "summary", f"scores of {name}", int(amount.replace(",", ""))
 
 
 def _of_comment(text: str) -> Iterator[tuple[str, str, Any]]:
@@ -165,14 +170,22 @@ def _of_page(text: str) -> Iterator[tuple[str, str, Any]]:
     for name, found_tries in tries.items():
         if len(found_tries) == 1:
             yield "page", f"tries of {_name(name)}", found_tries.pop()
-    for name, means in re.findall(r'<th scope="row">([^<]+)</th><td data-label="[^"]+ → here">([^<]+)</td>', text):
-        yield "page", f"means of {html.unescape(name)}", means
+    yield from _metrics_of_page(text)
     for name, p in re.findall(
         r"What the numbers of ([^<]+) mean</summary>(?:(?!</details>).)*?<dt>p ([^<]+)</dt>", text, re.DOTALL
     ):
         yield "page", f"p of {html.unescape(name)}", html.unescape(p)
     if "→ here</th>" in text:
         yield "page", "base", data["base"]
+
+
+def _metrics_of_page(text: str) -> Iterator[tuple[str, str, Any]]:
+    row = re.compile(
+        r'<th scope="row">([^<]+)</th><td data-label="[^"]+ → here">([^<]+)</td>.*?data-label="Mean">([^<]+)<'
+    )
+    for name, means, mean in row.findall(text):
+        yield "page", f"means of {html.unescape(name)}", means
+        yield "page", f"mean of {html.unescape(name)}", mean
 
 
 def _of_junit(text: str) -> Iterator[tuple[str, str, Any]]:
@@ -184,6 +197,8 @@ def _of_junit(text: str) -> Iterator[tuple[str, str, Any]]:
         if (told := re.match(r"mean (\S+) of ([\d,]+) score", value)) and name.startswith("metric."):
             yield "junit", f"mean of {name.removeprefix('metric.')}", told[1]
             yield "junit", f"scores of {name.removeprefix('metric.')}", int(told[2].replace(",", ""))
+            if both := re.search(r"(\S+) → here (\S+)$", value):
+                yield "junit", f"means of {name.removeprefix('metric.')}", f"{both[1]} → {both[2]}"
 
 
 def _of_terminal(text: str) -> Iterator[tuple[str, str, Any]]:
@@ -196,6 +211,13 @@ def _of_terminal(text: str) -> Iterator[tuple[str, str, Any]]:
                 yield "terminal", "passed", found[1]
     for counted, kind in _COUNTED.findall(text):
         yield "terminal", f"cases in sentences that {kind}", counted
+    table = re.search(r"^ *mean +scores +pass .*\n((?:.+\n)*)", text, re.MULTILINE)
+    row = re.compile(r"^ *(\S+) +([\d,]+) +(?:–|[<>]?\d+ %)((?: +\S+){3})? +(\S+)$", re.MULTILINE)
+    for mean, amount, both, name in row.findall(table[1] if table else ""):
+        yield "terminal", f"mean of {name}", mean
+        yield "terminal", f"scores of {name}", int(amount.replace(",", ""))
+        if both:
+            yield "terminal", f"means of {name}", " → ".join(both.split()[:2])
     titles = dict(_TITLES.findall(text))
     for words in ("broke", "failed", "could not be run", "may be worse"):
         yield "terminal", f"cases that {words}", titles.get(words, "0")

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from fnmatch import fnmatchcase
 
 from agenteval.core.records import dataclass, field
-from agenteval.gate.policy import BaseNames
+from agenteval.gate.values import BaseNames
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.comparison import ComparedCase, Comparison
 from agenteval.results.model import Results
@@ -84,10 +84,19 @@ class Required:
     patterns: tuple[str, ...] = ()
     base_names: BaseNames = field(default_factory=dict)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The patterns, and the ids of the renamed cases that they know by an earlier name."""
+        earlier = {id_ for id_, names in self.base_names.items() if any(map(self._matches, names))}
+        return (*self.patterns, *sorted(earlier))
+
+    def _matches(self, text: str) -> bool:
+        return any(fnmatchcase(text, pattern) for pattern in self.patterns)
+
     def names(self, case: CaseResult | Case) -> bool:
         """Return whether a case is required to pass."""
         texts = (case.name, case.id, *self.base_names.get(case.id, ()))
-        return self.strict or any(fnmatchcase(text, pattern) for pattern in self.patterns for text in texts)
+        return self.strict or any(map(self._matches, texts))
 
 
 @dataclass(frozen=True)

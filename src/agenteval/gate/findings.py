@@ -189,7 +189,7 @@ def _fell(name: str, metric: ComparedMetric | None) -> str:
     if metric is None:
         return "more answers are lost"
     if metric.allowed is not None:
-        return f"{name} rose by {metric.difference:.0%}, {metric.allowed:.0%} is allowed"
+        return f"{name} rose by {100 * metric.difference:.0f} %, {100 * metric.allowed:.0f} % is allowed"
     return f"the mean of {name} fell from {metric.baseline:.2f} to {metric.current:.2f}"
 
 

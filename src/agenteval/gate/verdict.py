@@ -22,7 +22,7 @@ from agenteval.gate.findings import (
     unproven_points,
     with_coverage,
 )
-from agenteval.gate.policy import BaseNames, Quarantine
+from agenteval.gate.values import BaseNames, Quarantine
 from agenteval.results.case import CaseResult
 from agenteval.results.history import is_interrupted
 from agenteval.results.model import Results, RunShard
@@ -109,7 +109,7 @@ def _decided(
     errors_count = bool(errors) and "errors" in policy.fail_on
     unmet = Unmet(failing_findings, errors, points, policy.max_error_rate, policy.fail_on)
     if too_many and not errors_count:
-        errors = [f"{text}, and max_error_rate allows {policy.max_error_rate * 100:g}%" for text in errors]
+        errors = [f"{text}, and max_error_rate allows {policy.max_error_rate * 100:g} %" for text in errors]
     if too_many and is_limited:
         conditions = [*unmet.points(), *unmet.failures(), *unmet.errors(counts=errors_count)]
         return _gate("unproven", BROKEN, [*further, *failures, *errors, counts.score], conditions)
@@ -140,7 +140,6 @@ def _gate(verdict: Verdict, status: int, reasons: Iterable[str], conditions: Ite
 
 
 def _status(points: Iterable[Unproven]) -> int:
-    """Return 1 if the change itself can mend a point; 3 if something outside broke or ran out."""
     return FAILED if any(point.mended_by == "change" for point in points) else BROKEN
 
 
@@ -172,7 +171,7 @@ def quarantined(results: Results, policy: GatePolicy, today: date | None = None)
 def rules_of(policy: GatePolicy, out: Collection[str]) -> Rules:
     """Return the rules of a decision, for its record."""
     fail_on = tuple(word for word in FAIL_ON if word in policy.fail_on)
-    required = ("*",) if policy.required.strict else policy.required.patterns
+    required = ("*",) if policy.required.strict else policy.required.texts
     return Rules(
         fail_on=fail_on, max_error_rate=policy.max_error_rate, quarantine=tuple(sorted(out)), required=required
     )

@@ -102,7 +102,6 @@ def _suspected(out: GateOutcome) -> str:
 
 
 def _latest(out: GateOutcome) -> list[GateSuspicion]:
-    """Return the suspicions that are left: those of the last stage."""
     later = [item for item in out.suspicions if item.stage != "first"]
     return later or list(out.suspicions)
 
@@ -179,7 +178,6 @@ def _weak(out: GateOutcome, told: Telling) -> Iterator[str]:
 
 
 def _looked_lower(out: GateOutcome, told: Telling) -> dict[str, str]:
-    """Return the metrics whose mean looked lower, and by how much."""
     names = dict.fromkeys(item.metric for item in out.suspicions if item.case is None and item.metric in told.lower)
     return {
         name: f"{_percent(math.expm1(-told.lower[name]))} higher"
@@ -195,7 +193,7 @@ def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
     for name, drop in _looked_lower(out, told).items():
         end = "a second run was not" if out.stage != "alone" else "that is within what days differ"
         if test := tests.get(name):
-            by = f"{math.expm1(-test.difference):+.0%}" if name in told.allowed else signed(test.difference)
+            by = f"{100 * math.expm1(-test.difference):+.0f} %" if name in told.allowed else signed(test.difference)
             end = f"side by side with {told.beside} it was not ({by}, {len(test.here)} passes each)"
         means.append(f"The first run looked worse ({name} {drop}); {end}.")
     yield from _few(means)

@@ -17,7 +17,7 @@ from agenteval.github.runner import say
 from agenteval.github.workflow_runs import TRUSTED_EVENTS, Artifact, Workflow, WorkflowRun, artifacts_named, get_run
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
-from agenteval.results.store import parse_baseline
+from agenteval.results.store import parse_results
 from agenteval.run.context import FoundBaseline, Search
 from agenteval.run.git import Clone
 
@@ -213,29 +213,29 @@ class _Hunt:
                 break
             self._seen += 1
             try:
-                results, notes = self._results(artifact, run)
+                results = self._results(artifact, run)
             except (UnusableArtifactError, GithubError) as error:
                 where = f"artifact {artifact.name} of workflow run {run.id} (commit {short(run.head_sha)})"
                 why = error.reason if isinstance(error, UnusableArtifactError) else str(error)
                 self._pass_over(error, f"{where} cannot be used: {why}")
                 continue
-            return results, (*self.notes, *notes)
+            return results, tuple(self.notes)
         return None
 
-    def _results(self, artifact: Artifact, run: WorkflowRun) -> tuple[Results, tuple[str, ...]]:
+    def _results(self, artifact: Artifact, run: WorkflowRun) -> Results:
         if artifact.expired:
             self._expired += 1
         else:
             self._tried += 1
         report = DownloadedReport.download(self.client, self.search.repository, artifact, self.search.limits.artifact)
-        results, notes = report.results(parse_baseline)
+        results = report.results(parse_results)
         if reason := why_no_baseline(results):
             raise UnusableArtifactError(reason)
         if results.run.commit not in {None, run.head_sha}:
             raise UnusableArtifactError("its results are of another commit")
         if refusal := self.accept(results):
             raise UnusableArtifactError(refusal)
-        return results, notes
+        return results
 
     def _pass_over(self, error: Exception, note: str) -> None:
         """Add the problem of one run to the notes, unless it concerns all runs."""

@@ -10,7 +10,7 @@ from typing import Literal, Self
 from agenteval.core.escape import address, markdown_inline
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import shortened
-from agenteval.report.limits import COMMENT_LIMIT, ReportTooLargeError, characters
+from agenteval.report.markdown import COMMENT_LIMIT, ReportTooLargeError, characters
 from agenteval.results.verdict import Verdict
 
 # The table above the sections of a comment that several jobs share. Pure.

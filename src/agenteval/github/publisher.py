@@ -16,7 +16,7 @@ from agenteval.github.comment import CommentOutcome, Mode, Pacing, StepName
 from agenteval.github.comment_sections import Origin, Revision, Section
 from agenteval.github.workflow_runs import RunJobs
 from agenteval.report.facts import Report
-from agenteval.report.limits import utf8_bytes
+from agenteval.report.markdown import utf8_bytes
 from agenteval.report.overview import Annotation, annotate, render_running, render_unfinished, running_note
 from agenteval.results.verdict import Verdict
 

@@ -12,17 +12,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from agenteval.core.records import dataclass, replace
 from agenteval.report import analysis_tables as tables
 from agenteval.report.analysis_tables import interval, share, time, written
 from agenteval.report.charts import score_histogram, time_histogram
 from agenteval.report.facts import Report
-from agenteval.report.html import MET_STATES, PageFiles, fill, generate, read_user_template
-from agenteval.report.limits import ReportFile, UserTemplateError
-from agenteval.report.parts import Figure, Item, Part, State, listed
-from agenteval.report.report import ANALYSES
+from agenteval.report.html import MET_STATES, fill, generate, read_user_template
+from agenteval.report.parts import Figure, Part, State, listed
+from agenteval.report.report import ANALYSES, ReportFile, UserTemplateError
 from agenteval.report.words import count, number
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import AnalysedSuite, EvaluationResult
@@ -70,26 +69,13 @@ _MOST_EXAMPLES: Mapping[Style, int] = {"quick": 5, "standard": 10, "detailed": 5
 _STATUSES: Mapping[bool | None, str] = {False: "failed", None: "skipped", True: "passed"}
 
 
-class AnswerRow(NamedTuple):
-    """One answer in the table that readers filter and sort."""
-
-    answer: EvaluatedAnswer
-    persona: str
-    status: str
-    reasons: tuple[str, ...]
+#: One answer in the table that readers filter and sort, with its persona, its status and the reasons for it.
+AnswerRow = tuple[EvaluatedAnswer, str, str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class AnalysisPage:
-    """The whole report.
-
-    Attributes:
-        created: date and time in UTC.
-        notices: warnings that do not fail the run.
-        parts: the sections; ``as_tables`` is false if the settings ask for lists instead of tables.
-        answers: failed answers first, the lowest score first; ``hidden_answers`` counts the omitted ones.
-        interactive: whether readers can filter and sort.
-    """
+    """The whole report; without tables for settings that ask for lists, and with the failed answers first."""
 
     title: str
     count: int
@@ -121,11 +107,7 @@ class AnalysisPage:
 
 
 def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequence[str] = ()) -> AnalysisPage:
-    """Return the report according to its settings.
-
-    Args:
-        created: the current time in UTC.
-    """
+    """Return the report according to its settings; ``created`` is the current time in UTC."""
     report, result = suite.report or EvaluationReport(), suite.result
     chosen = [section for section in ORDER[report.tone] if _is_wanted(section, report, result)]
     parts = [_part(section, suite, report) for section in chosen]
@@ -145,7 +127,7 @@ def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequenc
         notices=(*notices, *result.warnings),
         parts=tuple(part for part in parts if not part.empty),
         as_tables=report.tables,
-        answers=tuple(AnswerRow(it, persona_of(it), _STATUSES[it.passed], tuple(_reasons(it))) for it in answers),
+        answers=tuple((it, persona_of(it), _STATUSES[it.passed], tuple(_reasons(it))) for it in answers),
         hidden_answers=len(suite.answers) - len(answers) if answers else 0,
         interactive=report.interactive,
     )
@@ -180,7 +162,6 @@ def _executive_summary(suite: AnalysedSuite, report: EvaluationReport) -> Part:
 
 
 def _sentences(result: EvaluationResult) -> Iterator[str]:
-    """Yield what a reader must know, the most important first."""
     content = result.content
     passed, judged, scores = content["passed_traces"], content["judged_traces"], content["score_stats"]
     if not judged:
@@ -209,7 +190,6 @@ def _key_metrics(suite: AnalysedSuite, _: EvaluationReport) -> Part:
 
 
 def _figures(result: EvaluationResult) -> Iterator[Figure]:
-    """Yield the prominent numbers; unknown ones are omitted."""
     content, times = result.content, result.content["duration_stats"]
     total, average, threshold = content["total_traces"], content["average_score"], content["threshold"]
     intervals = result.analysis.get("statistics", {}).get("intervals", {})
@@ -292,8 +272,8 @@ def _success_examples(suite: AnalysedSuite, _: EvaluationReport) -> Part:
 
 def _steps(suite: AnalysedSuite, text: Callable[[Mapping[str, Any]], str]) -> Part:
     items = suite.result.analysis.get("recommendations", ())
-    states: Mapping[str, State] = {"high": "bad", "low": "good"}
-    return Part(items=tuple(Item(text(it), it["priority"], states.get(it["priority"], "neutral")) for it in items))
+    states: Mapping[str, State] = {"high": "bad", "medium": "neutral"}
+    return Part(items=tuple(Figure(text(item), item["priority"], state=states[item["priority"]]) for item in items))
 
 
 _PARTS: Mapping[Section, Callable[[AnalysedSuite, EvaluationReport], Part]] = {
@@ -308,11 +288,10 @@ _PARTS: Mapping[Section, Callable[[AnalysedSuite, EvaluationReport], Part]] = {
 }
 
 
-def _example(answer: EvaluatedAnswer, state: State) -> Item:
-    """Return one answer with its score and the reasons for it."""
+def _example(answer: EvaluatedAnswer, state: State) -> Figure:
     details = (persona_of(answer), f"iteration {answer.order}", time(answer.duration_ms), answer.trace_id)
     facts = " · ".join(text for text in details if text)
-    return Item(answer.name, number(answer.final_score), state, (facts, *_reasons(answer)))
+    return Figure(answer.name, number(answer.final_score), state=state, lines=(facts, *_reasons(answer)))
 
 
 def _reasons(answer: EvaluatedAnswer) -> Iterator[str]:
@@ -338,8 +317,6 @@ def _failed_first(answer: EvaluatedAnswer) -> tuple[Any, ...]:
 
 
 _MOST_TRACES = 10_000  # in a user's template
-_STATIC = PageFiles("analysis.html.j2")
-_INTERACTIVE = replace(_STATIC, scripts=("elements.js", "answers.js"))
 
 
 def report_files(report: Report) -> Iterator[ReportFile]:
@@ -353,11 +330,7 @@ def report_files(report: Report) -> Iterator[ReportFile]:
 
 
 def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]:
-    """Yield the files of one suite. Data come first, so that a failing report does not lose them.
-
-    Args:
-        created: the current time in UTC.
-    """
+    """Yield the files of one suite. Data come first, so that a failing report does not lose them."""
     yield ReportFile("summary.json", [json.dumps(suite.result.content, indent=2, ensure_ascii=False), "\n"])
     lines = (f"{json.dumps(answer.as_json(), ensure_ascii=False)}\n" for answer in suite.answers)
     yield ReportFile("per_trace.jsonl", lines)
@@ -378,7 +351,6 @@ def render_markdown(suite: AnalysedSuite, created: datetime) -> str:
 
 
 def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
-    """Return the report as one page that loads nothing, or the user's template with its placeholders replaced."""
     template = suite.report.template if suite.report else None
     notices: tuple[str, ...] = ()
     if template is not None:
@@ -387,8 +359,8 @@ def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
         except UserTemplateError as error:
             notices = (str(error),)
     page = make_analysis_page(suite, created, notices)
-    parts = generate(_INTERACTIVE if page.interactive and page.answers else _STATIC, page=page)
-    return ReportFile("report.html", parts, notices)
+    scripts = ("elements.js", "answers.js") if page.interactive and page.answers else ()
+    return ReportFile("report.html", generate("analysis.html.j2", scripts, page=page), notices)
 
 
 def _filled(template: str, suite: AnalysedSuite, created: datetime) -> str:

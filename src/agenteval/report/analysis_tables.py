@@ -182,7 +182,7 @@ def intervals(content: Mapping[str, Any]) -> Table:
             for name, bounds in found["evaluators"].items()
         ),
     ]
-    title = f"{statistics['confidence']:.0%} confidence intervals"
+    title = f"{100 * statistics['confidence']:.0f} % confidence intervals"
     texts = ((*cells, f"{amount:,}") for *cells, amount in rows)
     return table(title, ("", "#Value", "#Interval", "#Answers"), texts, _MOST_ROWS)
 

@@ -25,11 +25,7 @@ NOT_PASSED: Final = frozenset({"failed", "error"})
 
 @dataclass(frozen=True)
 class KindWords:
-    """How reports show a kind.
-
-    Attributes:
-        attention: whether somebody has to look at it; other kinds are not held against the change.
-    """
+    """How reports show a kind; somebody has to look at those with ``attention``."""
 
     icon: str
     words: str
@@ -64,13 +60,7 @@ def fallen_metrics(comparison: Comparison | None) -> list[ComparedMetric]:
 
 @dataclass(frozen=True)
 class Kinds:
-    """Finds the kind of each case of a run.
-
-    Attributes:
-        quarantined: ids of quarantined cases; ids that the comparison names may be missing.
-        fallen: id of a case that moved as the mean of a metric fell → that metric.
-        required: the cases that had to pass whatever the baseline says.
-    """
+    """Finds the kind of each case of a run; ``fallen`` is a case that moved as a mean fell → the metric."""
 
     quarantined: Collection[str] = frozenset()
     fallen: Mapping[str, str] = field(default_factory=dict)
@@ -97,12 +87,15 @@ class Kinds:
             return "broke"
         if case.status == "error":
             return "error"
+        # It fails the gate by itself, whatever a mean or the passes beside the base say.
+        if case.status == "failed" and self.required.names(case):
+            return "failed"
         if case.id in self.fallen:
             return "fell"
         if "suspicious" in notes:
             return "suspicious"
         if case.status == "failed":
-            return "failed" if self.required.names(case) else _failed(compared)
+            return _failed(compared)
         return "skipped" if case.status == "skipped" else _passed(compared)
 
     def _excused(self, case: CaseResult, notes: Collection[CaseNote]) -> Kind | None:
@@ -112,7 +105,6 @@ class Kinds:
 
 
 def _passed(compared: ComparedCase | None) -> Kind | None:
-    """Return the kind of a passed case; ``None`` if it passed as before."""
     match compared.change if compared else None:
         case "changed" | "repaired" | "new" as kind:
             return kind

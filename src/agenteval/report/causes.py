@@ -79,17 +79,6 @@ By = Literal["kind", "metric", "error", "answer", "reason", "score"]
 
 
 @dataclass(frozen=True)
-class Tries:
-    """How many tries of one or more cases passed."""
-
-    passed: int
-    of: int
-
-    def __str__(self) -> str:
-        return f"{self.passed:,}/{self.of:,}"
-
-
-@dataclass(frozen=True)
 class CaseChange:
     """One case that did not simply pass as before; without the case itself and its answers.
 
@@ -108,8 +97,8 @@ class CaseChange:
     path: str = ""
     line: int | None = None
     wrong: Wrong | None = None
-    before: Tries | None = None
-    now: Tries | None = None
+    before: FailedOf | None = None
+    now: FailedOf | None = None
     answer: str | None = None
     answer_hash: str = ""
     fell_with: str = ""
@@ -239,16 +228,11 @@ def causes_of(results: Results) -> tuple[Cause, ...]:
 
 
 def by_cause(findings: Iterable[CaseChange], fallen: Iterable[ComparedMetric] = ()) -> tuple[Cause, ...]:
-    """Group findings; see :func:`causes_of`.
-
-    Args:
-        findings: of the cases of a run, in its order.
-        fallen: the metrics whose mean fell; each is a cause.
-    """
+    """Group the findings of the cases of a run, and the metrics whose mean fell; see :func:`causes_of`."""
     everything = list(findings)
     answers = Counter((found.kind, found.answer_hash) for found in everything if found.answer_hash)
     metrics = {metric.id: metric for metric in fallen}
-    groups: dict[_Key, list[CaseChange]] = {_Key("fell", "metric", name): [] for name in metrics}
+    groups: dict[_Key, list[CaseChange]] = {("fell", "metric", name, None, ""): [] for name in metrics}
     for found in everything:
         groups.setdefault(_key(found, answers), []).append(found)
     causes = [_cause(key, tuple(cases), metrics) for key, cases in groups.items()]
@@ -272,11 +256,7 @@ def finding(
     kinds: Kinds,
     proof: Proof | None = None,
 ) -> CaseChange | None:
-    """Return the finding of a case; ``None`` if it passed as before.
-
-    Args:
-        proof: what its re-runs found.
-    """
+    """Return the finding of a case, with the proof of its re-runs; ``None`` if it passed as before."""
     kind = kinds.kind(case, compared)
     if kind is None:
         return None
@@ -321,51 +301,45 @@ def _clarity(proof: Proof) -> tuple[bool, float]:
     return proof.proven, proof.current.failed / max(1, proof.current.of)
 
 
-@dataclass(frozen=True)
-class _Key:
-    """What the cases of a group have in common; ``metric`` is the one that fell, or that found the mistake."""
-
-    kind: Kind
-    by: By = "kind"
-    metric: str = ""
-    turn: int | None = None
-    text: str = ""
+#: What the cases of a group have in common: kind, by, the metric that fell or found the mistake, turn and text.
+_Key = tuple[Kind, By, str, int | None, str]
 
 
 def _key(found: CaseChange, answers: Counter[tuple[Kind, str]]) -> _Key:
     kind, wrong = found.kind, found.wrong
     if kind == "fell":
-        return _Key(kind, "metric", found.fell_with)
+        return kind, "metric", found.fell_with, None, ""
     if kind not in _EXPLAINED:
-        return _Key(kind)
+        return kind, "kind", "", None, ""
     metric, error = found.error
     if metric:
-        return _Key(kind, "error", metric, text=error)
+        return kind, "error", metric, None, error
     # That answers are the same explains why cases fail, not why they were skipped.
     if kind != "skipped" and found.answer_hash and answers[kind, found.answer_hash] >= FEWEST_ALIKE:
-        return _Key(kind, "answer", text=found.answer_hash)
+        return kind, "answer", "", None, found.answer_hash
     if wrong is None:
-        return _Key(kind)
-    return _Key(kind, "score" if wrong.is_score else "reason", wrong.metric, wrong.turn, alike(wrong.words))
+        return kind, "kind", "", None, ""
+    return kind, "score" if wrong.is_score else "reason", wrong.metric, wrong.turn, alike(wrong.words)
 
 
 def _cause(key: _Key, cases: tuple[CaseChange, ...], metrics: Mapping[str, ComparedMetric]) -> Cause:
-    words, turn = KINDS[key.kind].words, None
-    if key.by == "answer":
+    kind, by, metric, *_ = key
+    words, turn = KINDS[kind].words, None
+    if by == "answer":
         words = _same_answer(cases[0].answer or "")
-    elif key.by == "kind" and key.kind in _EXPLAINED and all(found.now is None for found in cases):
+    elif by == "kind" and kind in _EXPLAINED and all(found.now is None for found in cases):
         # The case was too much to be held in memory.
         words = f"{words}: report.html tells why"
-    elif key.by in {"error", "reason", "score"}:
+    elif by in {"error", "reason", "score"}:
         first, turns = cases[0].wrong, {found.wrong.turn for found in cases if found.wrong}
         words, turn = first.words if first else words, turns.pop() if len(turns) == 1 else None
-        if key.by == "score" and len({found.wrong.words for found in cases if found.wrong}) > 1:
-            words = f"{key.metric} is too low"
-    elif key.metric in metrics:
-        words = _fell(metrics[key.metric])
-    if key.by != "metric":
-        return Cause(key.kind, words, cases, turn, key.by)
-    return Cause(key.kind, words, cases, turn, key.by, metrics.get(key.metric), *_one_answer(cases))
+        if by == "score" and len({found.wrong.words for found in cases if found.wrong}) > 1:
+            words = f"{metric} is too low"
+    elif metric in metrics:
+        words = _fell(metrics[metric])
+    if by != "metric":
+        return Cause(kind, words, cases, turn, by)
+    return Cause(kind, words, cases, turn, by, metrics.get(metric), *_one_answer(cases))
 
 
 def _one_answer(cases: Sequence[CaseChange]) -> tuple[int, str]:
@@ -391,7 +365,7 @@ def _fell(metric: ComparedMetric) -> str:
     return f"{metric.id} fell from {before} to {after} over {write.count(metric.n, 'case')}"
 
 
-def _span(tries: Iterable[Tries | None]) -> str:
+def _span(tries: Iterable[FailedOf | None]) -> str:
     """Return the tries of several cases without adding them: those of all, or the fewest and the most passed ones."""
     known = sorted(
         {item for item in tries if item is not None}, key=lambda item: (item.passed / max(1, item.of), item.of)
@@ -399,23 +373,20 @@ def _span(tries: Iterable[Tries | None]) -> str:
     return " to ".join(map(str, dict.fromkeys((*known[:1], *known[-1:]))))
 
 
-def _tries(case: CaseResult, compared: ComparedCase | None, proof: Proof | None) -> tuple[Tries | None, Tries | None]:
-    """Return the passed tries of both sides: those that ran side by side, or else the earlier runs and this one."""
+def _tries(
+    case: CaseResult, compared: ComparedCase | None, proof: Proof | None
+) -> tuple[FailedOf | None, FailedOf | None]:
     if proof is not None and proof.current.of and proof.control.of:
-        return _passed(proof.control), _passed(proof.current)
-    statuses = [iteration.status for iteration in case.iterations]
-    now = Tries(statuses.count("passed"), len(statuses)) if statuses else None
+        return proof.control, proof.current
+    failed = sum(iteration.status != "passed" for iteration in case.iterations)
+    now = FailedOf(failed=failed, of=len(case.iterations)) if case.iterations else None
     return _earlier(compared) if compared else None, now
 
 
-def _passed(failures: FailedOf) -> Tries:
-    return Tries(failures.of - failures.failed, failures.of)
-
-
-def _earlier(compared: ComparedCase) -> Tries | None:
+def _earlier(compared: ComparedCase) -> FailedOf | None:
     if history := compared.history:
-        return Tries(round(history.pass_rate * history.iterations), history.iterations)
-    return _passed(compared.tries_before) if compared.tries_before else None
+        return FailedOf(failed=round((1 - history.pass_rate) * history.iterations), of=history.iterations)
+    return compared.tries_before
 
 
 def is_about(cause: Cause, error: str) -> bool:

@@ -1,40 +1,40 @@
-"""Charts: their data, and their drawings as SVG."""
+"""Charts: their data, their drawings as SVG, and the trend lines of this run and earlier ones."""
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
 
-from agenteval.core.escape import html
+from agenteval.core.escape import html, one_line
+from agenteval.core.records import asdict, dataclass
+from agenteval.report import words
 from agenteval.report.metrics import MetricRow
-from agenteval.report.parts import Chart, ChartLine, Histogram, Mark, Unit
+from agenteval.report.parts import Chart, ChartLine, Histogram, Mark, Part, Unit, table
+from agenteval.report.words import moment, short_commit
+from agenteval.results.comparison import PoolEntry
+from agenteval.results.history import MOST_RUNS, EarlierRun
+from agenteval.results.model import Results, Run, Summary
+from agenteval.results.rollup import mean
 
 _BINS = 20
 _TAIL_SHARE = 0.95
 _TAIL_FACTOR = 3
 _ROOM = 1.5
-_LEAST_SPAN = 0.05
 _MARGIN = 0.2
 
 
-def score_histogram(
-    title: str, scores: Sequence[float], threshold: float | None, before: Sequence[float] = ()
-) -> Histogram:
+def score_histogram(title: str, scores: Sequence[float], threshold: float | None) -> Histogram:
     """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one."""
     marks = () if threshold is None else ((threshold, f"threshold {threshold:.2f}"),)
-    earlier = _counts(before, 0.0, 1.0) if before else ()
-    return Histogram(title, "score", 0.0, 1.0, _counts(scores, 0.0, 1.0), marks=marks, before=earlier)
+    return Histogram(title, "score", 0.0, 1.0, _counts(scores, 0.0, 1.0), marks=marks)
 
 
 def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] = ()) -> Histogram:
-    """Return the distribution of times in ms; the last bin contains the long tail, so that the rest is visible.
-
-    Args:
-        ordered: the times, ascending, at least one.
-        marks: marks; only those within the chart are shown.
-    """
+    """Return the distribution of ascending times in ms; the last bin contains the long tail."""
     longest = ordered[-1]
     most = ordered[math.ceil(_TAIL_SHARE * (len(ordered) - 1))]
     high = _rounded_up(_ROOM * most if longest > _TAIL_FACTOR * most else longest)
@@ -44,12 +44,7 @@ def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] =
 
 
 def axis_around(values: Sequence[float], least_span: float, most: float = math.inf) -> tuple[float, float]:
-    """Return the ends of an axis with some room around the values.
-
-    Args:
-        least_span: the smallest distance of the ends.
-        most: the largest possible value; the smallest is 0.
-    """
+    """Return the ends of an axis with some room around the values, which are from 0 to ``most``."""
     low, high = min(values), max(values)
     span = max(least_span, (high - low) * (1 + 2 * _MARGIN))
     start = max(0.0, min((low + high - span) / 2, most - span))
@@ -158,7 +153,7 @@ def interval_svg(metric: MetricRow) -> str:
 
 def _histogram(chart: Histogram) -> str:
     left, top, width, height = _PLOT
-    most = _count_axis(max((*chart.counts, *chart.before), default=0))
+    most = _count_axis(max(chart.counts, default=0))
     step = width / len(chart.counts)
     parts = [_grid(most)]
     for place, count in enumerate(chart.counts):
@@ -174,8 +169,6 @@ def _histogram(chart: Histogram) -> str:
             f'<rect class="bar" x="{left + place * step + 1:.1f}" y="{top + height - tall:.1f}"'
             f' width="{step - 2:.1f}" height="{tall:.1f}"><title>{html(span)}: {count:,}</title></rect>'
         )
-    if chart.before:
-        parts.append(_outline(chart.before, most))
     for tick in range(_TICKS + 1):
         share = tick / _TICKS
         text = _axis(chart.low + share * (chart.high - chart.low), chart.unit)
@@ -185,17 +178,6 @@ def _histogram(chart: Histogram) -> str:
         parts.append(_label(left + share * width, top + height + 16, text, anchor))
     parts += _marks(chart.marks, (left, left + width), top + height, chart.high - chart.low)
     return _drawing(chart.title, top + height + 24, parts)
-
-
-def _outline(counts: Sequence[int], most: int) -> str:
-    """Return the baseline's distribution as a line over the bars."""
-    left, top, width, height = _PLOT
-    step = width / len(counts)
-    steps = "".join(
-        f"V{top + height * (1 - count / most):.1f}H{left + (place + 1) * step:.1f}"
-        for place, count in enumerate(counts)
-    )
-    return f'<path class="before" d="M{left} {top + height}{steps}V{top + height}"/>'
 
 
 def _grid(most: int) -> str:
@@ -239,7 +221,6 @@ def _label(x: float, y: float, text: str, anchor: str) -> str:
 
 
 def _drawing(title: str, height: float, parts: Sequence[str]) -> str:
-    """Return an ``svg`` element with the width of all charts."""
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{html(title)}">{"".join(parts)}</svg>'
 
 
@@ -251,3 +232,182 @@ def _stretches(dots: Sequence[_Dot | None]) -> Iterator[list[_Dot]]:
         elif stretch:
             yield stretch
             stretch = []
+
+
+Source = Literal["run", "history", "pool"]
+
+
+@dataclass(frozen=True)
+class RunPoint:
+    """The figures of one run.
+
+    Attributes:
+        started_at: ISO 8601.
+        source: this run, a file of the history, or the pool of earlier runs in the results. The pool contains only
+            scores.
+        suite_cases: number of cases of the suites, of which `cases` ran; ``None`` if unknown.
+    """
+
+    run_id: str
+    started_at: str
+    source: Source
+    commit: str | None
+    ref: str | None = None
+    complete: bool = True
+    cases: int = 0
+    suite_cases: int | None = None
+    pass_rate: float | None = None
+    score: float | None = None
+    metrics: dict[str, float] | None = None
+    cost_usd: float | None = None
+    duration_s: float | None = None
+
+
+def earlier_pool(results: Results, base: Results | None = None) -> tuple[PoolEntry, ...]:
+    """Return the earlier runs of the base, the oldest first; none of them is a pass of this run."""
+    own = results.run.id
+    # The pool of the results, which later runs compare with, lacks the cases that changed.
+    entries = {entry.run_id: entry for entry in (*results.pool, *(base.pool if base else ()))}
+    # The further passes of a run have its id and a number.
+    earlier = [entry for id_, entry in entries.items() if id_ != own and not id_.startswith(f"{own}.")]
+    return tuple(sorted(earlier, key=lambda entry: entry.created_at))
+
+
+def trend(results: Results, earlier: Sequence[EarlierRun], base: Results | None = None) -> tuple[RunPoint, ...]:
+    """Return the run and earlier ones, the oldest first; a run in several sources counts once."""
+    points = [_of_pool(entry) for entry in earlier_pool(results, base)]
+    points += [_of_summary(base.run, base.summary, "pool")] if base else []
+    points += [_of_summary(item.run, item.summary, "history") for item in earlier]
+    by_id = {point.run_id: point for point in points}
+    by_id.pop(results.run.id, None)
+    ordered = sorted(by_id.values(), key=lambda point: point.started_at)[-MOST_RUNS:]
+    return (*ordered, _of_summary(results.run, results.summary, "run"))
+
+
+def trend_json(points: Iterable[RunPoint]) -> str:
+    """Return the text of trend.json; its runs have the fields of :class:`RunPoint`."""
+    runs = [asdict(point) for point in points]
+    return f"{json.dumps({'schema_version': 1, 'runs': runs}, indent=1, allow_nan=False)}\n"
+
+
+def _of_summary(run: Run, summary: Summary, source: Source) -> RunPoint:
+    means = {name: _finite(metric.mean) for name, metric in summary.metrics.items()}
+    return RunPoint(
+        run_id=run.id,
+        started_at=run.started_at,
+        source=source,
+        commit=run.commit,
+        ref=run.ref,
+        complete=run.complete,
+        cases=summary.cases,
+        suite_cases=run.coverage.cases if run.coverage is not None else None,
+        pass_rate=_finite(summary.pass_rate),
+        score=_finite(summary.score),
+        metrics={name: value for name, value in means.items() if value is not None},
+        cost_usd=_finite(summary.usage.cost_usd),
+        duration_s=_finite(run.duration_s),
+    )
+
+
+def _of_pool(entry: PoolEntry) -> RunPoint:
+    metrics: dict[str, list[float]] = {}
+    scores: list[float | None] = []
+    for case in entry.cases.values():
+        means = {name: sum(values) / len(values) for name, values in case.scores.items() if values}
+        scores.append(mean(means.values()))
+        for name, value in means.items():
+            metrics.setdefault(name, []).append(value)
+    overall = {name: _finite(mean(values)) for name, values in metrics.items()}
+    return RunPoint(
+        run_id=entry.run_id,
+        started_at=entry.created_at,
+        source="pool",
+        commit=entry.commit,
+        cases=len(entry.cases),
+        score=_finite(mean(scores)),
+        metrics={name: value for name, value in overall.items() if value is not None},
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+_MOST_METRICS = 12
+_FEWEST_VALUES = 2
+_LONGEST_NAME = 60
+_LEAST_SHARE = 0.04  # the shortest axis of scores and rates
+_LEAST_RISE = 0.2  # the shortest axis of other measures, as a share of the largest value
+_SOURCES = {"run": "this run", "history": "history", "pool": "pool of the baseline"}
+
+
+def trend_part(points: Sequence[RunPoint]) -> Part:
+    """Return the lines of pass rate, mean score, each metric, cost and duration that have at least two values."""
+    names = tuple(_name(point) for point in points)
+    metrics = list(dict.fromkeys(name for point in reversed(points) for name in point.metrics or {}))[:_MOST_METRICS]
+    wanted: list[tuple[str, Callable[[RunPoint], float | None], Callable[[float], str], float]] = [
+        ("Pass rate", lambda point: point.pass_rate, words.percent, 1.0),
+        ("Mean score", lambda point: point.score, words.number, 1.0),
+        *((one_line(name, _LONGEST_NAME), _of_metric(name), words.number, 1.0) for name in metrics),
+        ("Cost", lambda point: point.cost_usd or None, words.money, math.inf),
+        ("Duration", lambda point: point.duration_s, words.duration, math.inf),
+    ]
+    found = (_line(title, tuple(map(value, points)), names, write, most) for title, value, write, most in wanted)
+    shown = tuple(line for line in found if line)
+    if not shown:
+        return Part("trends", "Trends")
+    columns = ("Run", "Commit", "From", "#Cases", *(f"#{line.title}" for line in shown))
+    rows = (
+        (
+            name,
+            short_commit(point.commit),
+            _SOURCES[point.source] + ("" if point.complete else ", interrupted"),
+            _cases(point),
+            *(_written(line, place) for line in shown),
+        )
+        for place, (point, name) in enumerate(zip(points, names, strict=True))
+    )
+    values = table("As a table", columns, rows, MOST_RUNS + 1, folded=True)
+    note = "The large dot is this run. The band is the range of the earlier runs. The axes need not begin at 0."
+    return Part("trends", "Trends", paragraphs=(note,), charts=shown, tables=(values,))
+
+
+def _line(
+    title: str,
+    values: tuple[float | None, ...],
+    names: tuple[str, ...],
+    write: Callable[[float], str],
+    most: float,
+) -> ChartLine | None:
+    """Return the line of one measure, whose largest possible value is ``most``; ``None`` if it has too few values."""
+    known = [value for value in values if value is not None]
+    if len(known) < _FEWEST_VALUES:
+        return None
+    least_span = _LEAST_SHARE if math.isfinite(most) else (max(known) * _LEAST_RISE or 1.0)
+    earlier = [value for value in values[:-1] if value is not None]
+    return ChartLine(
+        title,
+        values,
+        names,
+        write,
+        axis_around(known, least_span, most),
+        (min(earlier), max(earlier)) if earlier else None,
+    )
+
+
+def _cases(point: RunPoint) -> str:
+    is_part = point.suite_cases is not None and point.cases < point.suite_cases
+    return f"{point.cases:,} of {point.suite_cases:,}" if is_part else f"{point.cases:,}"
+
+
+def _of_metric(name: str) -> Callable[[RunPoint], float | None]:
+    return lambda point: (point.metrics or {}).get(name)
+
+
+def _name(point: RunPoint) -> str:
+    return " ".join(part for part in (moment(point.started_at), short_commit(point.commit)[:7]) if part)
+
+
+def _written(line: ChartLine, place: int) -> str:
+    value = line.values[place]
+    return words.NOTHING if value is None else line.write(value)

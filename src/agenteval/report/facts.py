@@ -17,14 +17,14 @@ from agenteval.gate.findings import run_notes
 from agenteval.report import words
 from agenteval.report.cases import KINDS
 from agenteval.report.causes import Cause, aside_title, causes_of, others
+from agenteval.report.charts import RunPoint, earlier_pool, trend
 from agenteval.report.heading import Heading, heading_of
-from agenteval.report.limits import COMMIT, REPOSITORY, Presentation, Site
 from agenteval.report.metrics import Base, MetricRow, SpendingRow, metric_rows, spending
 from agenteval.report.parts import Excerpt, Part
+from agenteval.report.report import COMMIT, REPOSITORY, Presentation, Site
 from agenteval.report.setup import IntegrityRow, integrity_rows, metric_errors, run_setup, size
 from agenteval.report.steps import NextSteps, next_steps
 from agenteval.report.stories import MOST_ALIKE, CaseRow, Story, case_rows, first_stories
-from agenteval.report.trend import RunPoint, earlier_pool, trend
 from agenteval.results.case import CaseResult, Criterion, SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun
@@ -338,7 +338,7 @@ def facts(
         causes=causes,
         stories=first_stories(results, causes, about.source),
         metrics=metric_rows(results),
-        spent=spending(results),
+        spent=tuple(spending(results)),
         certainty=tuple(filter(None, certainty)),
         steps=next_steps(results, causes),
         warnings=tuple(dict.fromkeys((*warnings, *metric_errors(results)))),

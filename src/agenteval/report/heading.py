@@ -12,7 +12,7 @@ from agenteval.gate.findings import run_notes
 from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import Cause, largest_cause, one_cause_is_likely
 from agenteval.report.metrics import base_name
-from agenteval.report.words import count
+from agenteval.report.words import change, count
 from agenteval.results.comparison import ComparedResource, Comparison
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate
@@ -36,6 +36,10 @@ _COUNTED = re.compile(
     r"[\d,]+ (of [\d,]+ )?cases? (passed|failed|fails?|broke|could not be run|that did not fail in the baseline)\b"
     r"|.* is allowed$"
 )
+
+
+# Where a heading may end.
+_END = re.compile(r" \(|[:;] ")
 
 
 @dataclass(frozen=True)
@@ -64,15 +68,13 @@ class Heading:
 def heading_of(results: Results, gate: Gate, causes: Sequence[Cause], counts: Counts) -> Heading:
     """Return the heading of a run."""
     name = suite_name(results)
-    facts = _Sentences(results, gate, causes, counts)
-    text = one_line(facts.text, LONGEST_HEADING - len(name) - len("⚠️ : …"))
+    facts = _Sentences(results, gate, causes, counts, LONGEST_HEADING - len(name) - len("⚠️ : …"))
     *others, last = facts.sentences()
     ended = [text if text.endswith(".") else f"{text}." for text in others]
-    return Heading(facts.icon, name, text, " ".join([*ended, last]), _goals(results))
+    return Heading(facts.icon, name, facts.heading, " ".join([*ended, last]), _goals(results))
 
 
 def _goals(results: Results) -> tuple[tuple[str, str], ...]:
-    """Return the goals in the order of their suites, each once."""
     named: dict[str, list[str]] = {}
     for suite in results.suites:
         if suite.goal and suite.goal.strip():
@@ -103,6 +105,7 @@ class _Sentences:
     gate: Gate
     causes: Sequence[Cause]
     counts: Counts
+    room: int
 
     def amount(self, *kinds: Kind) -> int:
         return sum(len(cause.cases) for cause in self.causes if cause.kind in kinds)
@@ -155,6 +158,13 @@ class _Sentences:
     def _lacks_something_outside(self) -> bool:
         """Whether the change cannot mend what is missing: a budget, a judge, a base that runs."""
         return self.results.gate is not None and self.results.gate.exit_status == _BROKEN
+
+    @property
+    def heading(self) -> str:
+        """The text, or as many of its parts as the heading has room for."""
+        text = one_line(self.text)
+        heads = (text[: found.start()] for found in _END.finditer(text) if found.start() <= self.room)
+        return text if len(text) <= self.room else max(heads, key=len, default=one_line(text, self.room))
 
     @property
     def text(self) -> str:
@@ -300,13 +310,15 @@ class _Sentences:
         if self.gate.verdict == "unproven":
             # The sentence about certainty tells them.
             told |= {text for point in (comparison.unproven if comparison else ()) for text in point.details}
+        if self.heading != one_line(self.text):
+            # The heading had no room for all of it.
+            told.discard(self.text)
         rest = [text for text in self.gate.reasons if text not in told and not _COUNTED.match(text)]
         if rest:
             more = f"; and {count(len(rest) - _MOST_REASONS, 'more reason')}" if len(rest) > _MOST_REASONS else ""
             yield f"Also: {'; '.join(one_line(text, 200) for text in rest[:_MOST_REASONS])}{more}."
 
     def _moved(self) -> str:
-        """Return the changes of cost, tokens and time that are large."""
         resources = self.comparison.resources if self.comparison else []
         moved = {item.name: item for item in resources if abs(item.change or 0.0) > _MOVED}
         return ", ".join(_change(moved[name], word) for name, word in _RESOURCES.items() if name in moved)
@@ -318,10 +330,7 @@ def _passed(counts: Counts) -> str:
 
 
 def _change(resource: ComparedResource, word: str) -> str:
-    change = (
-        "from nothing" if resource.change is None else f"{resource.change:+.0%}".replace("%", " %").replace("-", "−")
-    )
-    return f"{word} {change}"
+    return f"{word} {'from nothing' if resource.change is None else change(resource.change)}"
 
 
 def _of_agent(cause: Cause) -> bool:
@@ -329,7 +338,6 @@ def _of_agent(cause: Cause) -> bool:
 
 
 def _shared(causes: Sequence[Cause]) -> str:
-    """Return how many cases have the same cause."""
     largest = largest_cause(causes)
     if largest is None:
         return ""

@@ -19,12 +19,11 @@ from markupsafe import Markup
 from agenteval.core import escape
 from agenteval.core.escape import html
 from agenteval.core.files import read_regular
-from agenteval.core.records import dataclass
 from agenteval.core.text import display_path
 from agenteval.report import words
 from agenteval.report.cases import KINDS, Kinds, fallen_metrics
 from agenteval.report.causes import proofs_by_case
-from agenteval.report.charts import interval_svg, score_histogram, svg, time_histogram
+from agenteval.report.charts import interval_svg, score_histogram, svg, time_histogram, trend_json, trend_part
 from agenteval.report.facts import Report
 from agenteval.report.html_data import (
     CHANGES,
@@ -37,44 +36,28 @@ from agenteval.report.html_data import (
     RunTable,
     chunks,
 )
-from agenteval.report.limits import ReportFile, UserTemplateError, template_directory
-from agenteval.report.metrics import explanations, resource_amount, resource_change, resource_name
-from agenteval.report.parts import Figure, Histogram, Part, State, listed, table
+from agenteval.report.parts import Part, State, listed, table
+from agenteval.report.report import ReportFile, UserTemplateError, template_directory
 from agenteval.report.templates import Language, built_in_template
-from agenteval.report.trend import trend_json, trend_part
 from agenteval.report.words import moment, short_commit
 from agenteval.results.verdict import Verdict, criterion_texts, seconds
 
 
-@dataclass(frozen=True)
-class PageFiles:
-    """The files of a page below ``templates/html``.
-
-    Attributes:
-        template: a template that extends ``page.html.j2``.
-        scripts: parts of the one script of the page, in order; empty for a page without a script.
-    """
-
-    template: str
-    styles: tuple[str, ...] = ("page.css",)
-    scripts: tuple[str, ...] = ()
-
-
-def generate(files: PageFiles, **values: Any) -> Iterator[str]:
-    """Render a page piece by piece.
+def generate(
+    template: str, scripts: Sequence[str] = (), styles: Sequence[str] = ("page.css",), **values: Any
+) -> Iterator[str]:
+    """Render a page piece by piece from files below ``templates/html``.
 
     Args:
-        files: its template, style and script.
+        template: extends ``page.html.j2``.
+        scripts: parts of the one script of the page, in order; empty for a page without a script.
     """
-    style, script = "".join(map(_text, files.styles)), _script(files.scripts)
-    yield from built_in_template(HTML, files.template).generate(
+    style, script = "".join(map(_text, styles)), "\n".join(_text(f"script/{name}") for name in scripts)
+    # The block keeps the names of the script out of the global scope.
+    script = f'"use strict";\n{{\n{script}}}\n' if script else ""
+    yield from built_in_template(HTML, template).generate(
         style=style, script=script, policy=_policy(style, script), **values
     )
-
-
-def _script(names: tuple[str, ...]) -> str:
-    """Return the parts as one script; the block keeps their names out of the global scope."""
-    return '"use strict";\n{\n' + "\n".join(_text(f"script/{name}") for name in names) + "}\n" if names else ""
 
 
 @functools.cache
@@ -115,11 +98,7 @@ LOGO_DATA_URI = f"data:image/svg+xml,{quote(_LOGO)}"
 
 
 def read_user_template(path: Path) -> str:
-    """Read a user's HTML template.
-
-    Raises:
-        UserTemplateError: it cannot be read, or is not UTF-8.
-    """
+    """Read a user's HTML template, or raise a UserTemplateError."""
     try:
         return read_regular(path, limit=_LARGEST).decode("utf-8-sig")
     except OSError as error:
@@ -132,12 +111,7 @@ def read_user_template(path: Path) -> str:
 def fill(
     template: str, texts: Mapping[str, str], summary: Mapping[str, Any], traces: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return the template with every placeholder replaced once; placeholders inside values are not replaced.
-
-    Args:
-        template: HTML. Unknown placeholders stay as they are.
-        texts: ``TITLE``, ``DATE`` and ``SUBTITLE``.
-    """
+    """Return the HTML with every known placeholder replaced once; placeholders inside values are not replaced."""
     data = {
         "SUMMARY_JSON": summary,
         "PER_TRACE_JSON": traces,
@@ -164,13 +138,9 @@ def script_json(value: Any) -> str:
 # functions for parts that need the survey.
 
 
-_FILES = PageFiles(
-    "run.html.j2",
-    styles=("page.css", "run.css"),
-    scripts=(
-        "elements.js", "rows.js", "selection.js", "difference.js", "texts.js", "turns.js", "case.js", "list.js",
-        "links.js", "start.js",
-    ),
+_SCRIPTS = (
+    "elements.js", "rows.js", "selection.js", "difference.js", "texts.js", "turns.js", "case.js", "list.js",
+    "links.js", "start.js",
 )  # fmt: skip
 _MOST_HISTOGRAMS = 24
 _LONGEST_LABEL = 60
@@ -191,17 +161,15 @@ def report_files(report: Report) -> Iterator[ReportFile]:
 
 
 def render(report: Report, *, limit: int = DATA_LIMIT) -> Iterator[str]:
-    """Render the report piece by piece.
-
-    Args:
-        limit: maximum number of characters of the cases; longer texts are cut.
-    """
+    """Render the report piece by piece; texts of cases are cut to ``limit`` characters together."""
     results = report.results
     comparison = results.comparison
     survey = RunTable(Kinds.of(results), proofs_by_case(comparison), fallen_metrics(comparison))
     metrics = report.summary.metrics
     yield from generate(
-        _FILES,
+        "run.html.j2",
+        _SCRIPTS,
+        ("page.css", "run.css"),
         page={
             "title": report.heading.name,
             "verdict": report.verdict,
@@ -212,12 +180,12 @@ def render(report: Report, *, limit: int = DATA_LIMIT) -> Iterator[str]:
         notices=_notices(report),
         moved=_moved(report),
         criteria=_criteria(report),
-        cost=cost_part(report),
+        cost=_spent(report),
         # The cases precede the parts with their figures, because each case is read only once.
         chunks=chunks(report.source, survey, limit),
         survey=survey,
         unscored=lambda: [name for name in survey.broken if name not in metrics or not metrics[name].n],
-        distributions=lambda: _distributions(survey, report.base_name),
+        distributions=lambda: _distributions(survey),
         times=lambda: _times(survey),
         index=lambda: _index(report, survey),
         trends=trend_part(report.trend),
@@ -237,7 +205,7 @@ def head_facts(report: Report) -> Iterator[tuple[str, str]]:
     """Yield the few facts of the head: how many passed, what it cost, what it is compared with, and of what it is."""
     summary, run, counts = report.summary, report.run, report.counts
     resources = report.base.resources if report.base else ()
-    changes = {item.name: f"({resource_change(item)} an answer)" for item in resources if resource_change(item)}
+    changes = {item.name: f"({words.change(item.change)} an answer)" for item in resources if item.change is not None}
     evaluated = counts.cases - counts.skipped
     rate = counts.passed / evaluated if evaluated else None
     left_out = [f"{counts.skipped:,} skipped"] if counts.skipped else []
@@ -277,47 +245,21 @@ def _criteria(report: Report) -> Part:
     return Part("criteria", "Criteria", tables=(shown,) if report.criteria else ())
 
 
-def cost_part(report: Report) -> Part:
-    """Return tokens, cost and time, with their changes against the baseline."""
-    usage, resources = report.summary.usage, report.base.resources if report.base else ()
-    figures = (
-        Figure("Cost", words.money(usage.cost_usd) if usage.cost_usd else words.NOTHING, words.from_cache(usage)),
-        Figure("Input tokens", f"{usage.input_tokens:,}"),
-        Figure("Output tokens", f"{usage.output_tokens:,}"),
-        Figure("Model calls", f"{usage.llm_calls:,}"),
-        Figure("Duration", words.duration(report.run.duration_s)),
+def _spent(report: Report) -> Part:
+    columns: tuple[str, ...] = ("", "#This run", f"#{report.base_name}", "")
+    rows: tuple[tuple[str, ...], ...] = report.spent
+    if not any(before for _, _, before, _ in report.spent):
+        columns, rows = ("", "#This run", ""), tuple((what, here, note) for what, here, _, note in report.spent)
+    return Part("spent", "What was used", tables=(table("", columns, rows, _MOST_ROWS),))
+
+
+def _distributions(survey: RunTable) -> Part:
+    charts = (
+        score_histogram(escape.one_line(name, _LONGEST_LABEL), scores, _usual_threshold(survey, name))
+        for name, scores in survey.scores.items()
+        if scores
     )
-    rows = [
-        (
-            resource_name(item),
-            resource_amount(item, item.baseline),
-            resource_amount(item, item.current),
-            resource_change(item) or words.NOTHING,
-        )
-        for item in resources
-    ]
-    columns = ("For each answer", f"#{report.base_name}", "#Here", "#Change")
-    return Part(
-        "spent",
-        "What was used",
-        paragraphs=tuple(explanations(resources)),
-        figures=figures,
-        tables=(table("", columns, rows, len(rows)),) if rows else (),
-    )
-
-
-def _distributions(survey: RunTable, base: str) -> Part:
-    charts = tuple(itertools.islice(_histograms(survey), _MOST_HISTOGRAMS))
-    notes = (f"The line is {base}: the means of the cases that both runs scored.",) if survey.pairs else ()
-    return Part("distributions", "Distributions", paragraphs=notes if charts else (), charts=charts)
-
-
-def _histograms(survey: RunTable) -> Iterator[Histogram]:
-    for name, scores in survey.scores.items():
-        before, now = survey.pairs.get(name, ((), scores))
-        if scores:
-            title = escape.one_line(name, _LONGEST_LABEL)
-            yield score_histogram(title, now, _usual_threshold(survey, name), before)
+    return Part("distributions", "Distributions", charts=tuple(itertools.islice(charts, _MOST_HISTOGRAMS)))
 
 
 def _times(survey: RunTable) -> Part:

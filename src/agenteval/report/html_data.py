@@ -84,7 +84,6 @@ def _shortened(case: CaseResult, allowed: int) -> str:
 
 
 def _cut(value: Any, limit: int = sys.maxsize) -> Any:
-    """Return JSON data with texts cut, and ``null`` for numbers that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str) and len(value) > limit:
@@ -99,26 +98,19 @@ def _dumped(value: Any) -> str:
 
 
 _MOST = 10
+# The cases with the largest values: a value, the negative position in the data, and the name.
+_Heap = list[tuple[float, int, str]]
 
 
-@dataclass
-class Extremes:
-    """The cases with the largest values; each has its value, its position in the data, and its name."""
+def _keep(heap: _Heap, entry: tuple[float, int, str]) -> None:
+    if len(heap) < _MOST:
+        heappush(heap, entry)
+    elif entry > heap[0]:
+        heapreplace(heap, entry)
 
-    _heap: list[tuple[float, int, str]] = field(default_factory=list)
 
-    def add(self, value: float, position: int, name: str) -> None:
-        """Count a case."""
-        entry = (value, -position, name)
-        if len(self._heap) < _MOST:
-            heappush(self._heap, entry)
-        elif entry > self._heap[0]:
-            heapreplace(self._heap, entry)
-
-    @property
-    def largest(self) -> list[tuple[float, int, str]]:
-        """The cases, the largest value first."""
-        return [(value, -position, name) for value, position, name in sorted(self._heap, reverse=True)]
+def _largest(heap: _Heap) -> _Heap:
+    return [(value, -position, name) for value, position, name in sorted(heap, reverse=True)]
 
 
 MOST_STATIC_ROWS = 1_000
@@ -143,28 +135,13 @@ ROW: Final = (
 KIND_NAMES: Final = tuple(KINDS)
 
 
-@dataclass(frozen=True)
-class StaticRow:
-    """A case that did not pass, for the page without JavaScript; ``others`` ended in the same error."""
-
-    name: str
-    where: str
-    status: str
-    change: str
-    score: float | None
-    why: str
-    others: int = 0
-
-
 @dataclass
 class RunTable:
     """Figures about all cases; complete when every case has been read.
 
     Attributes:
         kinds: of the cases of the run; ``proofs``: what their re-runs found; ``fallen``: the metrics whose mean fell.
-        pairs: the mean scores of each case with scores in both runs, before and now, by metric.
         times: the agent's times for a case, in ms, by iteration.
-        slowest: the cases with the longest times; ``dearest``: those with the highest cost of an iteration.
         answers: number of answers; ``calls`` and ``retries``: tool calls and retries of all of them.
         not_passed: the first cases that failed or were errors, at most :data:`MOST_STATIC_ROWS`.
         checked: the first cases with the result of each metric, at most :data:`MOST_CHECKED_ROWS`; ``all_checked`` is
@@ -177,26 +154,35 @@ class RunTable:
     metrics: dict[str, int] = field(default_factory=dict)
     tags: dict[str, int] = field(default_factory=dict)
     scores: dict[str, array[float]] = field(default_factory=dict)
-    pairs: dict[str, tuple[array[float], array[float]]] = field(default_factory=dict)
     times: array[float] = field(default_factory=lambda: array("d"))
-    slowest: Extremes = field(default_factory=Extremes)
-    dearest: Extremes = field(default_factory=Extremes)
     answers: int = 0
     calls: int = 0
     retries: int = 0
     thresholds: dict[str, Counter[float]] = field(default_factory=dict)
     broken: Counter[str] = field(default_factory=Counter)
-    not_passed: list[StaticRow] = field(default_factory=list)
+    not_passed: list[CaseRow] = field(default_factory=list)
     all_not_passed: int = 0
     checked: list[CaseRow] = field(default_factory=list)
     all_checked: int = 0
     cut: int = 0
+    _slowest: _Heap = field(default_factory=list)
+    _dearest: _Heap = field(default_factory=list)
     _cases: int = 0
     # The findings with the positions of their cases.
     _findings: list[CaseChange] = field(default_factory=list)
     _positions: dict[str, int] = field(default_factory=dict)
     # The error of several cases → the position of their row in ``not_passed``.
     _places: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def slowest(self) -> _Heap:
+        """Value, position and name of the cases with the longest times of an iteration, the longest first."""
+        return _largest(self._slowest)
+
+    @property
+    def dearest(self) -> _Heap:
+        """The same of the highest costs."""
+        return _largest(self._dearest)
 
     @property
     def shown_not_passed(self) -> int:
@@ -246,7 +232,6 @@ class RunTable:
         return row
 
     def _note(self, told: CaseChange | None) -> int | None:
-        """Keep a finding and return the number of its kind."""
         if told is None:
             return None
         self._findings.append(told)
@@ -254,7 +239,6 @@ class RunTable:
         return KIND_NAMES.index(told.kind)
 
     def _count(self, case: CaseResult, found: dict[str, _MetricResult]) -> float:
-        """Count the scores of a case, its time, its cost and its calls; return the time of an iteration in ms."""
         ms = cost = 0.0
         # One pass, because there may be hundreds of thousands of scores.
         for turn in case.turns:
@@ -270,9 +254,9 @@ class RunTable:
         of = len(case.iterations) or 1
         if ms:
             self.times.append(ms / of)
-            self.slowest.add(ms / of, self._cases, case.name)
+            _keep(self._slowest, (ms / of, -self._cases, case.name))
         if cost:
-            self.dearest.add(cost / of, self._cases, case.name)
+            _keep(self._dearest, (cost / of, -self._cases, case.name))
         return ms / of
 
     def _add(self, found: dict[str, _MetricResult], score: Score) -> None:
@@ -294,14 +278,9 @@ class RunTable:
         elif (passed := score.passed) is not None and result.outcome < 2:
             result.outcome = 1 if passed else 2
 
-    def _metrics(self, found: Mapping[str, _MetricResult], compared: ComparedCase | None) -> list[list[Any]]:
+    @staticmethod
+    def _metrics(found: Mapping[str, _MetricResult], compared: ComparedCase | None) -> list[list[Any]]:
         before = {metric.id: metric.before for metric in compared.metrics} if compared else {}
-        for name, result in found.items():
-            was, now = before.get(name), result.mean
-            if was is not None and isfinite(was) and now is not None:
-                both = self.pairs.setdefault(name, (array("d"), array("d")))
-                both[0].append(was)
-                both[1].append(now)
         return [
             [result.metric, short(result.mean), result.outcome, short(before.get(name))]
             for name, result in found.items()
@@ -327,13 +306,13 @@ class RunTable:
             if error[0]:
                 self._places[error] = len(self.not_passed)
             self.not_passed.append(
-                StaticRow(
-                    name=case.name,
-                    where=words.location(suite, case),
-                    status=case.status,
-                    change=compared.change if compared and compared.change != "same" else "",
-                    score=case.score,
+                CaseRow(
+                    case.status,
+                    case.name,
+                    case.score,
                     why=words.why(case),
+                    where=words.location(suite, case),
+                    change=compared.change if compared and compared.change != "same" else "",
                 )
             )
 
@@ -371,11 +350,7 @@ _CHUNK_CHARACTERS = 1_000_000
 
 
 def chunks(source: ReportSource, survey: RunTable, limit: int = DATA_LIMIT) -> Iterator[tuple[str, str]]:
-    """Yield the JSON of all rows and cases, for two script elements each time; removed cases come last.
-
-    Args:
-        limit: maximum number of characters of all cases.
-    """
+    """Yield the JSON of all rows and cases, for two script elements each time; removed cases come last."""
     results, pool = source.results, source.pool
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
     room = Room(limit, results.summary.cases, results.summary.cases - results.summary.passed)

@@ -16,7 +16,7 @@ from agenteval.core import escape
 from agenteval.report import words
 from agenteval.report.cases import case_metrics
 from agenteval.report.facts import Report
-from agenteval.report.limits import ReportFile
+from agenteval.report.report import ReportFile
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.masking import shortened_note
 from agenteval.results.store import Archive, Passed, agent_seconds
@@ -87,7 +87,6 @@ def _suite_head(suite: SuiteResult, counts: Counter[CaseStatus], time: str, time
 
 
 def _properties(report: Report, with_metrics: bool) -> Iterator[str]:
-    """Yield the properties of a testsuite: what the run covered, if that is not everything, and the metrics."""
     found = [*_coverage(report), *(_metrics(report) if with_metrics else ())]
     if found:
         yield f"{_STEP * 2}<properties>\n"
@@ -106,7 +105,9 @@ def _coverage(report: Report) -> Iterator[tuple[str, str]]:
 def _metrics(report: Report) -> Iterator[tuple[str, str]]:
     for row in report.scores:
         passed = "" if row.pass_rate is None else f", {words.percent(row.pass_rate)} passed"
-        yield f"metric.{row.id}", f"mean {words.number(row.mean)} of {words.count(row.n, 'score')}{passed}"
+        both = f"; {report.base_name} {words.number(row.baseline)} → here {words.number(row.current)}"
+        mean = f"mean {words.number(row.mean)} of {words.count(row.n, 'score')}"
+        yield f"metric.{row.id}", f"{mean}{passed}{both if row.compared else ''}"
 
 
 def _open_tag(name: str, attributes: Mapping[str, str], indent: str) -> str:
@@ -115,7 +116,6 @@ def _open_tag(name: str, attributes: Mapping[str, str], indent: str) -> str:
 
 
 def _testcases(findings: Iterable[tuple[CaseResult, float] | Passed], path: str) -> Iterator[str]:
-    """Yield the cases as XML; most have passed and need one line."""
     classname = f' classname="{_attribute(path)}"' if path else ""
     for found in findings:
         if isinstance(found, Passed):
@@ -152,7 +152,6 @@ def _attribute(line: str) -> str:
 
 
 def _unfinished(amount: int, path: str) -> str:
-    """Return a testcase for the cases that had not finished when the run was interrupted."""
     # Imported here, so that commands without reports do not import it.
     from junit_xml import TestCase
 
@@ -188,7 +187,6 @@ def _not_passed(case: CaseResult, path: str) -> TestCase:
 
 
 def _type(case: CaseResult) -> str:
-    """Return the id of the first metric that failed, or ``agent``."""
     found = words.facts(case)
     return _line(found[0].id) if found else case.status
 

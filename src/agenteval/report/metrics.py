@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from heapq import nlargest
 
 from agenteval.core.escape import one_line
 from agenteval.core.records import dataclass
@@ -12,6 +11,7 @@ from agenteval.report.parts import State
 from agenteval.report.words import (
     NOTHING,
     age,
+    change,
     count,
     duration,
     from_cache,
@@ -22,7 +22,6 @@ from agenteval.report.words import (
     resource,
     signed,
 )
-from agenteval.results.case import CaseResult
 from agenteval.results.comparison import CaseMove, ComparedMetric, ComparedResource, Comparison, FailedOf
 from agenteval.results.model import Results
 
@@ -169,10 +168,11 @@ class MetricRow:
 
     @property
     def word(self) -> str:
-        """The state of its comparison."""
+        """The state of its comparison; a proof of single cases leaves no suspicion of the mean."""
         if self.compared is None:
             return ""
-        return self.compared.word if self.gating else "only reported"
+        found = "proven" if self.broke and self.compared.word == "suspicious" else self.compared.word
+        return found if self.gating else "only reported"
 
     @property
     def state(self) -> State:
@@ -233,7 +233,7 @@ class MetricRow:
     def finding(self) -> str:
         """What the comparison found, in one sentence."""
         broke = f"{count(self.broke, 'case')} broke" if self.broke else ""
-        return "; ".join(filter(None, (broke, self._found)))
+        return "; ".join(filter(None, (broke, "" if self.broke and self._found == "suspicious" else self._found)))
 
     @property
     def meanings(self) -> tuple[tuple[str, str], ...]:
@@ -286,7 +286,7 @@ class MetricRow:
         return other.word if other.gating else ""
 
     def _shown(self, value: float) -> str:
-        return f"{value:+.0%}" if self.is_resource else signed(value)
+        return change(value) if self.is_resource else signed(value)
 
     def _side(self, mean: float, failures: FailedOf | None) -> str:
         counted = f", failed {failures.failed} of {failures.of}" if failures else ""
@@ -295,7 +295,7 @@ class MetricRow:
     def _moved_by(self, move: CaseMove) -> str:
         if not self.is_resource:
             return signed(move.current - move.baseline)
-        return f"{move.current / move.baseline - 1:+.0%}" if move.baseline else NOTHING
+        return change(move.current / move.baseline - 1) if move.baseline else NOTHING
 
 
 def metric_rows(results: Results) -> tuple[MetricRow, ...]:
@@ -323,7 +323,6 @@ def metric_rows(results: Results) -> tuple[MetricRow, ...]:
 
 
 def _reach(metrics: Sequence[ComparedMetric]) -> float:
-    """Return the reach of an axis that fits all differences of scores."""
     sides = [
         side
         for metric in metrics
@@ -333,21 +332,10 @@ def _reach(metrics: Sequence[ComparedMetric]) -> float:
     return max([_LEAST_SPAN, *map(abs, sides)])
 
 
-_RESOURCES = {"latency_ms": "latency", "tokens": "tokens per answer", "cost_usd": "cost per answer"}
-_WORTH_EXPLAINING = 0.05  # change of the cost
-_EXPLAINED = 0.5  # share of the change of the cost that the tokens must have changed by
-_MOST_NAMED = 3
-_MS = 1000
+_RESOURCES = {"latency_ms": "latency per answer", "tokens": "tokens per answer", "cost_usd": "cost per answer"}
 
-
-def resource_name(item: ComparedResource) -> str:
-    """Return what a resource is called in tables."""
-    return _RESOURCES[item.name]
-
-
-def resource_change(item: ComparedResource) -> str:
-    """Return its change, relative to the base; empty if the base used none."""
-    return "" if item.change is None else f"{item.change:+.0%}"
+#: What money or time was spent on, in this run and on the other side, and a note.
+SpendingRow = tuple[str, str, str, str]
 
 
 def resource_amount(item: ComparedResource, value: float) -> str:
@@ -359,81 +347,22 @@ def resource_amount(item: ComparedResource, value: float) -> str:
     return number(value) if value < 10 else f"{value:,.0f}"
 
 
-def explanations(resources: Sequence[ComparedResource]) -> Iterator[str]:
-    """Yield what explains a change of the cost per answer, if it is worth explaining."""
-    changes = {item.name: item.change for item in resources}
-    cost, tokens = changes.get("cost_usd"), changes.get("tokens")
-    if cost is None or tokens is None or abs(cost) < _WORTH_EXPLAINING:
-        return
-    verb = "rose" if cost > 0 else "fell"
-    if tokens * cost > 0 and abs(tokens) >= _EXPLAINED * abs(cost):
-        yield f"The cost per answer {verb} with the number of tokens ({tokens:+.0%})."
-    else:
-        yield (
-            f"The cost per answer {verb} by {abs(cost):.0%}, the number of tokens changed by {tokens:+.0%}: "
-            "another model, another price, or another share of answers from a cache explains it."
-        )
-
-
-@dataclass(frozen=True)
-class SpendingRow:
-    """One line: what, in this run, on the other side, and what explains it."""
-
-    what: str
-    here: str
-    before: str = ""
-    note: str = ""
-
-
-def spending(results: Results) -> tuple[SpendingRow, ...]:
-    """Return where money and time went; what is unknown is left out."""
-    # Of a large run, not all cases are in memory: which were slow, and what they cost, is in the HTML report.
-    cases = [case for _, case in results.cases()]
-    known = cases if len(cases) == results.summary.cases else []
-    resources = results.comparison.resources if results.comparison else []
-    return (*_compared_spending(resources), *_totals(results, known), *_extremes(known))
-
-
-def _compared_spending(resources: Sequence[ComparedResource]) -> Iterator[SpendingRow]:
-    notes = list(explanations(resources))
-    for item in resources:
-        about = "; ".join([resource_change(item), *(notes if item.name == "cost_usd" else [])]).strip("; ")
-        name = resource_name(item)
+def spending(results: Results) -> Iterator[SpendingRow]:
+    """Yield where money and time went; what is unknown is left out."""
+    for item in results.comparison.resources if results.comparison else ():
         now, before = resource_amount(item, item.current), resource_amount(item, item.baseline)
-        yield SpendingRow(name if name.endswith("answer") else f"{name} per answer", now, before, about)
-
-
-def _totals(results: Results, cases: Sequence[CaseResult]) -> Iterator[SpendingRow]:
+        yield _RESOURCES[item.name], now, before, "" if item.change is None else change(item.change)
+    # Of a large run, not all cases are in memory.
+    cases = [case for _, case in results.cases()]
+    turns = [turn for case in cases for turn in case.turns] if len(cases) == results.summary.cases else []
     usage = results.summary.usage
-    judges = sum(score.cost_usd or 0.0 for case in cases for score in case.scores)
+    judges = sum(score.cost_usd or 0.0 for turn in turns for score in turn.scores)
     if usage.cost_usd:
-        yield SpendingRow("cost", money(usage.cost_usd), note=f"judges {money(judges)}" if judges else "")
+        yield "cost", money(usage.cost_usd), "", f"judges {money(judges)}" if judges else ""
     if usage.input_tokens or usage.output_tokens:
-        yield SpendingRow("tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out")
+        yield "tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out", "", ""
     if usage.llm_calls or usage.cached_calls:
-        yield SpendingRow("calls of models", f"{usage.llm_calls:,}", note=from_cache(usage))
-    yield SpendingRow("time", duration(results.run.duration_s))
-    if retries := sum(turn.retries for case in cases for turn in case.turns):
-        yield SpendingRow("retries", f"{retries:,}")
-
-
-def _extremes(cases: Sequence[CaseResult]) -> Iterator[SpendingRow]:
-    slowest = _largest({case.name: _seconds(case) for case in cases})
-    if slowest:
-        yield SpendingRow("slowest cases", ", ".join(f"{name} {duration(value)}" for name, value in slowest))
-    dearest = _largest({case.name: _cost(case) for case in cases})
-    if dearest:
-        yield SpendingRow("dearest cases", ", ".join(f"{name} {money(value)}" for name, value in dearest))
-
-
-def _largest(values: dict[str, float]) -> list[tuple[str, float]]:
-    return [item for item in nlargest(_MOST_NAMED, values.items(), key=lambda item: item[1]) if item[1] > 0]
-
-
-def _seconds(case: CaseResult) -> float:
-    return sum(turn.latency_ms or 0.0 for turn in case.turns) / _MS / max(1, len(case.iterations))
-
-
-def _cost(case: CaseResult) -> float:
-    agent = sum(turn.usage.cost_usd or 0.0 for turn in case.turns if turn.usage)
-    return (agent + sum(score.cost_usd or 0.0 for score in case.scores)) / max(1, len(case.iterations))
+        yield "calls of models", f"{usage.llm_calls:,}", "", from_cache(usage)
+    yield "time", duration(results.run.duration_s), "", ""
+    if retries := sum(turn.retries for turn in turns):
+        yield "retries", f"{retries:,}", "", ""

@@ -18,7 +18,7 @@ from agenteval.report import words
 from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import Cause, largest_cause
 from agenteval.report.facts import Report
-from agenteval.report.limits import ReportFile
+from agenteval.report.report import ReportFile
 from agenteval.report.stories import Story
 from agenteval.report.words import money
 from agenteval.results.case import TurnResult
@@ -30,11 +30,7 @@ _LONGEST = 600
 
 
 def render_problems(problems: Iterable[Problem], name: str = "") -> str:
-    """Return Markdown for summary and comment: the mistakes in the order in which they were found.
-
-    Args:
-        name: name of the job, for the heading; as in the other texts.
-    """
+    """Return Markdown for summary and comment: the mistakes in the order in which they were found."""
     found = mistakes(problems)
     lines = [f"{_heading(name)}: {counted(found)}, nothing was evaluated", ""]
     lines += [
@@ -65,11 +61,7 @@ def render_unfinished(commit: str, url: str, name: str = "") -> str:
 
 
 def render_nothing_left(commit: str, url: str, reason: str, name: str = "") -> str:
-    """Return Markdown for a fork's run without usable results.
-
-    Args:
-        url: address of the workflow run.
-    """
+    """Return Markdown for a fork's run without usable results."""
     return (
         f"{_heading(name)}: the evaluation of `{_short(commit)}` left no results\n\n{reason}. See the [log]({url}).\n"
     )
@@ -142,7 +134,7 @@ def _resource(resource: ComparedResource | None) -> str:
     change = resource.change
     if change is None or abs(change) < _SEEN:
         return markdown_inline(value)
-    text = f"{change:+.0%}".replace("%", " %").replace("-", "−")
+    text = words.change(change)
     return f"{markdown_inline(value)} {f'<b>{text}</b>' if abs(change) > _BOLD else text}"
 
 
@@ -297,7 +289,6 @@ def _facts(story: Story) -> Iterator[str]:
 
 
 def _answer(story: Story, kind: Kind) -> Iterator[str]:
-    """Yield the answer of the first turn that did not pass, else of the last turn."""
     iteration = story.case.telling_iteration
     turns = iteration.turns if iteration and kind != "new" else []
     shown = next(filter(_is_bad, turns), turns[-1] if turns else None)
@@ -318,7 +309,6 @@ def _plain(text: str, limit: int) -> str:
 
 
 def _is_in_repository(path: str) -> bool:
-    """Return whether the path can be a file in the repository, with a name that GitHub accepts."""
     pure = PurePosixPath(path)
     is_inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
     return is_inside and escape.terminal(path) == path and not _BEYOND.search(path)

@@ -22,7 +22,6 @@ class Histogram:
         high: end of the last bin.
         counts: number of values in each bin; all bins have the same width.
         beyond: number of values above ``high``; the last bin includes them.
-        before: the same for the baseline, whose values are of the same cases; empty without one.
     """
 
     title: str
@@ -32,7 +31,6 @@ class Histogram:
     counts: tuple[int, ...]
     beyond: int = 0
     marks: tuple[Mark, ...] = ()
-    before: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,25 +77,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """One prominent number."""
+    """One prominent number; or an entry of a list, such as an example with its score, and lines below it."""
 
     label: str
     value: str
     note: str = ""
     state: State = "neutral"
-
-
-@dataclass(frozen=True)
-class Item:
-    """An entry of a list: a recommendation, an example.
-
-    Attributes:
-        badge: a word in front: a priority, a score.
-    """
-
-    title: str
-    badge: str
-    state: State
     lines: tuple[str, ...] = ()
 
 
@@ -116,7 +101,7 @@ class Part:
     lines: tuple[str, ...] = ()
     hidden: int = 0
     figures: tuple[Figure, ...] = ()
-    items: tuple[Item, ...] = ()
+    items: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     charts: tuple[Chart, ...] = ()
     warns: bool = False

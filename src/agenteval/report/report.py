@@ -12,15 +12,84 @@ from typing import TYPE_CHECKING, TextIO
 
 from agenteval.core import plugins
 from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem
+from agenteval.core.records import dataclass, field
 from agenteval.core.shared_files import LOCK_FILE
 from agenteval.core.text import choices
 from agenteval.core.writing import remove_regular_file, write_file
-from agenteval.report.limits import ReportFile
 from agenteval.results.store import RESULTS_FILE, results_json
 
 if TYPE_CHECKING:
     from agenteval.report.facts import Report
     from agenteval.report.terminal_lines import TerminalDetail
+
+GITHUB = "https://github.com"
+
+REPOSITORY = re.compile(r"(?!\.)[\w.-]{1,100}/(?!\.)[\w.-]{1,100}", re.ASCII)
+COMMIT = re.compile(r"[0-9a-f]{7,64}")
+
+
+@dataclass(frozen=True)
+class Site:
+    """The server and the only repository that reports link to; without one, that of the results file."""
+
+    server: str = GITHUB
+    repository: str = ""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Site:
+        """Return the site in the runner's variables; github.com without a runner."""
+        server = (environment.get("GITHUB_SERVER_URL") or GITHUB).rstrip("/")
+        return cls(server, environment.get("GITHUB_REPOSITORY", ""))
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """The settings of reports.
+
+    Attributes:
+        comment_template: the user's template of the comment, if there is one.
+        summary_template: the user's template of the job summary, if there is one.
+        template_texts: the content of the templates and of the files that they name, by path, as it was before user
+            code ran; ``None`` to read the files when they are used.
+        site: the target of links.
+        reports: names of reporters of other packages.
+    """
+
+    comment_template: Path | None = None
+    summary_template: Path | None = None
+    site: Site = field(default_factory=Site)
+    reports: tuple[str, ...] = ()
+    template_texts: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class ReportFile:
+    """A file of a report, as one text or piece by piece; reports that are written later show its warnings."""
+
+    name: str
+    text: str | Iterable[str]
+    warnings: tuple[str, ...] = ()
+
+
+_PACKAGE = Path(__file__).parents[1]
+_ALWAYS_THERE = Path("markdown", "comment.md.j2")
+
+
+class UserTemplateError(AgentEvalError):
+    """A user's template, possibly with a line, cannot be used, so the built-in one replaces it."""
+
+    def __init__(self, place: Path | str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}; the built-in template is used instead")
+
+
+def template_directory() -> Path:
+    """Return the directory of the templates: in the installed package, or beside ``src`` in a checkout."""
+    places = (_PACKAGE / "templates", _PACKAGE.parents[1] / "templates")
+    for directory in places:
+        if (directory / _ALWAYS_THERE).is_file():
+            return directory
+    tried = " or ".join(str(directory) for directory in places)
+    raise InfrastructureError(f"report templates are missing: no {_ALWAYS_THERE} in {tried}; install agenteval again")
 
 
 #: A reporter: a function ``report_files(report)`` that yields the files of one kind of report. Reporters of other
@@ -161,11 +230,7 @@ def render_reports(report: Report, directory: Path) -> Report:
 
 
 def write_files(files: Iterable[ReportFile], directory: Path) -> tuple[ReportFile, ...]:
-    """Write files, and create the folders in their names.
-
-    Raises:
-        InfrastructureError: a file or folder cannot be written.
-    """
+    """Write files, and create the folders in their names."""
     written = []
     for file in files:
         write_file(directory, file.name, file.text)
@@ -204,11 +269,7 @@ def _render(report: Report, directory: Path, taken: set[str]) -> Report:
 
 
 def _checked(files: Iterable[ReportFile], names: set[str]) -> Iterable[ReportFile]:
-    """Yield the files of a reporter of another package after a check of their names.
-
-    Raises:
-        InfrastructureError: a name is not allowed or already used.
-    """
+    """Yield the files of a reporter of another package after a check of their names."""
     for file in files:
         if not isinstance(file, ReportFile):
             raise InfrastructureError(f"it yields {type(file).__name__} instead of ReportFile")

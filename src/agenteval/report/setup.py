@@ -30,7 +30,6 @@ def size(results: Results) -> str:
 
 
 def _unneeded(results: Results) -> str:
-    """Return how many iterations a run that ended early left out."""
     cases = [case for suite in results.suites for case in suite.cases]
     unneeded, planned = sum(case.unneeded for case in cases), sum(case.planned for case in cases)
     return f" ({unneeded:,} of {planned:,} were not needed)" if unneeded else ""
@@ -57,12 +56,7 @@ def _broken_scores(case: CaseResult) -> list[Score]:
 def run_setup(
     results: Results, archive: Archive, base: Base | None, differences: Sequence[IntegrityRow]
 ) -> tuple[Part, ...]:
-    """Return the parts about the making of the run; empty ones are left out.
-
-    Args:
-        archive: counts the cases of each suite.
-        differences: the differences from the base commit.
-    """
+    """Return the parts about the making of the run; empty ones are left out."""
     parts = (
         Part("the-run", "The run", facts=tuple(_known(_run(results)))),
         _baseline(base) if base else Part("baseline", "Baseline"),
@@ -224,7 +218,6 @@ def integrity_rows(run: Run) -> Iterator[IntegrityRow]:
 
 
 def _alike(item: Difference) -> object:
-    """Return what the differences of several cases have in common if one row tells them."""
     return item.kind, item.metric, item.setting, item.before, item.after, item.loosens, _effect(item)
 
 
@@ -246,7 +239,6 @@ def _what(items: Sequence[Difference], *, has_one_suite: bool) -> str:
 
 
 def _name(id_: str, *, has_one_suite: bool) -> str:
-    """Return how to call a case: its name alone if all are in one suite."""
     return id_.partition("::")[2] or id_ if has_one_suite else id_
 
 

@@ -11,7 +11,8 @@ from agenteval.core.records import dataclass
 from agenteval.report.causes import CaseChange, Cause, one_cause_is_likely
 from agenteval.results.model import DEFAULT_ARTIFACT, Results
 
-_FOLDER = "agenteval-report"
+# Where a run writes; and the folders of the commands.
+_FOLDER, _AGAIN, _OF_RUN, _OF_BASE = "agenteval-report", "agenteval-again", "agenteval-run", "agenteval-base"
 _MOST_SUITES = 3
 _MOST_NAMES = 3
 _LONGEST_ARGUMENT = 100
@@ -91,7 +92,6 @@ def _is_suspicious(results: Results) -> bool:
 
 
 def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
-    """Return the cases of causes to repeat that did not pass."""
     failed = {case.id for case in results.failed()}
     return [found for cause in causes if cause.kind in _REPEATED for found in cause.cases if found.id in failed]
 
@@ -106,16 +106,29 @@ def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[st
         return []
     paths = [each.path for each in found] or [suite.path for suite in results.suites]
     suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
-    named = " ".join(suites) if len(suites) <= _MOST_SUITES else ""
-    if is_mean:
-        return [f"{' '.join(filter(None, ('agenteval run', named)))}   # all cases: a mean is worse"]
-    run, folder = _run_id(results), _FOLDER
-    artifact = shlex.quote(_artifact(results) or DEFAULT_ARTIFACT)
-    download = [f"gh run download {run} -n {artifact} -D {folder}   # the results of this run"] if run else []
-    repeat = " ".join(part for part in ("agenteval run", named, f"--failed-in {folder}") if part)
-    only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
-    steps = [f"agenteval prove {folder}   # side by side with the base"] if _is_suspicious(results) else []
-    return [*download, *steps, *([f"{repeat}   # {only}"] if found else [])]
+    # Nothing writes where a later command reads: reports go to the usual directory.
+    steps, folder, out = [], _FOLDER, f"--out {_AGAIN}"
+    if run := _number(results.run.workflow_run_id):
+        folder, out = _OF_RUN, ""
+        steps.append(_download(run, results.run.workflow_artifact, folder, "the results of this run"))
+    baseline = ""
+    if results.comparison is not None and (base := _number(results.comparison.baseline.workflow_run_id)):
+        baseline = f"--baseline {_OF_BASE}"
+        steps.append(_download(base, results.comparison.baseline.workflow_artifact, _OF_BASE, "the baseline"))
+    if _is_suspicious(results):
+        steps.append(f"agenteval prove {folder}   # side by side with the base")
+    if found or is_mean:
+        only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
+        chosen, note = ("", "all cases: a mean is worse") if is_mean else (f"--failed-in {folder}", only)
+        named = suites if len(suites) <= _MOST_SUITES else []
+        words = ["agenteval run", *named, chosen, baseline, out if chosen else ""]
+        steps.append(f"{' '.join(filter(None, words))}   # {note}")
+    return steps
+
+
+def _download(run: str, artifact: str | None, folder: str, note: str) -> str:
+    name = shlex.quote(_artifact(artifact) or DEFAULT_ARTIFACT)
+    return f"gh run download {run} -n {name} -D {folder}   # {note}"
 
 
 def _is_recorded(results: Results) -> bool:
@@ -130,8 +143,8 @@ def _accept(results: Results, causes: Sequence[Cause]) -> str:
     names += [found.name for cause in chosen if cause.metric is None for found in cause.cases]
     # Without names, everything that was found is accepted.
     listed = [shlex.quote(name) for name in names] if len(names) <= _MOST_NAMES and all(map(_is_plain, names)) else []
-    run = _run_id(results)
-    artifact = f" --artifact {shlex.quote(_artifact(results))}" if _artifact(results) else ""
+    run, named = _number(results.run.workflow_run_id), _artifact(results.run.workflow_artifact)
+    artifact = f" --artifact {shlex.quote(named)}" if named else ""
     where = f"--run {run}{artifact}" if run else f"--from {_FOLDER}"
     return " ".join(["agenteval accept", *listed, where, '--reason "…"'])
 
@@ -141,14 +154,12 @@ def _helps(causes: Sequence[Cause]) -> tuple[str, ...]:
     return next((helps for pattern, helps in _HELPS if texts and re.search(pattern, texts)), ())
 
 
-def _run_id(results: Results) -> str:
-    run = results.run.workflow_run_id or ""
-    return run if run.isascii() and run.isdigit() else ""
+def _number(id_: str | None) -> str:
+    return id_ if id_ and id_.isascii() and id_.isdigit() else ""
 
 
-def _artifact(results: Results) -> str:
-    name = results.run.workflow_artifact or ""
-    return name if name != DEFAULT_ARTIFACT and _is_plain(name) else ""
+def _artifact(name: str | None) -> str:
+    return name if name and name != DEFAULT_ARTIFACT and _is_plain(name) else ""
 
 
 def _is_plain(text: str) -> bool:

@@ -33,8 +33,8 @@ from agenteval.core import escape
 from agenteval.core.files import read_regular
 from agenteval.core.records import dataclass
 from agenteval.report import words
-from agenteval.report.limits import template_directory
 from agenteval.report.parts import Excerpt
+from agenteval.report.report import template_directory
 from agenteval.report.stories import Story
 from agenteval.results.case import Criterion, Score
 from agenteval.results.verdict import criterion_texts
@@ -80,13 +80,7 @@ class Language:
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates in ``__pycache__`` of their folder; if the folder is read-only, nothing is stored.
-
-    Jinja compiles a template again when its text has changed.
-
-    Args:
-        folder: folder of the built-in templates.
-    """
+    """Compiled templates in ``__pycache__`` of their folder; if the folder is read-only, nothing is stored."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "__pycache__"
@@ -106,13 +100,7 @@ class CompiledTemplates(FileSystemBytecodeCache):
 
 
 class _TemplateLoader(BaseLoader):
-    """Loads the built-in templates of a language, and the files beside a user's template.
-
-    Args:
-        language: language of the templates.
-        folder: folder of the built-in templates.
-        user: the user's template; the names of extendable built-in templates still refer to the built-in ones.
-    """
+    """Loads the built-in templates of a language, and the files beside a user's template."""
 
     def __init__(self, language: Language, folder: Path, user: Path | None, texts: Mapping[str, str] | None) -> None:
         self._language = language
@@ -187,13 +175,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 def make_environment(
     language: Language, directory: Path, user: Path | None = None, texts: Mapping[str, str] | None = None
 ) -> Environment:
-    """Create an environment for the built-in templates, or for one user template.
-
-    Args:
-        directory: directory with a folder of built-in templates for each language.
-        user: the user's template; its name in the environment is ``USER_TEMPLATE``.
-        texts: the content of the user's files by path; ``None`` to read them.
-    """
+    """Create an environment for the built-in templates, or for a user's, which is ``USER_TEMPLATE`` in it."""
     folder = directory / language.folder
     environment = _Sandbox(
         loader=_TemplateLoader(language, folder, user, texts),
@@ -236,7 +218,6 @@ def shown(value: object) -> Markup:
 
 
 def _text(value: object) -> str:
-    """Return the text of a value; empty for unknown values."""
     return "" if value is None else str(value)
 
 

@@ -13,7 +13,7 @@ from agenteval.report import words
 from agenteval.report.cases import KINDS, Kind, distinct_iterations
 from agenteval.report.causes import Cause, one_cause_is_likely
 from agenteval.report.facts import Report
-from agenteval.report.metrics import resource_amount, resource_change
+from agenteval.report.metrics import resource_amount
 from agenteval.report.terminal_lines import (
     BLANK,
     LONGEST_NAME,
@@ -89,7 +89,6 @@ def _turn(turn: TurnResult, *, several: bool) -> Iterator[Line]:
 
 
 def _score(score: Score) -> Line:
-    """Return ``✓ faithfulness: 0.92 (threshold: 0.8)``, with the reason if the metric failed."""
     reason = words.score_reason(score)
     if score.status != "scored" or score.score is None:
         sign: Part = ("! ", "magenta") if score.status == "error" else ("- ", "yellow")
@@ -107,7 +106,6 @@ def _score(score: Score) -> Line:
 
 _MOST_ROWS = 200
 _GAP = "  "
-_WORDS: dict[str, Style] = {"proven": "red", "unproven": "yellow", "suspicious": "yellow"}
 
 
 def metric_lines(report: Report) -> Iterator[Line]:
@@ -116,38 +114,14 @@ def metric_lines(report: Report) -> Iterator[Line]:
     if not rows:
         return
     compared = report.base is not None
-    header = (
-        ("mean", "base", "change", "scores", "pass", "metric") if compared else ("mean", "scores", "pass", "metric")
-    )
-    table = [header]
+    table = [("mean", "scores", "pass", *(("base", "here", "change") if compared else ()), "metric")]
     for row in rows[:_MOST_ROWS]:
-        change = (words.number(row.baseline), words.signed(row.difference)) if compared else ()
-        cells = (words.number(row.current), *change, f"{row.n:,}", words.percent(row.pass_rate))
+        here = row.current if row.compared else None
+        both = (words.number(row.baseline), words.number(here), words.signed(row.difference))
+        cells = (words.number(row.mean), f"{row.n:,}", words.percent(row.pass_rate), *(both if compared else ()))
         table.append((*cells, shown(row.id, LONGEST_NAME)))
     yield from _columns(table)
     yield from _hidden(len(rows) - _MOST_ROWS)
-    yield BLANK
-
-
-def statistics_lines(report: Report) -> Iterator[Line]:
-    """Yield what the comparison found in each metric, the cases behind changes, and the conditions of the gate."""
-    rows = report.evidence
-    if report.base is None or not rows:
-        return
-    for row in rows[:_MOST_ROWS]:
-        p, catches = f"p {row.p}" if row.p else "", f"finds a drop of {row.catches}" if row.catches else ""
-        known = filter(None, [f"change {row.change_with_range}", p, row.basis, catches])
-        yield line((shown(row.id, LONGEST_NAME), "bold"), _GAP, (row.word, _WORDS.get(row.word, "")))
-        yield line((" · ".join(known), ""), indent=4, hang=4)
-    yield from _hidden(len(rows) - _MOST_ROWS)
-    for row in filter(lambda row: row.moved, rows):
-        yield line((shown(row.moved_title), "bold"))
-        table = [("difference", shown(row.moved_before.lower(), 40), "this change", "case")]
-        table += [(by, was, now, shown(name, LONGEST_NAME)) for name, was, now, by in row.moved[:_MOST_ROWS]]
-        yield from _columns(table)
-        yield from _hidden(len(row.moved) - _MOST_ROWS)
-    for text in report.base.needs:
-        yield line((shown(text), "dim"))
     yield BLANK
 
 
@@ -228,7 +202,6 @@ def _counted(kind: Kind, causes: Sequence[Cause], base: str) -> Part:
 
 
 def _named(causes: Sequence[Cause]) -> str:
-    """Return the names of a few cases with their tries; empty for many."""
     cases = [case for cause in causes for case in cause.cases]
     if len(cases) > _MOST_NAMED:
         return ""
@@ -240,14 +213,14 @@ def _named(causes: Sequence[Cause]) -> str:
 
 
 def _cost(report: Report) -> Iterator[Line]:
-    """Yield what changed much in each answer, and what the cache saved."""
     resources = report.base.resources if report.base else ()
     if any(abs(item.change or 0.0) >= _WORTH_TELLING for item in resources):
         parts: list[Part | str] = []
         for item in sorted(resources, key=lambda item: item.name):
             amount = resource_amount(item, item.current)
             parts += ["  "] if parts else []
-            parts += [_AMOUNTS[item.name].format(amount), (resource_change(item), "yellow")]
+            change = "" if item.change is None else words.change(item.change)
+            parts += [_AMOUNTS[item.name].format(amount), (change, "yellow")]
         yield _labelled("cost", *parts)
     if cached := words.from_cache(report.summary.usage):
         yield _labelled("cache", (shown(cached), "dim"))
@@ -339,11 +312,9 @@ def _width_of(stream: TextIO) -> int:
 
 
 def _lines(report: Report, detail: TerminalDetail, columns: int) -> Iterator[Line]:
-    if detail.verbosity >= 1:
+    if detail.verbosity:
         yield from case_lines(report)
         yield from metric_lines(report)
-    if detail.verbosity >= 2:
-        yield from statistics_lines(report)
     most = _MOST_CAUSES_VERBOSE if detail.verbosity else _MOST_CAUSES
     if any(cause.kind in SIGNS for cause in report.causes):
         # Imported here, because most runs pass.

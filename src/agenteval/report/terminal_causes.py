@@ -10,7 +10,7 @@ from agenteval.report import words
 from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import CaseChange, Cause, is_about, largest_cause, others
 from agenteval.report.facts import Report
-from agenteval.report.stories import Story
+from agenteval.report.stories import Story, reply_lines
 from agenteval.report.terminal_lines import BLANK, LONGEST_NAME, SIGNS, Line, Part, Style, line, shown
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.comparison import ComparedCase
@@ -26,9 +26,6 @@ _STYLES: Mapping[str, Style] = {"-": "red", "+": "green"}
 
 def turn_lines(turn: TurnResult, compared: ComparedCase | None, *, several: bool) -> Iterator[Line]:
     """Yield a question, and the calls and answers of both sides as the comment shows them."""
-    # Imported here, because most runs have nothing to show.
-    from agenteval.report.diff import reply_lines
-
     number = f"{turn.index + 1} " if several else ""
     yield line((f"{number}▸ {shown(turn.input, _LONGEST_QUESTION)}", "dim"), indent=_INDENT, hang=_INDENT + 2)
     earlier = next((found for found in compared.answers if found.turn == turn.index), None) if compared else None
@@ -49,12 +46,7 @@ _WIDEST_RULE = 100
 
 
 def cause_lines(report: Report, most: int, explained: Sequence[str], columns: int) -> Iterator[Line]:
-    """Yield the lines of all kinds that need eyes.
-
-    Args:
-        most: maximum number of causes of a kind; the cases of the others are counted.
-        explained: errors of agents that a message above explains.
-    """
+    """Yield the lines of all kinds that need eyes, with at most so many causes of each."""
     for kind, found in groupby(report.causes, lambda cause: cause.kind):
         if kind not in SIGNS:
             continue
@@ -114,7 +106,6 @@ def _fallen(report: Report, cause: Cause) -> Iterator[Line]:
 
 
 def _wrong_turn(story: Story) -> Iterator[Line]:
-    """Yield the turn of a case that went wrong first."""
     turns, wrong = _turns(story.case), story.found.wrong
     place = (wrong.turn or 1) - 1 if wrong else 0
     for turn in turns:
@@ -134,7 +125,6 @@ def _title(kind: Kind, causes: Sequence[Cause]) -> str:
 
 
 def _together(causes: Sequence[Cause]) -> str:
-    """Return how many of the cases have one cause."""
     largest = largest_cause(causes)
     if largest is None:
         return ""
@@ -172,7 +162,6 @@ def _failed_tries(cause: Cause) -> str:
 
 
 def _values(metric: str, story: Story, turn: int | None) -> str:
-    """Return the score on both sides, or else the score and its threshold."""
     for change in story.compared.metrics if story.compared else ():
         if change.id == metric and change.before is not None and change.after is not None:
             return " → ".join(words.distinct(change.before, change.after))

@@ -36,11 +36,7 @@ class NextCommands:
 
 
 def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
-    """Return the commands after the reports of a directory were written, without secrets.
-
-    Args:
-        words: the arguments of the command that ran; empty if it ran nothing.
-    """
+    """Return the commands after a command of these words wrote the reports of a directory, without secrets."""
     page = directory / _PAGE
     folder = shlex.quote(mask(str(directory)))
     here = "" if directory == _DIRECTORY else f" {folder}"
@@ -69,12 +65,7 @@ def _again(words: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class TerminalDetail:
-    """What is printed besides what needs eyes.
-
-    Attributes:
-        verbosity: 0; 1 adds all cases with their metrics, and the means; 2 adds the statistics.
-        explained: errors of agents that a message above explains; they are not repeated.
-    """
+    """What is printed besides what needs eyes: with ``-v`` all cases. Explained errors are not repeated."""
 
     verbosity: int = 0
     commands: NextCommands = field(default_factory=NextCommands)
@@ -102,11 +93,7 @@ LONGEST_NAME = 1_000
 
 @dataclass(frozen=True)
 class Line:
-    """One line, which may take several on a narrow terminal.
-
-    Attributes:
-        indent: cells before the first line; ``hang`` are those before the others.
-    """
+    """One line, which may take several on a narrow terminal, with cells before the first and before the others."""
 
     parts: tuple[Part, ...] = ()
     indent: int = 0
@@ -132,11 +119,7 @@ def shown(text: str, limit: int = _LONGEST) -> str:
 
 
 def write(lines: Iterable[Line], stream: TextIO, colour: bool, columns: int) -> None:
-    """Print lines, wrapped to a number of cells.
-
-    Args:
-        colour: whether the stream is a terminal with colours; rich is loaded only in this case.
-    """
+    """Print lines, wrapped to a number of cells."""
     if colour:
         _write_rich(lines, stream, columns)
         return

@@ -14,19 +14,20 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError
+from jinja2 import Environment, TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError, meta, nodes
 from pydantic import BaseModel
 
 from agenteval.core.escape import one_line
 from agenteval.core.files import open_regular
 from agenteval.core.records import dataclass, fields, is_dataclass, replace
 from agenteval.report.facts import Report
-from agenteval.report.limits import Detail, ReportTooLargeError, UserTemplateError, template_directory
+from agenteval.report.markdown import Detail, ReportTooLargeError
+from agenteval.report.report import UserTemplateError, template_directory
 from agenteval.report.templates import MARKDOWN, USER_TEMPLATE, make_environment
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
@@ -78,11 +79,11 @@ _WORKER = "agenteval.report.user_template"
 
 @dataclass(frozen=True)
 class Order:
-    """The template to render and its data."""
+    """The template to render and its data; without data, the template is only checked."""
 
     template: Path
-    report: Report
-    detail: Detail
+    report: Report | None
+    detail: Detail | None
     largest: int
     memory: int
     texts: Mapping[str, str] | None = None
@@ -129,6 +130,16 @@ def render_user_template(
     return text
 
 
+def wrong_template(template: Path, texts: Mapping[str, str] | None) -> UserTemplateError | None:
+    """Return the first mistake in a user's template that does not depend on a run; ``None`` without one."""
+    try:
+        _check(template)
+        _asked(Order(template, None, None, LARGEST, MEMORY, texts), TIME_LIMIT_S, TIME_LIMIT_S)
+    except UserTemplateError as error:
+        return error
+    return None
+
+
 def _check(template: Path) -> None:
     """Check that the template may be read; its process knows no boundary, and reads only files beside it."""
     try:
@@ -147,7 +158,6 @@ def _asked(order: Order, seconds: float, allowed: float) -> str:
 
 
 def _reply(order: Order, seconds: float, allowed: float) -> dict[str, str]:
-    """Return what the worker replies in a separate process."""
     command = [sys.executable, "-I", "-m", _WORKER]
     # The process gets no environment variables of agenteval, because a template needs no tokens.
     environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
@@ -173,7 +183,6 @@ def _reply(order: Order, seconds: float, allowed: float) -> dict[str, str]:
 
 
 def _broken(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return why the process gave no reply."""
     lines = done.stderr.decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     # The system can also kill a process that uses too much memory.
@@ -189,7 +198,7 @@ _ATTRIBUTE = re.compile(
 
 
 class _TooMuchError(Exception):
-    """The text of the template exceeds the limit."""
+    pass
 
 
 def main() -> None:
@@ -201,11 +210,7 @@ def main() -> None:
 
 
 def reply(order: Order) -> dict[str, str]:
-    """Render one order.
-
-    Returns:
-        ``text``, or ``place`` and ``problem``.
-    """
+    """Render one order to ``text``, or to ``place`` and ``problem``."""
     try:
         return {"text": _rendered(order)}
     except Exception as error:  # noqa: BLE001 - any exception of a template is a problem of the template
@@ -213,9 +218,11 @@ def reply(order: Order) -> dict[str, str]:
 
 
 def _rendered(order: Order) -> str:
-    template = make_environment(MARKDOWN, template_directory(), order.template, order.texts).get_template(
-        USER_TEMPLATE
-    )
+    environment = make_environment(MARKDOWN, template_directory(), order.template, order.texts)
+    template = environment.get_template(USER_TEMPLATE)
+    if order.report is None:
+        _check_names(environment)
+        return ""
     parts: list[str] = []
     room = order.largest
     for part in template.generate(report=order.report, detail=order.detail):
@@ -224,6 +231,25 @@ def _rendered(order: Order) -> str:
             raise _TooMuchError(f"writes more than {order.largest:,} characters; use `detail` to show less")
         parts.append(part)
     return "".join(parts)
+
+
+def _check_names(environment: Environment) -> None:
+    """Raise a TemplateError for a name that a template uses, or a template that it names, if there is none."""
+    source, file, _ = environment.loader.get_source(environment, USER_TEMPLATE)  # type: ignore[union-attr]
+    tree = environment.parse(source, USER_TEMPLATE, file)
+    unknown = meta.find_undeclared_variables(tree) - {*_NAMES, *environment.globals}
+    for node in tree.find_all((nodes.Name, nodes.Getattr)):
+        message = ""
+        if isinstance(node, nodes.Name) and node.name in unknown:
+            message = _no_such(node.name, _NAMES)
+        elif isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
+            kind = {"report": Report, "detail": Detail}.get(node.node.name)
+            if kind is not None and node.attr not in (known := _public(kind)):
+                message = _no_such(node.attr, known, kind.__name__)
+        if message:
+            raise TemplateSyntaxError(message, node.lineno, USER_TEMPLATE, file)
+    for name in filter(None, meta.find_referenced_templates(tree)):
+        environment.get_template(name)
 
 
 def _limit_memory(most: int) -> None:
@@ -235,7 +261,6 @@ def _limit_memory(most: int) -> None:
 
 
 def _place(error: Exception, template: Path) -> str:
-    """Return ``file:line`` of the mistake, if it is known."""
     if isinstance(error, TemplateSyntaxError):
         return f"{error.filename or template}:{error.lineno}"
     ours = str(template_directory())
@@ -274,28 +299,35 @@ def _undefined(message: str, order: Order) -> str:
         return message
     name = found["name"]
     names = _NAMES if found["unknown"] else _attributes(found["type"] or "", order)
+    return _no_such(name, names, (found["type"] or "").rpartition(".")[2])
+
+
+def _no_such(name: str, names: Sequence[str], owner: str = "") -> str:
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else f"; there is: {', '.join(names)}" if names else ""
-    where = f"{found['type'].rpartition('.')[2]} has no " if found["type"] else "there is no "
-    return f"{where}{name!r}{hint}"
+    return f"{f'{owner} has' if owner else 'there is'} no {name!r}{hint}"
 
 
 def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
     for kind in _kinds(order):
         if f"{kind.__module__}.{kind.__qualname__}" == type_name:
-            own = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind.model_fields)
-            own += [key for key, value in vars(kind).items() if isinstance(value, property)]
-            return tuple(name for name in own if not name.startswith("_"))
+            return _public(kind)
     return ()
+
+
+def _public(kind: Any) -> tuple[str, ...]:
+    own = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind.model_fields)
+    own += [key for key, value in vars(kind).items() if isinstance(value, property)]
+    return tuple(name for name in own if not name.startswith("_"))
 
 
 def _kinds(order: Order) -> Iterator[Any]:
     from agenteval.gate import failures
-    from agenteval.report import cases, causes, facts, heading, metrics, parts, setup, steps, stories, trend
+    from agenteval.report import cases, causes, charts, facts, heading, metrics, parts, setup, steps, stories
     from agenteval.results import model, verdict
 
     yield type(order.detail)
-    ours = (facts, heading, causes, metrics, setup, parts, cases, steps, stories, trend)
+    ours = (facts, heading, causes, metrics, setup, parts, cases, steps, stories, charts)
     modules = (*ours, failures, verdict, model)
     for module in modules:
         for value in vars(module).values():

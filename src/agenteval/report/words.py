@@ -74,7 +74,7 @@ def signed(value: float | None) -> str:
     for decimals in range(2, _MOST_DECIMALS + 1):
         text = f"{value:+.{decimals}f}"
         if float(text) != 0:
-            return text
+            return text.replace("-", "−")
     return "±0.00"
 
 
@@ -82,10 +82,13 @@ def percent(rate: float | None) -> str:
     """Return a rate as a whole percentage; only 1 is shown as 100 % and only 0 as 0 %."""
     if rate is None:
         return NOTHING
-    text = f"{rate:.0%}"
-    if text == "100%" and rate < 1:
-        return ">99%"
-    return "<1%" if text == "0%" and rate > 0 else text
+    whole = round(100 * rate)
+    return ">99 %" if whole == 100 and rate < 1 else "<1 %" if whole == 0 and rate > 0 else f"{whole} %"
+
+
+def change(share: float) -> str:
+    """Return a relative change: ``+62 %``."""
+    return f"{100 * share:+.0f} %".replace("-", "−")
 
 
 def count(amount: int, noun: str, plural: str | None = None) -> str:
@@ -149,7 +152,6 @@ def facts(case: CaseResult) -> tuple[Fact, ...]:
 
 
 def _lost_points(iteration: IterationResult) -> Iterator[Fact]:
-    """Yield the scores below 1, the lowest first."""
     lost = [
         (score.score, turn.index + 1 if len(iteration.turns) > 1 else None, score)
         for turn in iteration.turns

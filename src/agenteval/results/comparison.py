@@ -84,6 +84,7 @@ class BaselineInfo(ResultsModel):
     """The baseline of a comparison.
 
     Attributes:
+        workflow_run_id: the workflow run with its results, in the artifact ``workflow_artifact``; omitted if unknown.
         distance: number of commits from its commit to the base commit, with which the change is compared.
         between: the newest of these commits, whose changes are compared too; empty if unknown.
     """
@@ -92,6 +93,8 @@ class BaselineInfo(ResultsModel):
     ref: str | None = None
     run_id: str
     created_at: str
+    workflow_run_id: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    workflow_artifact: str | None = Field(default=None, exclude_if=lambda value: value is None)
     distance: int | None = None
     between: list[str] = Field(default=[], exclude_if=not_)
 
@@ -101,6 +104,14 @@ class FailedOf(ResultsModel):
 
     failed: int
     of: int
+
+    @property
+    def passed(self) -> int:
+        """How many passed."""
+        return self.of - self.failed
+
+    def __str__(self) -> str:
+        return f"{self.passed:,}/{self.of:,}"
 
 
 class CaseMove(ResultsModel):

@@ -22,13 +22,7 @@ from agenteval.results.verdict import Unproven
 def unmeasured(
     results: Results, max_error_rate: float, quarantined: Collection[str] = frozenset()
 ) -> tuple[Unproven, ...]:
-    """Return why a run does not prove what its statuses show; empty if everything that counts was measured.
-
-    Args:
-        results: the run. Only its summary is read, and the cases in quarantine.
-        max_error_rate: share of cases (0..1) whose evaluation may be incomplete.
-        quarantined: ids of cases that do not count.
-    """
+    """Return why a run does not prove what its statuses show; empty if everything that counts was measured."""
     left_out = [case for _, case in results.cases() if case.id in quarantined] if quarantined else []
     return (
         *_dead_metrics(results.summary, left_out),
@@ -165,13 +159,9 @@ class EarlierRuns:
 
 
 def read_history(directory: Path | None) -> EarlierRuns:
-    """Read the newest runs below a directory; each run counts once.
+    """Read the newest runs below a directory, from files named ``*results*.json``; each run counts once.
 
-    Args:
-        directory: files below it named ``*results*.json`` are read; ``None``: no history.
-
-    Returns:
-        At most :data:`MOST_RUNS` runs. Files that cannot be read are omitted and named in the warnings.
+    Files that cannot be read are omitted and named in the warnings.
     """
     if directory is None:
         return EarlierRuns()
@@ -182,7 +172,7 @@ def read_history(directory: Path | None) -> EarlierRuns:
     for path in _files(directory):
         try:
             earlier = _read(path)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             problems.append(f"history: {path.relative_to(directory)} is left out: {_reason(error)}")
         else:
             found[earlier.run.id] = earlier
@@ -200,19 +190,14 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> EarlierRun:
-    """Read a results file up to its cases, which are most of the file.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is not a results file.
-    """
+    """Read a results file up to its cases, which are most of the file."""
     with open_regular(path, limit=LARGEST_RESULTS) as file:
         head = file.read(_HEAD)
         value = _before_suites(head)
         if value is None:
             if os.fstat(file.fileno()).st_size > _LARGEST:
                 raise ValueError("not a results file of agenteval, and very large")
-            value = _parsed(head + file.read())
+            value = json.loads(head + file.read())
     if not isinstance(value, dict) or not isinstance(version := value.get("schema_version"), int):
         raise ValueError("not a results file of agenteval (it has no schema_version)")
     if version > SCHEMA_VERSION:
@@ -221,7 +206,6 @@ def _read(path: Path) -> EarlierRun:
 
 
 def _before_suites(head: bytes) -> Any:
-    """Return the content before the suites; ``None`` if it lacks the summary."""
     suites = _SUITES.search(head)
     if suites is None:
         return None
@@ -232,16 +216,11 @@ def _before_suites(head: bytes) -> Any:
     return value if EarlierRun.model_fields.keys() <= value.keys() else None
 
 
-def _parsed(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _reason(error: OSError | ValueError) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

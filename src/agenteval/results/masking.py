@@ -29,7 +29,6 @@ def redacted(result: ResultT, redact: Redactor) -> tuple[ResultT, str]:
 
 
 def _masked(value: Any, redact: Redactor) -> Any:
-    """Mask the texts inside result models, and the numbers that the agent chooses."""
     if isinstance(value, BaseModel):
         update = {name: _field(value, name, item, redact) for name, item in value}
         return value.model_copy(update=update)
@@ -86,9 +85,7 @@ _WIDEST = 4
 def shortened(result: ResultT, text: str, limit: int) -> tuple[ResultT, str]:
     """Return the result with every value cut to a number of bytes, and the same result as JSON.
 
-    Args:
-        result: a case or an iteration, with masked secrets: a secret that is cut in two cannot be found any more.
-        limit: bytes in UTF-8 of one value; lists count all their elements together.
+    Secrets are masked before: one that is cut in two cannot be found any more.
     """
     if _fits(text, limit):
         return result, text
@@ -143,7 +140,6 @@ def _turn(turn: TurnResult, limit: int) -> TurnResult:
 
 
 def _score(score: Score, place: str, limit: int, found: dict[str, Shortened]) -> Score:
-    """Return a score with short texts; ``found`` receives what was shortened."""
     changed: dict[str, Any] = {}
     for name in _SCORE_TEXTS:
         value = getattr(score, name)

@@ -21,7 +21,6 @@ from agenteval.results.model import (
     Run,
     RunShard,
     RunUsage,
-    Summary,
     Tool,
 )
 from agenteval.results.rollup import case_status, mean, strict_case_status, summarise, tally_of
@@ -47,14 +46,8 @@ class RunToMerge:
 
     @property
     def shard(self) -> RunShard:
-        """The shard of the run.
-
-        Raises:
-            ValueError: the run is not a shard.
-        """
-        if self.run.shard is None:
-            raise ValueError(f"{self.file} is not a shard")
-        return self.run.shard
+        """The shard of the run; of a whole run, all of it."""
+        return self.run.shard or RunShard(index=1, count=1, cases=self.case_ids)
 
     @property
     def run_ids(self) -> list[str]:
@@ -71,25 +64,6 @@ class RunToMerge:
         """The run's own entry in its pool."""
         return next((entry for entry in self.results.pool if entry.run_id == self.run.id), None)
 
-    @property
-    def fingerprints(self) -> dict[str, Fingerprints]:
-        """The fingerprints of each case's inputs and metrics, by case id."""
-        cases = self.own_entry.cases if self.own_entry else {}
-        return {case_id: Fingerprints(case.fingerprint, case.metrics) for case_id, case in cases.items()}
-
-
-def check_parts(parts: Sequence[RunToMerge]) -> None:
-    """Check that runs can be merged.
-
-    Raises:
-        ConfigError: they cannot be merged; the message lists every reason.
-    """
-    problems = list(_unusable(parts)) or list(_foreign(parts))
-    if not problems:
-        problems = list(_unlike(parts) if parts[0].run.shard is None else _incomplete(parts))
-    if problems:
-        raise ConfigError(problems)
-
 
 def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     for part in parts:
@@ -103,7 +77,6 @@ def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
 
 
 def _foreign(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
-    """Yield the differences of parts from the first in commit, suites or settings."""
     first = parts[0]
     files = dict.fromkeys(first.run_ids, first.file)
     for part in parts[1:]:
@@ -120,32 +93,21 @@ def _foreign(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
             yield Problem(f"{' and '.join(different)} than {first.file}", file=part.file, kind=Kind.MERGE)
 
 
-def _release(part: RunToMerge) -> tuple[str, ...]:
-    """Return the version without its last part: patch releases do not affect results."""
-    return tuple(part.results.tool.version.split(".")[:2])
-
-
-def _paths(part: RunToMerge) -> list[str]:
-    return sorted(suite.path for suite in part.results.suites)
-
-
-def _contents(part: RunToMerge) -> list[str]:
-    """Return the fingerprints of the suites' contents; their paths are compared separately."""
-    return sorted(suite.fingerprint for suite in part.results.suites)
-
-
 _SAME: tuple[tuple[str, Callable[[RunToMerge], object]], ...] = (
     ("of another tool", lambda part: part.results.tool.name),
     ("of another repository", lambda part: part.run.repository),
     ("of another commit", lambda part: part.run.commit),
-    ("written by another version of agenteval", _release),
-    ("of other suites", _paths),
-    ("of suites with other cases or metrics", _contents),
+    # Patch releases do not affect results.
+    ("written by another version of agenteval", lambda part: part.results.tool.version.split(".")[:2]),
+    ("of other suites", lambda part: sorted(suite.path for suite in part.results.suites)),
+    (
+        "of suites with other cases or metrics",
+        lambda part: sorted(suite.fingerprint for suite in part.results.suites),
+    ),
 )
 
 
 def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
-    """Yield the problems of shards: another division, missing or duplicate shards."""
     first = parts[0].shard
     seen: dict[int, str] = {}
     for part in parts:
@@ -176,7 +138,6 @@ def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
 
 
 def _badly_divided(parts: Iterable[RunToMerge]) -> Iterator[Problem]:
-    """Yield the cases that are in no shard, in several, or unexpected."""
     wanted = dict.fromkeys(case_id for part in parts for case_id in part.shard.cases)
     seen: dict[str, str] = {}
     for part in parts:
@@ -213,7 +174,6 @@ def _is_judged_together(case: CaseResult) -> bool:
 
 
 def _cases(ids: Sequence[str]) -> str:
-    """Return a number of cases with their names: ``2 cases (a, b)``."""
     return f"{'1 case' if len(ids) == 1 else f'{len(ids):,} cases'} ({_some(ids)})"
 
 
@@ -249,18 +209,25 @@ def merge(parts: Sequence[RunToMerge]) -> Merged:
     Raises:
         ConfigError: the parts do not belong together; the message lists every reason.
     """
-    check_parts(parts)
+    problems = list(_unusable(parts)) or list(_foreign(parts))
+    if not problems:
+        problems = list(_unlike(parts) if parts[0].run.shard is None else _incomplete(parts))
+    if problems:
+        raise ConfigError(problems)
     sharded = parts[0].run.shard is not None
     ordered = sorted(parts, key=lambda part: part.shard.index) if sharded else list(parts)
     suites = _joined(ordered) if sharded else _repeated(ordered) if len(ordered) > 1 else ordered[0].results.suites
+    # Cases do not contain the usage of judges.
+    usage = reduce(RunUsage.plus, (part.results.summary.usage for part in parts))
+    summary = summarise(case for suite in suites for case in suite.cases).model_copy(update={"usage": usage})
     return Merged(
-        results=Results(
-            tool=_tool(ordered),
-            run=_run(ordered, _wall_clock_s if sharded else _total_s),
-            summary=_summary(suites, ordered),
-            suites=suites,
-        ),
-        fingerprints={case_id: known for part in ordered for case_id, known in part.fingerprints.items()},
+        results=Results(tool=_tool(ordered), run=_run(ordered, sharded), summary=summary, suites=suites),
+        fingerprints={
+            case_id: Fingerprints(case.fingerprint, case.metrics)
+            for part in ordered
+            if part.own_entry
+            for case_id, case in part.own_entry.cases.items()
+        },
         warnings=tuple(_warnings(parts)),
     )
 
@@ -325,20 +292,20 @@ def _with_iterations(runs: Sequence[CaseResult]) -> CaseResult:
     )
 
 
-def _summary(suites: Iterable[SuiteResult], parts: Iterable[RunToMerge]) -> Summary:
-    usage = reduce(RunUsage.plus, (part.results.summary.usage for part in parts))
-    # Cases do not contain the usage of judges.
-    return summarise(case for suite in suites for case in suite.cases).model_copy(update={"usage": usage})
-
-
-def _run(parts: Sequence[RunToMerge], duration_s: Callable[[Sequence[RunToMerge]], float]) -> Run:
+def _run(parts: Sequence[RunToMerge], sharded: bool) -> Run:
     runs = [part.run for part in parts]
     merged = [run_id for part in parts for run_id in part.run_ids]
+    started = min((run.started_at for run in runs), key=datetime.fromisoformat)
+    finished = max((run.finished_at for run in runs), key=datetime.fromisoformat)
+    # Shards run in parallel; further iterations run one after the other, perhaps days apart.
+    passed = datetime.fromisoformat(finished) - datetime.fromisoformat(started)
+    duration_s = passed.total_seconds() if sharded else sum(run.duration_s for run in runs)
     return Run(
-        id=_id(merged),
-        started_at=min((run.started_at for run in runs), key=datetime.fromisoformat),
-        finished_at=max((run.finished_at for run in runs), key=datetime.fromisoformat),
-        duration_s=round(duration_s(parts), 3),
+        # The same for the same parts, and unchanged for a single part.
+        id=merged[0] if len(merged) == 1 else _digest(merged),
+        started_at=started,
+        finished_at=finished,
+        duration_s=round(duration_s, 3),
         complete=True,
         commit=runs[0].commit,
         ref=_common(run.ref for run in runs),
@@ -348,19 +315,17 @@ def _run(parts: Sequence[RunToMerge], duration_s: Callable[[Sequence[RunToMerge]
         workflow_run_id=_common(run.workflow_run_id for run in runs),
         workflow_artifact=_common(run.workflow_artifact for run in runs),
         merged=merged if len(merged) > 1 else [],
-        coverage=_coverage(parts),
+        coverage=_coverage(parts, sharded),
         seed=_common(run.seed for run in runs),
         integrity=list(dict.fromkeys(item for run in runs for item in run.integrity)),
         accepted=runs[0].accepted,
     )
 
 
-def _coverage(parts: Sequence[RunToMerge]) -> Coverage | None:
-    """Return what all parts covered together; ``None`` if a part does not record it."""
+def _coverage(parts: Sequence[RunToMerge], sharded: bool) -> Coverage | None:
     found = [part.run.coverage for part in parts if part.run.coverage is not None]
     if len(found) < len(parts):
         return None
-    sharded = parts[0].run.shard is not None
     iterations = [covered.iterations for covered in found]
     return found[0].model_copy(
         update={
@@ -371,24 +336,10 @@ def _coverage(parts: Sequence[RunToMerge]) -> Coverage | None:
     )
 
 
-def _id(run_ids: Sequence[str]) -> str:
-    """Return the run's id: the same for the same parts, and unchanged for a single part."""
-    if len(run_ids) == 1:
-        return run_ids[0]
+def _digest(run_ids: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(run_ids).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _common(values: Iterable[ValueT | None]) -> ValueT | None:
     found = set(values)
     return found.pop() if len(found) == 1 else None
-
-
-def _wall_clock_s(shards: Sequence[RunToMerge]) -> float:
-    """Return the wall time in seconds; shards run in parallel."""
-    started = min(datetime.fromisoformat(part.run.started_at) for part in shards)
-    return (max(datetime.fromisoformat(part.run.finished_at) for part in shards) - started).total_seconds()
-
-
-def _total_s(runs: Iterable[RunToMerge]) -> float:
-    """Return the sum of the times in seconds; further iterations run one after the other, perhaps days apart."""
-    return sum(part.run.duration_s for part in runs)

@@ -35,13 +35,7 @@ def trace_of_reply(
     usage: Usage | None = None,
     tool_calls: Sequence[ToolCall] = (),
 ) -> dict[str, Any]:
-    """Return the record of a live answer.
-
-    Args:
-        iteration: index of the iteration, from 0.
-        trace_id: id of the answer, the same in every run, because sampling and caches depend on it.
-        expected: the suite's metadata of the input; it overrides the agent's metadata.
-    """
+    """Return the record of a live answer; the suite's expected metadata override those of the agent."""
     record: dict[str, Any] = {
         "trace_id": trace_id,
         "iteration": iteration,
@@ -334,7 +328,6 @@ def _counts(value: Any) -> TokenUsage | None:
 
 
 def _first(value: Mapping[str, Any], names: Sequence[str]) -> float | str | None:
-    """Return the first of these counts that is not 0; as text if it is not a number of tokens."""
     found = None
     for name in names:
         count = value.get(name)
@@ -363,6 +356,5 @@ def _sum(parts: Sequence[TokenUsage]) -> TokenUsage | None:
 
 
 def _known_sum(values: Sequence[float | None]) -> float | None:
-    """Return the sum; ``None`` if any value is unknown."""
     known = [value for value in values if value is not None]
     return math.fsum(known) if len(known) == len(values) else None

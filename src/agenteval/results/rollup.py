@@ -60,11 +60,7 @@ UNMEASURED = "unmeasured"
 
 
 def is_undecided(case: CaseResult, threshold: float | None) -> bool:
-    """Return whether a case passed although no metric gave a verdict: all of them are informational.
-
-    Args:
-        threshold: the threshold of the aggregated score, if the suite of the case has one.
-    """
+    """Return whether a case passed although neither a metric nor the suite's threshold gave a verdict."""
     return case.status == "passed" and not threshold and all(score.passed is None for score in case.scores)
 
 
@@ -80,10 +76,7 @@ ROUNDING = 1e-9
 def final_score(scores: Mapping[str, float | None], aggregate: Aggregate) -> float | None:
     """Return the final score of one answer, 0..1; ``None`` if no weighted metric has a score.
 
-    Args:
-        scores: metric id → score, 0..1, or ``None`` if absent; an absent score has no weight.
-        aggregate: the method and the weights. A metric without a weight weighs 1; a metric with a weight of 0 or less
-            is ignored.
+    An absent score has no weight. A metric without a weight weighs 1; one with a weight of 0 or less is ignored.
     """
     weighted = [
         (score, aggregate.weights.get(name, 1.0))
@@ -148,12 +141,7 @@ def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, s
 
 
 def aggregated_status(turns: Sequence[TurnResult], final: float | None, threshold: float | None) -> CaseStatus:
-    """Return the status of an iteration of a case whose scores are aggregated.
-
-    Args:
-        final: the aggregated score; ``None`` if a part of it is missing.
-        threshold: the minimum score to pass.
-    """
+    """Return the status of an iteration whose scores are aggregated to ``final``; ``None`` if a part is missing."""
     if any(turn.error is not None for turn in turns):
         return "error"
     if final is None:
@@ -221,7 +209,6 @@ class CaseTally:
         metered: ids of cases answered by model agents; the usage of their turns is part of the models' usage.
 
     Attributes:
-        undecided: number of passed cases without a verdict; see ``is_undecided``.
         retried: number of turns that were retried, of retries, and of answers to these turns.
     """
 
@@ -295,8 +282,6 @@ class CaseTally:
 
 @dataclass
 class _MetricTotals:
-    """One metric over cases; ``first`` is the position of the first of them, and the place of the score in it."""
-
     first: tuple[int, int]
     scores: array[float] = field(default_factory=lambda: array("d"))
     verdicts: int = 0
@@ -321,12 +306,7 @@ class _MetricTotals:
 
 
 def summary_of(tallies: Iterable[CaseTally], models: RunUsage | None = None) -> Summary:
-    """Return the summary of a run.
-
-    Args:
-        tallies: of its suites.
-        models: the usage of all models that agenteval called: judges and model agents.
-    """
+    """Return the summary of a run, with the usage of all models that agenteval called: judges and model agents."""
     parts = list(tallies)
     statuses = [part.statuses for part in parts]
     passed, failed, errors = (sum(found[name] for found in statuses) for name in ("passed", "failed", "error"))
@@ -409,8 +389,7 @@ _MOST_NAMED = 3
 def check_consistent(results: Results, file: Path | str) -> None:
     """Check that the statuses and counts that a gate reads follow from the rest of the results.
 
-    Args:
-        results: a run with all its cases. Other tools have other rules, so theirs is not checked.
+    Other tools have other rules, so theirs are not checked.
 
     Raises:
         ConfigError: they do not.

@@ -69,11 +69,7 @@ IN_MEMORY: Final = Archive()
 
 
 def in_full(results: Results, archive: Archive) -> Results:
-    """Return results with every case and every entry of the pool in full.
-
-    Args:
-        results: a run; for a large run, only the data that reports show.
-    """
+    """Return results with every case and every entry of the pool in full."""
     suites = [suite.model_copy(update={"cases": list(archive.cases(suite))}) for suite in results.suites]
     pool = [
         entry.model_copy(
@@ -103,8 +99,6 @@ _POOL_INDENT = " " * 3
 # Separators in a file. They bound its number of values, each of which takes up to 400 bytes of memory.
 _MOST_SEPARATORS = 20_000_000
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
-# More runs than any pool has.
-_LONGEST_POOL = 1000
 _PoolCases = RootModel[dict[str, PoolCase]]
 
 
@@ -115,11 +109,7 @@ class _Version(BaseModel):
 
 
 def results_json(results: Results, archive: Archive) -> Iterator[str]:
-    """Yield the text of results.json in pieces: one line per case.
-
-    Args:
-        archive: contains the full cases.
-    """
+    """Yield the text of results.json in pieces: one line per case."""
     suites = [suite.model_copy(update={"cases": []}) for suite in results.suites]
     pool = [entry.model_copy(update={"cases": {}}) for entry in results.pool]
     current = {"schema_version": SCHEMA_VERSION, "suites": suites, "pool": pool}
@@ -215,59 +205,6 @@ def _is_time(text: str) -> bool:
     except ValueError:
         return False
     return moment.tzinfo is not None and _FIRST_YEAR <= moment.year <= _LAST_YEAR
-
-
-def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:
-    """Read a results file to compare with; damaged runs in its pool are omitted.
-
-    Returns:
-        The results without the damaged entries of the pool, and a message about the omitted ones.
-
-    Raises:
-        ConfigError: see `read_results`.
-    """
-    file, content = _content(path)
-    return parse_baseline(content, str(file))
-
-
-def parse_baseline(content: bytes, name: str) -> tuple[Results, tuple[str, ...]]:
-    """Parse the content of a results file to compare with; see `read_baseline`.
-
-    Raises:
-        ConfigError: not agenteval results, or from a newer version.
-    """
-    try:
-        return parse_results(content, name), ()
-    except ConfigError as error:
-        rest = _without_broken_pool(content)
-        if rest is None:
-            raise error from None
-        return rest
-
-
-def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | None:
-    """Return the results without damaged pool entries, if the rest is valid."""
-    try:
-        value = json.loads(content)
-        pool = value.pop("pool")
-        results = parse_results(json.dumps(value).encode(), "")
-    except (ConfigError, ValueError, RecursionError, AttributeError, KeyError, TypeError):
-        return None
-    if not isinstance(pool, list) or len(pool) > _LONGEST_POOL:
-        return results, ("the baseline's pool of earlier runs is damaged and omitted",)
-    sound = [entry for item in pool if (entry := _pool_entry(item)) is not None]
-    broken = len(pool) - len(sound)
-    if not broken:
-        return None
-    what = "1 run of the baseline's pool is" if broken == 1 else f"{broken} runs of the baseline's pool are"
-    return results.model_copy(update={"pool": sound}), (f"{what} damaged and omitted",)
-
-
-def _pool_entry(value: object) -> PoolEntry | None:
-    try:
-        return PoolEntry.model_validate(value)
-    except ValidationError:
-        return None
 
 
 def _json(results: Results) -> str:

@@ -207,13 +207,12 @@ def _is_quality(criterion: Criterion) -> bool:
 
 
 def percent(share: float, more: int = 0) -> str:
-    """Format a share with one decimal or ``more``. Only a share of 1 is 100.0%, and only 0 is 0.0%."""
+    """Format a share with one decimal or ``more``. Only a share of 1 is 100.0 %, and only 0 is 0.0 %."""
     decimals = 1 + more
-    text = f"{share:.{decimals}%}"
-    least = f"{10.0**-decimals:.{decimals}f}%"
-    if float(text[:-1]) == 100 and share < 1:
-        return f">{100 - 10.0**-decimals:.{decimals}f}%"
-    return f"<{least}" if float(text[:-1]) == 0 and share > 0 else text
+    text, least = f"{100 * share:.{decimals}f}", 10.0**-decimals
+    if float(text) == 100 and share < 1:
+        return f">{100 - least:.{decimals}f} %"
+    return f"<{least:.{decimals}f} %" if float(text) == 0 and share > 0 else f"{text} %"
 
 
 def seconds(milliseconds: float, more: int = 0) -> str:

@@ -17,7 +17,7 @@ from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import add_listed_secrets
 from agenteval.core.text import display_path
 from agenteval.core.yaml import parse_yaml
-from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.values import ComparePolicy
 from agenteval.gate.verdict import FailOn, GatePolicy
 from agenteval.results.masking import MAX_ANSWER_BYTES
 from agenteval.results.model import Results

@@ -183,7 +183,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("use_cache", "neither read nor write the cache of model replies", ("--no-cache",), action="store_false",
            is_for_experts=True),
     Option("quiet", "show only the result, no progress", ("--quiet",), action="store_true"),
-    Option("verbosity", "show every case with the result of each metric, and the means; -vv adds the statistics",
+    Option("verbosity", "show every case with the result of each metric, and the means",
            ("-v", "--verbose"), action="count", default=0),
     Option("dry_run", "check everything, and show what the run would cost; call nothing", ("--dry-run",),
            action="store_true"),

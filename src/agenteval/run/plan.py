@@ -41,7 +41,6 @@ class SuitePlan:
     catalog: MetricCatalog
     rules: UserCodeRules = field(default_factory=UserCodeRules)
     case_s: float | None = None
-    config: str = ""
 
 
 @dataclass

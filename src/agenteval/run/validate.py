@@ -20,6 +20,7 @@ from agenteval.run.config import Config, Settings
 from agenteval.run.conversation import Attachments, Conversations, TurnRecord
 from agenteval.run.execute import check
 from agenteval.run.plan import Job, PlannedCase
+from agenteval.run.resolve.configurations import templates_of
 from agenteval.run.resolve.spec import RunSpec, make_plan
 from agenteval.run.resolve_run import resolve_files
 from agenteval.run.rules.accepted_file import read_accepted
@@ -40,7 +41,8 @@ def checked(spec: RunSpec, *, may_lack: bool = False) -> list[str]:
         notices, lacking = check(make_plan(spec))
         if lacking and not may_lack:
             raise ConfigError(lacking)
-        warnings = dict.fromkeys((*notices, *map(str, lacking), *spec.warnings, *_unavailable(spec)))
+        further = (*map(str, lacking), *_unavailable(spec), *_wrong_templates(spec))
+        warnings = dict.fromkeys((*notices, *spec.warnings, *further))
     lines = (
         *map(_configuration, spec.configs),
         *map(_suite, spec.suites),
@@ -59,13 +61,22 @@ def _suite(suite: Suite) -> str:
 
 
 def _unavailable(spec: RunSpec) -> Iterator[str]:
-    """Yield the problems of agents and tools that no case uses, so that they do not prevent the run."""
     used = {item.agent.where for item in spec.cases}
     for config in spec.configs:
         defined = [agent for agent in (*config.agents.values(), *config.tools.values()) if agent.where not in used]
         with under_rules(config.user_code):
             found = unavailable_agents(agent for agent in defined if not _has_traces(agent))
         yield from map(str, found)
+
+
+def _wrong_templates(spec: RunSpec) -> Iterator[str]:
+    look = spec.presentation
+    for path in templates_of(look):
+        # Imported here: few runs have templates.
+        from agenteval.report.user_template import wrong_template
+
+        if error := wrong_template(path, look.template_texts):
+            yield str(error)
 
 
 def _has_traces(agent: AgentSpec) -> bool:
@@ -134,7 +145,6 @@ def _asked(spec: RunSpec) -> str:
 
 
 def _calls(number: int, earlier: Results | None) -> str:
-    """Return a number of calls, and their cost as far as the baseline knows it."""
     cost = cost_of_a_call(earlier) if earlier is not None else None
     text = f"{number:,} call" if number == 1 else f"{number:,} calls"
     return text if cost is None else f"{text} (${number * cost:,.2f})"

@@ -7,7 +7,8 @@ from contextlib import suppress
 from tests.fuzz.scratch import as_file
 
 from agenteval.core.errors import ConfigError
-from agenteval.results.importers import read_run, suites_of
+from agenteval.results.importers.base import suites_of
+from agenteval.results.importers.detect import read_run
 
 
 def target(data: bytes) -> None:

@@ -206,7 +206,7 @@ def test_a_tone_chooses_the_length_of_the_lead_and_no_words() -> None:
 
 def test_what_a_run_does_not_have_is_not_told() -> None:
     text = _markdown(EvaluationReport(tone="technical"), [replace(answer(None), passed=False)])
-    assert text.partition("## Summary\n\n")[2].startswith("0 of 1 answer passed (0.0%).\n\n## ")
+    assert text.partition("## Summary\n\n")[2].startswith("0 of 1 answer passed (0.0 %).\n\n## ")
     assert "No answer failed." in _markdown(EvaluationReport(), [answer(0.9, 10.0)])
 
 
@@ -214,19 +214,19 @@ def test_conditions_are_always_shown() -> None:
     nothing: dict[Section, bool] = dict.fromkeys(SECTION_TITLES, False)
     text = _markdown(EvaluationReport(sections=nothing))
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Conditions"]
-    assert "| ❌ not met | all traces successful | 94.6% | all |" in text
+    assert "| ❌ not met | all traces successful | 94.6 % | all |" in text
     assert "| ⚪ not checked | quality: missing | – | at least 0.500 |" in text
 
 
 def test_numbers_of_the_report_are_those_of_the_summary() -> None:
     report = EvaluationReport(style="detailed")
     content, text = _result(report).content, _markdown(report)
-    assert f"{content['passed_traces']} of 240 answers passed ({content['pass_rate']:.1%})." in text
+    assert f"{content['passed_traces']} of 240 answers passed ({100 * content['pass_rate']:.1f} %)." in text
     for name, stats in content["evaluator_stats"].items():
         row = f"| {stats['average']:.2f} | {stats['min']:.2f} | {stats['max']:.2f} | "
         assert any(line.startswith(f"| {name.replace('_', '&#95;')} {row}") for line in text.splitlines())
     for name, stats in content["persona_breakdown"].items():
-        row = f"| {name} | {stats['pass_rate']:.1%} | {stats['average_score']:.2f} | "
+        row = f"| {name} | {100 * stats['pass_rate']:.1f} % | {stats['average_score']:.2f} | "
         assert any(line.startswith(row) for line in text.splitlines())
 
 
@@ -246,7 +246,7 @@ def test_outliers_are_reported_according_to_their_handling(handling: OutlierHand
 def test_without_tables_markdown_lists_their_rows() -> None:
     text = _markdown(EvaluationReport(style="detailed", tables=False))
     assert "|" not in text
-    assert "- ❌ not met · Condition: all traces successful · Value: 94.6% · Wanted: all" in text
+    assert "- ❌ not met · Condition: all traces successful · Value: 94.6 % · Wanted: all" in text
 
 
 def test_markdown_tables_are_well_formed() -> None:

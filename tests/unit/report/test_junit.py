@@ -79,7 +79,7 @@ def test_each_metric_of_each_case_is_in_its_output() -> None:
 def test_each_metric_of_the_suite_is_a_property() -> None:
     suite = _parse(_rendered(samples.regressed().results))[0]
     found = {item.get("name"): item.get("value") for item in suite.iter("property")}
-    assert found["metric.numeric"] == "mean 0.60 of 5 scores, 60% passed"
+    assert found["metric.numeric"] == "mean 0.60 of 5 scores, 60 % passed; main 1.00 → here 0.75"
 
 
 def test_passed_cases_of_a_large_suite_have_one_line() -> None:

@@ -18,7 +18,7 @@ from agenteval.core.errors import ConfigError, InfrastructureError
 from agenteval.core.writing import write_file
 from agenteval.results.case import Score, ToolCall, TurnResult
 from agenteval.results.model import Results
-from agenteval.results.store import IN_MEMORY, read_baseline, read_results, results_json
+from agenteval.results.store import IN_MEMORY, read_results, results_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -166,10 +166,9 @@ class TestUnreadable:
     def test_hostile_size_and_depth_are_one_short_message(self, tmp_path: Path, content: bytes) -> None:
         path = tmp_path / "results.json"
         path.write_bytes(content)
-        for read in (read_results, read_baseline):
-            with pytest.raises(ConfigError) as caught:
-                read(path)
-            assert len(str(caught.value)) < 500 + len(str(path))
+        with pytest.raises(ConfigError) as caught:
+            read_results(path)
+        assert len(str(caught.value)) < 500 + len(str(path))
 
     def test_more_values_than_a_run_has_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("agenteval.results.store._MOST_SEPARATORS", 3)

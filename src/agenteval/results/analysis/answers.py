@@ -34,10 +34,7 @@ def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str
     """Return check → shares of tool calls that meet it.
 
     A trace may contain the shares, in one mapping or in a list of mappings. Without them, the success of all calls is
-    computed from the calls, else from the observations of tools in its timeline.
-
-    Args:
-        calls: the calls that were recorded with the answer.
+    computed from the recorded calls, else from the observations of tools in its timeline.
     """
     found: dict[str, list[float]] = {}
     for entry in _entries(trace):
@@ -56,7 +53,6 @@ def _entries(trace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _in_timeline(trace: Mapping[str, Any]) -> Iterator[bool]:
-    """Yield for each observation of a tool whether it tells of no error."""
     for item in observations_of(trace):
         if isinstance(item, Mapping) and "tool" in str(item.get("type")).lower():
             # FluxLoop stores fields that it does not define below ``raw``.
@@ -195,7 +191,6 @@ def evaluated(
 
 
 def _passed(iteration: IterationResult) -> bool | None:
-    """Return whether the answer passed; ``None`` if it was not judged. A missing answer did not pass."""
     if any(turn.error for turn in iteration.turns):
         return False
     return {"passed": True, "failed": False}.get(iteration.status)
@@ -210,7 +205,6 @@ def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
 
 
 def _tokens(trace: Mapping[str, Any], turns: Sequence[TurnResult]) -> int | None:
-    """Return the tokens of the answer, as the agent or the recording reports them."""
     reported = [turn.usage for turn in turns if turn.usage is not None]
     if reported:
         return sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in reported)
@@ -224,7 +218,6 @@ def _order(trace: Mapping[str, Any], iteration: IterationResult) -> int:
 
 
 def _verdicts(scores: Sequence[Score]) -> dict[str, bool]:
-    """Return the verdicts of metrics; one that fails in a turn fails."""
     found: dict[str, bool] = {}
     for score in scores:
         if score.passed is not None:

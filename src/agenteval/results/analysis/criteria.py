@@ -12,7 +12,7 @@ from typing import Any, Literal
 from agenteval.core.records import dataclass
 from agenteval.results.case import Criterion
 from agenteval.results.rollup import ROUNDING, passes
-from agenteval.results.verdict import criterion_texts, percent, seconds
+from agenteval.results.verdict import criterion_texts, percent
 from agenteval.suite.evaluation import AlertRule, Criteria, Operator, ToolCheck
 
 CriterionSection = Literal["performance", "quality", "functionality"]
@@ -27,13 +27,7 @@ _PERCENT = 100
 
 @dataclass(frozen=True)
 class Check:
-    """A criterion and its result.
-
-    Attributes:
-        met: ``None`` without data.
-        value: seconds or 0..1.
-        details: the result in the form of FluxLoop's summary.json.
-    """
+    """A criterion and its result, ``None`` without data; ``details`` have the form of FluxLoop's summary.json."""
 
     section: CriterionSection
     key: str
@@ -60,12 +54,7 @@ def check_label(check: Check) -> str:
 
 
 def check_criteria(content: Mapping[str, Any], criteria: Criteria) -> tuple[Check, ...]:
-    """Check every criterion of the suite. A value equal to its limit meets it.
-
-    Args:
-        content: the summary. Its averages omit outliers if the suite removes them; maxima and rates count every
-            answer. Its threshold applies to a quality criterion without a threshold.
-    """
+    """Check every criterion of the suite. A value equal to its limit meets it."""
     quality = ((name, content["threshold"] if own is None else own) for name, own in criteria.quality.items())
     return (
         *_performance(content, criteria),
@@ -196,23 +185,17 @@ def _values(content: Mapping[str, Any]) -> Mapping[str, float | None]:
     }
 
 
-Priority = Literal["high", "medium", "low"]
+Priority = Literal["high", "medium"]
 
 _DROP = 0.05
-_ABSENT_SHARE = 0.1
 _MOST_PERSONAS = 5
 _MOST_METRICS = 3
 _LONGEST_REASON = 160
 
 
 def recommend(content: Mapping[str, Any], checks: Sequence[Check]) -> list[dict[str, Any]]:
-    """Return what is worse than it should be, each fact with a step to take, for summary.json; the most urgent first.
-
-    Args:
-        content: the summary without recommendations.
-    """
+    """Return what is worse than it should be, each with a step to take, for summary.json; the most urgent first."""
     analysis = content["analysis"]
-    performance = analysis.get("performance", {})
     return [
         *_unmet(checks),
         *_low_rates(content),
@@ -220,9 +203,6 @@ def recommend(content: Mapping[str, Any], checks: Sequence[Check]) -> list[dict[
         *_persona_rates(content),
         *_weak_metrics(content),
         *_most_frequent_cause(analysis.get("failures", {})),
-        *_decline(performance.get("trends", {})),
-        *_absences(content["evaluator_stats"]),
-        *_slow(performance, content["duration_stats"]),
     ]
 
 
@@ -285,28 +265,6 @@ def _most_frequent_cause(failures: Mapping[str, Any]) -> Iterator[dict[str, Any]
         label, examples = name.replace("_", " "), ", ".join(map(_short, failures["examples"][name]))
         fact = f"{count:,} of {failures['count']:,} failed answers, for example {examples}"
         yield _item("medium", f"Failures by {label}", fact, f"Fix failures by {label}", category=name, count=count)
-
-
-def _decline(trends: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    found = trends.get("final_score", {})
-    if found.get("trend") == "decreasing":
-        fact = f"{found['slope']:+.3f} per iteration, over {len(found['points']):,} iterations"
-        numbers = {"trend": found["trend"], "slope": found["slope"]}
-        yield _item("medium", "Trend of scores", fact, "Stop the decline of scores", **numbers)
-
-
-def _absences(metrics: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for name, stats in sorted(metrics.items(), key=lambda item: -item[1]["absent"])[:_MOST_METRICS]:
-        absent, answers = stats["absent"], stats["absent"] + stats["count"]
-        if absent > _ABSENT_SHARE * answers:
-            fact, step = f"{absent:,} of {answers:,} are absent", f"Get the missing scores of {name}"
-            yield _item("medium", f"Scores of {name}", fact, step, evaluator=name, absent=absent, answers=answers)
-
-
-def _slow(performance: Mapping[str, Any], times: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    if slow := performance.get("outlier_effect", {}).get("duration_ms", {}).get("above"):
-        fact, step = f"{slow:,} took unusually long, up to {seconds(times['max'])}", "Look at unusually slow answers"
-        yield _item("low", "Slow answers", fact, step, count=slow, longest_ms=times["max"])
 
 
 def _short(text: str) -> str:

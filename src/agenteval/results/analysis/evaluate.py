@@ -38,11 +38,7 @@ _TOTALS = ("pass_rate", "average_score", "total_traces", "passed_traces")
 
 
 def read_baseline(path: Path) -> dict[str, Any] | str:
-    """Read a summary.json.
-
-    Returns:
-        Its figures, unknown ones as ``None``; or a message that explains why the file cannot be used.
-    """
+    """Return the figures of a summary.json, unknown ones as ``None``; or why the file cannot be used."""
     shown = display_path(path)
     try:
         content = json.loads(read_regular(path, limit=_LARGEST_FILE).decode("utf-8-sig"))
@@ -61,7 +57,8 @@ def read_baseline(path: Path) -> dict[str, Any] | str:
 
 
 def _baseline(content: Mapping[str, Any], shown: str) -> dict[str, Any] | None:
-    metrics = {name: _stats(stats) for name, stats in _mapping(content, "evaluator_stats").items()}
+    named = content.get("evaluator_stats")
+    metrics = {name: _stats(stats) for name, stats in (named if isinstance(named, dict) else {}).items()}
     metrics = {name: stats for name, stats in metrics.items() if stats["average"] is not None}
     rates = {name: finite(content.get(name)) for name in ("pass_rate", "average_score", "threshold")}
     if rates["pass_rate"] is None and rates["average_score"] is None and not metrics:
@@ -77,11 +74,6 @@ def _stats(stats: object) -> dict[str, Any]:
     found = stats if isinstance(stats, dict) else {}
     average, deviation = (finite(found.get(name)) for name in ("average", "deviation"))
     return {"average": average, "deviation": deviation, "count": _count(found.get("count"))}
-
-
-def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = content.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def _count(value: object) -> int | None:
@@ -128,12 +120,8 @@ def infer(
 ) -> dict[str, Any]:
     """Return intervals at ``confidence`` and tests at ``significance``, for summary.json.
 
-    Answers count as independent of each other. The tests are corrected by Holm's method for all tests of the run.
-
-    Args:
-        personas: the personas to test, each against all others; a single persona is not tested.
-        baseline: the run to compare with; figures that its summary lacks are not tested.
-        significance: error rate of all tests together.
+    Answers count as independent of each other. Each persona is tested against all others, and the run against the
+    baseline. Holm's method corrects for all tests of the run.
     """
     tests = list(_between_personas(personas))
     if baseline and not isinstance(baseline, str):
@@ -216,12 +204,7 @@ _TOP_REASONS_OF_PERSONA = 3
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """The result of all analyses.
-
-    Attributes:
-        checks: the criteria, in suite order.
-        content: summary.json. Rates and scores are 0..1, times are in milliseconds; disabled analyses are absent.
-    """
+    """The criteria, and the content of summary.json, in which disabled analyses are absent."""
 
     evaluation: Evaluation
     checks: tuple[Check, ...]
@@ -239,7 +222,7 @@ class EvaluationResult:
 
     @property
     def analysis(self) -> Mapping[str, Any]:
-        """The part of the summary with the enabled analyses."""
+        """The enabled analyses of the summary."""
         found: Mapping[str, Any] = self.content.get("analysis", {})
         return found
 
@@ -256,11 +239,7 @@ class EvaluationResult:
 
 @dataclass(frozen=True)
 class AnalysedSuite:
-    """The analysis of one suite.
-
-    Attributes:
-        report: settings of its report; ``None`` for only the usual reports.
-    """
+    """The analysis of one suite; without settings of a report it has only the usual ones."""
 
     path: str
     name: str
@@ -270,10 +249,7 @@ class AnalysedSuite:
 
 
 def evaluate(answers: Sequence[EvaluatedAnswer], evaluation: Evaluation, aggregate: Aggregate) -> EvaluationResult:
-    """Run all analyses that the suite enables. The order of the answers does not matter.
-
-    Reads the baseline summary that the suite names. A missing or broken baseline becomes a message in the result.
-    """
+    """Run all analyses that the suite enables. The order of the answers does not matter."""
     analyses = evaluation.analyses
     outliers = [find_outliers(answers, measure) for measure in MEASURES] if analyses.outliers else []
     are_removed = outliers and analyses.outlier_handling == "remove"

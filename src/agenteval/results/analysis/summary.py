@@ -30,11 +30,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean and sum of squares of values.
-
-    Attributes:
-        mean: their mean, 0 without values.
-    """
+    """Count, mean (0 without values) and sum of squares of values."""
 
     count: int = 0
     mean: float = 0.0
@@ -89,13 +85,7 @@ class Moments:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return the value below which a share of the values lies.
-
-    Values in between are interpolated linearly (Hyndman and Fan 1996, definition 7).
-
-    Args:
-        share: the share, 0..1.
-    """
+    """Return the value below which a share of the values lies (Hyndman and Fan 1996, definition 7)."""
     position = share * (len(ordered) - 1)
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
@@ -165,11 +155,8 @@ def summarise(
 ) -> dict[str, Any]:
     """Return the figures of a run, or of the answers to one persona, in the form of summary.json.
 
-    Answers without scores are not judged. Evaluators are in the order of the aggregate's weights, then by name.
-
-    Args:
-        scored: the answers that averages of scores count.
-        timed: the answers that averages of times count.
+    Averages of scores count the answers in ``scored``, averages of times those in ``timed``. Evaluators are in the
+    order of the aggregate's weights, then by name.
     """
     judged = sum(answer.passed is not None for answer in answers)
     passed = sum(answer.passed is True for answer in answers)
@@ -286,13 +273,7 @@ def fences(values: Sequence[float]) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class Outliers:
-    """The unusual values of one measure.
-
-    Attributes:
-        usual: the other answers, also those without a value.
-        listed: the outliers for summary.json, the most unusual first.
-        effect: their number, how many are above the usual, and the average with and without them.
-    """
+    """The unusual values of one measure for summary.json, the most unusual first, and the ``usual`` answers."""
 
     usual: Sequence[EvaluatedAnswer]
     listed: list[dict[str, Any]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,13 @@ from pydantic import ValidationError
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import read_regular
 from agenteval.core.records import dataclass, field, replace
-from agenteval.results.case import IterationResult, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.importers import fluxloop, holodeck, promptfoo
 from agenteval.results.importers.base import ImportedRun, Importer, KnownSuite, finite
 from agenteval.results.importers.fluxloop import is_summary, is_trace
 from agenteval.results.model import Results, Run, Tool
 from agenteval.results.rollup import summarise, turn_means
-from agenteval.results.store import LARGEST_OF_OTHERS, RESULTS_FILE, no_results, read_baseline
+from agenteval.results.store import LARGEST_OF_OTHERS, RESULTS_FILE, no_results, read_results
 from agenteval.suite.model import OVERALL
 
 _IMPORTERS = (fluxloop.IMPORTER, holodeck.IMPORTER, promptfoo.IMPORTER)
@@ -40,21 +39,26 @@ _NO_OBJECT = "Input should be a valid dictionary"
 
 
 def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tuple[str, ...]]:
-    """Read a run to compare with: a results file of agenteval or of another tool.
+    """Read a run: a results file of agenteval, or one that HoloDeck, FluxLoop or promptfoo recorded.
+
+    Statuses, scores from 0 to 1, answers, times and costs are imported if the file contains them. The file does not
+    record the configuration of the metrics, so the cases have no fingerprints.
 
     Args:
-        suites: suites of the run to compare with it; see ``import_run``.
+        path: the file or its folder; for FluxLoop also that of the experiment.
+        suites: suites whose cases the run may have; its cases then have the same ids. Without suites, ids start with
+            the file's name of its suite.
 
     Returns:
         The run, and notes about data that the file lacks.
 
     Raises:
-        ConfigError: the file does not exist, or its format is unknown.
+        ConfigError: the file does not exist, is broken or too large, or its format is unknown.
     """
     if (path / RESULTS_FILE).is_file():
         path = path / RESULTS_FILE
     try:
-        return read_baseline(path)
+        return read_results(path), ()
     except ConfigError as error:
         if not path.exists():
             raise
@@ -67,27 +71,6 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
     if not results.cases():
         notes.append("the baseline has totals but no cases, so there is nothing to compare case by case")
     return results, tuple(notes)
-
-
-def import_run(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
-    """Read a run that HoloDeck, FluxLoop or promptfoo recorded.
-
-    Statuses, scores from 0 to 1, answers, times and costs are imported if the file contains them. The file does not
-    record the configuration of the metrics, so the cases have no fingerprints.
-
-    Args:
-        path: the file; for FluxLoop also the folder of an evaluation, or of the experiment that contains it.
-        suites: suites whose cases the run may have; its cases then have the same ids. Without suites, ids start with
-            the file's name of its suite.
-
-    Raises:
-        ConfigError: the file does not exist, is broken or too large, or belongs to another tool.
-    """
-    found = _read_files(path)
-    importer = _importer(found)
-    if importer is None:
-        raise _unknown(found[0].file)
-    return _imported(path, found, importer, suites)
 
 
 def _importer(found: Sequence[_File]) -> Importer | None:
@@ -109,8 +92,10 @@ def _imported(path: Path, found: Sequence[_File], importer: Importer, suites: Se
         raise ConfigError(_wrong("nested too deeply", first.file)) from None
     except ConfigError as error:
         raise ConfigError([replace(problem, file=str(path)) for problem in error.problems]) from None
+    # One file is one run, wherever it lies.
     digest = hashlib.sha256(b"\n".join(each.content for each in found)).hexdigest()
-    return _results(importer.tool, recording, digest, datetime.fromtimestamp(first.file.stat().st_mtime, UTC))
+    written = datetime.fromtimestamp(first.file.stat().st_mtime, UTC)
+    return _results(importer.tool, recording, f"{importer.tool}-{digest[:_DIGITS]}", written)
 
 
 def _mistakes(error: ValidationError, found: Sequence[_File]) -> Iterator[Problem]:
@@ -128,82 +113,60 @@ def _mistakes(error: ValidationError, found: Sequence[_File]) -> Iterator[Proble
         yield _wrong(f"{len(mistakes) - _MOST_NAMED} more mistakes", first.file)
 
 
-def _results(tool: str, recording: ImportedRun, digest: str, modified: datetime) -> Results:
-    """Return a run as results.
-
-    Args:
-        digest: hash of the files' content; it becomes the run's id, so that one file is one run.
-        modified: time when the file was written; used if the file contains no time.
-    """
-    started, finished = _period(recording, modified)
+def _results(tool: str, recording: ImportedRun, run_id: str, written: datetime) -> Results:
+    started, finished = _period(recording, written)
     run = Run(
-        id=f"{tool}-{digest[:_DIGITS]}",
-        started_at=_timestamp(started),
-        finished_at=_timestamp(finished),
+        id=run_id,
+        started_at=started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        finished_at=finished.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         duration_s=round((finished - started).total_seconds(), 3),
         complete=True,
         commit=recording.commit,
     )
-    cases = {
-        case.id: PoolCase(
-            fingerprint=_fingerprint(recording.questions.get(case.id)),
-            scores=_pooled(_scores(suite, iteration) for iteration in case.iterations),
-        )
-        for suite in recording.suites
-        for case in suite.cases
-    }
+    pooled: dict[str, PoolCase] = {}
+    for suite in recording.suites:
+        for case in suite.cases:
+            scores: dict[str, list[float]] = {}
+            for iteration in case.iterations:
+                overall = {} if suite.threshold is None or iteration.score is None else {OVERALL: iteration.score}
+                for name, score in (turn_means(iteration.turns) | overall).items():
+                    scores.setdefault(name, []).append(score)
+            question = recording.questions.get(case.id)
+            # The metrics are unknown. Only another question has a fingerprint, which differs from all known ones.
+            asked = "" if question is None else f"asked:{_digest(question)}"
+            pooled[case.id] = PoolCase(fingerprint=asked, scores=scores)
     return Results(
         tool=Tool(name=tool, version=recording.version),
         run=run,
         summary=recording.summary or summarise(case for suite in recording.suites for case in suite.cases),
         suites=list(recording.suites),
-        pool=[PoolEntry(commit=run.commit, run_id=run.id, created_at=run.started_at, cases=cases)],
+        pool=[PoolEntry(commit=run.commit, run_id=run.id, created_at=run.started_at, cases=pooled)],
     )
 
 
-def _fingerprint(question: str | None) -> str:
-    """Return the fingerprint of a case. Only one with another question has one: the metrics are unknown."""
-    if question is None:
-        return ""
-    # The question differs, so this value differs from the fingerprints of all known cases.
-    return f"asked:{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
 
 
-def _scores(suite: SuiteResult, iteration: IterationResult) -> Mapping[str, float]:
-    overall = {OVERALL: iteration.score} if suite.threshold is not None and iteration.score is not None else {}
-    return turn_means(iteration.turns) | overall
-
-
-def _pooled(iterations: Iterator[Mapping[str, float]]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
-    for name, score in ((name, score) for scores in iterations for name, score in scores.items()):
-        found.setdefault(name, []).append(score)
-    return found
-
-
-def _period(recording: ImportedRun, modified: datetime) -> tuple[datetime, datetime]:
+def _period(recording: ImportedRun, written: datetime) -> tuple[datetime, datetime]:
     started, finished = _time(recording.started_at), _time(recording.finished_at)
     try:
         duration = timedelta(seconds=recording.duration_s)
         if started is not None:
             return started, started + duration
-        finished = finished or modified
+        finished = finished or written
         return finished - duration, finished
     except OverflowError:
         # The duration exceeds the range of dates. The file is wrong, but its scores may be right.
-        return modified, modified
+        return written, written
 
 
-def _time(written: str | None) -> datetime | None:
+def _time(text: str | None) -> datetime | None:
     try:
-        found = datetime.fromisoformat(written or "")
+        found = datetime.fromisoformat(text or "")
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
-
-
-def _timestamp(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
@@ -227,21 +190,15 @@ class _File:
 
 
 def _wrong(message: str, file: Path, line: int | None = None, path: str = "") -> Problem:
-    """Return a problem of a file."""
     return Problem(message, file=str(file), line=line, path=path, kind=Kind.RESULTS)
 
 
 def _unknown(file: Path) -> ConfigError:
-    """Return the error of a file of no known tool."""
     return ConfigError(_wrong(f"not the results of a run; understood are: {_UNDERSTOOD}", file))
 
 
 def _read_files(path: Path) -> tuple[_File, ...]:
-    """Return the file; for FluxLoop both files, the traces first.
-
-    Raises:
-        ConfigError: a file does not exist, is too large, or is not JSON.
-    """
+    """Return the file; for FluxLoop both files, the traces first."""
     if path.is_dir():
         found = next((path / name for name in FILES_IN_FOLDER if (path / name).is_file()), None)
         if found is None:
@@ -256,10 +213,9 @@ def _read_files(path: Path) -> tuple[_File, ...]:
         return (first,)
     second = _read(beside)
     traces, summary = (first, second) if first.lines else (second, first)
-    if not traces.lines or not is_summary(summary.value):
-        return (first,)
     # A summary with another count belongs to another evaluation.
-    return (traces, summary) if summary.value["total_traces"] == len(traces.value) else (first,)
+    fits = traces.lines and is_summary(summary.value) and summary.value["total_traces"] == len(traces.value)
+    return (traces, summary) if fits else (first,)
 
 
 def _read(file: Path) -> _File:
@@ -287,16 +243,15 @@ def _loads(text: str) -> Any:
 
 
 def _lines(file: Path, content: bytes, text: str, error: Exception) -> _File:
-    """Return the file as JSON Lines if its first line is one of FluxLoop's.
-
-    Args:
-        error: why the file is not one JSON document.
-    """
+    """Return the file as JSON Lines if its first line is one of FluxLoop's; ``error``: it is not one document."""
     lines = list(_parsed(text))
     problems = [_wrong(why, file, number) for number, _, why in lines if why]
     if not lines or lines[0][2]:
         # Lines of another tool, or not JSON Lines.
-        raise _unknown(file) if lines and isinstance(lines[0][1], dict) else _no_json(file, error)
+        if lines and isinstance(lines[0][1], dict):
+            raise _unknown(file)
+        why, line = (error.msg, error.lineno) if isinstance(error, json.JSONDecodeError) else (str(error), None)
+        raise ConfigError(_wrong(f"not valid JSON: {why}; understood are: {_UNDERSTOOD}", file, line))
     if len(problems) > _MOST_NAMED:
         problems[_MOST_NAMED:] = [_wrong(f"{len(problems) - _MOST_NAMED} more lines are wrong", file)]
     if problems:
@@ -314,8 +269,3 @@ def _parsed(text: str) -> Iterator[tuple[int, Any, str]]:
             yield number, value, "" if is_trace(value) else _NO_TRACE
         except (ValueError, RecursionError) as error:
             yield number, None, f"not valid JSON: {error}"
-
-
-def _no_json(file: Path, error: Exception) -> ConfigError:
-    why, line = (error.msg, error.lineno) if isinstance(error, json.JSONDecodeError) else (str(error), None)
-    return ConfigError(_wrong(f"not valid JSON: {why}; understood are: {_UNDERSTOOD}", file, line))

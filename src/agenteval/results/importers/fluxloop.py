@@ -44,8 +44,6 @@ def _reason(why: Any) -> str | None:
 
 
 class _Trace(base.ImportedShape):
-    """A line of per_trace.jsonl."""
-
     trace_id: base.AnyText = ""
     persona: base.OptionalText = None
     duration_ms: base.Amount = None
@@ -64,7 +62,7 @@ class _Trace(base.ImportedShape):
         return self.persona or None, self.input
 
     def iteration(self, index: int) -> IterationResult:
-        """Return the trace with FluxLoop's verdict; a failure that missing judgements may have caused is not used."""
+        # A failure that missing judgements may have caused is not used.
         zeros = {name: self.reasons.get(name) or "" for name, value in self.scores.items() if value == 0}
         not_asked = {name: why for name, why in zeros.items() if _NOT_ASKED.match(why)}
         broken = {name: why for name, why in zeros.items() if _BROKEN.match(why)}
@@ -93,8 +91,6 @@ class _Stats(base.ImportedShape):
 
 
 class _Summary(base.ImportedShape):
-    """A summary.json."""
-
     total_traces: base.Count = None
     passed_traces: base.Count = None
     judged_traces: base.Count = None
@@ -106,7 +102,6 @@ class _Summary(base.ImportedShape):
     success_criteria_results: base.Mapped[Json] = base.at("success_criteria_results", default={})
 
     def numbers(self) -> Summary:
-        """Return the figures of the run, for evaluations without traces."""
         total = self.total_traces or 0
         judged = total if self.judged_traces is None else min(self.judged_traces, total)
         passed = min(self.passed_traces or 0, judged)
@@ -120,7 +115,6 @@ class _Summary(base.ImportedShape):
         )
 
     def criteria(self) -> Iterator[Criterion]:
-        """Yield the success criteria; times are in seconds, rates are 0..1."""
         for section, prefix in _SECTIONS.items():
             checks = self.success_criteria_results.get(section)
             for key, details in checks.items() if isinstance(checks, dict) else ():
@@ -129,8 +123,6 @@ class _Summary(base.ImportedShape):
 
 
 class _Files(base.ImportedShape):
-    """Both files; one may be missing."""
-
     summary: _Summary | None = None
     traces: tuple[_Trace, ...] = ()
 
@@ -161,7 +153,6 @@ def is_trace(content: Any) -> bool:
 
 
 def _read(content: Mapping[str, Any], suites: Sequence[base.KnownSuite]) -> base.ImportedRun:
-    """Return a summary, or the traces with their summary, as a recording; without traces it has only figures."""
     files = _Files.model_validate(content if "traces" in content else {"summary": content})
     summary = files.summary or _Summary()
     suite = _suite_of(files, suites) or base.KnownSuite(_FORMAT, "evaluation", _FORMAT)
@@ -179,17 +170,12 @@ def _read(content: Mapping[str, Any], suites: Sequence[base.KnownSuite]) -> base
 
 
 def _suite_of(files: _Files, suites: Sequence[base.KnownSuite]) -> base.KnownSuite | None:
-    """Return the suite that shares most metrics and questions with the evaluation; a single suite matches always."""
-    ours = [suite for suite in suites if suite.format == _FORMAT]
+    """Return the only suite of FluxLoop; of several, the only one that has most of the evaluation's metrics."""
     metrics = {name for trace in files.traces for name in trace.scores}
     metrics |= files.summary.evaluator_stats.keys() if files.summary else set()
-    asked = {trace.question for trace in files.traces}
-
-    def shared(suite: base.KnownSuite) -> tuple[int, int]:
-        return len(metrics & suite.metrics), len(asked & set(map(_question, suite.cases)))
-
-    best = max(map(shared, ours), default=None)
-    meant = [suite for suite in ours if shared(suite) == best]
+    shared = [(len(metrics & suite.metrics), suite) for suite in suites if suite.format == _FORMAT]
+    best = max((amount for amount, _ in shared), default=0)
+    meant = [suite for amount, suite in shared if amount == best]
     if len(meant) > 1:
         paths = ", ".join(suite.path for suite in meant)
         message = f"does not say which suite it evaluates ({paths}); compare one at a time"
@@ -197,16 +183,11 @@ def _suite_of(files: _Files, suites: Sequence[base.KnownSuite]) -> base.KnownSui
     return next(iter(meant), None)
 
 
-def _question(case: base.KnownCase) -> _Question:
-    return case.persona, case.inputs[0] if len(case.inputs) == 1 else ""
-
-
 def _by_case(traces: Sequence[_Trace], suite: base.KnownSuite) -> dict[str, list[_Trace]]:
-    """Return the traces by the id of their case, if possible a case of the suite; several are its iterations."""
     ids = {case.id for case in suite.cases}
     known: defaultdict[_Question, list[str]] = defaultdict(list)
     for case in (case for case in suite.cases if len(case.inputs) == 1):
-        known[_question(case)].append(case.id)
+        known[case.persona, case.inputs[0]].append(case.id)
     repeats = base.Repeats()
     found: defaultdict[str, list[_Trace]] = defaultdict(list)
     for trace in traces:

@@ -61,8 +61,7 @@ class _Call(ToolCall):
 
 
 class _Turn(base.ImportedShape):
-    """A turn, or a single-turn test: they have different names for input and response."""
-
+    # A turn and a test of a single turn have different names for input and response.
     input: base.AnyText = Field("", validation_alias=AliasChoices("test_input", "input"))
     response: base.OptionalText = Field(None, validation_alias=AliasChoices("agent_response", "response"))
     ground_truth: base.OptionalText = None
@@ -127,8 +126,6 @@ class _Test(_Turn):
 
 
 class _Report(base.ImportedShape):
-    """A file of HoloDeck's history: the report and its origin."""
-
     agent_name: base.AnyText = base.at("report", "agent_name", default="")
     agent_config_path: base.AnyText = base.at("report", "agent_config_path", default="")
     tests: list[_Test] = base.at("report", "results", default=...)
@@ -144,7 +141,6 @@ def _recognises(content: Any) -> bool:
 
 
 def _read(content: Mapping[str, Any], suites: Sequence[base.KnownSuite]) -> base.ImportedRun:
-    """Return a test report as a recording. Its cases get the ids of the suite with its agent's name or path."""
     report = _Report.model_validate(content if "report" in content else {"report": content})
     path = PurePosixPath(report.agent_config_path.replace("\\", "/")).as_posix()
     suite = _suite_of(report, path, suites) or base.KnownSuite(path, report.agent_name, _FORMAT)
@@ -181,22 +177,15 @@ def _read(content: Mapping[str, Any], suites: Sequence[base.KnownSuite]) -> base
 
 
 def _suite_of(report: _Report, path: str, suites: Sequence[base.KnownSuite]) -> base.KnownSuite | None:
-    """Return the suite with the agent's name, else one with the same path ending and a case of the report."""
+    """Return the suite with the agent's name, else its path; of several, the one with most of the report's cases."""
     names = {test.test_name for test in report.tests if test.test_name}
 
-    def closeness(suite: base.KnownSuite) -> tuple[int, int]:
-        return _common_tail(path, suite.path), len(names & {case.name for case in suite.cases})
+    def closeness(suite: base.KnownSuite) -> tuple[bool, int, bool]:
+        is_there = f"/{path}".endswith(f"/{suite.path}")
+        return suite.name == report.agent_name, len(names & {case.name for case in suite.cases}), is_there
 
-    ours = [suite for suite in suites if suite.format == _FORMAT]
-    named = [suite for suite in ours if suite.name == report.agent_name]
-    return max(named or [suite for suite in ours if all(closeness(suite))], key=closeness, default=None)
-
-
-def _common_tail(one: str, other: str) -> int:
-    """Return the number of common path parts at the end if one path ends with the whole other path; else 0."""
-    ends = [[part for part in reversed(PurePosixPath(path).parts) if part != "/"] for path in (one, other)]
-    shortest = min(map(len, ends))
-    return shortest if ends[0][:shortest] == ends[1][:shortest] else 0
+    ours = [suite for suite in suites if suite.format == _FORMAT and (closeness(suite)[0] or closeness(suite)[2])]
+    return max(ours, key=closeness, default=None)
 
 
 _WHAT = "a test report of HoloDeck (holodeck test --output report.json)"

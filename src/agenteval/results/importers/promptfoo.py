@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+
+from pydantic import AliasChoices, AliasPath, Field
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.text import text_of
@@ -13,20 +14,7 @@ from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Json
 from agenteval.results.importers import base
 from agenteval.results.rollup import mean_score
 from agenteval.suite.cases import content_id, excerpt
-from agenteval.suite.model import MetricKind
 
-_KINDS: Mapping[MetricKind, str] = {
-    "match": "i?contains(-all|-any)?|equals|levenshtein|regex|similar(:.*)?|starts-with|word-count",
-    "schema": "(contains|is)-(html|json|sql|xml)|is-valid-(openai-)?(function|tools)-call",
-    "code": "javascript|python|ruby|webhook",
-    "geval": "g-eval",
-    "judge": ".*-rubric|conversation-relevance|factuality|model-graded-.*",
-    "rag": "answer-relevance|context-(faithfulness|recall|relevance)",
-    "standard": "bleu|gleu|meteor|rouge-n",
-    "performance": "cost|latency",
-    "safety": "guardrails|is-refusal|moderation",
-    "tools": "tool-call-f1",
-}
 # Their thresholds are edits, words, milliseconds, dollars and the like, not scores.
 _OTHER_UNITS = frozenset({"cost", "latency", "levenshtein", "perplexity", "word-count"})
 _FORMAT: Final = "promptfoo"
@@ -34,14 +22,12 @@ _SEVERAL = (
     "has answers of several providers or prompts to the same cases ({}), and a run is compared with one; "
     "keep one with --filter-providers or --filter-prompts of promptfoo"
 )
-_Suite = base.KnownSuite
 # ResultFailureReason.ERROR
 _BROKEN = 2
+_TITLES = AliasChoices(AliasPath("testCase", "description"), "description")
 
 
 class _Component(base.ImportedShape):
-    """The verdict of one assertion, or of a set."""
-
     passed: bool | None = base.at("pass")
     score: base.Number = None
     reason: base.OptionalText = None
@@ -56,7 +42,7 @@ class _Component(base.ImportedShape):
         has_threshold = positive == self.type and positive not in _OTHER_UNITS
         return base.score_of(
             repeats.unique(self.metric or self.type or self.set_metric or "assert-set"),
-            next((kind for kind, types in _KINDS.items() if re.fullmatch(types, positive)), "custom"),
+            "custom",
             self.score,
             threshold=self.threshold if has_threshold else None,
             # Without weight an assertion always passes: it only informs.
@@ -66,14 +52,11 @@ class _Component(base.ImportedShape):
 
 
 class _Row(base.ImportedShape):
-    """One answer: a test for a provider with a prompt."""
-
     success: bool
     index: base.Count = base.at("testIdx")
     failure_reason: base.Count = base.at("failureReason")
     error: base.OptionalText = None
-    description: base.OptionalText = None
-    test_description: base.OptionalText = base.at("testCase", "description")
+    title: base.OptionalText = Field(None, validation_alias=_TITLES)
     checks: base.Listed[Json] = base.at("testCase", "assert", default=())
     provider: Any = None
     prompt: base.AnyText = base.at("prompt", "raw", default="")
@@ -83,15 +66,10 @@ class _Row(base.ImportedShape):
     is_cached: bool | None = base.at("response", "cached")
     grading: Any = base.at("gradingResult")
     components: base.Listed[_Component | None] = base.at("gradingResult", "componentResults", default=())
-    named_scores: base.Mapped[base.Number] = base.at("namedScores", default={})
     latency_ms: base.Amount = base.at("latencyMs")
     input_tokens: base.Count = base.at("tokenUsage", "prompt")
     output_tokens: base.Count = base.at("tokenUsage", "completion")
     cost: base.Amount = None
-
-    @property
-    def title(self) -> str | None:
-        return self.test_description or self.description or None
 
     @property
     def agent(self) -> str:
@@ -114,8 +92,6 @@ class _Row(base.ImportedShape):
     def iteration(self, index: int) -> IterationResult:
         repeats = base.Repeats()
         scores = [one.score_of(repeats) for one in self.components if one is not None]
-        # Without assertions, there may be the scores of named metrics.
-        scores = scores or [base.score_of(name, "custom", value) for name, value in self.named_scores.items()]
         # promptfoo writes 0 for unknown values.
         used = (self.input_tokens or None, self.output_tokens or None, self.cost or None)
         turn = TurnResult(
@@ -138,8 +114,6 @@ class _Row(base.ImportedShape):
 
 
 class _File(base.ImportedShape):
-    """``OutputFile`` with an ``EvaluateSummaryV3``, or the older V2."""
-
     rows: tuple[_Row, ...] = base.at("results", "results", default=...)
     timestamp: base.OptionalText = base.at("results", "timestamp")
     duration_ms: base.Amount = base.at("results", "stats", "durationMs")
@@ -147,7 +121,7 @@ class _File(base.ImportedShape):
 
 
 def _whole(content: Any) -> Any:
-    """Return a file; ``evaluate()`` returns a part of it."""
+    # promptfoo's `evaluate()` returns a part of a file.
     return content if isinstance(content.get("results"), dict) else {"results": content}
 
 
@@ -156,8 +130,7 @@ def _recognises(content: Any) -> bool:
     return {"stats", "timestamp"} <= results.keys() and isinstance(results.get("results"), list)
 
 
-def _read(content: Mapping[str, Any], suites: Sequence[_Suite]) -> base.ImportedRun:
-    """Return results as a recording. Tests without a known case form a suite for each provider and prompt."""
+def _read(content: Mapping[str, Any], suites: Sequence[base.KnownSuite]) -> base.ImportedRun:
     file = _File.model_validate(_whole(content))
     known = {suite.path: suite for suite in suites}
     found = [(column, *case) for column, rows in _columns(file.rows) for case in _cases(column, rows, suites)]
@@ -172,7 +145,9 @@ def _read(content: Mapping[str, Any], suites: Sequence[_Suite]) -> base.Imported
         version=file.version,
         started_at=file.timestamp,
         duration_s=(file.duration_ms or 0.0) / 1000,
-        suites=[known.get(path, _Suite(path, path, _FORMAT)).result(cases) for path, cases in groups.items()],
+        suites=[
+            known.get(path, base.KnownSuite(path, path, _FORMAT)).result(cases) for path, cases in groups.items()
+        ],
         questions={case.id: question for _, _, case, question in found if question is not None},
     )
 
@@ -190,17 +165,16 @@ def _columns(rows: Iterable[_Row]) -> Iterable[tuple[str, list[_Row]]]:
         yield _FORMAT if len(found) == 1 else repeats.unique(f"{_FORMAT}[{name}]"), answers
 
 
-def _cases(column: str, rows: list[_Row], suites: Sequence[_Suite]) -> Iterator[tuple[str, CaseResult, str | None]]:
-    """Yield each case with the path of its suite, and with its question if that of the known case is another.
-
-    A test is the known case that its description names, else the one whose question is in a variable or the prompt.
-    """
+def _cases(
+    column: str, rows: list[_Row], suites: Sequence[base.KnownSuite]
+) -> Iterator[tuple[str, CaseResult, str | None]]:
+    """Yield each case with the path of its suite, and with its question if that of the known case is another."""
     tests: dict[str, list[_Row]] = {}
     for row in rows:
         # A repeated test has another index and is otherwise the same.
         tests.setdefault(content_id([row.title, row.vars, row.checks]), []).append(row)
     titles = Counter(repeated[0].title for repeated in tests.values())
-    named, asking = _known(suites)
+    known = _known(suites)
     taken: set[str] = set()
     repeats = base.Repeats()
     for repeated in tests.values():
@@ -208,7 +182,8 @@ def _cases(column: str, rows: list[_Row], suites: Sequence[_Suite]) -> Iterator[
         iterations = [each.iteration(index) for index, each in enumerate(repeated)]
         title = row.title if titles[row.title] == 1 else None
         texts = {row.prompt, *(value for value in row.vars.values() if isinstance(value, str))}
-        candidates = (named.get(title, []), [one for text in texts for one in asking.get(text, [])])
+        # The known case that the description names, else the one whose question is in a variable or the prompt.
+        candidates = (known.get(title, []), [one for text in texts for one in known.get(text, [])])
         same = next((each[0] for each in candidates if len(each) == 1 and each[0][1].id not in taken), None)
         if same is None:
             own = title or " ".join(filter(None, (row.title, content_id(row.vars))))
@@ -222,19 +197,15 @@ def _cases(column: str, rows: list[_Row], suites: Sequence[_Suite]) -> Iterator[
         yield path, base.case_of(case.id, case.name, iterations), None if asks_the_same else row.prompt
 
 
-_Known = defaultdict[str | None, list[tuple[str, base.KnownCase]]]
-
-
-def _known(suites: Sequence[_Suite]) -> tuple[_Known, _Known]:
+def _known(suites: Sequence[base.KnownSuite]) -> Mapping[str | None, list[tuple[str, base.KnownCase]]]:
     """Return the known cases, with the paths of their suites, by name and by question."""
-    named, asking = _Known(list), _Known(list)
+    found: dict[str | None, list[tuple[str, base.KnownCase]]] = {}
     # Cases of other promptfoo results get the same ids.
-    others = [suite for suite in suites if suite.path.partition("[")[0] != _FORMAT]
-    for path, case in ((suite.path, case) for suite in others for case in suite.cases):
-        named[case.name].append((path, case))
-        if len(case.inputs) == 1:
-            asking[case.inputs[0]].append((path, case))
-    return named, asking
+    for suite in (suite for suite in suites if suite.path.partition("[")[0] != _FORMAT):
+        for case in suite.cases:
+            for text in {case.name, *(case.inputs if len(case.inputs) == 1 else ())}:
+                found.setdefault(text, []).append((suite.path, case))
+    return found
 
 
 _WHAT = "results of promptfoo (promptfoo eval --output results.json)"

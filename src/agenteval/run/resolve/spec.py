@@ -17,11 +17,11 @@ from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor
 from agenteval.core.text import working_directory
 from agenteval.gate.integrity import Integrity
-from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.values import ComparePolicy
 from agenteval.gate.verdict import GatePolicy, is_quarantined_by_name
 from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.report.limits import Presentation
+from agenteval.report.report import Presentation
 from agenteval.report.words import count
 from agenteval.results.model import Coverage, Proven, RunShard
 from agenteval.run.config import Config, Settings
@@ -259,7 +259,6 @@ def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = Fa
 
 
 def _replaced(output: Destination, *, resume: bool) -> Iterator[Path]:
-    """Yield the directories with files of an earlier run, which this run replaces."""
     if output.directory is not None and not resume:
         yield output.directory
     if output.published is not None:
@@ -311,7 +310,7 @@ def _suite_plan(settings: SuiteSpec, llm: LlmSettings, limits: RunLimits, gatewa
         remembers=llm.cache is not None,
         seed=llm.seed,
     )
-    return SuitePlan(MetricCatalog(resources), settings.rules, settings.case_s, settings.config)
+    return SuitePlan(MetricCatalog(resources), settings.rules, settings.case_s)
 
 
 def compare_policy(

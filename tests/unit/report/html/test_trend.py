@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 from tests.unit.runs import case, results
 
-from agenteval.report.charts import WIDTH, axis_around, interval_svg, line_svg
+from agenteval.report.charts import WIDTH, axis_around, interval_svg, line_svg, trend, trend_json, trend_part
 from agenteval.report.facts import facts
 from agenteval.report.junit import render as junit
 from agenteval.report.metrics import MetricRow
 from agenteval.report.overview import report_files as badge_files
 from agenteval.report.parts import ChartLine
 from agenteval.report.report import render_reports, write_reports
-from agenteval.report.trend import trend, trend_json, trend_part
 from agenteval.report.words import number
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.comparison import ComparedMetric
@@ -184,7 +183,7 @@ def test_lines_and_table_say_the_same() -> None:
     assert titles == ["Pass rate", "Mean score", "numeric", "Cost", "Duration"]
     (values,) = shown.tables
     assert [title for title, _ in values.columns] == ["Run", "Commit", "From", "Cases", *titles]
-    assert values.rows[0][3:] == ("3", "100%", "1.00", "1.00", "$0.0123", "3.2 s")
+    assert values.rows[0][3:] == ("3", "100 %", "1.00", "1.00", "$0.0123", "3.2 s")
     assert [row[2] for row in values.rows] == ["history", "this run"]
 
 
@@ -257,9 +256,9 @@ def _badge(results: Results, gate: Gate = GOOD) -> Any:
 @pytest.mark.parametrize(
     ("sample", "gate", "message", "colour"),
     [
-        ("green", GOOD, "100% passed", "brightgreen"),
-        ("regressed", GOOD, "50% passed", "yellow"),
-        ("regressed", samples.regressed().gate, "50% passed", "red"),
+        ("green", GOOD, "100 % passed", "brightgreen"),
+        ("regressed", GOOD, "50 % passed", "yellow"),
+        ("regressed", samples.regressed().gate, "50 % passed", "red"),
         ("broken", samples.broken().gate, "interrupted", "lightgrey"),
     ],
 )
@@ -271,16 +270,16 @@ def test_badge(sample: str, gate: Gate, message: str, colour: str) -> None:
 @pytest.mark.parametrize(
     ("coverage", "more", "message"),
     [
-        ({"selected": 10, "finished": 10}, {}, "100% passed"),
-        ({"selected": 2, "finished": 2, "filter": "refund"}, {}, "100% passed, 2 of 10 cases"),
-        ({"cases": None, "selected": 4, "finished": 4, "tags": ["a"]}, {}, "100% passed"),
+        ({"selected": 10, "finished": 10}, {}, "100 % passed"),
+        ({"selected": 2, "finished": 2, "filter": "refund"}, {}, "100 % passed, 2 of 10 cases"),
+        ({"cases": None, "selected": 4, "finished": 4, "tags": ["a"]}, {}, "100 % passed"),
         ({"selected": 10, "finished": 9, "ended_by": "time"}, {"complete": False}, "interrupted, 9 of 10 cases"),
         (
             {"selected": 10, "finished": 5},
             {"shard": RunShard(index=1, count=2, cases=["a"])},
             "shard 1 of 2, 5 of 10 cases",
         ),
-        ({"selected": 10, "finished": 10}, {"judging": 6}, "100% passed, judged 6 of 8 cases"),
+        ({"selected": 10, "finished": 10}, {"judging": 6}, "100 % passed, judged 6 of 8 cases"),
     ],
 )
 def test_every_outlet_of_a_part_says_of_how_many(
@@ -309,13 +308,13 @@ def test_every_outlet_of_a_part_says_of_how_many(
 @pytest.mark.parametrize(
     ("statuses", "undecided", "message", "colour"),
     [
-        ("ppp", 0, "100% passed", "brightgreen"),
+        ("ppp", 0, "100 % passed", "brightgreen"),
         ("pss", 0, "1 of 3 passed", "orange"),
         ("ppppp", 4, "1 of 5 passed, 4 unchecked", "orange"),
         ("p" * 19 + "e", 0, "19 of 20 passed", "green"),
-        ("p" * 9 + "f", 0, "90% passed", "green"),
-        ("pf", 0, "50% passed", "yellow"),
-        ("fffff", 0, "0% passed", "orange"),
+        ("p" * 9 + "f", 0, "90 % passed", "green"),
+        ("pf", 0, "50 % passed", "yellow"),
+        ("fffff", 0, "0 % passed", "orange"),
     ],
 )
 def test_a_badge_tells_how_many_cases_were_checked(statuses: str, undecided: int, message: str, colour: str) -> None:

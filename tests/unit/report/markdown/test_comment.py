@@ -16,8 +16,7 @@ from tests.unit.report.states import EVERY, STATES
 
 from agenteval.report.facts import facts
 from agenteval.report.heading import LONGEST_HEADING
-from agenteval.report.limits import COMMENT_LIMIT, characters
-from agenteval.report.markdown import render_comment
+from agenteval.report.markdown import COMMENT_LIMIT, characters, render_comment
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import AnswerChange, ComparedResource, Word
 from agenteval.results.model import Difference, Memory, Results
@@ -218,13 +217,13 @@ def test_what_is_not_held_against_the_change_is_folded() -> None:
 
 def test_the_next_steps_name_commands_that_exist() -> None:
     text = of_state("broke")
-    assert "gh run download 7001 -n agenteval -D agenteval-report " in text
-    assert "agenteval run examples/support/agent.yaml --failed-in agenteval-report " in text
+    assert "gh run download 7001 -n agenteval -D agenteval-run " in text
+    assert "agenteval run examples/support/agent.yaml --failed-in agenteval-run " in text
     assert "agenteval accept --run 7001 --reason" in text
     # Nobody intends that all cases give one answer.
     assert "Meant to be?" not in of_state("200-broke")
     assert "Meant to be?" not in of_state("one-answer")
-    assert "--failed-in agenteval-report   # only the 30 cases that did not pass" in of_state("one-answer")
+    assert "--failed-in agenteval-run   # only the 30 cases that did not pass" in of_state("one-answer")
     for state in ("infrastructure", "all-green", "rules"):
         assert "Fix it" not in of_state(state)
 
@@ -233,11 +232,27 @@ def test_the_next_steps_name_the_artifact_of_the_run() -> None:
     sample = EVERY["broke"]().sample
     run = sample.results.run.model_copy(update={"workflow_artifact": "evals of support"})
     text = comment(replace(sample, results=sample.results.model_copy(update={"run": run})))
-    assert "gh run download 7001 -n 'evals of support' -D agenteval-report " in text
+    assert "gh run download 7001 -n 'evals of support' -D agenteval-run " in text
     assert "agenteval accept --run 7001 --artifact 'evals of support' --reason" in text
     hostile = run.model_copy(update={"workflow_artifact": "-x\n```\n"})
     text = comment(replace(sample, results=sample.results.model_copy(update={"run": hostile})))
     assert "gh run download 7001 -n agenteval -D" in text
+
+
+def test_the_cases_run_again_beside_the_baseline_and_elsewhere() -> None:
+    sample = EVERY["broke"]().sample
+    comparison = sample.results.comparison
+    assert comparison is not None
+    base = comparison.baseline.model_copy(update={"workflow_run_id": "6001", "workflow_artifact": "nightly"})
+    compared = comparison.model_copy(update={"baseline": base})
+    here = sample.results.model_copy(update={"comparison": compared})
+    text = comment(replace(sample, results=here))
+    assert "gh run download 6001 -n nightly -D agenteval-base   # the baseline" in text
+    assert "--failed-in agenteval-run --baseline agenteval-base   # only the" in text
+    local = here.model_copy(update={"run": here.run.model_copy(update={"workflow_run_id": None})})
+    # What the next command reads stays.
+    text = comment(replace(sample, results=local))
+    assert "--failed-in agenteval-report --baseline agenteval-base --out agenteval-again   # only the" in text
 
 
 def test_hostile_names_stay_arguments() -> None:

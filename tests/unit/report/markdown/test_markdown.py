@@ -12,18 +12,18 @@ from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
 from tests.unit.report.states import EVERY, STATES
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.report import limits as budget
 from agenteval.report import markdown, words
-from agenteval.report.limits import (
+from agenteval.report.markdown import (
     COMMENT_LIMIT,
     SUMMARY_LIMIT,
     Detail,
     ReportTooLargeError,
     characters,
     fit,
-    template_directory,
+    render_comment,
+    render_summary,
 )
-from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.report import template_directory
 from agenteval.report.templates import FILTERS, MARKDOWN
 from agenteval.results.model import RunUsage
 
@@ -118,7 +118,7 @@ class TestSummary:
             assert part not in comment
 
     def test_shows_criteria_usage_and_time(self) -> None:
-        assert "| ❌ | support | error&#95;rate | 40.0% | at most 5.0% |" in _summary(samples.broken())
+        assert "| ❌ | support | error&#95;rate | 40.0 % | at most 5.0 % |" in _summary(samples.broken())
         green = _summary(samples.green())
         assert "| tokens | 1,234 in, 567 out |" in green
         assert "| calls of models | 3 |" in green
@@ -179,7 +179,7 @@ class TestBudget:
             _assert_closed(text)
 
     @pytest.mark.parametrize("name", samples.SAMPLES)
-    @pytest.mark.parametrize("detail", [*budget.COMMENT_LEVELS, *budget.SUMMARY_LEVELS])
+    @pytest.mark.parametrize("detail", [*markdown.COMMENT_LEVELS, *markdown.SUMMARY_LEVELS])
     def test_every_level_is_well_formed(self, name: str, detail: Detail, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(markdown, "COMMENT_LEVELS", (detail,))
         monkeypatch.setattr(markdown, "SUMMARY_LEVELS", (detail,))
@@ -212,7 +212,7 @@ class TestTemplates:
         assert len(blocks) == len(set(blocks))
 
     def test_missing_templates_are_explained(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(budget, "_PACKAGE", tmp_path / "src" / "agenteval")
+        monkeypatch.setattr("agenteval.report.report._PACKAGE", tmp_path / "src" / "agenteval")
         with pytest.raises(InfrastructureError, match=r"no markdown/comment\.md\.j2 in .*install agenteval again"):
             template_directory()
 
@@ -234,13 +234,14 @@ class TestNumbers:
         assert words.distinct(left, right) == texts
 
     @pytest.mark.parametrize(
-        ("value", "text"), [(0.1, "+0.10"), (-0.034, "-0.03"), (-0.001, "-0.001"), (0.0, "±0.00"), (None, "–")]
+        ("value", "text"), [(0.1, "+0.10"), (-0.034, "−0.03"), (-0.001, "−0.001"), (0.0, "±0.00"), (None, "–")]
     )
     def test_differences_have_a_sign(self, value: float | None, text: str) -> None:
         assert words.signed(value) == text
 
     @pytest.mark.parametrize(
-        ("rate", "text"), [(1.0, "100%"), (0.9999, ">99%"), (0.5, "50%"), (0.001, "<1%"), (0.0, "0%"), (None, "–")]
+        ("rate", "text"),
+        [(1.0, "100 %"), (0.9999, ">99 %"), (0.5, "50 %"), (0.001, "<1 %"), (0.0, "0 %"), (None, "–")],
     )
     def test_only_all_is_all(self, rate: float | None, text: str) -> None:
         assert words.percent(rate) == text

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agenteval.report.diff import calls_of_both, written_call
+from agenteval.report.stories import calls_of_both, written_call
 from agenteval.results.case import ToolCall
 
 

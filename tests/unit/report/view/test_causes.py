@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit import runs
 
 from agenteval.report.cases import KINDS, Kind, Wrong
-from agenteval.report.causes import CaseChange, Cause, Tries, alike, by_cause, causes_of
+from agenteval.report.causes import CaseChange, Cause, alike, by_cause, causes_of
 from agenteval.results.case import CaseResult, Score, TurnResult
 from agenteval.results.comparison import (
     BaselineInfo,
@@ -19,6 +19,7 @@ from agenteval.results.comparison import (
     ComparedCase,
     ComparedMetric,
     Comparison,
+    FailedOf,
     History,
     Proof,
 )
@@ -286,7 +287,7 @@ _FINDINGS = st.lists(
         name=st.text(max_size=3),
         kind=st.sampled_from(get_args(Kind)),
         wrong=_WRONGS,
-        before=st.none() | st.builds(Tries, st.integers(0, 3), st.just(3)),
+        before=st.none() | st.builds(FailedOf, failed=st.integers(0, 3), of=st.just(3)),
         answer=st.just("answer"),
         answer_hash=st.sampled_from(["", "one", "two"]),
         fell_with=st.sampled_from(["f1", "bleu"]),

@@ -122,7 +122,7 @@ def test_removed_outliers_count_in_maxima_and_rates_but_not_in_averages() -> Non
         (Criteria(max_response_ms=5000), ("2.00 s", "at most 5.00 s")),
         (Criteria(quality={"clarity": 0.7}), ("0.6999", "at least 0.7000")),
         (Criteria(quality={"clarity": 0.6999}), ("0.700", "at least 0.700")),
-        (Criteria(all_successful=True), ("100.0%", "all")),
+        (Criteria(all_successful=True), ("100.0 %", "all")),
         (Criteria(tool_calls=("proper_timing",)), ("–", "all")),
         (Criteria(quality={"nothing": 0.5}), ("–", "at least 0.500")),
     ],

@@ -47,21 +47,18 @@ def test_everything_that_is_wrong_is_named_the_most_pressing_first(tmp_path: Pat
     assert {step: (item["priority"], item["summary"]) for step, item in found.items()} == {
         "Meet the condition on max response time": ("high", "60.00 s, wanted: at most 5.00 s"),
         "Raise the pass rate": (
-            "high", "10.0%, wanted: at least 70.0%; most frequent reason: wrong tool {braces} %s",
+            "high", "10.0 %, wanted: at least 70.0 %; most frequent reason: wrong tool {braces} %s",
         ),
-        "Win back what was lost against the baseline": ("high", "10.0%, 100.0% in the baseline"),
+        "Win back what was lost against the baseline": ("high", "10.0 %, 100.0 % in the baseline"),
         "Win back clarity": ("high", "0.475, 0.900 in the baseline"),
-        "Serve expert better": ("medium", "10.0% of the answers pass, wanted: at least 70.0%"),
-        "Serve novice better": ("medium", "10.0% of the answers pass, wanted: at least 70.0%"),
+        "Serve expert better": ("medium", "10.0 % of the answers pass, wanted: at least 70.0 %"),
+        "Serve novice better": ("medium", "10.0 % of the answers pass, wanted: at least 70.0 %"),
         "Improve clarity": ("medium", "mean 0.47, wanted: at least 0.70"),
         "Fix failures by tool calls": (
             "medium", "54 of 54 failed answers, for example answer 10, answer 11, answer 12",
         ),
-        "Stop the decline of scores": ("medium", "-0.050 per iteration, over 10 iterations"),
-        "Get the missing scores of keywords": ("medium", "40 of 40 are absent"),
-        "Look at unusually slow answers": ("low", "1 took unusually long, up to 60.00 s"),
     }  # fmt: skip
-    assert [item["priority"] for item in items] == ["high"] * 4 + ["medium"] * 6 + ["low"]
+    assert [item["priority"] for item in items] == ["high"] * 4 + ["medium"] * 4
     assert found["Raise the pass rate"]["metrics"] == {"pass_rate": 0.1, "threshold": 0.7}
     assert found["Win back clarity"]["metrics"]["delta"] == pytest.approx(0.475 - 0.9)
     assert found["Fix failures by tool calls"]["metrics"]["count"] == 54
@@ -86,7 +83,7 @@ def test_at_most_the_five_worst_personas_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(1.0, "100.0%"), (0.9999, ">99.9%"), (0.9, "90.0%"), (0.0001, "<0.1%"), (0.0, "0.0%")]
+    ("share", "text"), [(1.0, "100.0 %"), (0.9999, ">99.9 %"), (0.9, "90.0 %"), (0.0001, "<0.1 %"), (0.0, "0.0 %")]
 )
 def test_only_all_is_all(share: float, text: str) -> None:
     assert percent(share) == text

