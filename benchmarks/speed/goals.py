@@ -10,8 +10,8 @@ from benchmarks.speed.programs import BARE, OURS, PROMPTFOO, PYDANTIC
 from benchmarks.speed.workloads import ONE, VERSION, W1_HUGE, W1_LARGE, W1_SMALL, W2, W3, Workload
 
 _START = (
-    "half of it and more is start-up: pydantic, 146 modules of agenteval and their models. Data classes are written at "
-    "their first object already. A second run of one case in the same process takes 0.02 s"
+    "half of it and more is start-up: pydantic, 146 modules of agenteval and their models. Data classes are written "
+    "at their first object already. A second run of one case in the same process takes 0.02 s"
 )
 _PER_CASE = (
     "about 0.25 ms per case beside the start-up, in some thirty steps of which none takes more than 3 %: reading, "

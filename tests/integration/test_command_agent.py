@@ -69,7 +69,6 @@ def test_reads_a_full_reply(tmp_path: Path) -> None:
         ("two\n\n", "two\n"),
         ("\n", ""),
         # JSON that is no object is the answer itself, as it is written.
-        ('{"response": ', '{"response": '),
         ('["response"]', '["response"]'),
         ("42", "42"),
         ('  {"response": "padded"}  \n', "padded"),
@@ -77,7 +76,6 @@ def test_reads_a_full_reply(tmp_path: Path) -> None:
         ('{"response": {"total": 1}}', '{"total": 1}'),
         ('{"response": "half a character: \\ud800"}', "half a character: \ufffd"),
         ('{"response": "a whole one: \\ud83d\\ude00"}', "a whole one: \U0001f600"),
-        ('{"response": ' + "9" * 5000 + "}", '{"response": ' + "9" * 5000 + "}"),
         ('Here it is:\n{"a": 1}', 'Here it is:\n{"a": 1}'),
     ],
 )

@@ -33,7 +33,8 @@ from tests.support import (
     write_suite,
 )
 
-from agenteval.core.confine import Owner, confined, run_confined
+from agenteval.core.confine import confined, run_confined
+from agenteval.core.files import Owner
 from agenteval.results.comparison import Comparison
 from agenteval.run.base_commit import BaseCommit, LocalHost, base_commit
 from agenteval.run.config import DEFAULT_CONCURRENCY, Settings

@@ -68,8 +68,9 @@ def ask(
     arguments = [found.reference, found.method, found.prompt_argument, found.instantiate]
     asked = ("ask", [*arguments, {"input": prompt, **request}])
     reply: dict[str, Any] = call(directory, interpreter, check(found), asked)
-    reply_from_json(reply)
-    return reply
+    calls = reply_from_json(reply).tool_calls
+    shown = [{key: value for key, value in call.model_dump().items() if value is not None} for call in calls]
+    return {**reply, "tool_calls": shown}
 
 
 def agent(directory: Path, name: str) -> FoundAgent:

@@ -99,7 +99,6 @@ def failure(directory: Path, pieces: Iterable[bytes]) -> AgentError:
         OK + b"X-Long: " + b"x" * 200_000,
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\n" * 50_000 + OK + b"Content-Length: 0\r\n\r\n",
     ],
 )
 @pytest.mark.parametrize("byte_by_byte", [False, True], ids=["at-once", "in-pieces"])
@@ -198,9 +197,8 @@ def test_a_body_without_end_is_refused(tmp_path: Path, pieces: Iterable[bytes]) 
         itertools.chain(
             [OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"], itertools.repeat(b"X-Name: value\r\n" * 1000)
         ),
-        itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
     ],
-    ids=["headers", "one-header", "trailers", "interim"],
+    ids=["headers", "one-header", "trailers"],
 )
 def test_a_head_without_end_is_refused(tmp_path: Path, pieces: Iterable[bytes]) -> None:
     assert " broke off: " in str(failure(tmp_path, pieces))
@@ -215,10 +213,12 @@ def test_a_head_without_end_is_refused(tmp_path: Path, pieces: Iterable[bytes]) 
         [OK + b"\r\nhalf"],
         [OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"],
         [b"HTTP/1.1 100 Continue\r\n\r\n"],
+        itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
+        chunked(b"1;" + b"x" * MIB),
     ],
-    ids=["nothing", "status", "body", "endless", "chunks", "interim"],
+    ids=["nothing", "status", "body", "endless", "chunks", "interim", "interims", "extension"],
 )
-def test_a_service_that_hangs_can_be_given_up(tmp_path: Path, sent: list[bytes]) -> None:
+def test_a_service_that_hangs_can_be_given_up(tmp_path: Path, sent: Iterable[bytes]) -> None:
     async def run() -> Any:
         async with sending(sent, hang=True) as url, started(agent_spec("http", url, tmp_path)) as agent:
             asking = asyncio.create_task(agent.session().send(request()))

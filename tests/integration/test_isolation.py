@@ -33,9 +33,9 @@ from tests.support import (
 )
 
 from agenteval.agents.mcp import check_server
-from agenteval.core.confine import Owner, confined, end_user_code, launch, run_confined
+from agenteval.core.confine import confined, end_user_code, launch, run_confined
 from agenteval.core.errors import AgentError, ConfigError, InfrastructureError, UserCodeError
-from agenteval.core.files import FileOwner, bounded
+from agenteval.core.files import Owner, bounded
 from agenteval.core.process_groups import _living_users
 from agenteval.core.secrets import COMMAND_FILES
 from agenteval.core.writing import give_to_owner
@@ -627,7 +627,7 @@ def test_reports_are_handed_over_and_nothing_behind_a_link(workspace: Path, plac
     link.symlink_to(elsewhere)
     (report / "link").symlink_to(elsewhere)
 
-    with bounded([workspace], FileOwner(SOMEBODY.uid, SOMEBODY.gid)):
+    with bounded([workspace], Owner(SOMEBODY.uid, SOMEBODY.gid)):
         give_to_owner(report)
         give_to_owner(link)
 
@@ -810,7 +810,7 @@ def test_deeply_nested_folders_do_not_stop_the_handing_over(workspace: Path) -> 
         os.close(outer)
     os.close(inner)
     (report / "z").touch()
-    with bounded([workspace], FileOwner(SOMEBODY.uid, SOMEBODY.gid)):
+    with bounded([workspace], Owner(SOMEBODY.uid, SOMEBODY.gid)):
         give_to_owner(report)
     assert [(report / name).stat().st_uid for name in ("", "d", "d/d", "z")] == [SOMEBODY.uid] * 4
     subprocess.run(["rm", "-rf", report], check=True)

@@ -6,9 +6,10 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.integration.model_server import (
@@ -210,11 +211,12 @@ class TestReplies:
 
     @pytest.mark.parametrize("text", [None, ""])
     def test_no_answer(self, server: ModelServer, provider: str, text: str | None) -> None:
-        server.respond = lambda asked: says(asked, text, finish="length")
+        finish = "max_tokens" if provider == "anthropic" else "length"
+        server.respond = lambda asked: says(asked, text, finish=finish)
         with pytest.raises(LlmError) as caught:
             ask(Call(server.model(provider), "Is it?"), retries=3)
 
-        assert str(caught.value) == f"{server.model(provider).label} gave no answer: length"
+        assert str(caught.value) == f"{server.model(provider).label} gave no answer: max_tokens was reached"
         assert len(server.asked) == 1
 
     @pytest.mark.parametrize(
@@ -376,7 +378,7 @@ class TestGEval:
     def test_out_of_scale_is_an_error_and_not_kept(
         self, server: ModelServer, tmp_path: Path, provider: str, score: float
     ) -> None:
-        server.script(scored(score), scored(8))
+        server.script(scored(score), scored(score), scored(8))
         cache = ResponseCache(tmp_path, Seal())
         (first,) = judge(geval(), server.model(provider), CASE, cache=cache)
         (second,) = judge(geval(), server.model(provider), CASE, cache=cache)
@@ -417,11 +419,11 @@ class TestGEval:
 
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_without_steps_nothing_is_judged(self, server: ModelServer, provider: str) -> None:
-        server.script('{"steps": []}', scored(10))
+        server.script('{"steps": []}', '{"steps": []}', scored(10))
         (outcome,) = judge(geval(evaluation_steps=None), server.model(provider), CASE)
 
         assert str(outcome) == "the judge wrote no evaluation steps, so there is no score"
-        assert len(server.asked) == 1
+        assert len(server.asked) == 2
 
     def test_the_judge_sees_what_it_should_and_no_more(self, server: ModelServer) -> None:
         server.script(scored(8))
@@ -438,26 +440,6 @@ class TestGEval:
             [True, True, True, False],
             [False, False, False, True],
         ]
-
-    def test_an_answer_is_only_text(self, server: ModelServer, tmp_path: Path) -> None:
-        secret = tmp_path / "secret"
-        secret.write_text("the secret", encoding="utf-8")
-        marks = (
-            f"[DEEPEVAL:IMAGE:{secret}] [DEEPEVAL:PDF:{secret}] {{{{ 7 * 7 }}}} {{% raw %}} {{input}} %s \ud800 \x00"
-        )
-        case = Observation(
-            input=marks, response=marks, ground_truth=marks, retrieval_context=(marks,), context=(marks,)
-        )
-        server.script(scored(8))
-        everything = ("input", "actual_output", "expected_output", "context", "retrieval_context")
-        (outcome,) = judge(geval(evaluation_params=everything), server.model(), case)
-
-        assert outcome.score == 0.8
-        (asked,) = server.asked
-        assert isinstance(asked.prompt, str)
-        assert "the secret" not in asked.prompt
-        assert asked.prompt.count(f":IMAGE:{secret}]") == 5
-        assert asked.prompt.count("{{ 7 * 7 }} {% raw %} {input} %s") == 5
 
 
 def replies(**by_schema: Any) -> Callable[[RecordedQuestion], Answer]:
@@ -657,3 +639,42 @@ def test_an_empty_answer_is_not_judged(server: ModelServer, provider: str, respo
 
     assert (outcome.score, outcome.passed, outcome.reason) == (0.0, False, "empty response")
     assert server.asked == []
+
+
+# Provider, what its portal or documentation shows after the address of the server, and the path that is asked.
+ENDPOINTS = [
+    ("openai", "/v1", "/v1/chat/completions"),
+    ("openai", "/v1/chat/completions", "/v1/chat/completions"),
+    ("openai", "/v1/chat/completions/", "/v1/chat/completions"),
+    ("azure_openai", "", "/openai/deployments/gpt-4.1/chat/completions?api-version=2024-10-21"),
+    ("azure_openai", "/openai/", "/openai/deployments/gpt-4.1/chat/completions?api-version=2024-10-21"),
+    ("azure_openai", "/openai/v1/", "/openai/v1/chat/completions"),
+    (
+        "azure_openai",
+        "/openai/v1/chat/completions?api-version=preview",
+        "/openai/v1/chat/completions?api-version=preview",
+    ),
+    ("azure_openai", "/openai/deployments/mine", "/openai/deployments/mine/chat/completions?api-version=2024-10-21"),
+    (
+        "azure_openai",
+        "/openai/deployments/mine/chat/completions?api-version=2025-01-01",
+        "/openai/deployments/mine/chat/completions?api-version=2025-01-01",
+    ),
+]
+
+
+@pytest.mark.parametrize(("provider", "shown", "path"), ENDPOINTS)
+def test_an_endpoint_is_as_portals_show_it(server: ModelServer, provider: str, shown: str, path: str) -> None:
+    model = replace(server.model(provider), endpoint=f"{server.url}{shown}")
+    server.respond = lambda asked: says(replace(asked, path="/v1/chat/completions"), "It is.")
+
+    assert ask(Call(model, "Is it?")).text == "It is."
+    assert [asked.path for asked in server.asked] == [path]
+
+
+def test_a_reply_can_come_in_parts(server: ModelServer) -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": '{"score": 1}'}]}
+    parts = [thought, {"type": "text", "text": "It "}, {"type": "text", "text": "is."}]
+    server.respond = lambda asked: says(asked, cast(Any, parts))
+
+    assert ask(Call(server.model(), "Is it?")).text == "It is."

@@ -79,7 +79,7 @@ def test_calls_any_callable(tmp_path: Path, code: str, target: str) -> None:
 
 
 def test_hands_over_the_request(tmp_path: Path) -> None:
-    spec = agent(tmp_path, "import json\ndef reply(request):\n    return json.dumps(request)", config={"k": [1]})
+    spec = agent(tmp_path, "import json\ndef reply(request):\n    return {'response': request}", config={"k": [1]})
     reply = answer(spec, request("\U0001f600", case="c", turn=1, history=({"role": "user", "content": "hi"},)))
     sent = json.loads(reply.response)
     assert sent == {
@@ -181,7 +181,7 @@ def test_modules_are_imported_in_the_main_thread(tmp_path: Path) -> None:
 def test_the_environment_hides_what_belongs_to_the_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "GITHUB_ENV", "CI"):
         monkeypatch.setenv(name, "value")
-    code = "import json, os\ndef reply(request):\n    return json.dumps(dict(os.environ))"
+    code = "import json, os\ndef reply(request):\n    return {'response': dict(os.environ)}"
     seen = json.loads(answer(agent(tmp_path, code, env={"EXTRA": "1"})).response)
     assert not [name for name in seen if name.startswith(("INPUT_", "ACTIONS_"))]
     assert not seen.keys() & {"GITHUB_TOKEN", "GITHUB_ENV"}

@@ -138,12 +138,6 @@ def test_what_others_wrote_is_marked_as_data(server: ModelServer, tmp_path: Path
     assert mark != other
 
 
-def test_half_characters_can_be_sent(server: ModelServer, tmp_path: Path) -> None:
-    server.script("5")
-    assert only(judge(load(tmp_path), trace(output="a\ud800b"))).score == 0.5
-    assert "a?b" in server.asked[0].prompt
-
-
 def test_parameters_of_the_model_are_passed_on(server: ModelServer, tmp_path: Path) -> None:
     server.script("5")
     parameters = "{reasoning: {effort: low}, text: {verbosity: high}, max_output_tokens: 99, seed: 3, temperature: 1}"

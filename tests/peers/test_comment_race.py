@@ -14,9 +14,9 @@ from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
 
 from agenteval.github.client import GitHubClient
-from agenteval.github.comment import CommentOutcome, mark_running, publish_section
+from agenteval.github.comment import mark_running, publish_section
 from agenteval.github.comment_sections import Comment, Revision, Section, marker, section_key
-from agenteval.github.comment_update import parse
+from agenteval.github.comment_update import CommentOutcome, parse
 
 pytestmark = pytest.mark.peer
 

@@ -21,9 +21,9 @@ from tests.peers.github_emulator import (
 from tests.peers.wire import Wire, answer, text_of
 
 from agenteval.github.client import GitHubClient, GithubError
-from agenteval.github.comment import CommentOutcome, Mode, mark_running, publish_section
+from agenteval.github.comment import Mode, mark_running, publish_section
 from agenteval.github.comment_sections import Comment, Revision, Section, marker, section_key
-from agenteval.github.comment_update import Pacing, parse
+from agenteval.github.comment_update import CommentOutcome, Pacing, parse
 from agenteval.report.markdown import COMMENT_LIMIT, characters
 
 pytestmark = pytest.mark.peer

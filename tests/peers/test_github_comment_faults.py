@@ -12,9 +12,9 @@ from tests.peers.github_proxy import Answer, Incoming
 from tests.peers.github_service import GithubService
 
 from agenteval.github.client import USER_AGENT, GithubError
-from agenteval.github.comment import CommentOutcome, Mode, publish_section
+from agenteval.github.comment import Mode, publish_section
 from agenteval.github.comment_sections import Comment, Revision, Section, marker
-from agenteval.github.comment_update import Pacing, parse
+from agenteval.github.comment_update import CommentOutcome, Pacing, parse
 
 pytestmark = pytest.mark.peer
 

@@ -180,6 +180,7 @@ class ReplayAgent(PlainAgent):
         self._where = spec.where
         self._recording: Recording | None = None
         self._found: dict[str, RecordedCase] = {}
+        self._different: dict[str, str] = {}
 
     async def start(self) -> None:
         """Read the recording."""
@@ -206,20 +207,30 @@ class ReplayAgent(PlainAgent):
 
     async def send(self, request: Request) -> Reply:
         """Return the recorded answer."""
-        asked = _asked(request)
-        case = self._found.get(request.case_id) or self._find(RecordedQuestion(request.case_id, request.case, asked))
+        case = self._found.get(request.case_id) or self._find(request)
         iteration = case.get(request.iteration, {})
         turn = iteration.get(request.turn)
         if turn is None:
             raise AgentError(f"{self._path.name} has no reply for {self._what_is_missing(request, case)}")
-        for number, question in enumerate(asked):
-            _check_question(self._path.name, request.case, number, iteration.get(number), question)
+        # Earlier turns affect later answers, so a different question counts for all turns after it.
+        if request.session not in self._different and turn.input is not None and not _same(turn.input, request.input):
+            self._different[request.session] = (
+                f"{self._path.name}: turn {request.turn} of case {request.case!r}: the recorded question differs "
+                f"({excerpt(turn.input)!r}); record the case again"
+            )
+        if request.session in self._different:
+            raise AgentError(self._different[request.session])
         if isinstance(turn.answer, str):
             raise AgentError(turn.answer)
         return turn.answer
 
-    def _find(self, asked: RecordedQuestion) -> RecordedCase:
-        return self._recording.find(asked) if self._recording is not None else {}
+    def _find(self, request: Request) -> RecordedCase:
+        if self._recording is None:
+            return {}
+        said = (said["content"] for said in request.history if said["role"] == _USER)
+        # Only a run is searched by its questions; with the history, long conversations would take quadratic time.
+        asked = (*said, request.input) if self._recording.is_run else ()
+        return self._recording.find(RecordedQuestion(request.case_id, request.case, asked))
 
     def _what_is_missing(self, request: Request, case: RecordedCase) -> str:
         name = f"case {request.case!r}"
@@ -242,23 +253,18 @@ def _case_asked(case: Case) -> RecordedQuestion:
     return RecordedQuestion(case.id, case.name, tuple(turn.input for turn in case.turns))
 
 
-def _asked(request: Request) -> tuple[str, ...]:
-    return (*(said["content"] for said in request.history if said["role"] == _USER), request.input)
-
-
-def _check_question(file: str, case: str, number: int, turn: RecordedTurn | None, question: str) -> None:
-    if turn is None or turn.input is None or _same(turn.input, question):
-        return
-    raise AgentError(
-        f"{file}: turn {number} of case {case!r}: the recorded question differs ({excerpt(turn.input)!r}); "
-        "record the case again"
-    )
-
-
 def _same(recorded: str, asked: str) -> bool:
     """Return whether two inputs are equal; in results, secrets are masked."""
-    wanted, said = as_text(asked).strip(), recorded.strip()
-    if _MASK not in said:
-        return said == wanted
-    first, last = said.partition(_MASK)[0], said.rpartition(_MASK)[2]
-    return wanted.startswith(first) and wanted.endswith(last) and len(wanted) >= len(first) + len(last)
+    wanted = as_text(asked).strip()
+    first, *rest = recorded.strip().split(_MASK)
+    if not rest:
+        return first == wanted
+    if not wanted.startswith(first):
+        return False
+    at = len(first)
+    for part in rest[:-1]:
+        found = wanted.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return wanted.endswith(rest[-1]) and len(wanted) - len(rest[-1]) >= at

@@ -97,12 +97,15 @@ class _Collected:
         return bool(signals)
 
     def _call(self, call: _Call) -> None:
-        """Add a call, unless another form of the same call was added."""
+        """Add a call, or the result that another form of an added call has; some models use an id again."""
+        call.has_ended = not _ENDS.isdisjoint(call.fields)
         if call.id is not None:
-            if call.id in self._by_id:
+            known = self._by_id.get(call.id)
+            if known is not None and known.name == call.name and known.fields["args"] == call.fields["args"]:
+                known.fields.update({key: call.fields[key] for key in _ENDS & call.fields.keys()})
+                known.has_ended = known.has_ended or call.has_ended
                 return
             self._by_id[call.id] = call
-        call.has_ended = not _ENDS.isdisjoint(call.fields)
         self._by_name.setdefault(call.name, deque()).append(call)
         self.calls.append(call.fields)
 

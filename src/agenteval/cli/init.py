@@ -16,7 +16,7 @@ from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Proble
 from agenteval.core.files import LARGEST_TEXT, read_regular
 from agenteval.core.records import dataclass
 from agenteval.core.text import repository_of
-from agenteval.core.writing import make_directory, remove_file, write_bytes, write_new_file
+from agenteval.core.writing import make_directory, remove_file, write_file, write_new_file
 from agenteval.suite.agents import KINDS, AgentKind
 from agenteval.suite.formats.registry import formats
 
@@ -239,7 +239,7 @@ def _ignore(directory: Path, agent_kind: str) -> Sequence[str]:
     missing = missing_patterns(wanted, place.directory, place.root)
     if not missing:
         return ()
-    write_bytes(directory, GITIGNORE, with_patterns(read_gitignore(directory), missing))
+    write_file(directory, GITIGNORE, with_patterns(read_gitignore(directory), missing))
     return (f"added {' '.join(missing)} to {directory / GITIGNORE}",)
 
 

@@ -87,9 +87,6 @@ def checked(
     """Return a function that checks its arguments against its signature before it runs.
 
     An argument that is hinted as ``Iterable`` is read once and passed as a tuple.
-
-    Args:
-        function: any function with type hints, also an asynchronous one.
     """
     signature = inspect.signature(function)
 
@@ -130,10 +127,6 @@ def problems(value: object, hint: Any, name: str) -> list[Problem]:
     """Return the problems of a value, each with the path of its wrong part.
 
     Messages contain the type of what was given, and short numbers, but no text: it may be a secret.
-
-    Args:
-        value: any value; it is neither changed nor converted.
-        hint: the expected type; dataclasses are checked field by field.
     """
     try:
         _adapter(hint).validate_python((value,), strict=True)

@@ -53,11 +53,7 @@ _GRACE_S = 1.0
 
 
 def find_program(name: str, directory: str, path: str | None, where: str) -> str:
-    """Return a program's file, looked up on PATH, or relative to a directory if the name contains a slash.
-
-    Raises:
-        ConfigError: the program does not exist or is not executable.
-    """
+    """Return a program's file, looked up on PATH, or relative to a directory if the name contains a slash."""
     found = shutil.which(str(Path(directory) / name)) if "/" in name else shutil.which(name, path=path)
     if found is None:
         place = f"relative to {directory}" if "/" in name else "on PATH"
@@ -158,11 +154,7 @@ class Child(asyncio.SubprocessProtocol):
         await asyncio.shield(self._exited)
 
     async def finish(self, data: bytes = b"") -> None:
-        """Wait for the program's end and its output, then end all its descendants, also on cancellation.
-
-        Args:
-            data: written to the standard input before it is closed.
-        """
+        """Wait for the program's end and its output, then end all its descendants, also on cancellation."""
         try:
             self.write(data)
             self.end_input()

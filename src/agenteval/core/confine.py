@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from agenteval.core.errors import UserCodeError, agent_problem
+from agenteval.core.files import Owner
 from agenteval.core.process_groups import end_user
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import is_in_image
@@ -78,14 +79,6 @@ _LIMITS = (
 
 
 @dataclass(frozen=True)
-class Owner:
-    """The user and group that user code runs as."""
-
-    uid: int
-    gid: int
-
-
-@dataclass(frozen=True)
 class Apart:
     """A directory whose programs run as a separate user, so that no other user code can change its files.
 
@@ -120,10 +113,7 @@ class Confinement:
     Attributes:
         owner: the user that it runs as; ``None`` for the current user.
         apart: a directory whose programs run as another user; used with ``owner`` only.
-        pass_env: names and patterns of the variables that it receives in a CI run, besides those of all programs.
         variables: additional environment variables, such as those of a virtual environment.
-        memory_mb: limit of data per process in MB (10^6 bytes); the kernel's ``RLIMIT_DATA``.
-        cpu_s: limit of processor time per process in seconds.
     """
 
     owner: Owner | None = None
@@ -156,11 +146,7 @@ def confinement() -> Confinement:
 
 @contextmanager
 def confined(**changes: Any) -> Iterator[None]:
-    """Change the current confinement within the block.
-
-    Args:
-        **changes: fields of :class:`Confinement`.
-    """
+    """Change the current confinement within the block."""
     token = _IN_FORCE.set(replace(_IN_FORCE.get(), **changes))
     try:
         yield
@@ -183,11 +169,7 @@ def owner_in(directory: Path) -> Owner | None:
 
 
 def launch(argv: Sequence[str], environment: Mapping[str, str], directory: str | Path) -> Launch:
-    """Return how to start user code under the current confinement.
-
-    Raises:
-        OSError: the program that drops root's rights is not installed.
-    """
+    """Return how to start user code under the current confinement."""
     rules, apart = confinement(), _apart_in(Path(directory))
     owner = rules.owner if apart is None else apart.owner
     argv = (*_limits(rules), *argv)
@@ -284,13 +266,7 @@ def run_confined(
     """Run a program as the user of user code, and return its output as text; see ``run_confined_bytes``.
 
     Args:
-        timeout_s: time limit in seconds; the program is killed at the limit.
         errors: the handling of output that is not UTF-8, as in ``bytes.decode``.
-        stdin: the standard input, an open file; by default empty.
-
-    Raises:
-        OSError: the program cannot be started, or writes too much.
-        subprocess.TimeoutExpired: the program exceeded the time limit.
     """
     done = run_confined_bytes(argv, directory, timeout_s, stdin)
     output, said = (
@@ -366,7 +342,6 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read(process: subprocess.Popen[bytes], pipe: IO[bytes], into: bytearray) -> None:
-    """Read a pipe to its end, and end the program if it writes too much."""
     with pipe:
         while len(into) <= MOST_BYTES and (piece := pipe.read(_PIECE)):
             into += piece
@@ -380,14 +355,7 @@ _TIMEOUT_S = 10.0
 
 
 def check_access(program: str, directory: str, where: str) -> None:
-    """Check that the user of user code can start a program in a directory.
-
-    Args:
-        where: ``file:line`` of the definition, for messages.
-
-    Raises:
-        UserCodeError: the user has no right to do so.
-    """
+    """Check that the user of user code can start a program in a directory."""
     owner = owner_in(Path(directory))
     refused = _refused_to_this_user(program, directory) if owner is None else _refused(program, directory)
     if not refused:

@@ -143,7 +143,6 @@ class Document:
     """A parsed file.
 
     Attributes:
-        data: plain Python values, variables replaced.
         secrets: values of the environment variables that were used and have secret names, or secret keys.
         warnings: suspicious content that is not an error.
     """
@@ -171,6 +170,17 @@ class Document:
             return {key: self.as_written(item, (*path, key)) for key, item in value.items()}
         text = None if value is None or isinstance(value, str) else self.source_text(path)
         return value if text is None else text
+
+    def texts_as_written(self, value: dict[Any, Any], path: KeyPath, keys: Iterable[str]) -> dict[Any, Any]:
+        """Return the mapping at a path in which the values of some keys are as written."""
+        # Nearly all values are texts already.
+        others = [key for key in keys if not isinstance(value.get(key), str | None)]
+        return value | {key: self.as_written(value[key], (*path, key)) for key in others} if others else value
+
+    def place(self, path: KeyPath) -> str:
+        """Return ``file:line`` of a key, for messages."""
+        line = self.line(path)
+        return f"{self.file}:{line}" if line else self.file
 
     def problem(self, path: KeyPath, message: str, kind: Kind | None = None, mark: str = "") -> Problem:
         """Return a problem at a key of this document; its kind follows from the beginning of the message.
@@ -211,11 +221,7 @@ def dotted(path: KeyPath) -> str:
 
 
 def read_text(path: Path, name: str) -> str:
-    """Read a file as text.
-
-    Raises:
-        ConfigError: the file is missing, unreadable or not UTF-8.
-    """
+    """Read a file as text."""
     try:
         with TextIOWrapper(open_regular(path, limit=LARGEST_TEXT), encoding="utf-8") as file:
             # In pieces: one large read would allocate all its memory first.
@@ -269,12 +275,7 @@ def environment_with(added: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class Variables:
-    """Replaces variables in the texts of one file, and records missing and refused variables and secrets.
-
-    Args:
-        environment: the variables; default: the process environment.
-        pattern: a variable's form; the first group is its name, the second its default.
-    """
+    """Replaces variables in the texts of one file, and records missing and refused variables and secrets."""
 
     def __init__(
         self, file: str, environment: Mapping[str, str] | None = None, pattern: re.Pattern[str] = VARIABLE

@@ -90,7 +90,6 @@ class ConfigError(AgentEvalError):
     """A suite, configuration file or option is invalid; no case was run (exit status 2).
 
     Args:
-        problems: the mistakes.
         fine: paths of the valid suites, if other suites of the same command are invalid.
     """
 
@@ -107,11 +106,7 @@ class InfrastructureError(AgentEvalError):
 
 
 class UserCodeError(InfrastructureError):
-    """The user's code cannot be loaded, so no case was run: its import fails or hangs (exit status 3).
-
-    Args:
-        problems: the failures, at the definitions that name the code.
-    """
+    """The user's code cannot be loaded, so no case was run: its import fails or hangs (exit status 3)."""
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
@@ -147,7 +142,6 @@ class TransientAgentError(AgentError):
     """The agent did not answer, and a retry may succeed.
 
     Args:
-        message: the failure.
         retry_after_s: the wait that the agent requested, in seconds.
     """
 
@@ -164,7 +158,6 @@ class AgentNotAskedError(AgentError):
     """The budget of the run did not allow a call that the agent's answer needs.
 
     Args:
-        message: the failure.
         limit: the budget with its size, as a few words: ``budget of 50 calls``.
     """
 
@@ -183,12 +176,7 @@ MOST_ALIKE = 10
 
 @dataclass
 class SameFailure:
-    """Finds out that an agent or a judge cannot work at all: its first calls, and no others, fail in one way.
-
-    Attributes:
-        is_final: whether no further call is needed.
-        error: the failure so far.
-    """
+    """Finds out that an agent or a judge cannot work at all: its first calls, and no others, fail in one way."""
 
     is_final: bool = False
     error: str | None = None
@@ -215,9 +203,7 @@ def write_error(what: str, directory: Path, error: OSError) -> InfrastructureErr
     """Return the error for a failed write.
 
     Args:
-        what: the action, such as ``cannot write to reports``.
         directory: the directory of the file; a relative one may fail because the working directory was removed.
-        error: the error of the operating system.
     """
     return InfrastructureError(GONE if _is_gone(directory) else f"{what}: {error.strerror}")
 

@@ -19,8 +19,8 @@ from agenteval.core.records import dataclass, replace
 
 
 @dataclass(frozen=True)
-class FileOwner:
-    """A user and group to whom files belong."""
+class Owner:
+    """A user and group: of files, or that user code runs as."""
 
     uid: int
     gid: int
@@ -39,7 +39,7 @@ class Boundary:
     """
 
     roots: tuple[Path, ...] = ()
-    owner: FileOwner | None = None
+    owner: Owner | None = None
     own: tuple[Path, ...] = ()
 
     def contains(self, path: Path) -> bool:
@@ -57,7 +57,7 @@ def boundary() -> Boundary:
 
 
 @contextmanager
-def bounded(roots: Sequence[Path], owner: FileOwner | None) -> Iterator[None]:
+def bounded(roots: Sequence[Path], owner: Owner | None) -> Iterator[None]:
     """Limit file access of the process inside the block; see ``Boundary``."""
     with _boundary_in_force(Boundary(tuple(root.resolve() for root in roots), owner)):
         yield
@@ -189,7 +189,6 @@ def read_regular(path: Path, *, limit: int) -> bytes:
 
     Raises:
         OSError: also if the file changed while it was read.
-        ValueError: the path is invalid.
     """
     with open_regular(path, limit=limit) as file:
         before = os.fstat(file.fileno())
@@ -210,11 +209,7 @@ def is_stream(path: Path) -> bool:
 
 
 def below(directory: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
-    """Walk a directory like ``os.walk``, without links to folders, and in the order of names.
-
-    Raises:
-        OSError: there are too many entries.
-    """
+    """Walk a directory like ``os.walk``, without links to folders, and in the order of names."""
     seen = 0
     for folder, folders, names in os.walk(directory):
         seen += len(folders) + len(names)
@@ -262,7 +257,7 @@ def _check_place(path: Path) -> None:
         raise PermissionError(errno.EACCES, "the owner of the workspace may not read it")
 
 
-def _may(found: os.stat_result, owner: FileOwner, right: int) -> bool:
+def _may(found: os.stat_result, owner: Owner, right: int) -> bool:
     """Return whether a user has a right, which is named as that of all others."""
     if found.st_uid == owner.uid:
         return bool(found.st_mode & right << 6)
@@ -310,9 +305,6 @@ def read_lines(file: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
 
     Args:
         longest: maximum length of a line in bytes.
-
-    Raises:
-        ConfigError: the file cannot be read.
     """
     try:
         with _unpacked(file) as source:
@@ -324,11 +316,7 @@ def read_lines(file: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
 
 
 def read_head(file: Path, size: int) -> bytes:
-    """Return the first bytes of a file, unpacked; empty if the file is unreadable or can be read only once.
-
-    Args:
-        size: maximum number of bytes.
-    """
+    """Return the first bytes of a file, unpacked; empty if the file is unreadable or can be read only once."""
     try:
         with _unpacked(file) as source:
             return source.read(size).removeprefix(codecs.BOM_UTF8)

@@ -70,7 +70,6 @@ def source_line(file: str, line: int | None, marks: Sequence[str]) -> SourceLine
     """Return a line of a file; ``None`` if it cannot be read.
 
     Args:
-        line: 1-based.
         marks: texts to mark in this order: the last that is found, each after the one before it.
     """
     written = _read(file, line) if file and line else None
@@ -248,20 +247,20 @@ def shown(mistake: Mistake, level: Literal["error", "warning"] = "error") -> Ite
     what, *rest = _clauses(first)
     if rest and rest[0].startswith("did you mean"):
         what = f"{what}; {rest.pop(0)}"
-    yield [LinePart(level, level), LinePart(f": {_safe(_titled(what, problem))}", "title")]
+    yield [LinePart(level, level), LinePart(f": {terminal(_titled(what, problem))}", "title")]
     is_quoted = problem.kind not in _UNQUOTED or problem.mark
     quoted = source_line(problem.file, problem.line, _marks(problem)) if is_quoted else None
     margin = " " * (len(str(problem.line)) if quoted else 1)
     if problem.place:
         path = f" ({_path(problem)})" if quoted is None and "." in problem.path else ""
-        place = LinePart(f"{_safe(mask(problem.place))}{path}", "place")
+        place = LinePart(f"{terminal(mask(problem.place))}{path}", "place")
         yield [LinePart(f"{margin}--> ", "frame"), place, LinePart(_more(mistake), "note")]
     if quoted is not None:
         yield from _quotation(quoted, problem, margin)
     for word, text in _notes(rest):
-        yield [LinePart(f"{margin} = ", "frame"), LinePart(f"{word}:", "title"), LinePart(f" {_safe(text)}")]
+        yield [LinePart(f"{margin} = ", "frame"), LinePart(f"{word}:", "title"), LinePart(f" {terminal(text)}")]
     for line in example:
-        yield [LinePart(f"{margin}   {_safe(line)}")]
+        yield [LinePart(f"{margin}   {terminal(line)}")]
     yield [LinePart(f"{margin} = ", "frame"), LinePart("see:", "title"), LinePart(f" {mistake.page}", "note")]
 
 
@@ -334,8 +333,4 @@ def _quotation(quoted: SourceLine, problem: Problem, margin: str) -> Iterator[Li
 
 def _path(problem: Problem) -> str:
     """Return the path of the key, which several places can have in common."""
-    return _safe(mask(_INDEX.sub("[]", problem.path)))
-
-
-def _safe(text: str) -> str:
-    return terminal(text)
+    return terminal(mask(_INDEX.sub("[]", problem.path)))

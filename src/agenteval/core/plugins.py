@@ -51,14 +51,7 @@ def installed(environment: Mapping[str, str] = os.environ) -> Iterator[Plugin]:
 
 
 def find(group: Group, name: str) -> Any | None:
-    """Import one extension.
-
-    Returns:
-        The registered object; ``None`` if no distribution registers the name.
-
-    Raises:
-        ConfigError: two distributions register the name, or the object cannot be imported.
-    """
+    """Import one extension."""
     found = tuple(entry_points(group=group, name=name)) if "." in name else ()
     if not found:
         return None
@@ -75,14 +68,7 @@ def find(group: Group, name: str) -> Any | None:
 
 
 def find_allowed(group: Group, environment: Mapping[str, str] = os.environ) -> Iterator[tuple[str, Any]]:
-    """Import the extensions of a group that ``AGENTEVAL_PLUGINS`` lists.
-
-    Returns:
-        The names with the registered objects, in the order of the variable.
-
-    Raises:
-        ConfigError: as for ``find``, or no package registers a name.
-    """
+    """Import the extensions of a group that ``AGENTEVAL_PLUGINS`` lists."""
     for name in _allowed(environment):
         found = find(group, name)
         if found is not None:

@@ -75,7 +75,6 @@ async def end_orphans(token: str, program: int) -> None:
 
 
 def _children() -> Iterator[int]:
-    """Yield the process ids of this process's children, including adopted ones."""
     with contextlib.suppress(OSError):
         for task in _SELF.iterdir():
             with contextlib.suppress(OSError):

@@ -166,7 +166,6 @@ class Redactor:
         return max([_rest_of_unfinished(text), *(_overlap(form, text) for form in self._forms)])
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the places to mask, in order and without overlaps."""
         begin, end = -1, -1
         for first, last in sorted(self._found(text)):
             if first < end:
@@ -212,7 +211,6 @@ class _Index:
         return iter(self._forms)
 
     def inside(self, text: str) -> list[str]:
-        """Return the forms in a text."""
         if not self._forms:
             return []
         length = self._length

@@ -46,7 +46,6 @@ async def in_thread(function: Callable[[], ResultT]) -> ResultT:
     alive.
 
     Raises:
-        Exception: whatever the function raises.
         AgentEvalError: the function raised an exception that would end a program, a task or an iterator, such as
             ``SystemExit``.
     """
@@ -68,7 +67,6 @@ async def contained(work: Awaitable[ResultT]) -> ResultT:
     """Await a caller's code in a separate task, so that cancelling that task does not cancel the current one.
 
     Raises:
-        Exception: whatever the code raises.
         CancelledError: the current task is being cancelled.
         AgentEvalError: the code raised an exception that would end a program, a task or an iterator, such as
             ``KeyboardInterrupt``.
@@ -278,9 +276,6 @@ async def until_signal(work: Coroutine[Any, Any, None]) -> int | None:
     """Run a coroutine, and cancel it at the first signal.
 
     A caller that must not miss a signal after the coroutine calls it inside ``signals_taken``.
-
-    Args:
-        work: the coroutine; its exceptions are raised here.
 
     Returns:
         The number of the signal, or ``None`` without one.

@@ -16,18 +16,14 @@ from pathlib import Path
 
 from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem
 from agenteval.core.records import dataclass, field
-from agenteval.core.writing import make_directory, open_shared, remove_file, write_bytes
+from agenteval.core.writing import make_directory, open_file, remove_file, write_file
 
 # Not from the environment: the job could name a directory that user code can rename.
 _TEMPORARY = tuple(map(Path, ("/var/tmp", "/tmp", "/run")))  # noqa: S108 - checked before use
 
 
 def safe_directory() -> Path:
-    """Return a directory in which no other user can rename the folders of root.
-
-    Raises:
-        InfrastructureError: no such directory exists.
-    """
+    """Return a directory in which no other user can rename the folders of root."""
     for path in _TEMPORARY:
         with contextlib.suppress(OSError):
             found = path.lstat()
@@ -88,11 +84,7 @@ class Seal:
 
 
 def seal() -> Seal:
-    """Return the seal of ``AGENTEVAL_CACHE_KEY``.
-
-    Raises:
-        ConfigError: the key is too short.
-    """
+    """Return the seal of ``AGENTEVAL_CACHE_KEY``."""
     key = os.environ.get(CACHE_KEY, "").strip()
     problem = key_problem(key)
     if problem:
@@ -115,11 +107,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 
 
 
 def read_cache_file(path: Path, limit: int = _MOST_BYTES) -> bytes | None:
-    """Return the content of a file; ``None`` if it is missing, larger than the limit, or not a regular file.
-
-    Raises:
-        OSError: it cannot be read, or is a link.
-    """
+    """Return the content of a file; ``None`` if it is missing, larger than the limit, or not a regular file."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -139,7 +127,7 @@ def write_cache_file(path: Path, content: bytes) -> None:
     """
     try:
         make_directory(path.parent)
-        write_bytes(path.parent, path.name, content)
+        write_file(path.parent, path.name, content)
     except InfrastructureError as error:
         raise OSError(str(error)) from None
 
@@ -156,11 +144,7 @@ _LOCKED_BYTE = 1 << 20
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a directory inside the block. The system releases the lock of a process that ends.
-
-    Raises:
-        InfrastructureError: another program holds the lock, or the lock file cannot be created.
-    """
+    """Hold the lock of a directory inside the block. The system releases the lock of a process that ends."""
     descriptor = _acquired(directory)
     try:
         os.ftruncate(descriptor, 0)
@@ -176,7 +160,7 @@ def locked(directory: Path) -> Iterator[None]:
 def _acquired(directory: Path) -> int:
     while True:
         try:
-            descriptor = open_shared(directory, LOCK_FILE)
+            descriptor = open_file(directory, LOCK_FILE, os.O_CREAT)
         except OSError as error:
             raise InfrastructureError(f"cannot write {directory / LOCK_FILE}: {error.strerror}") from None
         try:

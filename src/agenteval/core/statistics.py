@@ -26,11 +26,7 @@ def student_t_cdf(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def student_t_quantile(p: float, df: float) -> float:
-    """Return the t with P(T <= t) = p, 0 < p < 1, by Newton's method inside a bracket.
-
-    Raises:
-        ValueError: ``p`` is not inside (0, 1).
-    """
+    """Return the t with P(T <= t) = p, 0 < p < 1, by Newton's method inside a bracket."""
     if not 0 < p < 1:
         raise ValueError(f"p is {p:g}; it must lie between 0 and 1")
     if p < 0.5:

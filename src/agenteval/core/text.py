@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path, PurePath
 from re import _parser  # type: ignore[attr-defined] # the only way to the lengths of parts, in all Python versions
-from typing import Any, Literal
+from typing import Any
 
 from agenteval.core.errors import GONE, InfrastructureError
 
@@ -149,11 +149,6 @@ _NO_SEPARATORS = str.maketrans("", "", _SEPARATORS)
 def parse_number(text: str, *, accept_percent: bool, accept_thousands_separators: bool) -> float:
     """Return the number in a text.
 
-    Args:
-        text: the whole text; white space around the number is ignored.
-        accept_percent: a trailing ``%`` divides by 100.
-        accept_thousands_separators: ``,``, ``_`` and no-break spaces are removed anywhere in the number.
-
     Raises:
         ValueError: the text is not a number; the message continues "the text …".
     """
@@ -236,16 +231,10 @@ def unfenced(text: str) -> str:
 
 #: Characters. Fixed repetitions multiply, and the engine writes their text out: 65,000 times 65,000 need all memory.
 LONGEST_REQUIRED = 100_000
-# Where a pattern is in a text: at its start, at its end, or anywhere after its start.
-_Place = Literal["start", "end", "after"]
-_BEGINNINGS = frozenset({_parser.AT_BEGINNING, _parser.AT_BEGINNING_STRING})
-_ENDS = frozenset({_parser.AT_END, _parser.AT_END_STRING})
-_REPEATS = frozenset({_parser.MAX_REPEAT, _parser.MIN_REPEAT})
-# Pairs of classes that contain every character, as in ``[\s\S]``.
-_OPPOSITES = tuple(
-    frozenset({getattr(_parser, f"CATEGORY_{name}"), getattr(_parser, f"CATEGORY_NOT_{name}")})
-    for name in ("SPACE", "DIGIT", "WORD")
-)
+_BEGINNINGS = frozenset({"AT_BEGINNING", "AT_BEGINNING_STRING"})
+_ENDS = frozenset({"AT_END", "AT_END_STRING"})
+# Parts that an empty match depends on.
+_CONDITIONS = frozenset({"ASSERT", "ASSERT_NOT", "GROUPREF", "GROUPREF_EXISTS", "AT_BOUNDARY", "AT_NON_BOUNDARY"})
 
 
 def pattern_problem(pattern: str) -> str | None:
@@ -264,56 +253,24 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 def matches_everything(pattern: str, flags: int = 0) -> bool:
-    """Return whether a valid pattern is certainly found in every text, such as an empty one or ``.*``.
-
-    It is if it can match nothing at the start or at the end of a text, or all of it in between. Patterns that look
-    around are not among them: they check what they do not match.
-    """
+    """Return whether a valid pattern certainly matches at the start or at the end of every text, such as ``.*``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         parsed = _parser.parse(pattern, flags)
-    return any(_after(parsed, place, parsed.state.flags) is not None for place in ("start", "end"))
+    names = set(_names(parsed))
+    one_end = names.isdisjoint(_BEGINNINGS) or names.isdisjoint(_ENDS)
+    return parsed.getwidth()[0] == 0 and one_end and names.isdisjoint(_CONDITIONS)
 
 
-def _after(parsed: Any, place: _Place | None, flags: int) -> _Place | None:
-    """Return where a part of a pattern ends that begins at a place of any text; ``None`` if it may not match."""
-    for kind, value in parsed:
-        if place is None:
-            return None
-        place = _after_one(kind, value, place, flags)
-    return place
-
-
-def _after_one(kind: Any, value: Any, place: _Place, flags: int) -> _Place | None:
-    if kind is _parser.AT:
-        if value in _BEGINNINGS:
-            return "start" if place == "start" else None
-        return "end" if value in _ENDS and place != "start" else None
-    if kind in _REPEATS:
-        least, most, repeated = value
-        if place == "start" and not least and most is _parser.MAXREPEAT and _is_any_character(repeated, flags):
-            return "after"
-        return place if not least else _after(repeated, place, flags)
-    if kind is _parser.SUBPATTERN:
-        _, added, removed, inner = value
-        return _after(inner, place, (flags | added) & ~removed)
-    if kind is _parser.BRANCH:
-        ways = [_after(way, place, flags) for way in value[1]]
-        return next((way for way in ("after", *ways) if way in ways and way is not None), None)
-    return None
-
-
-def _is_any_character(parsed: Any, flags: int) -> bool:
-    if len(parsed) != 1:
-        return False
-    kind, value = parsed[0]
-    if kind is _parser.SUBPATTERN:
-        _, added, removed, inner = value
-        return _is_any_character(inner, (flags | added) & ~removed)
-    if kind is _parser.ANY:
-        return bool(flags & re.DOTALL)
-    classes = {item for name, item in value if name is _parser.CATEGORY} if kind is _parser.IN else set()
-    return any(pair <= classes for pair in _OPPOSITES) and (_parser.NEGATE, None) not in value
+def _names(part: Any) -> Iterator[str]:
+    """Yield the names of a pattern's parts, and of places in a text, whose numbers are not unique."""
+    if isinstance(part, _parser.SubPattern):
+        part = part.data
+    if isinstance(part, list | tuple):
+        for item in part:
+            yield from _names(item)
+    elif isinstance(part, type(_parser.AT)):
+        yield part.name
 
 
 def _required(part: Any) -> Iterator[int]:
@@ -369,11 +326,7 @@ def repository_of(directory: Path) -> Path | None:
 
 
 def working_directory() -> Path:
-    """Return the working directory.
-
-    Raises:
-        InfrastructureError: something removed it.
-    """
+    """Return the working directory."""
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -251,17 +251,7 @@ def read_toml(
     unset: list[Problem] | None = None,
     credentials: Iterable[str] = (),
 ) -> Document:
-    """Read one TOML file.
-
-    Args:
-        shown_as: its name in messages; the path itself if not given.
-        environment: the variables for ``${VAR}``; default: the process environment.
-        unset: receives problems with variables, so that they are reported together with other problems.
-        credentials: patterns of the keys that take credentials.
-
-    Raises:
-        ConfigError: the file is unreadable, not TOML, or uses unset variables (all are reported).
-    """
+    """Read one TOML file."""
     name = shown_as or str(path)
     text = read_text(path, name).replace("\r\n", "\n")
     try:
@@ -304,7 +294,6 @@ def _replaced(value: Any, path: KeyPath, credentials: KeyPatterns, variables: Va
 
 
 def _toml_problem(name: str, text: str, error: tomllib.TOMLDecodeError) -> Problem:
-    """Return the parser's message with a hint for the most frequent mistakes."""
     said = str(error)
     place = _PLACE.search(said)
     lines = text.split("\n")

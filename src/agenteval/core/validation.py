@@ -22,11 +22,7 @@ _TEXT = re.compile(rf"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>{'|'.join(_UNITS)})")
 
 
 def seconds(value: Any) -> Any:
-    """Return a duration in seconds; values other than text are returned unchanged.
-
-    Raises:
-        ValueError: a text is not a number with a known unit.
-    """
+    """Return a duration in seconds; values other than text are returned unchanged."""
     if not isinstance(value, str):
         return value
     match = _TEXT.fullmatch(value.strip())
@@ -61,9 +57,6 @@ def validate(
     model: type[ModelT], value: Any, document: Document, at: KeyPath = ()
 ) -> tuple[ModelT | None, list[Problem]]:
     """Validate a part of a document.
-
-    Args:
-        document: the document of the part, for line numbers.
 
     Returns:
         The validated model (``None`` if invalid) and every problem.

@@ -21,18 +21,14 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 
 from agenteval.core.errors import InfrastructureError, write_error
-from agenteval.core.files import FileOwner, base_of, boundary, kind_of, outside_problem
+from agenteval.core.files import Owner, base_of, boundary, kind_of, outside_problem
 
 # Levels of folders that change their owner; the walk opens all folders on its way, and only user code nests deeper.
 _DEEPEST = 100
 
 
-def change_owner_of(directory: Path, owner: FileOwner, of: int | None = None) -> None:
-    """Give a directory and everything in it to a user; see ``change_owner``.
-
-    Raises:
-        OSError: it is a link or no directory, or its owner cannot be changed.
-    """
+def change_owner_of(directory: Path, owner: Owner, of: int | None = None) -> None:
+    """Give a directory and everything in it to a user; see ``change_owner``."""
     opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         change_owner(opened, owner, of)
@@ -40,7 +36,7 @@ def change_owner_of(directory: Path, owner: FileOwner, of: int | None = None) ->
         os.close(opened)
 
 
-def change_owner(directory: int, owner: FileOwner, of: int | None = None) -> None:
+def change_owner(directory: int, owner: Owner, of: int | None = None) -> None:
     """Give an open directory and everything in it to a user; links themselves, not what they name.
 
     A file of root with several names stays root's, because another name can be anywhere.
@@ -85,7 +81,6 @@ class _Folder:
         self.descriptor = descriptor
 
     def close(self) -> None:
-        """Close the descriptor."""
         if self.descriptor is not None:
             os.close(self.descriptor)
 
@@ -114,7 +109,6 @@ class _Folder:
         return _checked(descriptor, self.path / name)
 
     def enter(self, name: str) -> _Folder:
-        """Open a folder in this one."""
         path = self.path / name
         found = self.status(name)
         if found is None:
@@ -143,11 +137,7 @@ class _Folder:
 
 
 def make_directory(directory: Path) -> None:
-    """Create a directory and those above it, and check that files can be written to it.
-
-    Raises:
-        InfrastructureError: it cannot be created or written to, or a part of its path is refused.
-    """
+    """Create a directory and those above it, and check that files can be written to it."""
     try:
         with _folder(directory, _Folder.make):
             pass
@@ -157,37 +147,18 @@ def make_directory(directory: Path) -> None:
         raise InfrastructureError(f"cannot write to the directory {directory}: permission denied")
 
 
-def write_file(directory: Path, name: str, text: str | Iterable[str]) -> None:
-    """Write a file atomically, and create the folders of its name.
-
-    Raises:
-        InfrastructureError: it cannot be written, a part of its path is refused, or the disk is full.
-    """
+def write_file(directory: Path, name: str, content: str | bytes | Iterable[str]) -> None:
+    """Write a file atomically, and create the folders of its name."""
     path = directory / name
     try:
         with _parent(directory, name) as folder:
-            _replace(folder, path.name, [text] if isinstance(text, str) else text)
-    except OSError as error:
-        raise write_error(f"cannot write {path}", path.parent, error) from None
-
-
-def write_bytes(directory: Path, name: str, data: bytes) -> None:
-    """Write a file of bytes atomically; see ``write_file``."""
-    path = directory / name
-    try:
-        with _parent(directory, name) as folder:
-            _replace(folder, path.name, data)
+            _replace(folder, path.name, [content] if isinstance(content, str) else content)
     except OSError as error:
         raise write_error(f"cannot write {path}", path.parent, error) from None
 
 
 def create_file(directory: Path, name: str) -> int:
-    """Return the descriptor of a new file, for reading and appending; an old file is removed before.
-
-    Raises:
-        OSError: it cannot be created.
-        InfrastructureError: a part of its path is refused.
-    """
+    """Return the descriptor of a new file, for reading and appending; an old file is removed before."""
     with _parent(directory, name) as folder:
         last = PurePath(name).name
         if folder.check_file(last) is not None:
@@ -195,30 +166,18 @@ def create_file(directory: Path, name: str) -> int:
         return folder.open(last, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL)
 
 
-def reopen_file(directory: Path, name: str) -> int:
-    """Return the descriptor of an existing file, for reading and appending.
+def open_file(directory: Path, name: str, flags: int) -> int:
+    """Return the descriptor of a file, for reading and writing.
+
+    Args:
+        flags: further flags of ``os.open``: ``O_CREAT`` creates a file that does not exist.
 
     Raises:
         OSError: it cannot be opened.
         InfrastructureError: a part of its path is refused, or it has a second name.
     """
-    return _open(directory, name, os.O_RDWR | os.O_APPEND)
-
-
-def append_to_file(directory: Path, name: str) -> int:
-    """Return the descriptor of a file, for reading and appending; create it if it does not exist.
-
-    Raises: as for ``reopen_file``.
-    """
-    return _open(directory, name, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-
-
-def open_shared(directory: Path, name: str) -> int:
-    """Return the descriptor of a small file that several processes use; create it if it does not exist.
-
-    Raises: as for ``reopen_file``.
-    """
-    return _open(directory, name, os.O_RDWR | os.O_CREAT)
+    with _parent(directory, name) as folder:
+        return folder.open(PurePath(name).name, os.O_RDWR | flags)
 
 
 def append_file(path: Path, data: bytes) -> None:
@@ -239,12 +198,7 @@ def append_file(path: Path, data: bytes) -> None:
 
 
 def write_new_file(directory: Path, name: str, data: bytes) -> None:
-    """Write a file that does not exist yet, and create the folders of its name.
-
-    Raises:
-        OSError: it exists, or cannot be written.
-        InfrastructureError: a part of its path is refused.
-    """
+    """Write a file that does not exist yet, and create the folders of its name."""
     with _parent(directory, name) as folder:
         last = PurePath(name).name
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE | _BINARY
@@ -265,11 +219,7 @@ def remove_file(directory: Path, name: str) -> None:
 
 
 def remove_regular_file(directory: Path, name: str) -> None:
-    """Remove a file if it exists.
-
-    Raises:
-        InfrastructureError: it is a link or no regular file, which cannot be replaced either, or cannot be removed.
-    """
+    """Remove a file if it exists."""
     path = directory / name
     try:
         with _parent(directory, name) as folder:
@@ -336,11 +286,6 @@ def _parent(directory: Path, name: str) -> Iterator[_Folder]:
             folder = folder.make(part)  # noqa: PLW2901
             opened.callback(folder.close)
         yield folder
-
-
-def _open(directory: Path, name: str, flags: int) -> int:
-    with _parent(directory, name) as folder:
-        return folder.open(PurePath(name).name, flags)
 
 
 def _open_directory(path: Path) -> int | None:

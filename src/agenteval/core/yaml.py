@@ -36,11 +36,7 @@ _OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 
 
 def check_shape(name: str, text: str, loader: type[Any]) -> None:
-    """Reject excessive nesting, recursive anchors and aliases that expand to huge texts.
-
-    Raises:
-        ConfigError: a limit is exceeded; the error contains the line.
-    """
+    """Reject excessive nesting, recursive anchors and aliases that expand to huge texts."""
     if _is_shallow(text):
         return
     sizes: dict[str | None, int] = {}
@@ -115,7 +111,6 @@ class Values:
     """Builds Python values from nodes. PyYAML builds the values of special nodes only.
 
     Args:
-        loader: PyYAML's loader, for all other tags.
         variables: replaces variables; ``None`` if the text has none.
         places: the place of every scalar with variables, by the id of its node.
 
@@ -206,9 +201,6 @@ def find_places(root: yaml.Node | None, credentials: KeyPatterns) -> dict[int, T
     """Return the place of every scalar with variables, by the id of its node.
 
     A node that aliases put at several paths takes credentials only if all of these paths do.
-
-    Args:
-        root: the tree; its nesting is limited.
     """
     search = _PlaceSearch()
     if root is not None:
@@ -358,9 +350,6 @@ def read_yaml(
         unset: receives problems with variables, so that they are reported together with other problems.
         credentials: patterns of the keys that take credentials.
         unique: whether a key that is given twice is an error; otherwise the last one counts, with a warning.
-
-    Raises:
-        ConfigError: the file is unreadable, not YAML, or uses unset variables (all are reported).
     """
     name = shown_as or str(path)
     text = seal(read_text(path, name))

@@ -50,13 +50,7 @@ class CheckRun:
 
 
 def creation(commit: str, name: str, details_url: str, external_id: str, summary: str) -> Body:
-    """Return the body of the request of the start.
-
-    Raises:
-        ValueError: the summary is too long, or there is no external id.
-    """
-    if not external_id:
-        raise ValueError("a check run needs an external id, to find it again")
+    """Return the body of the request of the start; a summary that is too long raises ``ValueError``."""
     body = {
         "name": name,
         "head_sha": commit,

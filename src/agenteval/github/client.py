@@ -205,19 +205,16 @@ def label_key(name: str) -> str:
     return name.casefold()
 
 
-# Confirms a comment that asks for the evaluation of a commit of a pull request.
-#
-# The run has the secrets of the repository, and the commit can come from a fork. So GitHub must say that the author
-# of the comment may write to the repository, and the commit that the comment names must be the head, and be checked
-# out.
-
-
 COMMENT_PERMISSIONS = ("pull-requests: read",)
 _LONGEST = 1_000
 
 
 def confirmed(planned: EventRights, client: GitHubClient, workspace: Path) -> EventRights:
-    """Return the plan of a requested run; a comment that is refused is a ``ConfigError``."""
+    """Return the plan of a run that a comment asks for; a comment that is refused is a ``ConfigError``.
+
+    The run has the secrets of the repository, and the commit can come from a fork. So the author of the comment may
+    write to the repository, and the commit that the comment names is the head, and is checked out.
+    """
     repository, number, by = planned.repository or "", planned.pull_request or 0, planned.requested_by or ""
     if not may_write(client, repository, by):
         raise _refused(f"{by} may not write to {repository}; only people with write access can ask for a run")

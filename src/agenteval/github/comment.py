@@ -131,7 +131,6 @@ def without_left_behind(comment: Comment, own: Section, jobs: RunJobs) -> Commen
 
 
 def _is_older(section: Section, own: Section, origin: Origin) -> bool:
-    """Return whether an earlier run of the same workflow wrote a section."""
     of_workflow = section.origin is not None and section.origin.workflow == origin.workflow
     return of_workflow and section.key != own.key and section.revision.run_id < own.revision.run_id
 
@@ -199,8 +198,6 @@ def _is_leg(job: WorkflowJob) -> bool:
 def _matrix(name: str) -> str:
     return name.partition(" (")[0]
 
-
-__all__ = ["PERMISSIONS", "CommentOutcome", "Mode", "Pacing", "mark_running", "publish_section"]
 
 PERMISSIONS = ("contents: read", "pull-requests: write")
 

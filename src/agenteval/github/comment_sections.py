@@ -13,11 +13,8 @@ from agenteval.core.secrets import shortened
 from agenteval.report.markdown import COMMENT_LIMIT, ReportTooLargeError, characters
 from agenteval.results.verdict import Verdict
 
-# The table above the sections of a comment that several jobs share. Pure.
-#
 # A section keeps its row of the table in a hidden line, so that every job can write the whole table. Jobs without a
 # result have a row that is in no section: the job that writes the comment asks GitHub for them.
-
 
 _LONGEST_HEADING = 100
 _LONGEST_CELL = 200
@@ -120,27 +117,19 @@ def _name(section: Section) -> str:
     return _TAG.sub("", _SUB.sub("", cells[1])).strip() if len(cells) == _CELLS else section.label
 
 
-# Text of the sticky comment: a marker line, then one section per job. Pure, without requests to GitHub.
+# A comment with one section:
 #
-# ::
+#   <!-- agenteval:comment id=default -->
+#   <!-- agenteval:section key=ci-eval-1a2b3c4d rev=7001.1.1763712000 of=0d1c2b3a.11aa22bb.33cc44dd verdict=passed -->
+#   a notice that the job is running again
+#   <!-- agenteval:running -->
+#   the head
+#   <!-- agenteval:more -->
+#   detail, which can be omitted to save space
+#   <!-- agenteval:end key=ci-eval-1a2b3c4d -->
 #
-# <!-- agenteval:comment id=default --> <!-- agenteval:section key=ci-eval-1a2b3c4d rev=7001.1.1763712000
-# of=0d1c2b3a.11aa22bb.33cc44dd verdict=passed --> a notice that the job is running again
-#
-#     <!-- agenteval:running -->
-#     the head
-#
-#     <!-- agenteval:more -->
-#     detail, which can be omitted to save space
-#
-#     <!-- agenteval:end key=ci-eval-1a2b3c4d -->
-#
-# Only whole lines are markers, and the text of a section cannot contain one. :mod:`.parser` parses the text.
-#
-# If several jobs share the comment, a table of all of them comes first, and each section is folded: its heading is
-# the line that opens it, and stays in the section as a hidden line. The parser drops what is outside of the sections.
-
-
+# Only whole lines are markers, and the text of a section cannot contain one. If several jobs share the comment, each
+# section is folded: its heading is the line that opens it, and stays in the section as a hidden line.
 _DEFAULT_ID = "default"
 _MAX_ID = 64
 _MAX_SLUG = 40

@@ -1,7 +1,8 @@
 """Publishes the results of a fork's run, from a second workflow.
 
 The first workflow evaluated the pull request without any permissions. The second one has permissions and therefore
-trusts nothing: it validates the results, decides by the rules of the base branch, and renders the reports again.
+trusts nothing: it validates the results, decides by the rules of the base branch, and renders the reports again. The
+pull requests come from GitHub, never from an event or a file.
 """
 
 from __future__ import annotations
@@ -32,13 +33,6 @@ if TYPE_CHECKING:
     from github.PullRequest import PullRequest
     from github.Repository import Repository
     from github.WorkflowRun import WorkflowRun
-
-
-# Finds the fork's workflow run to publish, and its pull requests.
-#
-# The fork's run had no permissions, and everything it produced is untrusted. The pull requests therefore come from
-# GitHub, never from an event or a file, and only validated results are read.
-
 
 FORK_PERMISSIONS = ("actions: read", "contents: read", "pull-requests: read")
 

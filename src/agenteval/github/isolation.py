@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from agenteval.core.confine import Owner, confined
+from agenteval.core.confine import confined
+from agenteval.core.files import Owner
 from agenteval.core.process_groups import reap_orphans
 from agenteval.core.secrets import COMMAND_FILES
 from agenteval.core.shared_files import safe_directory

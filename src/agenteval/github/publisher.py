@@ -12,8 +12,9 @@ from agenteval.core.escape import one_line
 from agenteval.core.records import dataclass, field, replace
 from agenteval.github.check_run import TEXT_LIMIT, CheckRun, Conclusion
 from agenteval.github.client import GitHubClient
-from agenteval.github.comment import CommentOutcome, Mode, Pacing, StepName
+from agenteval.github.comment import Mode, StepName
 from agenteval.github.comment_sections import Origin, Revision, Section
+from agenteval.github.comment_update import CommentOutcome, Pacing
 from agenteval.github.workflow_runs import RunJobs
 from agenteval.report.facts import Report
 from agenteval.report.markdown import utf8_bytes

@@ -15,7 +15,7 @@ from typing import Final
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import shortened
-from agenteval.core.writing import write_bytes
+from agenteval.core.writing import write_file
 from agenteval.github.artifacts import PERMISSIONS, DownloadedReport, UnusableArtifactError
 from agenteval.github.baseline import SearchLimits
 from agenteval.github.client import (
@@ -297,19 +297,11 @@ class _NoAttemptError(UnusableArtifactError):
 
 
 def _restore(report: DownloadedReport, directory: Path) -> bool:
-    """Write the journals in an artifact to a directory; return false if there are no journals."""
-    written = False
-    for name, content in _journals(report):
-        write_bytes(directory, name, content)
-        written = True
-    return written
-
-
-def _journals(report: DownloadedReport) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of the journal of an attempt, and of each of its confirmations."""
+    """Write the journals of an attempt and of its confirmations to a directory; return false if there are none."""
     names = (JOURNAL_FILE, *(confirmation_file(number) for number in range(1, _MOST_CONFIRMATIONS + 1)))
-    for name in names:
+    for place, name in enumerate(names):
         try:
-            yield name, report.file(name)
+            write_file(directory, name, report.file(name))
         except UnusableArtifactError:
-            return
+            return place > 0
+    return True

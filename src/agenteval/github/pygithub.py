@@ -65,11 +65,7 @@ class Thread:
         return [found[id_] for id_ in sorted(found)]
 
     def look(self, comment: Posted) -> Posted:
-        """Return the current comment.
-
-        Raises:
-            GoneError: the comment was deleted.
-        """
+        """Return the current comment; raise :class:`GoneError` if it was deleted."""
         try:
             return _posted(self._pull.get_issue_comment(comment.id))
         except UnknownObjectException:
@@ -77,11 +73,7 @@ class Thread:
             raise GoneError from None
 
     def post(self, text: str) -> Posted:
-        """Create a comment and return it as GitHub stored it.
-
-        Raises:
-            UnansweredError: unknown whether it was created.
-        """
+        """Create a comment and return it as GitHub stored it; raise :class:`UnansweredError` if that is unknown."""
         with _answered():
             _, data = self._once.requestJsonAndCheck("POST", f"{self._pull.issue_url}/comments", input={"body": text})
         stored = _stored(data)
@@ -90,12 +82,7 @@ class Thread:
         return stored
 
     def edit(self, comment: Posted, text: str) -> Posted:
-        """Replace the text of a comment and return it as GitHub stored it.
-
-        Raises:
-            UnansweredError: unknown whether it was replaced.
-            GoneError: the comment was deleted.
-        """
+        """Replace the text of a comment and return it as GitHub stored it; raise as :meth:`look` and :meth:`post`."""
         url = self._pull.get_issue_comment(comment.id).url
         try:
             with _answered():

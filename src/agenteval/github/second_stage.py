@@ -1,4 +1,9 @@
-"""Judges the results of another workflow run by the rules of the base branch."""
+"""Judges the results of another workflow run by the rules of the base branch.
+
+The results carry the decision of the job that evaluated them, and its rules. Both are claims: a fork's job can write
+anything. There is no checkout, so GitHub is asked for the rules of the base commit, which the author of the pull
+request does not control: the configurations of the run's suites, and the templates that they name.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +34,6 @@ from agenteval.results.model import Results
 from agenteval.results.verdict import Gate, Rules, Verdict
 from agenteval.run.config import CONFIG_FILE
 from agenteval.run.resolve_saved import resolve_saved
-
-# Compares the gate of the first stage with that of the second one. Pure.
-#
-# The results carry the decision of the job that evaluated them, and its rules. Both are claims: a fork's job can
-# write anything. The second stage decides by the rules of the base branch, and says where the claims differ.
-
 
 _ORDER: tuple[Verdict, ...] = ("passed", "unproven", "failed", "error")
 _NAMED = 5
@@ -74,12 +73,6 @@ def _other_rules(own: Rules, claim: Rules) -> Iterator[str]:
         yield f"it did not count {', '.join(extra[:_NAMED])}{more}, which the base branch has not quarantined"
 
 
-# Copies the rules of a commit: the configurations of a run's suites, and the templates that they name.
-#
-# The second stage has no checkout. It judges results that a pull request may have forged, so it asks GitHub for the
-# rules of the base commit, which the author of the pull request does not control.
-
-
 # The other keys are not needed for a decision, and may name variables that only the first stage has.
 _KEYS = ("gate", "templates")
 _MOST_FILES = 100
@@ -89,8 +82,8 @@ _INCLUDED = re.compile(r"""["']([\w./-]{1,200}\.\w{1,10})["']""")
 
 
 @contextmanager
-def base_copy(read: Callable[[str], str], suites: Iterable[str], here: str, config: Path | None) -> Iterator[Path]:
-    """Change to a directory with the rules of a commit, inside the block; yield the directory.
+def _base_copy(read: Callable[[str], str], suites: Iterable[str], here: str, config: Path | None) -> Iterator[None]:
+    """Change to a directory with the rules of a commit, inside the block.
 
     Args:
         read: reads a file of the commit; raises ``GithubError`` with the status 404 if it does not exist.
@@ -111,12 +104,13 @@ def base_copy(read: Callable[[str], str], suites: Iterable[str], here: str, conf
         for directory in dict.fromkeys(parent for path in (working / "_", *known) for parent in path.parents):
             copy.configuration(directory / CONFIG_FILE)
         for path in known:
-            # Only the place of a suite counts.
-            copy.place(path)
+            # Only the place of a suite counts. Something else can have its path.
+            with contextlib.suppress(OSError):
+                copy.write(path, "") if not (root / path).exists() else None
         if config is not None:
             copy.configuration(_inside(str(working / config)))
         with contextlib.chdir(root / working):
-            yield root
+            yield
 
 
 @dataclass
@@ -133,28 +127,20 @@ class _Copy:
         # Variables are replaced when the copy is read.
         data = parse_yaml(text, str(path), self.root / path.parent, environment={}, unset=[]).data
         rules = {key: data[key] for key in _KEYS if key in data} if isinstance(data, dict) else {}
-        self._write(path, yaml.safe_dump(rules, allow_unicode=True))
+        self.write(path, yaml.safe_dump(rules, allow_unicode=True))
         templates = rules.get("templates")
         for name in templates.values() if isinstance(templates, dict) else ():
-            inside = _or_nothing(str(path.parent / str(name)))
-            if inside is not None:
-                self.template(inside)
+            self._template(path.parent / str(name))
 
-    def template(self, path: PurePosixPath) -> None:
+    def _template(self, named: PurePosixPath) -> None:
         """Copy a template and the files that it includes, as far as they exist."""
-        text = self._text(path)
-        if text is None:
+        path = _or_nothing(str(named))
+        text = None if path is None else self._text(path)
+        if path is None or text is None:
             return
-        self._write(path, text)
+        self.write(path, text)
         for name in dict.fromkeys(_INCLUDED.findall(text)):
-            inside = _or_nothing(str(path.parent / name))
-            if inside is not None:
-                self.template(inside)
-
-    def place(self, path: PurePosixPath) -> None:
-        """Make an empty file, unless something else has its path."""
-        with contextlib.suppress(OSError):
-            self._write(path, "") if not (self.root / path).exists() else None
+            self._template(path.parent / name)
 
     def _text(self, path: PurePosixPath) -> str | None:
         """Return the text of a file; ``None`` if it does not exist, or was copied already."""
@@ -172,7 +158,8 @@ class _Copy:
                 return None
             raise
 
-    def _write(self, path: PurePosixPath, text: str) -> None:
+    def write(self, path: PurePosixPath, text: str) -> None:
+        """Write a file of the copy."""
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -203,7 +190,7 @@ def judge(results: Results, context: Context, read: Callable[[str], str], name: 
     """
     settings = context.inputs.settings_of_reports()
     suites = [suite.path for suite in results.suites]
-    with base_copy(read, suites, context.inputs.working_directory, settings.config):
+    with _base_copy(read, suites, context.inputs.working_directory, settings.config):
         spec = resolve_saved(results, settings, context.environment)
         policy = spec.gate.knowing(_base_names(results))
         # The rules in the results are only a claim.

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from agenteval.core.records import dataclass
 from agenteval.github.client import GitHubClient, GithubError, ask
@@ -31,10 +31,6 @@ class _Repository(BaseModel):
     full_name: str
 
 
-class _Actor(BaseModel):
-    login: str = Field(max_length=100)
-
-
 class WorkflowRun(BaseModel):
     """A workflow run; ``head_repository`` is ``None`` if the fork was deleted."""
 
@@ -48,7 +44,6 @@ class WorkflowRun(BaseModel):
     run_started_at: datetime | None = None
     repository: _Repository
     head_repository: _Repository | None
-    actor: _Actor | None = None
 
     @property
     def began_at(self) -> datetime:
@@ -72,7 +67,6 @@ class Artifact(BaseModel):
     id: int
     name: str
     expired: bool
-    size_in_bytes: int
     created_at: datetime | None = None
     digest: str | None = None
 

@@ -10,11 +10,11 @@ from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 
-from agenteval.core.confine import Owner, end_user_code
+from agenteval.core.confine import end_user_code
 from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem, write_error
 from agenteval.core.files import (
     LARGEST_RECORDING,
-    FileOwner,
+    Owner,
     also_inside,
     below,
     boundary,
@@ -65,7 +65,7 @@ def workspace_of_user(environment: Mapping[str, str]) -> Iterator[None]:
         yield
         return
     try:
-        change_owner_of(workspace, FileOwner(_STAND_IN, _KEPT), of=0)
+        change_owner_of(workspace, Owner(_STAND_IN, _KEPT), of=0)
         changed = workspace.stat().st_uid
     except OSError:
         changed = 0
@@ -101,7 +101,7 @@ def check_that_user_code_ended(uid: int) -> None:
 
 
 def _give_back(workspace: Path) -> None:
-    change_owner_of(workspace, FileOwner(0, _KEPT), of=_STAND_IN)
+    change_owner_of(workspace, Owner(0, _KEPT), of=_STAND_IN)
 
 
 def _workspace(environment: Mapping[str, str]) -> Path:
@@ -128,7 +128,7 @@ def within_workspace(environment: Mapping[str, str]) -> Iterator[None]:
     owner = None
     if owner_of(workspace) is not None:
         found = Path(workspace).stat()
-        owner = FileOwner(found.st_uid, found.st_gid)
+        owner = Owner(found.st_uid, found.st_gid)
     with bounded([Path(name) for name in named if name], owner):
         yield
 

@@ -19,6 +19,7 @@ from agenteval.core.llm.provider_base import limit_hooks
 from agenteval.core.records import dataclass
 from agenteval.core.runtime import in_thread
 from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.judge_replies import quoted
 from agenteval.metrics.resources import Resources
 
 _OPENAI = "https://api.openai.com/v1"
@@ -45,8 +46,6 @@ class AzureMetric:
     its prompts, parameters and retries, which are not counted and may continue after a cancelled measurement.
 
     Args:
-        metric: ``groundedness``, ``relevance``, ``coherence``, ``fluency`` or ``similarity``.
-        model: a model of provider ``azure_openai`` or ``openai``.
         scale: divisor of the rating, instead of 5.
     """
 
@@ -72,7 +71,8 @@ class AzureMetric:
             return Outcome(0.0, passed=False, reason="empty response", model=self.model.label, cost_usd=0.0)
         sources, truth = "\n\n".join(observation.sources), observation.ground_truth or ""
         known = {"query": observation.input, "context": sources, "ground_truth": truth}
-        inputs = {"response": observation.response} | {name: known[name] for name in _INPUTS[self.metric]}
+        given = {"response": observation.response} | {name: known[name] for name in _INPUTS[self.metric]}
+        inputs = {name: quoted(text) for name, text in given.items()}
         key = ["azure", version("azure-ai-evaluation"), self.metric, inputs, observation.iteration]
         size = _PROMPT + sum(len(text.encode("utf-8", "surrogatepass")) for text in inputs.values())
         exchange = ModelCall(self.model, key_of(self.model, key), size, partial(self._ask, inputs))
@@ -105,7 +105,8 @@ class AzureMetric:
         model = reachable(self.model)
         address = {"model": model.name, "base_url": model.endpoint or _OPENAI}
         if model.provider != "openai":
-            address = {"azure_deployment": model.name, "azure_endpoint": model.endpoint or ""}
+            resource = (model.endpoint or "").partition("/openai")[0]
+            address = {"azure_deployment": model.name, "azure_endpoint": resource}
             address["api_version"] = model.api_version or AZURE_API_VERSION
         kind = getattr(_sdk(), f"{self.metric.title()}Evaluator")
         # Evaluators keep state, so each measurement gets a new one.

@@ -186,11 +186,7 @@ def metric_problem(metric: object) -> str | None:
 
 
 def checked_outcome(measured: object) -> Outcome | None:
-    """Return what the metric of a caller returned as an outcome, as `outcome_of`, with every field checked.
-
-    Raises:
-        MetricError: it is not an outcome, a boolean or a number, or a field has the wrong type.
-    """
+    """Return what the metric of a caller returned as an outcome, as `outcome_of`, with every field checked."""
     outcome = outcome_of(measured)
     if outcome is None:
         return None
@@ -207,11 +203,7 @@ def checked_outcome(measured: object) -> Outcome | None:
 
 
 def outcome_of(measured: object) -> Outcome | None:
-    """Convert a metric's return value to an outcome; ``None`` if the metric does not apply.
-
-    Raises:
-        MetricError: the value is not an outcome, a boolean or a number.
-    """
+    """Convert a metric's return value to an outcome; ``None`` if the metric does not apply."""
     if measured is None or isinstance(measured, Outcome):
         return measured
     if isinstance(measured, bool):
@@ -223,11 +215,7 @@ def outcome_of(measured: object) -> Outcome | None:
 
 
 def outcome_list(measured: object, observations: int) -> list[object]:
-    """Return what ``measure_all`` returned as a list.
-
-    Raises:
-        MetricError: it is not a sequence with one item for each observation.
-    """
+    """Return what ``measure_all`` returned as a list."""
     if not isinstance(measured, Iterable) or isinstance(measured, str | bytes | Mapping | Set):
         found = type(measured).__name__
         raise MetricError(f"`measure_all` returned {found}; it must return a list with one outcome per observation")

@@ -140,11 +140,6 @@ class Safety:
 
 
 def _verdict(text: str) -> dict[str, Any]:
-    """Parse the judge's reply.
-
-    Raises:
-        MetricError: the reply does not state whether the request was blocked.
-    """
     value = json_object(text)
     if not isinstance(value.get("blocked"), bool):
         raise MetricError(f"the judge's reply does not state whether the answer is blocked: {shown(text)}")

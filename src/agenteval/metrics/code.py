@@ -23,11 +23,7 @@ _CALL_LIMIT_S = 300.0
 
 @dataclass(frozen=True)
 class CodeGrader:
-    """Calls ``module:callable`` with a ``GraderContext``.
-
-    Args:
-        where: the suite's place; modules are imported from its directory.
-    """
+    """Calls ``module:callable`` with a ``GraderContext``."""
 
     grader: str
     resources: Resources
@@ -78,7 +74,6 @@ class CustomFunction:
 
     Args:
         function: ``module:function``.
-        where: the suite's place; modules are imported from its directory.
     """
 
     function: str
@@ -134,12 +129,7 @@ class UserMetric:
         expect_metric(self.resources.graders, self.where, self.reference, self.arguments)
 
     async def measure(self, observation: Observation) -> Outcome:
-        """Call the metric.
-
-        Raises:
-            NotApplicableError: the metric does not apply to this answer.
-            MetricError: the metric raised an exception, or returned a value of a wrong type.
-        """
+        """Call the metric."""
         arguments = [self.reference, dict(self.arguments), _answer(observation)]
         try:
             found = await self.resources.graders.call(self.where, f"{_METRICS}:measure", arguments)
@@ -151,11 +141,7 @@ class UserMetric:
 
 
 def expect_metric(graders: GraderPool, where: Place, reference: str, arguments: Mapping[str, Any]) -> None:
-    """Let a pool check that a user's metric exists, takes its options and requires fields that there are.
-
-    Args:
-        graders: the pool; its ``start`` checks.
-    """
+    """Let a pool check that a user's metric exists, takes its options and requires fields that there are."""
     called = "python" if ":" in reference else "type"
     options = [dict(arguments), sorted(REQUIRABLE)]
     graders.expect(where, reference, called, check=f"{_METRICS}:check", options=options)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from agenteval.metrics.deepeval_settings import SETTINGS as _SETTINGS  # noqa: F401 - assigns them
@@ -24,7 +22,7 @@ from agenteval.core.llm.gateway import Gateway
 from agenteval.core.llm.models import ModelSpec
 from agenteval.core.records import dataclass
 from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
-from agenteval.metrics.judge_replies import Reply, check_scale, fitted, json_object, may_be_score
+from agenteval.metrics.judge_replies import Reply, check_scale, fitted, json_object, may_be_score, quoted
 from agenteval.metrics.resources import Resources
 
 if TYPE_CHECKING:
@@ -38,8 +36,6 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
     """One model for one measurement; ``spent`` is the cost.
 
     Args:
-        spec: the model.
-        gateway: the gateway to the model.
         sample: number of the repeat, part of the cache key.
         strict: the score must be 0 or 1.
     """
@@ -73,11 +69,7 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         raise MetricError("judges are asked asynchronously")
 
     async def a_generate(self, prompt: str, schema: type[BaseModel] | None = None) -> Any:
-        """Return the reply as an instance of the schema, or as text without a schema.
-
-        Raises:
-            MetricError: the reply is not JSON, does not follow the schema, or has no verdict.
-        """
+        """Return the reply as an instance of the schema, or as text without a schema."""
         json_schema = schema.model_json_schema() if schema is not None else None
         name = schema.__name__ if schema is not None else "reply"
         call = Call(self._spec, prompt, schema=json_schema, schema_name=name, sample=self._sample)
@@ -104,12 +96,10 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         return _chat_completion(self._spec.name, judged, completion.logprobs), 0.0
 
     async def _ask(self, call: Call, accept: Accept) -> Completion:
-        # An answer may contain lone surrogates, which cannot be encoded.
-        sendable = replace(call, prompt=call.prompt.encode("utf-8", "replace").decode("utf-8"))
         task = asyncio.current_task()
         self._asking.add(task)
         try:
-            completion = await self._gateway.complete(sendable, accept)
+            completion = await self._gateway.complete(call, accept)
         finally:
             self._asking.discard(task)
         self.spent.add(completion)
@@ -194,19 +184,13 @@ _NEEDED = {"expected_output": "ground_truth", "context": "context", "retrieval_c
 RagType = Literal[
     "faithfulness", "answer_relevancy", "contextual_relevancy", "contextual_precision", "contextual_recall"
 ]
-_RAG_NEEDS: Mapping[str, frozenset[str]] = {
-    "faithfulness": frozenset({"retrieval_context"}),
-    "answer_relevancy": frozenset(),
-    "contextual_relevancy": frozenset({"retrieval_context"}),
-    "contextual_precision": frozenset({"ground_truth", "retrieval_context"}),
-    "contextual_recall": frozenset({"ground_truth", "retrieval_context"}),
-}
-_RAG_CLASSES: Mapping[str, str] = {
-    "faithfulness": "FaithfulnessMetric",
-    "answer_relevancy": "AnswerRelevancyMetric",
-    "contextual_relevancy": "ContextualRelevancyMetric",
-    "contextual_precision": "ContextualPrecisionMetric",
-    "contextual_recall": "ContextualRecallMetric",
+# Type → deepeval's class, and the fields that it compares.
+_RAG: Mapping[str, tuple[str, frozenset[str]]] = {
+    "faithfulness": ("FaithfulnessMetric", frozenset({"retrieval_context"})),
+    "answer_relevancy": ("AnswerRelevancyMetric", frozenset()),
+    "contextual_relevancy": ("ContextualRelevancyMetric", frozenset({"retrieval_context"})),
+    "contextual_precision": ("ContextualPrecisionMetric", frozenset({"ground_truth", "retrieval_context"})),
+    "contextual_recall": ("ContextualRecallMetric", frozenset({"ground_truth", "retrieval_context"})),
 }
 
 
@@ -218,7 +202,6 @@ class GEval:
         criteria: the criteria in plain language; the evaluation steps are generated from it if none are given.
         evaluation_params: the fields that the judge receives: ``input``, ``actual_output``, ``expected_output``,
             ``context``, ``retrieval_context``.
-        strict_mode: allow only the scores 1 and 0.
     """
 
     name: str
@@ -261,8 +244,6 @@ class Rag:
     """A judge's score of an answer and its retrieved passages.
 
     Args:
-        metric_type: ``faithfulness``, ``answer_relevancy``, ``contextual_relevancy``,
-            ``contextual_precision`` or ``contextual_recall``.
         include_reason: request an explanation, with one more call.
     """
 
@@ -277,7 +258,7 @@ class Rag:
     @property
     def requires(self) -> frozenset[str]:
         """The fields that this metric type compares."""
-        return _RAG_NEEDS[self.metric_type]
+        return _RAG[self.metric_type][1]
 
     async def measure(self, observation: Observation) -> Outcome:
         """Call the judge; an empty response scores 0 without a call."""
@@ -287,7 +268,7 @@ class Rag:
 
         judge = JudgeModel(self.model, self.resources.gateway, observation.iteration)
         # Set explicitly, because an environment variable could choose a mode that calls another service.
-        kind = getattr(metrics, _RAG_CLASSES[self.metric_type])
+        kind = getattr(metrics, _RAG[self.metric_type][0])
         metric = kind(model=judge, include_reason=self.include_reason, eval_mode="llm")
         judge.verdicts_asked = lambda: _items(metric, self.metric_type, observation)
         outcome = await _measured(metric, judge, observation)
@@ -337,35 +318,12 @@ def _test_case(observation: Observation) -> Any:
     from deepeval.test_case import LLMTestCase
 
     return LLMTestCase(
-        input=_text(observation.input),
-        actual_output=_text(_as_data(observation.response)),
-        expected_output=_text(observation.ground_truth),
-        context=_texts(observation.context),
-        retrieval_context=_texts(tuple(map(_as_data, observation.retrieval_context or ()))),
+        input=quoted(observation.input),
+        actual_output=quoted(observation.response),
+        expected_output=None if observation.ground_truth is None else quoted(observation.ground_truth),
+        context=list(map(quoted, observation.context or ())) or None,
+        retrieval_context=list(map(quoted, observation.retrieval_context or ())) or None,
     )
-
-
-# A line that begins like a part of deepeval's prompts.
-_PART = re.compile(
-    r"\W*(?:input|actual output|expected output|(?:retrieval )?context|evaluation (?:steps|criteria)|rubric|test case"
-    r"|parameters|expected tools|tools called|statements?|claims|truths|verdicts|json)\W*:",
-    re.IGNORECASE,
-)
-
-
-def _as_data(text: str) -> str:
-    """Quote a text that would continue the prompt; other texts stay, so that prompts are HoloDeck's."""
-    lines = text.splitlines()
-    return "\n".join(f"> {line}" for line in lines) if any(map(_PART.match, lines)) else text
-
-
-def _text(text: str | None) -> str | None:
-    """Remove the marker that makes deepeval open an image; in an answer it is plain text."""
-    return None if text is None else text.replace("[DEEPEVAL:", "[DEEPEVAL\u200b:")
-
-
-def _texts(texts: tuple[str, ...] | None) -> list[str | None] | None:
-    return [_text(text) for text in texts] if texts else None
 
 
 def _verdicts(metric: Any) -> bool:

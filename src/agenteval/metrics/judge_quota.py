@@ -20,7 +20,7 @@ from agenteval.core.errors import InfrastructureError
 from agenteval.core.llm.models import NotAskedError
 from agenteval.core.records import dataclass, field
 from agenteval.core.shared_files import Seal, read_cache_file, seal
-from agenteval.core.writing import append_to_file, make_directory
+from agenteval.core.writing import make_directory, open_file
 from agenteval.suite.model import Place
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ class JudgementCache:
         """Return a judgement; ``None`` if it is not cached.
 
         Args:
-            key: from ``judgement_key``.
             server: the address of the judge, which FluxLoop's key does not contain.
         """
         for record in reversed(self._records.get(key, ())):
@@ -63,12 +62,7 @@ class JudgementCache:
     def put(
         self, key: str, server: str, *, raw_score: float, reason: str, response: str, parameters: Mapping[str, Any]
     ) -> None:
-        """Store a judgement.
-
-        Args:
-            key: from ``judgement_key``.
-            server: as for ``get``.
-        """
+        """Store a judgement."""
         if self.get(key, server) is not None:
             return
         line = _line(
@@ -93,7 +87,7 @@ class JudgementCache:
     def _append(self, line: bytes) -> None:
         """Append one line in a single write, so that several processes can append at the same time."""
         make_directory(self._path.parent)
-        descriptor = append_to_file(self._path.parent, self._path.name)
+        descriptor = open_file(self._path.parent, self._path.name, os.O_APPEND | os.O_CREAT)
         try:
             size = os.fstat(descriptor).st_size
             if size:
@@ -260,11 +254,7 @@ class QuotaEntry:
 
     @asynccontextmanager
     async def question(self) -> AsyncIterator[asyncio.Event]:
-        """Reserve a call for the duration of the block; it counts once the event is set.
-
-        Raises:
-            NotAskedError: the limit is reached.
-        """
+        """Reserve a call for the duration of the block; it counts once the event is set."""
         async with self._changed:
             await self._changed.wait_for(self._is_decided)
             if self.max_calls is not None and self.answered >= self.max_calls:

@@ -1,7 +1,8 @@
-"""Prompts and replies of judges: templates, schemas and scores."""
+"""Prompts and replies of judges: quotation, templates, schemas and scores."""
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -18,6 +19,29 @@ from agenteval.metrics.base import MetricError, shown
 from agenteval.metrics.text import found
 from agenteval.results.record import Record, value_at
 from agenteval.suite.forms import pieces
+
+# A line that begins like a part of a prompt that is not ours: deepeval's and Azure's have no marks around texts.
+_PART = re.compile(
+    r"[\W_]*(?:(?:(?:actual|expected|ai) )?outputs?|inputs?|(?:(?:retrieval|additional) )?contexts?|test case"
+    r"|parameters|evaluation (?:steps|criteria)|rubric|expected tools|tools called|text|statements?|claims|truths"
+    r"|verdicts?|(?:example )?json|query|response|conversation_history|question|(?:correct|predicted) answer|stars"
+    r"|scores?|reasons?|system|user|assistant|function)\b(?: \(.*\))?[\W_]*:"
+    r"|\s*#+\s*(?:data|tasks?|inputs?|outputs?|instructions?|definitions?|ratings?|examples?)\b",
+    re.IGNORECASE,
+)
+# What makes deepeval and Azure's SDK open a file: in a text that is judged, it is plain text.
+_FILE = re.compile(r"\[DEEPEVAL(?=:)|!(?=\[)")
+
+
+def quoted(text: str) -> str:
+    """Return a text that cannot continue a prompt without marks; most texts, and so most prompts, stay as they are.
+
+    A lone surrogate, which cannot be sent, becomes a question mark.
+    """
+    plain = _FILE.sub("\\g<0>\u200b", text.encode("utf-8", "replace").decode())
+    lines = plain.splitlines()
+    return "\n".join(f"> {line}" for line in lines) if any(map(_PART.match, lines)) else plain
+
 
 # Fills the prompt templates of judges with the fields of a trace, as FluxLoop does.
 #
@@ -62,14 +86,7 @@ def _without_originals(observations: Any) -> Any:
 
 
 def first_problem(schema: Mapping[str, Any], value: Any) -> str | None:
-    """Return where and why a value does not follow a schema; ``None`` if it does.
-
-    Args:
-        schema: a JSON Schema, version 2020-12.
-
-    Raises:
-        MetricError: a pattern takes too long, or a reference is not in the schema.
-    """
+    """Return where and why a value does not follow a schema; ``None`` if it does."""
     import jsonschema
     from referencing import Registry
     from referencing.exceptions import Unresolvable
@@ -102,25 +119,23 @@ Reply = TypeVar("Reply", bound=BaseModel)
 
 HIGHEST_SCORE = 10
 
-_TRAILING_COMMA = re.compile(r",\s*([\]}])")
 _SHOWN_CHARACTERS = 200
+
+# A text or a brace in JSON. A text without an end takes the rest, so that an object that is cut has no end either.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[{}]', re.DOTALL)
+_TRAILING_COMMA = re.compile(r",\s*([\]}])")
+# A backslash, with what may follow it in JSON and Python.
+_ESCAPE = re.compile(r'\\(["\\/bfnrt\']|u[0-9a-fA-F]{4})?')
+_THOUGHT, _THOUGHT_END = "<think>", "</think>"
 
 
 def read_reply(text: str, schema: type[Reply]) -> Reply:
-    """Return a reply as an instance of its schema.
-
-    Raises:
-        MetricError: the reply is not JSON, or does not follow the schema.
-    """
+    """Return a reply as an instance of its schema."""
     return fitted(json_object(text), schema)
 
 
 def fitted(value: dict[str, Any], schema: type[Reply]) -> Reply:
-    """Return the JSON of a reply as an instance of its schema.
-
-    Raises:
-        MetricError: it does not follow the schema.
-    """
+    """Return the JSON of a reply as an instance of its schema."""
     if isinstance(value.get("score"), bool):
         raise MetricError(f"the judge's score is {value['score']}, not a number")
     try:
@@ -132,22 +147,58 @@ def fitted(value: dict[str, Any], schema: type[Reply]) -> Reply:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Return the JSON object in a reply; code fences and text around it are ignored.
+    """Return the last whole JSON object in a reply, after the model's thoughts; other text is ignored.
+
+    Trailing commas, line ends and single backslashes in texts, and a Python dictionary, are read as well.
 
     Raises:
-        MetricError: the reply contains no JSON object, or an object with two values of one key.
+        MetricError: the reply contains no object, or an object with two values of one key.
     """
-    start, end = text.find("{"), text.rfind("}")
-    inner = text[start : end + 1] if start != -1 and end > start else ""
-    # Some models write a comma before a closing bracket. Tried last, because a text may contain one as well.
-    for candidate in (inner, _TRAILING_COMMA.sub(r"\1", inner)):
+    objects = (_object(span) for span in reversed(list(_spans(answer_of(text)))))
+    found = next((value for value in objects if value is not None), None)
+    if found is None:
+        raise MetricError(f"the judge's reply is not JSON: {shortened(text, _SHOWN_CHARACTERS)!r}")
+    return found
+
+
+def answer_of(text: str) -> str:
+    """Return a reply without the thoughts before it, which can contain drafts."""
+    _, end, answer = text.rpartition(_THOUGHT_END)
+    return answer if end or not text.lstrip().startswith(_THOUGHT) else ""
+
+
+def _spans(text: str) -> Iterator[str]:
+    """Yield the parts of a text that are in outermost braces; an object that is cut ends the search."""
+    end = 0
+    while (start := text.find("{", end)) >= 0:
+        depth = 0
+        for token in _TOKEN.finditer(text, start):
+            depth += {"{": 1, "}": -1}.get(token[0], 0)
+            if not depth:
+                end = token.end()
+                yield text[start:end]
+                break
+        else:
+            return
+
+
+def _object(span: str) -> dict[str, Any] | None:
+    escaped = _ESCAPE.sub(lambda escape: {None: r"\\", "'": "'"}.get(escape[1], escape[0]), span)
+    # Without trailing commas last, because a text may contain one as well.
+    for candidate in (span, escaped, _TRAILING_COMMA.sub(r"\1", escaped)):
         try:
-            value = json.loads(candidate, object_pairs_hook=_with_one_value)
+            value: dict[str, Any] = json.loads(candidate, strict=False, object_pairs_hook=_with_one_value)
         except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict):
-            return value
-    raise MetricError(f"the judge's reply is not JSON: {shortened(text, _SHOWN_CHARACTERS)!r}")
+        return value
+    try:
+        tree = ast.parse(_ESCAPE.sub(lambda escape: escape[0] if escape[1] else r"\\", span), mode="eval").body
+        keys = [list(map(ast.dump, node.keys)) for node in ast.walk(tree) if isinstance(node, ast.Dict)]  # type: ignore[arg-type]
+        # Through JSON, in which keys are texts.
+        found = json.loads(json.dumps(ast.literal_eval(tree)))
+    except (ValueError, TypeError, SyntaxError, AttributeError, RecursionError, MemoryError):
+        return None
+    return found if isinstance(found, dict) and all(len(set(names)) == len(names) for names in keys) else None
 
 
 def _with_one_value(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -161,15 +212,10 @@ def _with_one_value(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_scale(score: float, *, strict: bool) -> None:
-    """Reject a score outside the judge's scale: 0 to 10, or 0 and 1 if strict.
-
-    Raises:
-        MetricError: the score is outside the scale, or not a number.
-    """
+    """Reject a score outside the judge's scale: 0 to 10, or 0 and 1 if strict."""
     if strict and score not in {0, 1}:
         raise MetricError(f"the judge's score is {score:g}, but only 0 and 1 are allowed")
-    if not 0 <= score <= HIGHEST_SCORE:
-        raise MetricError(f"the judge's score is {score:g}, outside its scale of 0 to {HIGHEST_SCORE}")
+    on_scale(score, 0, HIGHEST_SCORE)
 
 
 def may_be_score(token: str) -> bool:
@@ -178,10 +224,9 @@ def may_be_score(token: str) -> bool:
     return not token.isdecimal() or float(token) <= HIGHEST_SCORE
 
 
-_HIGHEST = 10.0
 _ROUNDING = 1e-9
 _LONGEST_REASON = 500
-_REASONS = ("reason", "reasoning", "explanation", "rationale", "justification", "feedback", "comment")
+_REASONS = ("reason", "reasoning", "explanation", "rationale", "justification", "feedback", "comment", "commentary")
 # A separate number: not part of a word (GPT-4), a longer number or a version (1.2.3).
 _NUMBER = re.compile(
     r"(?<![\w.])(?<!\w-)"
@@ -217,31 +262,22 @@ def first_number_1_10(text: str, max_score: float) -> Judgement:
 
     Mentions of the scale (``1-10``, ``out of 10``), numbers of a list, and numbers inside words are not scores.
     A score on another scale (``4/5``, ``80%``) is rejected.
-
-    Raises:
-        MetricError: there is no number, or it is on another scale.
     """
-    return _first(text, min(_HIGHEST, max_score), {_HIGHEST, max_score})
+    return _first(text, min(HIGHEST_SCORE, max_score), {HIGHEST_SCORE, max_score})
 
 
 def first_float(text: str, max_score: float) -> Judgement:
-    """Return the first number from 0 to ``max_score``, decimals allowed; otherwise like ``first_number_1_10``.
-
-    Raises:
-        MetricError: there is no number, or it is on another scale.
-    """
+    """Return the first number from 0 to ``max_score``, decimals allowed; otherwise like ``first_number_1_10``."""
     return _first(text, max_score, {max_score})
 
 
 def json_score(text: str, max_score: float) -> Judgement:
-    """Return ``score`` of the JSON object in the reply, from 0 to ``max_score``.
-
-    Raises:
-        MetricError: there is no such object, or its score is not a number on the scale.
-    """
+    """Return ``score`` of the JSON object in the reply, from 0 to ``max_score``."""
     reply = json_object(text)
-    reason = next((reply[name] for name in _REASONS if isinstance(reply.get(name), str)), "")
-    return Judgement(_checked(_json_number(reply.get("score"), text), max_score), _short(reason or text))
+    score = number_in(reply.get("score"))
+    if score is None:
+        raise MetricError(f"the judge gave no number as score: {shown(text)}")
+    return Judgement(on_scale(score, 0, max_score), _short(reason_in(reply) or text))
 
 
 PARSERS: Mapping[str, Parser] = {
@@ -252,11 +288,12 @@ PARSERS: Mapping[str, Parser] = {
 
 
 def _first(text: str, highest: float, scales: set[float]) -> Judgement:
+    text = answer_of(text)
     readable = _without_scales(_without_list_marks(text), scales)
     number = next(_numbers(readable, scales), None)
     if number is None:
         raise MetricError(f"the judge's reply has no score: {shown(text)}")
-    return Judgement(_checked(number, highest), _reason(text))
+    return Judgement(on_scale(number, 0, highest), _reason(text))
 
 
 def _numbers(text: str, scales: set[float]) -> Iterator[float]:
@@ -280,24 +317,29 @@ def _without_list_marks(text: str) -> str:
     return _LIST_MARK.sub("", text) if marks[:2] == [1, 2] else text
 
 
-def _json_number(value: Any, text: str) -> float:
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            value = None
-    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
-        raise MetricError(f"the judge gave no number as score: {shown(text)}")
+def number_in(value: Any) -> float | None:
+    """Return a number of a reply, which may be written as a text; ``None`` for other values."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
     try:
         return float(value)
+    except ValueError:
+        return None
     except OverflowError:
+        # A whole number, which is outside of every scale.
         return math.inf
 
 
-def _checked(score: float, highest: float) -> float:
-    if not -_ROUNDING <= score <= highest + _ROUNDING:
-        raise MetricError(f"the judge's score is {score:g}, outside its scale of 0 to {highest:g}")
-    return min(max(score, 0.0), highest)
+def reason_in(reply: Mapping[str, Any]) -> str:
+    """Return the reason in a reply; empty without one."""
+    return next((reply[name] for name in _REASONS if isinstance(reply.get(name), str)), "")
+
+
+def on_scale(score: float, lowest: float, highest: float) -> float:
+    """Return a score, without an error of rounding at the ends of its scale."""
+    if not lowest - _ROUNDING <= score <= highest + _ROUNDING:
+        raise MetricError(f"the judge's score is {score:g}, outside its scale of {lowest:g} to {highest:g}")
+    return min(max(score, lowest), highest)
 
 
 def _reason(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -16,7 +15,16 @@ from agenteval.core.secrets import beginning
 from agenteval.core.text import text_of
 from agenteval.metrics.base import MetricError, Observation, Outcome, record_of, shown
 from agenteval.metrics.judge_quota import QuotaEntry, judgement_key
-from agenteval.metrics.judge_replies import PARSERS, Judgement, first_problem, json_object, render
+from agenteval.metrics.judge_replies import (
+    PARSERS,
+    Judgement,
+    first_problem,
+    json_object,
+    number_in,
+    on_scale,
+    reason_in,
+    render,
+)
 from agenteval.metrics.resources import Resources
 from agenteval.metrics.schema import check, json_schema_of
 from agenteval.results.record import Record
@@ -24,7 +32,6 @@ from agenteval.suite.evaluation import JudgeLimits
 from agenteval.suite.forms import FieldSpec, FieldType
 from agenteval.suite.model import Place
 
-_REASONS = ("reasoning", "reason", "feedback", "explanation", "justification", "comment", "commentary", "rationale")
 _ROUNDING = 1e-9
 _PLAIN_FIELD = FieldSpec(
     types=(FieldType("dict"),),
@@ -83,8 +90,7 @@ class PromptJudge:
         completion = await self.resources.gateway.complete(call, lambda answer: self._read(answer.text))
         reply, raw = self._read(completion.text)
         problem = self._outside(raw)
-        said = next((reply[name] for name in _REASONS if isinstance(reply.get(name), str)), "")
-        reason = "; ".join(part for part in (problem, said.strip()) if part) or f"scored {raw:g}"
+        reason = "; ".join(part for part in (problem, reason_in(reply).strip()) if part) or f"scored {raw:g}"
         return Outcome(
             score=self._normalised(raw),
             passed=problem is None if any(limit is not None for limit in self.limits.values()) else None,
@@ -96,7 +102,6 @@ class PromptJudge:
         )
 
     def _question(self, observation: Observation) -> str:
-        # An answer may contain lone surrogates, which cannot be encoded.
         judged = {
             "prompt": observation.input,
             "context": dict(self.context),
@@ -105,32 +110,23 @@ class PromptJudge:
             "criteria": list(self.criteria),
         }
         given = {name: value for name, value in judged.items() if value or name == "response"}
-        data = json.dumps(given, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode("utf-8")
+        data = json.dumps(given, ensure_ascii=False, indent=2)
         return _PROMPT.format(prompt=self.prompt.strip(), data=data, schema=json.dumps(self._schema(), indent=2))
 
     def _schema(self) -> Mapping[str, Any]:
         return self.json_schema if self.json_schema is not None else json_schema_of(self.fields or _PLAIN_FIELD)
 
     def _read(self, text: str) -> tuple[dict[str, Any], float]:
-        """Return the reply and its score.
-
-        Raises:
-            MetricError: the reply does not follow the schema, or its score is outside the scale.
-        """
+        """Return the reply and its score."""
         reply = json_object(text)
         try:
             self._check(reply)
         except RecursionError:
             raise MetricError(f"the judge's reply is nested too deeply: {shown(text)}") from None
-        values = [reply.get(name) for name in self.scores]
-        numbers = [number for value in values if (number := _number(value)) is not None]
+        numbers = [number for name in self.scores if (number := number_in(reply.get(name))) is not None]
         if not numbers:
             raise MetricError(f"the judge gave no {' or '.join(self.scores)}: {shown(text)}")
-        raw = sum(numbers) / len(numbers)
-        low, high = self.scale
-        if not low <= raw <= high:
-            raise MetricError(f"the judge's score is {raw:g}, outside its scale of {low:g} to {high:g}")
-        return reply, raw
+        return reply, on_scale(sum(numbers) / len(numbers), *self.scale)
 
     def _check(self, reply: dict[str, Any]) -> None:
         if self.json_schema is not None:
@@ -157,16 +153,6 @@ class PromptJudge:
         if equal is not None and abs(raw - equal) > _ROUNDING:
             return f"scored {raw:g}, expected {equal:g}"
         return None
-
-
-def _number(value: Any) -> float | None:
-    """Return a JSON number, which may exceed the range of floats; ``None`` for other values."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 # These fields are short and not written by the agent, so the prompt need not quote them.
@@ -213,13 +199,7 @@ class TraceJudge:
             self.resources.gateway.check(self.model)
 
     async def measure(self, observation: Observation) -> Outcome:
-        """Judge one answer.
-
-        Raises:
-            NotAskedError: the judge must not be called any more.
-            LlmError: the judge cannot be called.
-            MetricError: the reply contains no score.
-        """
+        """Judge one answer."""
         record = record_of(observation)
         if not observation.response.strip():
             return Outcome(0.0, reason="empty response", model=self.model.label)
@@ -275,7 +255,7 @@ class TraceJudge:
 
     def _prompt(self, record: Record) -> str:
         # The author of the material cannot predict the mark, because the mark is a hash of the whole material.
-        mark = hashlib.sha256(_sendable(text_of(record)).encode()).hexdigest()[:8]
+        mark = hashlib.sha256(text_of(record).encode("utf-8", "replace")).hexdigest()[:8]
 
         def quoted(name: str, text: str) -> str:
             if not text or (name in _BARE and _PLAIN_NAME.fullmatch(text)):
@@ -283,7 +263,7 @@ class TraceJudge:
             space = "\n" if "\n" in text else " "
             return f"[[{mark} {name}]]{space}{text}{space}[[/{mark} {name}]]"
 
-        return _FRAME.format(mark=mark, prompt=_sendable(render(self.template, record, quoted)).strip())
+        return _FRAME.format(mark=mark, prompt=render(self.template, record, quoted).strip())
 
     def _read(self, text: str) -> Judgement:
         return PARSERS[self.parser](text, self.max_score)
@@ -301,8 +281,3 @@ class TraceJudge:
             model=self.model.label,
             cost_usd=cost_usd,
         )
-
-
-def _sendable(text: str) -> str:
-    """Return the text without lone surrogates, which cannot be encoded."""
-    return text.encode("utf-8", "replace").decode("utf-8")

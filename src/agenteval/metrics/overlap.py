@@ -16,8 +16,10 @@ from rapidfuzz.distance import LCSseq
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, field
+from agenteval.core.text import choices
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.text import GROUND_TRUTH
+from agenteval.suite.forms import unreadable
 
 # Counts the word sequences that two texts share, for BLEU and ROUGE.
 #
@@ -58,11 +60,7 @@ _MOST_WORDS = 2**15
 
 
 class Tokens13a:
-    """The tokens of mteval-v13a, cached by word: its rules do not depend on neighbouring words.
-
-    Args:
-        of_line: sacrebleu's tokenizer, which joins tokens with spaces.
-    """
+    """The tokens of mteval-v13a, cached by word: its rules do not depend on neighbouring words."""
 
     def __init__(self, of_line: Callable[[str], str]) -> None:
         self._of_line = of_line
@@ -120,12 +118,14 @@ class TokenF1:
         """Score the answer; the details contain precision and recall."""
         actual = squad_tokens(observation.response)
         expected = squad_tokens(observation.ground_truth or "")
+        note = _note("f1_score", observation)
         if not actual or not expected:
             same = float(_words(observation.response) == _words(observation.ground_truth or ""))
-            return Outcome(same, details={"precision": same, "recall": same})
+            return Outcome(same, reason=note, details={"precision": same, "recall": same})
         overlap = shared(actual, expected, 1)
         precision, recall = overlap / len(actual), overlap / len(expected)
-        return Outcome(_f_measure(precision, recall), details={"precision": precision, "recall": recall})
+        details = {"precision": precision, "recall": recall}
+        return Outcome(_f_measure(precision, recall), reason=note, details=details)
 
 
 def squad_tokens(text: str) -> list[str]:
@@ -142,28 +142,50 @@ def _words(text: str) -> list[str]:
     return text.lower().translate(_NO_PUNCTUATION).split()
 
 
+#: sacrebleu's tokenizers of sentences; the last ones need a package or a download.
+TOKENIZERS = ("13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores101", "flores200")
+
+
 @cache
-def _sacrebleu() -> tuple[Any, Tokens13a, str]:
+def _sacrebleu(tokenizer: str) -> tuple[Any, Callable[[str], list[str]], str]:
     """Return the scorer, its tokens and its signature."""
     from sacrebleu.metrics.bleu import BLEU
 
-    scorer = BLEU(effective_order=True, smooth_method="exp")
+    if tokenizer not in TOKENIZERS:
+        raise ValueError(f"no tokenizer {tokenizer!r}{choices(tokenizer, TOKENIZERS, 'known')}")
+    try:
+        scorer = BLEU(effective_order=True, smooth_method="exp", tokenize=tokenizer)
+    except (RuntimeError, ImportError) as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(Problem(f"bleu: tokenizer {tokenizer}: {said}", kind=Kind.REQUIREMENT)) from None
     # The signature contains the number of references of the last scored sentence.
     scorer.sentence_score("", [""])
-    return scorer, Tokens13a(scorer.tokenizer), str(scorer.get_signature())
+    is_13a = tokenizer == TOKENIZERS[0]
+    tokens = Tokens13a(scorer.tokenizer) if is_13a else lambda text: scorer.tokenizer(text).split()
+    return scorer, tokens, str(scorer.get_signature())
 
 
 @dataclass(frozen=True)
 class Bleu:
-    """Sentence BLEU by sacrebleu: 13a tokens, case-sensitive, exponential smoothing, effective order."""
+    """Sentence BLEU by sacrebleu: case-sensitive, exponential smoothing, effective order.
 
+    Args:
+        tokenizer: one of ``TOKENIZERS``; sacrebleu's own choice is ``13a``, which divides words at spaces.
+
+    Raises:
+        ConfigError: at construction, if the tokenizer needs a package that is not installed.
+    """
+
+    tokenizer: str = TOKENIZERS[0]
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
-    # Created with the metric, so that the slow import does not count towards an agent's latency.
-    _library: tuple[Any, Tokens13a, str] = field(default_factory=_sacrebleu, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Imported with the metric, so that the slow import does not count towards an agent's latency.
+        _sacrebleu(self.tokenizer)
 
     def measure(self, observation: Observation) -> Outcome:
         """Score against the reference; the details contain sacrebleu's signature."""
-        scorer, tokens, signature = self._library
+        scorer, tokens, signature = _sacrebleu(self.tokenizer)
         actual = tokens(observation.response.rstrip())
         expected = tokens((observation.ground_truth or "").rstrip())
         orders = range(1, scorer.max_ngram_order + 1)
@@ -180,7 +202,7 @@ class Bleu:
             "brevity_penalty": score.bp,
             "signature": signature,
         }
-        return Outcome(score.score / 100, details=details)
+        return Outcome(score.score / 100, reason=_note("bleu", observation, self.tokenizer), details=details)
 
 
 @cache
@@ -196,7 +218,7 @@ def _rouge() -> Callable[[str], list[str]]:
 class Rouge:
     """ROUGE F-measure on rouge-score's tokens, without stemming (Lin 2004, with one reference).
 
-    Tokens are runs of ``[a-z0-9]`` after lower-casing, so texts in other scripts score 0.
+    Tokens are runs of ``[a-z0-9]`` after lower-casing, so texts in other scripts score 0, with a note.
     """
 
     variant: RougeVariant = "rougeL"
@@ -216,7 +238,13 @@ class Rouge:
             name: _f_measure(both / max(count(actual, order), 1), both / max(count(expected, order), 1))
             for name, (both, order) in common.items()
         }
-        return Outcome(details[self.variant], details=details)
+        return Outcome(details[self.variant], reason=_note("rouge", observation), details=details)
+
+
+def _note(metric: str, observation: Observation, tokenizer: str | None = None) -> str | None:
+    """Return why a score says little: the tokenizer cannot read one of the texts."""
+    texts = (observation.ground_truth or "", observation.response)
+    return next(filter(None, (unreadable(metric, text, tokenizer) for text in texts)), None)
 
 
 def _f_measure(precision: float, recall: float) -> float:
@@ -279,11 +307,7 @@ def _tokenizers() -> tuple[Any, Any]:
 
 @cache
 def load_wordnet(directory: Path = DEBIAN_WORDNET) -> Any:
-    """Load WordNet from Debian's package, else from NLTK's data directory.
-
-    Raises:
-        ConfigError: both are missing; the message contains the install command.
-    """
+    """Load WordNet from Debian's package, else from NLTK's data directory."""
     import nltk
 
     if (directory / "data.noun").exists():
@@ -340,9 +364,6 @@ class Meteor:
     """METEOR (alpha 0.9, beta 3, gamma 0.5; Porter stems, WordNet 3.0 synonyms).
 
     Banerjee and Lavie 2005, as ``nltk.translate.meteor_score`` computes it.
-
-    Raises:
-        ConfigError: at construction, if WordNet is not on this machine.
     """
 
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
@@ -353,6 +374,7 @@ class Meteor:
         from nltk.translate.meteor_score import single_meteor_score
 
         expected, actual = words(observation.ground_truth or ""), words(observation.response)
+        note = _note("meteor", observation)
         if not expected or not actual:
-            return Outcome(0.0)
-        return Outcome(float(single_meteor_score(expected, actual, wordnet=self._wordnet)))
+            return Outcome(0.0, reason=note)
+        return Outcome(float(single_meteor_score(expected, actual, wordnet=self._wordnet)), reason=note)

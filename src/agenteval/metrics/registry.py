@@ -46,9 +46,6 @@ def given_metric(metric: GivenMetric) -> MetricConfig:
     """Return the configuration of a metric that a caller passes.
 
     The metric is named after its class, ``token_count`` for ``TokenCount``; its errors make the case an error.
-
-    Raises:
-        ConfigError: its options cannot be identified.
     """
     if isinstance(metric, MetricConfig):
         return replace(metric, timeout_s=metric.timeout_s or _TIMEOUT_S)
@@ -72,11 +69,7 @@ def given_metric(metric: GivenMetric) -> MetricConfig:
 
 
 def with_resources(metric: Any, resources: Resources) -> Any:
-    """Return a caller's metric; its field ``resources``, if it has one, is set to those of the run.
-
-    Raises:
-        ConfigError: the metric refuses them.
-    """
+    """Return a caller's metric; its field ``resources``, if it has one, is set to those of the run."""
     if _RESOURCES not in _fields(metric):
         return metric
     try:
@@ -99,7 +92,6 @@ class MetricType:
     """A registered metric.
 
     Attributes:
-        name: its name in suites and ``metrics:``.
         implementation: ``module:class``.
         summary: meaning of its score, for the documentation.
     """
@@ -169,11 +161,7 @@ REGISTRY: Mapping[str, MetricType] = {item.name: item for item in METRICS}
 
 
 def metric_type(name: str) -> MetricType:
-    """Find a metric by name.
-
-    Raises:
-        ConfigError: no metric has the name; the message lists the existing names.
-    """
+    """Find a metric by name."""
     if name not in REGISTRY:
         message = f"no metric {name!r}{choices(name, REGISTRY, 'known')}"
         raise ConfigError(Problem(message, kind=Kind.UNKNOWN_NAME))
@@ -181,11 +169,7 @@ def metric_type(name: str) -> MetricType:
 
 
 def is_case_metric(config: MetricConfig) -> bool:
-    """Return whether a metric scores all iterations of a case together.
-
-    Raises:
-        ConfigError: the metric does not exist.
-    """
+    """Return whether a metric scores all iterations of a case together."""
     return hasattr(config.metric if config.metric is not None else metric_type(config.type).load(), "measure_all")
 
 
@@ -194,10 +178,6 @@ def build(config: MetricConfig, resources: Resources) -> Any:
 
     Its field ``resources``, if it has one, is set to those of the run; its field ``where`` to the place of its
     configuration.
-
-    Raises:
-        ConfigError: the metric does not exist, its options are wrong, or one of its requirements is missing on this
-            machine.
     """
     if config.metric is not None:
         return with_resources(config.metric, resources)

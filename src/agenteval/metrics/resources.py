@@ -55,7 +55,6 @@ class GraderPool:
 
     Args:
         interpreters: the Python interpreter by directory, for directories whose agent names one.
-        concurrency: maximum number of concurrent calls per directory.
         rules: variables and limits of their processes; ``None`` for those in force.
     """
 
@@ -100,25 +99,12 @@ class GraderPool:
         self._expected.setdefault(key, _Expected(where, called, check, [reference, *options]))
 
     async def start(self) -> None:
-        """Import every expected grader.
-
-        Raises:
-            ConfigError: graders do not exist or cannot be used; the message lists them all.
-            UserCodeError: all graders that cannot be used are in modules whose import fails.
-        """
+        """Import every expected grader."""
         checks = (self._failure(expected) for expected in self._expected.values())
         raise_failures([failure for failure in await asyncio.gather(*checks) if failure is not None])
 
     async def call(self, where: Place, function: str, arguments: list[Any]) -> Mapping[str, Any]:
-        """Call a built-in function that calls a grader.
-
-        Args:
-            where: the metric's place; modules are imported from its directory.
-            function: ``module:callable``, which runs in the worker.
-
-        Raises:
-            AgentError: the grader raised, returned a wrong type, or its process died.
-        """
+        """Call a built-in function that calls a grader."""
         found: Mapping[str, Any] = await self._call(where, function, arguments)
         return found
 
@@ -261,12 +247,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class RunResources:
-    """The resources of a run.
-
-    Attributes:
-        gateway: makes all calls to models, within the budget of the run.
-        parts: the resources of each configuration; all of them use this gateway.
-    """
+    """The resources of a run."""
 
     gateway: Gateway
     parts: Sequence[Resources]
@@ -300,18 +281,19 @@ class RunResources:
 
     def record_spend(self, spent: RunUsage, judged: Mapping[str, int]) -> None:
         """Count the usage of an earlier part of the run: of models, and of each suite's judge limit."""
-        self.gateway.record_spend(spent)
+        gateway = self.gateway
+        gateway.input_tokens += spent.input_tokens
+        gateway.output_tokens += spent.output_tokens
+        gateway.cached_calls += spent.cached_calls
+        gateway.saved_usd += spent.saved_usd
+        gateway.budget.calls += spent.llm_calls
+        gateway.budget.cost_usd += spent.cost_usd
         if judged:
             for part in self.parts:
                 part.judgements.record_spend(judged)
 
     async def start(self) -> None:
-        """Check that the registered resources exist.
-
-        Raises:
-            ConfigError: resources are missing; the error contains all of them.
-            UserCodeError: all missing resources are in modules whose import fails.
-        """
+        """Check that the registered resources exist."""
         failures: list[ConfigError | UserCodeError] = []
         for part in self.parts:
             try:
@@ -335,11 +317,7 @@ _FIX = (
 
 
 async def check_unnamed_judge(configs: Iterable[MetricConfig], gateway: Gateway) -> None:
-    """Try the default judge once, if metrics need it.
-
-    Raises:
-        ConfigError: it does not answer; the error contains a problem for each metric.
-    """
+    """Try the default judge once, if metrics need it."""
     # The same model, if a suite names it, is another object.
     judged = [config for config in configs if config.options.get("model") is UNNAMED_JUDGE]
     # Without calls, judges are skipped.

@@ -119,11 +119,7 @@ def not_contains(
 
 
 def matches_regex(record: Record, *, pattern: str, target: str = "output", flags: Sequence[str] = ()) -> RuleScore:
-    """Return 1 if the pattern matches anywhere in the field (``re.search``); 0 also if the search times out.
-
-    Raises:
-        PatternGivenUpError: the pattern has timed out on several answers of the run.
-    """
+    """Return 1 if the pattern matches anywhere in the field (``re.search``); 0 also if the search times out."""
     letters = "".join(FLAGS[flag] for flag in flags)
     try:
         matches = found(f"(?{letters}){pattern}" if letters else pattern, rule_text(value_at(record, target)))
@@ -187,11 +183,7 @@ async def meaning(
     target: str = "output",
     threshold: float | None = None,
 ) -> RuleScore:
-    """Return the similarity in meaning of the texts of two fields: the cosine of their embeddings, 0..1.
-
-    Raises:
-        LlmError, BudgetSpentError: the model cannot be called.
-    """
+    """Return the similarity in meaning of the texts of two fields: the cosine of their embeddings, 0..1."""
     expected, actual, problem = _compared(record, expected_path, target)
     if problem is not None:
         return problem

@@ -87,11 +87,7 @@ class SimilarText:
 
 
 def parsed(text: str) -> Any:
-    """Parse the JSON of an answer.
-
-    Raises:
-        ValueError: the answer is not JSON; the message explains it.
-    """
+    """Parse the JSON of an answer."""
     try:
         return json_in(text)
     except (ValueError, RecursionError) as error:

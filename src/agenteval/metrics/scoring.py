@@ -52,11 +52,7 @@ class MetricCatalog:
     _built: dict[int, tuple[MetricConfig, Any]] = field(default_factory=dict)
 
     def get(self, config: MetricConfig) -> Any:
-        """Return the metric of a configuration.
-
-        Raises:
-            ConfigError: a requirement of the metric is missing on this machine.
-        """
+        """Return the metric of a configuration."""
         # The key is the identity of the configuration, which all cases of a suite share. The stored reference to the
         # configuration prevents reuse of the identity.
         found = self._built.get(id(config))
@@ -126,7 +122,6 @@ async def score_turn(
 
 
 def _asks(metric: Metric) -> bool:
-    """Return whether a metric waits for a model or a process."""
     return _is_coroutine_function(getattr(type(metric), "measure", None))
 
 
@@ -250,7 +245,6 @@ def _not_asked(config: MetricConfig, error: NotAskedError) -> Score:
 
 
 def _judge(config: MetricConfig) -> str | None:
-    """Return the name of the model that a metric calls, if it calls one."""
     model = config.options.get("model")
     return model.label if isinstance(model, ModelSpec) else None
 
@@ -276,7 +270,6 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 def _is_quick(config: MetricConfig, metric: Metric, observation: Observation) -> bool:
-    """Return whether a measurement needs neither attempts nor a time limit nor a thread."""
     may_fail = config.retries or _is_callers(config) or _asks(metric)
     limit_s = getattr(metric, "default_limit_s", None) if config.timeout_s is None else config.timeout_s
     return not may_fail and limit_s is None and not _may_take_long(metric, observation)
@@ -293,11 +286,7 @@ async def _attempt(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 def _time_limit(seconds: float | None) -> AbstractAsyncContextManager[None]:
-    """Limit the time of one attempt; ``None`` does not limit it.
-
-    Raises:
-        AgentEvalError: the time limit is reached.
-    """
+    """Limit the time of one attempt; ``None`` does not limit it."""
     return nullcontext() if seconds is None else _limited(seconds)
 
 

@@ -97,11 +97,7 @@ async def similarity(left: str, right: str, resources: Resources, model: ModelSp
 
 
 def cosine(left: Vector, right: Vector) -> float:
-    """Return the cosine of two vectors; 0 if one of them is a zero vector.
-
-    Raises:
-        MetricError: the vectors have different dimensions.
-    """
+    """Return the cosine of two vectors; 0 if one of them is a zero vector."""
     _check_sizes((left, right))
     lengths = math.hypot(*left) * math.hypot(*right)
     return sum(map(mul, left, right)) / lengths if lengths else 0.0

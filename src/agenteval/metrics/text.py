@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
 from typing import Any, ClassVar
+from unicodedata import normalize
 
 from agenteval.core.records import dataclass, field
 from agenteval.core.text import parse_number
@@ -67,22 +68,14 @@ _COUNTING: ContextVar[tuple[PatternTimeouts, Place] | None] = ContextVar("patter
 
 
 def full_match(pattern: str, text: str) -> bool:
-    """Match like ``re.fullmatch``.
-
-    Raises:
-        MetricError: the time limit is exceeded.
-    """
+    """Match like ``re.fullmatch``."""
     import regex
 
     return _holds(regex.fullmatch, pattern, text)
 
 
 def found(pattern: str, text: str) -> bool:
-    """Match like ``re.search``.
-
-    Raises:
-        MetricError: the time limit is exceeded.
-    """
+    """Match like ``re.search``."""
     import regex
 
     return _holds(regex.search, pattern, text)
@@ -135,6 +128,8 @@ class Equality:
         actual = self._normalise(observation.response)
         if expected == actual:
             return Outcome(1.0, passed=True)
+        if normalize("NFC", expected) == normalize("NFC", actual):
+            return Outcome(1.0, passed=True, reason="equal; one text has its accents as separate characters (NFD)")
         return Outcome(0.0, passed=False, reason=f"expected {shown(expected)}, got {shown(actual)}")
 
     def _normalise(self, text: str) -> str:
@@ -235,9 +230,6 @@ def mismatch(match: TextMatch, text: str) -> str | None:
 
     All strategies but ``match`` ignore case and surrounding white space, unless the match is case-sensitive.
     ``similar`` is not handled here.
-
-    Raises:
-        MetricError: the pattern takes too long.
     """
     if match.strategy == "match":
         pattern = match.expected[0]

@@ -88,7 +88,8 @@ def percent(rate: float | None) -> str:
 
 def change(share: float) -> str:
     """Return a relative change: ``+62 %``."""
-    return f"{100 * share:+.0f} %".replace("-", "−")
+    text = f"{100 * share:+.0f} %"
+    return text.replace("-", "−") if text[1:] != "0 %" else "±0 %"
 
 
 def count(amount: int, noun: str, plural: str | None = None) -> str:

@@ -16,7 +16,7 @@ from agenteval.core.records import dataclass
 from agenteval.core.redact import MASK
 from agenteval.core.secrets import redactor
 from agenteval.core.text import place_of
-from agenteval.core.writing import write_bytes
+from agenteval.core.writing import write_file
 from agenteval.gate.pairing import own_cases
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.model import Results
@@ -182,5 +182,5 @@ def written(files: Sequence[ChangedFile]) -> Iterator[None]:
 
 def _write(path: Path, text: str) -> None:
     mode = path.stat().st_mode
-    write_bytes(path.parent, path.name, text.encode("utf-8"))
+    write_file(path.parent, path.name, text.encode("utf-8"))
     path.chmod(mode)

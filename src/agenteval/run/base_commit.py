@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Protocol
 
-from agenteval.core.confine import Apart, Owner, confined, confinement, user_environment
+from agenteval.core.confine import Apart, confined, confinement, user_environment
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.files import FileOwner, also_inside
+from agenteval.core.files import Owner, also_inside
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.writing import change_owner_of
 from agenteval.run.git import SUBMODULE, Clone, ControlError, Head, Remote, fetch, git, submodules
@@ -197,7 +197,7 @@ class BaseCommit:
         try:
             shutil.copytree(self.folder / _REPOSITORY / ".git", worktree / ".git", symlinks=True)
             if self.apart is not None:
-                change_owner_of(worktree, FileOwner(self.apart.owner.uid, self.apart.owner.gid))
+                change_owner_of(worktree, Owner(self.apart.owner.uid, self.apart.owner.gid))
         except OSError as error:
             raise ControlError(f"the files of commit {self.commit[:12]} cannot be copied: {error}") from None
         apart = self.apart and replace(self.apart, directory=worktree)
@@ -255,7 +255,7 @@ def _separate_user(folder: Path) -> Apart | None:
         Path(made).mkdir(mode=0o700)
     uid = next(number for number in CONTROL_USERS if number != owner.uid)
     for directory in (home, folder / _REPOSITORY):
-        change_owner_of(directory, FileOwner(uid, uid))
+        change_owner_of(directory, Owner(uid, uid))
     return Apart(folder, Owner(uid, uid), variables)
 
 

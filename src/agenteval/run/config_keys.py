@@ -254,7 +254,7 @@ class GateEntry(BaseModel):
     metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it gates")
     resources: dict[Resource, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict,
-        description=f"latency, cost or tokens → the share by which it may rise; a list allows {TOLERANCE:.0%}",
+        description=f"latency, cost or tokens → the share by which it may grow; a list allows {TOLERANCE:.0%}",
         json_schema_extra={"type": ["object", "array"]},
     )
     pairs: int = Field(

@@ -287,12 +287,6 @@ def budget_warnings(gateway: Gateway) -> tuple[str, ...]:
     if gateway.unpriced and gateway.budget.limits.max_cost_usd is not None:
         names = ", ".join(sorted(gateway.unpriced))
         warnings.append(f"max_cost_usd does not limit {names}: the price is not known")
-    if gateway.estimated:
-        names = ", ".join(sorted(gateway.estimated))
-        warnings.append(
-            f"{names} reported numbers of tokens that do not fit the length of question and answer; "
-            "the tokens and the cost of these calls are estimates"
-        )
     return tuple(warnings)
 
 

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ValidationError
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.records import replace
 from agenteval.core.version import __version__
-from agenteval.core.writing import create_file, remove_file, remove_regular_file, reopen_file
+from agenteval.core.writing import create_file, open_file, remove_file, remove_regular_file
 from agenteval.gate.run_scores import CaseScores, case_amounts, pool_case, scores_of
 from agenteval.report.markdown import SUMMARY_LEVELS
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, SuiteResult
@@ -107,7 +107,7 @@ class Journal:
     def _opened(self) -> int:
         if self._keep is None:
             return create_file(self.path.parent, self.path.name)
-        descriptor = reopen_file(self.path.parent, self.path.name)
+        descriptor = open_file(self.path.parent, self.path.name, os.O_APPEND)
         try:
             os.ftruncate(descriptor, self._keep)
         except BaseException:

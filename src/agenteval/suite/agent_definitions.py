@@ -94,9 +94,7 @@ class HolodeckProject:
     """A HoloDeck project, without its evaluation.
 
     Attributes:
-        agent: the content of ``agent.yaml``.
         config: the content of ``config.yaml`` and of the user's; empty without both.
-        directory: the directory of ``agent.yaml``.
         variables: those of ``.env`` files, for the process.
         problems: why it cannot run here, though its suite may be run with another agent.
     """

@@ -41,11 +41,7 @@ _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][\w.-]*)\}\}|\{([A-Za-z_][\w.-]*)\}")
 
 
 def check_template(template: Any) -> None:
-    """Check the placeholders of a template, and that JSON can express it.
-
-    Raises:
-        ValueError: a placeholder does not exist, or JSON cannot express a value.
-    """
+    """Check the placeholders of a template, and that JSON can express it."""
     for name in placeholders(template):
         first, _, rest = name.partition(".")
         if first not in PLACEHOLDERS or (rest and first not in _MAPPINGS):
@@ -84,9 +80,6 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
     """Return a template with its placeholders replaced.
 
     A text that is one placeholder becomes its value, of whatever type; in a longer text, values become text.
-
-    Raises:
-        KeyError: a key of ``config`` or ``context`` does not exist.
     """
     if isinstance(template, str):
         whole = _PLACEHOLDER.fullmatch(template)
@@ -101,22 +94,14 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def filled_text(template: str, values: Mapping[str, Any], written: Callable[[Any], str]) -> str:
-    """Return a text with its placeholders replaced.
-
-    Raises:
-        KeyError: a key of ``config`` or ``context`` does not exist.
-    """
+    """Return a text with its placeholders replaced."""
     return _PLACEHOLDER.sub(
         lambda match: f"{{{match[1]}}}" if match[1] else written(value_of(match[2], values)), template
     )
 
 
 def value_of(name: str, values: Mapping[str, Any]) -> Any:
-    """Return the value of a placeholder.
-
-    Raises:
-        KeyError: a key of ``config`` or ``context`` does not exist.
-    """
+    """Return the value of a placeholder."""
     value: Any = values
     for step in name.split("."):
         if not isinstance(value, Mapping) or step not in value:

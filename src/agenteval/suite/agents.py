@@ -332,9 +332,7 @@ def read_agent(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec |
     entry, problems = validate(AgentEntry, written, document, at)
     if entry is None:
         return None, problems
-    line = document.line((*at, *_target_path(entry, value)))
-    where = f"{document.file}:{line}" if line else document.file
-    return _spec(entry, document.directory, where), []
+    return _spec(entry, document.directory, document.place((*at, *_target_path(entry, value)))), []
 
 
 def _target_path(entry: AgentEntry, written: Any) -> KeyPath:
@@ -371,9 +369,6 @@ def agent_from_text(text: str, directory: Path) -> AgentSpec:
 
     Args:
         text: ``replay:FILE``, ``python:module:callable``, ``command:ARGS``, ``kind:NAME``, or a URL.
-
-    Raises:
-        ConfigError: the text has none of these forms.
     """
     document = Document(file="--agent", directory=directory, data=None)
     spec, problems = read_agent(text, document, ())
@@ -393,7 +388,7 @@ def _as_written(value: Any, document: Document, at: KeyPath) -> Any:
         return document.as_written(value, at)
     if not isinstance(value, dict):
         return value
-    return value | {key: document.as_written(value[key], (*at, key)) for key in _TEXT_KEYS if key in value}
+    return document.texts_as_written(value, at, _TEXT_KEYS)
 
 
 def _long_form(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,30 @@ def asked_by(name: str, persona: str | None) -> str:
     """Return the name of a case that a persona asks; a name that ends with the persona stays as it is."""
     suffix = f" [{persona}]"
     return name if not persona or name.endswith(suffix) else name + suffix
+
+
+def with_unique_ids(
+    cases: Iterable[Case], renamed: Callable[[Case, int | None, int], str] = lambda case, _first, _number: case.name
+) -> tuple[Case, ...]:
+    """Return the cases with a number in the ids of repeated ones; their order distinguishes them.
+
+    Args:
+        renamed: makes the name of a repeated case, from it, the line of the first one and the number.
+    """
+    lines: dict[str, int | None] = {}
+    numbers: dict[str, int] = {}
+    result = []
+    for case in cases:
+        unique = case
+        if case.id in lines:
+            number = numbers.get(case.id, 1) + 1
+            while f"{case.id}#{number}" in lines:
+                number += 1
+            numbers[case.id] = number
+            unique = replace(case, id=f"{case.id}#{number}", name=renamed(case, lines[case.id], number))
+        lines[unique.id] = case.line
+        result.append(unique)
+    return tuple(result)
 
 
 class DistinctNames:
@@ -121,11 +145,7 @@ def is_old_office(data: bytes) -> bool:
 
 
 def decode_text(data: bytes) -> tuple[str, str]:
-    """Return the text of a file, and its encoding: UTF-8, UTF-16 with a byte order mark, else Windows-1252.
-
-    Raises:
-        ValueError: the file is not text.
-    """
+    """Return the text of a file, and its encoding: UTF-8, UTF-16 with a byte order mark, else Windows-1252."""
     if data.startswith(_UTF_16):
         return data.decode("utf-16"), "utf-16"
     if b"\0" in data:

@@ -16,11 +16,7 @@ from agenteval.core.text import choices, matches_everything
 
 
 def why_nothing(rule: Mapping[str, Any]) -> str:
-    """Return why a rule checks nothing; empty if it checks something.
-
-    Args:
-        rule: the name of its check under ``check``, and its parameters.
-    """
+    """Return why a rule checks nothing; empty if it checks something."""
     flags = [getattr(re, name) for name in rule.get("flags", ())]
     if rule["check"] == "matches_regex" and matches_everything(rule["pattern"], functools.reduce(or_, flags, 0)):
         return "every text matches this pattern"
@@ -64,7 +60,6 @@ class Aggregate:
 
     Attributes:
         method: ``weighted_sum``: Σ(score·weight) / Σ(weight); ``average``: the mean of scores with weight above 0.
-        threshold: the required score, 0..1.
     """
 
     method: AggregateMethod = "weighted_sum"
@@ -105,14 +100,12 @@ class Analyses:
     """Analyses besides the scores.
 
     Attributes:
-        personas: break everything down by persona.
         focus_personas: personas with more detail; empty means all.
         outliers: find answers with an unusual response time or score.
         trend: whether scores rise or fall over the iterations.
         failures: list failures; with ``failure_causes``, grouped by cause.
         baseline: absolute path of an earlier summary to compare with.
         confidence: level of the intervals, 0..1.
-        alerts: conditions that become warnings.
     """
 
     personas: bool = True

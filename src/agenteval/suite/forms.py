@@ -7,11 +7,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from string import Formatter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from agenteval.core.errors import Problem
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.core.text import matches_everything
+
+if TYPE_CHECKING:
+    from agenteval.suite.model import Suite
 
 # Paths of values in JSON: ``data.answer``, ``choices[0].message``, ``sources[*].text``, ``["odd key"].x``.
 #
@@ -50,11 +54,7 @@ class JsonPath:
         return None in self.steps
 
     def find(self, document: Any, key: str = "response_path") -> Any:
-        """Return the value at the path; with ``[*]`` a list of all values, without the items that lack one.
-
-        Raises:
-            PathError: the path has no value.
-        """
+        """Return the value at the path; with ``[*]`` a list of all values, without the items that lack one."""
         found = _find(document, self.steps, 0)
         if isinstance(found, _Missing):
             raise PathError(self._why(found, key))
@@ -90,11 +90,7 @@ class _Missing:
 
 
 def parse_path(text: str) -> JsonPath:
-    """Return the path in a text.
-
-    Raises:
-        ValueError: the text is not a path.
-    """
+    """Return the path in a text."""
     rest = text[1:] if text.startswith("$") else text if text.startswith("[") else f".{text}"
     steps: list[Step] = []
     at = 0
@@ -192,11 +188,7 @@ def check_response_path(path: str) -> str:
 
 
 def text_at_path(response: str, path: str) -> str:
-    """Return the leaf as text, as Python prints it (``null`` is ``None``, ``true`` is ``True``).
-
-    Raises:
-        ValueError: the response is not JSON, the path is missing, or it ends at an object or list.
-    """
+    """Return the leaf as text, as Python prints it (``null`` is ``None``, ``true`` is ``True``)."""
     try:
         value = json.loads(response)
     except (ValueError, RecursionError) as error:
@@ -362,3 +354,38 @@ class FieldSpec:
     max_items: int | None = None
     fields: Mapping[str, FieldSpec] | None = field(default=None)
     items: FieldSpec | None = None
+
+
+# Scripts without spaces between words: Thai, Lao, Myanmar, Khmer, kana and Han.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_LATIN = re.compile("[A-Za-z0-9]")
+_BY_SPACES = {"bleu": ("13a", "intl"), "f1_score": (None,), "meteor": (None,)}
+
+
+def unreadable(metric: str, text: str, tokenizer: str | None = None) -> str:
+    """Return why the tokenizer of a metric cannot read most of a text; empty if it can."""
+    if text.isascii():
+        return ""
+    letters = sum(map(str.isalnum, text))
+    instead = "a `bleu` of agenteval.yaml can have `tokenizer: zh`, `ja-mecab`, `flores200` or `char`"
+    if metric == "rouge" and 2 * len(_LATIN.findall(text)) < letters:
+        return f"the tokenizer of rouge reads only the letters a to z and digits; {instead}"
+    if tokenizer in _BY_SPACES.get(metric, ()) and 2 * len(_UNSPACED.findall(text)) > letters:
+        name = f"{metric} ({tokenizer})" if tokenizer else metric
+        return f"the tokenizer of {name} divides words at spaces, and this script has none; {instead}"
+    return ""
+
+
+def unreadable_texts(suite: Suite) -> Iterator[str]:
+    """Yield a warning for each metric whose tokenizer cannot read expected answers of a suite, at the first case."""
+    said = set()
+    others = ((case, turn) for case in suite.cases for turn in case.turns if not (turn.ground_truth or "").isascii())
+    for case, turn in others:
+        for metric in turn.metrics:
+            tokenizer = metric.options.get("tokenizer", "13a") if metric.type == "bleu" else None
+            why = unreadable(metric.type, turn.ground_truth or "", tokenizer)
+            if why and metric.id not in said:
+                said.add(metric.id)
+                yield str(Problem(why, file=suite.path, line=case.line, path="ground_truth"))

@@ -66,8 +66,6 @@ class Place:
 
     Attributes:
         directory: directory of the file, from which modules are imported.
-        file: the file, as in messages.
-        line: the line in it.
         variables: additional environment variables of user code that the suite names here.
     """
 
@@ -101,18 +99,13 @@ class MetricConfig:
 
     Attributes:
         id: stable id inside its case, used to pair scores with a baseline.
-        type: name in the metric registry, for instance ``numeric``.
-        kind: family shown in reports (``standard``, ``geval``, ``rag``, ``code``, ...).
         threshold: score required to pass, 0..1; with ``None`` the metric decides.
-        options: constructor arguments of the metric.
         response_path: leaf of a JSON response that is scored instead of the whole text.
         fail_on_error: an error of the metric makes the case an error; otherwise the other metrics decide.
-        retries: retries after an error of the metric.
         timeout_s: limit for one attempt, in seconds.
         requested_by: level of the suite that lists this metric; ``config`` is ``agenteval.yaml``.
         gating: whether the metric gates; otherwise the score is only reported.
         only: the cases that an entry of ``agenteval.yaml`` selects.
-        where: position in the suite; relative references start in its directory.
         metric: the metric object, if a caller in this process passed one; ``options`` are its fields.
     """
 
@@ -158,10 +151,6 @@ class FileRef:
 
     Attributes:
         name: name of the file for the agent: the path as written, or the address without secrets.
-        kind: kind of the content.
-        path: absolute.
-        url: ``http`` or ``https``.
-        description: the suite's description.
         pages: numbers of pages or slides, from 1; ``None`` means all.
         sheet: sheet of a workbook; ``None`` means all, or the active one with a ``range``.
         range: cells of a sheet, like ``A1:E100``.
@@ -193,13 +182,7 @@ class FileRef:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPlace:
-    """Where a file contains the expected answer of a turn as one text.
-
-    Attributes:
-        file: the file, as in messages.
-        keys: its key path in the file.
-        text: the expected answer.
-    """
+    """Where a file contains the expected answer of a turn as one text."""
 
     file: str
     keys: tuple[str | int, ...]
@@ -212,12 +195,9 @@ class Turn:
 
     Attributes:
         input: what is sent to the agent, or to a tool that is called without ``context``.
-        ground_truth: the expected answer.
         retrieval_context: passages in the suite; they override those that the agent retrieved.
-        files: files of the input.
         context: named values for the agent or tool under test.
         config: free-form values for code graders.
-        metrics: metrics of the reply.
         exception_is_answer: whether an exception of a tool under test is its answer (a refusal).
         answer_at: where the expected answer can be changed; ``None`` if the file has none that is one whole text.
     """
@@ -246,7 +226,6 @@ class Target:
 
     Attributes:
         name: name in ``agenteval.yaml`` or in the source code; ``*`` means all targets.
-        line: line in the suite; not part of the identity.
     """
 
     kind: Literal["agent", "tool"]
@@ -280,7 +259,6 @@ class Case:
         metrics: metrics over the last answers of all iterations together.
         strict: whether one failed iteration fails the case; otherwise the majority decides.
         target: agent or tool that answers; ``None`` means the suite's agent.
-        persona: persona that asks, in suites with personas.
         aggregate: combines all scores into the one that decides; with ``None`` every metric must pass.
     """
 
@@ -367,7 +345,6 @@ class AgentSpec:
         concurrency: conversations at the same time; ``None`` uses the run's.
         retries: retries after a transient failure; ``None`` uses the default of the kind.
         config: free-form values that the agent gets with every request.
-        env: additional environment variables.
         options: options of this kind (``headers``, ``response_path``, ``interpreter``, ...).
         where: ``file:line`` of the definition, for messages.
         function: called in this process; for ``callable`` alone.
@@ -403,7 +380,6 @@ class Suite:
     """Every case of one suite file, ready to run.
 
     Attributes:
-        path: the file, relative to the repository, with forward slashes.
         root: directory with the source code of its targets, if any.
         agent: the suite's agent, the name of one in ``agenteval.yaml``, or ``None`` for the default.
         fallback_agent: the agent that the suite describes, used without a default agent.
@@ -411,9 +387,6 @@ class Suite:
         turn_timeout_s: limit for one turn, for agents without a limit.
         retrieval_tools: names of tools whose results are retrieved passages.
         metrics: metrics of recorded traces, if the format can score them.
-        aggregate: combination of these scores into one.
-        evaluation: evaluation of the whole run.
-        warnings: warnings of the loader.
         secrets: values of secret-like environment variables, masked in every report.
     """
 
@@ -472,7 +445,6 @@ def _json(value: Any) -> str:
 
 
 def _array(items: Iterable[str]) -> str:
-    """Return the JSON of a list of JSON items."""
     return f"[{','.join(items)}]"
 
 
@@ -486,5 +458,4 @@ def _is_json_object(text: str) -> bool:
 
 
 def _digest(items: Iterable[str]) -> str:
-    """Return the hash of a list of JSON items."""
     return hashlib.sha256(_array(items).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -39,6 +39,7 @@ class Completion:
     Attributes:
         logprobs: per token, as in OpenAI's API; ``None`` if the provider has none.
         cost_usd: ``None`` if the price of the model is unknown.
+        is_cut: whether the answer reached the limit of tokens.
     """
 
     text: str
@@ -47,6 +48,7 @@ class Completion:
     cost_usd: float | None = None
     logprobs: list[Any] | None = None
     cached: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,8 @@ class ModelCall:
 
     Attributes:
         key: identifies the question; see ``agenteval.core.llm.gateway.key_of``.
-        size: length of the question in bytes: what its price is estimated from, and its tokens are checked against.
+        size: length of the question in bytes, from which its price is estimated.
         send: sends one request without retries; raises ``LlmError``.
-        timeout_s: time limit of one attempt in seconds; ``None`` for the run's.
-        by_agent: as for ``Call``.
     """
 
     model: ModelSpec
@@ -99,19 +99,11 @@ class Provider(Protocol):
     """The client of one provider."""
 
     async def complete(self, call: Call) -> Completion:
-        """Send one request, without retries.
-
-        Raises:
-            LlmError: the request failed.
-        """
+        """Send one request, without retries."""
         ...
 
     async def embed(self, text: str) -> Completion:
-        """Request the vector of a text, returned as a JSON list.
-
-        Raises:
-            LlmError: the request failed, or the provider has no embeddings.
-        """
+        """Request the vector of a text, returned as a JSON list."""
         ...
 
     async def close(self) -> None:

@@ -27,11 +27,7 @@ class Embeddings:
     _known: dict[tuple[ModelSpec, str], asyncio.Task[Vector]] = field(default_factory=dict)
 
     def check(self, model: ModelSpec | None) -> None:
-        """Check, before any case runs, that a model can be called.
-
-        Raises:
-            ConfigError: the model cannot be called; the message contains the fix.
-        """
+        """Check, before any case runs, that a model can be called."""
         chosen = self._chosen(model)
         try:
             self.gateway.check(chosen)
@@ -52,12 +48,7 @@ class Embeddings:
         return self._chosen(model).label
 
     async def vectors(self, texts: Sequence[str], model: ModelSpec | None) -> list[Vector]:
-        """Return the vectors of texts in order; an empty text has a zero vector.
-
-        Raises:
-            LlmError: the model cannot be called, or does not return a vector.
-            BudgetSpentError: the budget of the run allows no further call.
-        """
+        """Return the vectors of texts in order; an empty text has a zero vector."""
         chosen = self._chosen(model)
         found = dict(zip(texts, await asyncio.gather(*(self._vector(text, chosen) for text in texts)), strict=True))
         size = max(map(len, found.values()), default=0)
@@ -96,11 +87,7 @@ class Embeddings:
 
 
 def read_vector(text: str) -> Vector:
-    """Parse a vector: a JSON list of finite numbers.
-
-    Raises:
-        LlmError: the text is not a vector.
-    """
+    """Parse a vector: a JSON list of finite numbers."""
     try:
         vector = tuple(float(value) for value in json.loads(text))
     except (ValueError, TypeError):

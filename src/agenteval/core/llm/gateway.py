@@ -10,17 +10,19 @@ import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agenteval.core.errors import MOST_ALIKE, AgentEvalError, ConfigError, Kind, Problem, SameFailure
-from agenteval.core.llm.budget import Budget, Limits, RateLimiter, cost_usd, plausible_usage
+from agenteval.core.llm.budget import Budget, Limits, RateLimiter, cost_usd, with_usage
 from agenteval.core.llm.models import LOCAL, LlmError, ModelSpec, OptionRefusedError, api_key, endpoint, reachable
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import missing_extra
 from agenteval.core.shared_files import Seal, read_cache_file, write_cache_file
 
 if TYPE_CHECKING:
-    from agenteval.core.llm.calls import Call, Completion, Provider
+    from agenteval.core.llm.calls import Call, Completion, ModelCall, Provider
+
+    Accept = Callable[[Completion], object]
 
 
 #: The variable that names the directory of replies and files.
@@ -88,11 +90,6 @@ def _canonical(content: Mapping[str, Any]) -> str:
 
 
 def _count(stored: Any) -> int | None:
-    """Return a stored number of tokens.
-
-    Raises:
-        ValueError: it is not one.
-    """
     if stored is None or (isinstance(stored, int) and stored >= 0):
         return stored
     raise ValueError("not a number of tokens")
@@ -123,11 +120,7 @@ def key_of(model: ModelSpec, parts: Sequence[Any]) -> str:
 
 
 def default_directory() -> Path:
-    """Return ``AGENTEVAL_CACHE``, else ``agenteval`` in the user's cache directory.
-
-    Raises:
-        ConfigError: the user has no home directory.
-    """
+    """Return ``AGENTEVAL_CACHE``, else ``agenteval`` in the user's cache directory."""
     own = os.environ.get(CACHE_DIRECTORY)
     if own:
         return Path(own)
@@ -145,11 +138,6 @@ def files_directory() -> Path:
     return Path(own) / "files" if own else default_directory().with_name("files")
 
 
-if TYPE_CHECKING:
-    from agenteval.core.llm.calls import Call, Completion, ModelCall, Provider
-
-    Accept = Callable[[Completion], object]
-
 _LONGEST_WAIT_S = 60.0
 
 
@@ -161,12 +149,13 @@ def _anything(_: Completion) -> None:
     """Accept every answer."""
 
 
-def _accepted(completion: Completion, accept: Accept) -> bool:
+def _problem(completion: Completion, accept: Accept) -> AgentEvalError | None:
+    """Return why an answer cannot be used; ``None`` if it can."""
     try:
         accept(completion)
-    except AgentEvalError:
-        return False
-    return True
+    except AgentEvalError as error:
+        return LlmError(f"{error}; the answer was cut at max_tokens") if completion.is_cut else error
+    return None
 
 
 @dataclass(frozen=True)
@@ -178,7 +167,6 @@ class LlmSettings:
         caches_agents: whether the cache also answers agents under test; otherwise only judges and embeddings.
         concurrency: maximum number of concurrent calls per provider.
         requests_per_minute: per provider; ``None`` means no limit.
-        retries: number of retries after a transient failure.
         backoff_s: wait before the first retry, in seconds; it doubles with each retry.
         timeout_s: time limit of one attempt in seconds.
         seed: random seed of the waits; ``None`` for a random one.
@@ -196,46 +184,8 @@ class LlmSettings:
     seed: int | None = None
 
 
-class Spending(Protocol):
-    """What model calls have used so far."""
-
-    @property
-    def input_tokens(self) -> int:
-        """Tokens sent."""
-        ...
-
-    @property
-    def output_tokens(self) -> int:
-        """Tokens received."""
-        ...
-
-    @property
-    def llm_calls(self) -> int:
-        """Calls made."""
-        ...
-
-    @property
-    def cost_usd(self) -> float:
-        """Their price in US dollars."""
-        ...
-
-    @property
-    def cached_calls(self) -> int:
-        """Calls that a cache answered."""
-        ...
-
-    @property
-    def saved_usd(self) -> float:
-        """What these would have cost in US dollars."""
-        ...
-
-
 def make_provider(model: ModelSpec) -> Provider:
-    """Return the client for a model; its library is imported on first use.
-
-    Raises:
-        ConfigError: its API key or address is missing.
-    """
+    """Return the client for a model; its library is imported on first use."""
     if model.provider == LOCAL:
         return _local(model)
     model = reachable(model)
@@ -278,18 +228,8 @@ class Gateway:
         self.cached_calls = 0
         self.saved_usd = 0.0
         self.unpriced: set[str] = set()
-        self.estimated: set[str] = set()
         # Label of a model that failed alike too often → calls that were not made, and its error.
         self.given_up: dict[str, tuple[int, str]] = {}
-
-    def record_spend(self, spent: Spending) -> None:
-        """Count the usage of an earlier part of the run."""
-        self.input_tokens += spent.input_tokens
-        self.output_tokens += spent.output_tokens
-        self.cached_calls += spent.cached_calls
-        self.saved_usd += spent.saved_usd
-        self.budget.calls += spent.llm_calls
-        self.budget.cost_usd += spent.cost_usd
 
     def check(self, model: ModelSpec) -> None:
         """Check, before any case runs, that a model can be called; raise ``MissingKeyError`` without its key."""
@@ -299,6 +239,9 @@ class Gateway:
         """Send one prompt to a model; see ``exchange``."""
         # Imported here: most runs call no model.
         from agenteval.core.llm.calls import ModelCall
+
+        # Answers can contain lone surrogates, which cannot be encoded.
+        call = replace(call, prompt=call.prompt.encode("utf-8", "replace").decode())
 
         async def send() -> Completion:
             return await self.provider(call.model).complete(call)
@@ -312,7 +255,8 @@ class Gateway:
         Equal questions at the same time share one request.
 
         Args:
-            accept: raises an exception if the answer cannot be used; such an answer is not cached.
+            accept: raises an exception if the answer cannot be used; such an answer is not cached, and the question
+                is sent once more.
 
         Raises:
             LlmError: the provider refused the request, or all attempts failed.
@@ -320,12 +264,10 @@ class Gateway:
         """
         cache = self._settings.cache
         if cache is None or (exchange.by_agent and not self._settings.caches_agents):
-            completion = await self._attempts(exchange)
-            accept(completion)
-            return completion
+            return await self._usable(exchange, accept)
         found = cache.get(exchange.key)
         # An unusable cached answer is damaged or from an older version, so the question is sent again.
-        if found is not None and _accepted(found, accept):
+        if found is not None and _problem(found, accept) is None:
             self._record_cached(exchange.model, found)
             return found
         while (running := self._under_way.get(exchange.key)) is not None:
@@ -356,8 +298,7 @@ class Gateway:
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._under_way[exchange.key] = future
         try:
-            completion = await self._attempts(exchange)
-            accept(completion)
+            completion = await self._usable(exchange, accept)
         except BaseException as error:
             # Waiting callers get the same error. If this caller was cancelled, one of them sends the question again.
             future.set_exception(error if isinstance(error, Exception) else _AbandonedError())
@@ -369,6 +310,24 @@ class Gateway:
             return completion
         finally:
             del self._under_way[exchange.key]
+
+    async def _usable(self, exchange: ModelCall, accept: Accept) -> Completion:
+        """Send a question, and once more if its answer cannot be used; an answer that was cut would be cut again."""
+        first = await self._attempts(exchange)
+        problem = _problem(first, accept)
+        if problem is None:
+            return first
+        if first.is_cut or exchange.by_agent:
+            raise problem
+        try:
+            second = await self._attempts(exchange)
+        except AgentEvalError:
+            raise problem from None
+        problem = _problem(second, accept)
+        if problem is not None:
+            raise problem
+        unknown = first.cost_usd is None or second.cost_usd is None
+        return replace(second, cost_usd=None if unknown else (first.cost_usd or 0.0) + (second.cost_usd or 0.0))
 
     async def _attempts(self, exchange: ModelCall) -> Completion:
         settings = self._settings
@@ -407,10 +366,7 @@ class Gateway:
         reservation = await self.budget.open(model.label, exchange.size)
         try:
             async with asyncio.timeout(limit_s):
-                completion = await exchange.send()
-            completion, is_estimated = plausible_usage(model, completion, exchange.size)
-            if is_estimated:
-                self.estimated.add(model.label)
+                completion = with_usage(await exchange.send())
             self.input_tokens += completion.input_tokens or 0
             self.output_tokens += completion.output_tokens or 0
             reservation.answered = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -18,7 +19,6 @@ class ModelSpec:
     """A language model of a provider.
 
     Attributes:
-        provider: ``openai``, ``azure_openai``, ``anthropic`` or ``ollama``.
         temperature: ``None`` for the caller's default.
         endpoint: address of the API; ``None`` for the provider's default.
         api_key: ``None`` for the provider's environment variable.
@@ -65,21 +65,13 @@ EMBEDDING_PROVIDERS = ("openai", "azure_openai", "ollama", LOCAL)
 
 
 def chat_model(name: str, temperature: float | None = 0.0, max_tokens: int | None = None) -> ModelSpec:
-    """Return the model of a name.
-
-    Raises:
-        ValueError: the provider is not supported.
-    """
+    """Return the model of a name."""
     provider, rest = _split(name)
     return ModelSpec(provider=provider, name=rest, temperature=temperature, max_tokens=max_tokens)
 
 
 def embedding_model(name: str) -> ModelSpec:
-    """Return the embedding model of a name; ``local/…`` runs on this machine.
-
-    Raises:
-        ValueError: the provider has no embedding models.
-    """
+    """Return the embedding model of a name; ``local/…`` runs on this machine."""
     prefix, slash, rest = name.partition("/")
     if prefix == LOCAL and slash and rest:
         return ModelSpec(provider=LOCAL, name=rest)
@@ -111,10 +103,7 @@ class LlmError(AgentEvalError):
     """A model could not be called, or its provider refused the request.
 
     Args:
-        message: the failure, without secrets.
-        transient: whether a retry may succeed.
         retry_after_s: the wait that the provider requested, in seconds.
-        is_timeout: whether there was no answer within the time limit.
     """
 
     def __init__(
@@ -147,7 +136,6 @@ class NotAskedError(AgentEvalError):
     """A model was not called because of a limit, or for want of a key; metrics that need it are skipped.
 
     Args:
-        message: what stopped the call.
         cause: the run's budget, the suite's limit of calls, the suite's sample, or the missing key.
         limit: the same with its size, as a few words: ``limit of 50 calls``.
     """
@@ -177,12 +165,16 @@ _ENDPOINTS = {
 _SELF_HOSTED_KEY = "not-needed"
 
 
-def reachable(model: ModelSpec) -> ModelSpec:
-    """Return the model with its address.
+# What follows the base in addresses that portals show, and a version that they have.
+_OPERATION = re.compile(r"(?:/(?:chat/completions|completions|responses|embeddings))?/*(?:\?.*)?$")
+_VERSION = re.compile(r"[?&]api-version=([\w.-]+)")
 
-    Raises:
-        ConfigError: the address is missing.
-    """
+
+def reachable(model: ModelSpec) -> ModelSpec:
+    """Return the model with its address, and with the version of Azure's API that the address names."""
+    if model.provider == "azure_openai":
+        written = _VERSION.search(_address(model) or "")
+        model = replace(model, api_version=model.api_version or (written[1] if written else None))
     model = replace(model, endpoint=endpoint(model))
     if model.provider == "azure_openai" and not model.endpoint:
         message = f"no address for {model.label}: set AZURE_OPENAI_ENDPOINT, or `endpoint` of the model"
@@ -192,16 +184,18 @@ def reachable(model: ModelSpec) -> ModelSpec:
 
 def endpoint(model: ModelSpec) -> str | None:
     """Return a model's address: its ``endpoint``, else the environment's; ``None`` for the provider's public API."""
+    address = _address(model)
+    is_openai = model.provider in {"openai", "azure_openai"}
+    return _OPERATION.sub("", address, count=1) if address and is_openai else address
+
+
+def _address(model: ModelSpec) -> str | None:
     variable = _ENDPOINTS.get(model.provider)
     return model.endpoint or (os.environ.get(variable) if variable else None) or None
 
 
 def api_key(model: ModelSpec) -> str:
-    """Return the API key of a model: its ``api_key``, else the provider's environment variable.
-
-    Raises:
-        ConfigError: neither is set, and the model is not self-hosted.
-    """
+    """Return the API key of a model: its ``api_key``, else the provider's environment variable."""
     variable = KEY_VARIABLES.get(model.provider)
     if variable is None:
         return _SELF_HOSTED_KEY

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from agenteval.core.escape import display_url
 from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.models import LlmError, ModelSpec
-from agenteval.core.llm.provider_base import limit_hooks, status_error, unreachable_error
+from agenteval.core.llm.provider_base import limit_hooks, no_answer, status_error, unreachable_error
 
 Reply = TypeVar("Reply")
 _DEFAULT = "http://localhost:11434"
@@ -43,11 +43,10 @@ class OllamaProvider:
                 options=self._options(),
             )
         )
-        if not reply.message.content:
-            raise LlmError(f"{self._model.label} gave no answer: {reply.done_reason}")
-        return Completion(
-            text=reply.message.content, input_tokens=reply.prompt_eval_count, output_tokens=reply.eval_count
-        )
+        text, is_cut = reply.message.content, reply.done_reason == "length"
+        if not text:
+            raise no_answer(self._model, reply.done_reason, is_cut)
+        return Completion(text, reply.prompt_eval_count, reply.eval_count, is_cut=is_cut)
 
     async def embed(self, text: str) -> Completion:
         """Return the vector of one text."""
@@ -66,7 +65,6 @@ class OllamaProvider:
         return (reply.embeddings[0] if reply.embeddings else ()), reply.prompt_eval_count
 
     async def _sent(self, request: Awaitable[Reply]) -> Reply:
-        """Return the reply to a request; convert the library's exceptions to ``LlmError``."""
         try:
             return await request
         except ollama.ResponseError as error:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
+from json import JSONDecodeError
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -88,12 +89,13 @@ def unreachable_error(model: ModelSpec, address: object, reason: object) -> LlmE
     return LlmError(f"{model.label} cannot be reached: {reason}{localhost_hint(str(address))}", transient=True)
 
 
-def status_error(model: ModelSpec, status: int, body: object, headers: Mapping[str, str]) -> LlmError:
-    """Return the error for an HTTP status; 408, 409, 429 and 5xx are transient, except for an exhausted quota.
+def no_answer(model: ModelSpec, reason: object, is_cut: bool) -> LlmError:
+    """Return the error for a reply without a text."""
+    return LlmError(f"{model.label} gave no answer: {'max_tokens was reached' if is_cut else reason}")
 
-    Args:
-        body: the response's body, decoded if it was JSON.
-    """
+
+def status_error(model: ModelSpec, status: int, body: object, headers: Mapping[str, str]) -> LlmError:
+    """Return the error for an HTTP status; 408, 409, 429 and 5xx are transient, except for an exhausted quota."""
     is_transient = status in _TRANSIENT_STATUSES or status >= _SERVER_ERRORS
     if "insufficient_quota" in str(body):
         is_transient = False
@@ -150,6 +152,45 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return max(0.0, (moment - datetime.now(UTC)).total_seconds())
     return None
+
+
+class LibraryClient:
+    """What the clients of OpenAI and Anthropic share: their libraries have the same exceptions.
+
+    An option that is refused by name is omitted from later requests, and the call is repeated without it.
+    """
+
+    def __init__(self, model: ModelSpec, library: Any, client: Any, company: str) -> None:
+        self._model = model
+        self._library = library
+        self._client = client
+        self._company = company
+        self._refused: set[str] = set()
+
+    def _accepted(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in options.items() if name not in self._refused}
+
+    async def _sent(self, request: Awaitable[Any], options: Iterable[str]) -> Any:
+        model, library = self._model, self._library
+        try:
+            return await request
+        except library.APIConnectionError as error:
+            raise unreachable_error(model, self._client.base_url, error.__cause__ or error) from None
+        except library.APIStatusError as error:
+            refused = refusal(model, error.status_code, error.body, options)
+            if refused is not None:
+                self._refused.add(refused.option)
+                raise refused from None
+            raise status_error(model, error.status_code, error.body, error.response.headers) from None
+        except getattr(library, f"{self._company}Error") as error:
+            raise LlmError(f"{model.label}: {error}") from None
+        except (ValueError, TypeError, AttributeError) as error:
+            what = "is not JSON" if isinstance(error, JSONDecodeError) else f"does not have {self._company}'s format"
+            raise LlmError(f"{model.label} sent a reply that {what}: {error}", transient=True) from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
 
 
 class LocalProvider:

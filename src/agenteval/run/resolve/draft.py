@@ -70,6 +70,7 @@ from agenteval.run.setup import Setup
 from agenteval.run.store import JOURNAL_FILE
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.cases import masked_suite
+from agenteval.suite.forms import unreadable_texts
 from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 
@@ -167,7 +168,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         warnings=(
             *context.warnings,
             *configs.warnings,
-            *(text for suite in suites for text in suite.warnings),
+            *(text for suite in suites for text in (*suite.warnings, *unreadable_texts(suite))),
             *gate_warnings(settings, context, known, config.compare, config.gate.required),
             *_metrics_without_cases(found),
             *unused_options(settings, found.traces),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from agenteval.core.records import dataclass, field
 from agenteval.suite.agents import AgentEntry
 
 if TYPE_CHECKING:
-    from agenteval.core.document import Document
+    from agenteval.core.document import Document, KeyPath
     from agenteval.core.errors import Problem
     from agenteval.suite.agent_definitions import HolodeckProject
     from agenteval.suite.model import Suite
@@ -22,7 +23,6 @@ class Source:
     """A suite file.
 
     Attributes:
-        path: the file on this machine.
         name: its name in messages and results: relative to the repository, with forward slashes.
     """
 
@@ -30,11 +30,7 @@ class Source:
     name: str
 
     def text(self) -> str:
-        """Read the file.
-
-        Raises:
-            ConfigError: missing, unreadable, too large or not UTF-8.
-        """
+        """Read the file."""
         from agenteval.core.document import read_text
 
         return read_text(self.path, self.name)
@@ -45,20 +41,13 @@ class Source:
         Args:
             credentials: patterns of the keys where secret-like variables are replaced, like ``model.api_key`` or
                 ``tools.*.env.*``; elsewhere ``pass_env`` of ``agenteval.yaml`` must list variables in a CI run.
-
-        Raises:
-            ConfigError: unreadable, not YAML, or a variable is not set or not allowed.
         """
         from agenteval.core.yaml import read_yaml
 
         return read_yaml(self.path, shown_as=self.name, credentials=credentials)
 
     def toml(self, credentials: Iterable[str] = ()) -> Document:
-        """Parse the file as TOML, as ``yaml`` does.
-
-        Raises:
-            ConfigError: unreadable, not TOML, or a variable is not set or not allowed.
-        """
+        """Parse the file as TOML, as ``yaml`` does."""
         from agenteval.core.toml import read_toml
 
         return read_toml(self.path, shown_as=self.name, credentials=credentials)
@@ -68,6 +57,35 @@ class Source:
         from agenteval.core.errors import Kind, Problem
 
         return Problem(message, file=self.name, line=line, path=key, kind=Kind.VALUE)
+
+
+class Findings:
+    """What a loader finds in a document: problems, of which each fails the suite, and warnings."""
+
+    document: Document
+    problems: list[Problem]
+    warnings: list[str]
+
+    def _problem(self, at: KeyPath, message: str) -> None:
+        self.problems.append(self.document.problem(at, message))
+
+    def _warn(self, at: KeyPath, message: str) -> None:
+        self.warnings.append(str(self.document.problem(at, message)))
+
+
+def lazy(reference: str) -> Callable[..., Any]:
+    """Return a function ``module:name`` of this package, whose module is imported at the first call."""
+
+    def call(*args: Any) -> Any:
+        module, _, name = reference.partition(":")
+        return getattr(import_module(f"{__package__}.{module}"), name)(*args)
+
+    return call
+
+
+def load_by(reference: str) -> Callable[[Source], Any]:
+    """Return a loader of sources from a function ``module:name`` of a path and its name in messages."""
+    return lambda source: lazy(reference)(source.path, source.name)
 
 
 @dataclass(frozen=True)
@@ -218,11 +236,7 @@ def patterns() -> tuple[str, ...]:
 
 
 def frameworks(root: Path) -> Path:
-    """Return the folder of the descriptions of frameworks.
-
-    Args:
-        root: the repository.
-    """
+    """Return the folder of the descriptions of frameworks."""
     return root / folder() / "frameworks"
 
 

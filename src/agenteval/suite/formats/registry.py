@@ -57,23 +57,12 @@ _GROUP: Group = "agenteval.formats"
 
 
 def holodeck_project(path: Path) -> HolodeckProject:
-    """Read the agent of a HoloDeck project.
-
-    Args:
-        path: its ``agent.yaml``.
-
-    Raises:
-        ConfigError: the file does not exist, describes no agent, or has mistakes.
-    """
+    """Read the agent of a HoloDeck project."""
     return HOLODECK.project(Source(path, display_path(path)))  # type: ignore[misc]
 
 
 def formats() -> tuple[Format, ...]:
-    """List the formats: the built-in ones, then those of other distributions that ``AGENTEVAL_PLUGINS`` names.
-
-    Raises:
-        ConfigError: one of these cannot be imported, or is not a format.
-    """
+    """List the formats: the built-in ones, then those of other distributions that ``AGENTEVAL_PLUGINS`` names."""
     return (*FORMATS, *(_checked(name, found) for name, found in find_allowed(_GROUP)))
 
 
@@ -116,7 +105,6 @@ def load_suites(paths: Sequence[Path], problems: list[Problem]) -> list[Suite]:
     """Load every valid suite.
 
     Args:
-        paths: suite files, or directories to search.
         problems: receives the errors of the others.
     """
     suites: list[Suite] = []
@@ -139,11 +127,7 @@ def _with_distinct_names(suite: Suite) -> Suite:
 
 
 def suite_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
-    """Return the files of suites. A suite that is given several times or by several names is returned once.
-
-    Args:
-        paths: suite files, directories to search, or patterns of these; see ``path_patterns``.
-    """
+    """Return the files of suites. A suite that is given several times or by several names is returned once."""
     files: dict[Path, Path] = {}
     for path in paths:
         try:
@@ -159,11 +143,7 @@ def suite_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
 
 
 def _files_at(path: Path) -> Sequence[Path]:
-    """Return the suites that a path names.
-
-    Raises:
-        ValueError: the path is a pattern that is not valid.
-    """
+    """Return the suites that a path names."""
     if path.is_dir():
         return discover(path)
     # A file can have a name like a pattern.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import agenteval
-from agenteval.core.files import FileOwner, also_inside, bounded, open_regular, read_regular
+from agenteval.core.files import Owner, also_inside, bounded, open_regular, read_regular
 
 SOURCE = Path(agenteval.__file__).parent
 # Files that read or write something else than files that others name, each with the reason.
@@ -150,7 +150,7 @@ def test_nothing_else_opens_files() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root reads more than the owner of the workspace")
 def test_a_suite_names_only_files_that_its_owner_may_read(tmp_path: Path) -> None:
     """Files of root in the workspace, and below a folder that is closed to its owner, do not get into reports."""
-    owner = FileOwner(12_345, 12_345)
+    owner = Owner(12_345, 12_345)
     workspace, closed, own = tmp_path / "workspace", tmp_path / "workspace/closed", tmp_path / "workspace/own"
     for folder in (workspace, closed, own):
         folder.mkdir()

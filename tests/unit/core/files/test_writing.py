@@ -12,16 +12,14 @@ from pathlib import Path
 import pytest
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.files import FileOwner, also_inside, boundary, bounded
+from agenteval.core.files import Owner, also_inside, boundary, bounded
 from agenteval.core.shared_files import LOCK_FILE, locked, write_cache_file
 from agenteval.core.writing import (
     append_file,
-    append_to_file,
     create_file,
     give_to_owner,
     make_directory,
-    open_shared,
-    reopen_file,
+    open_file,
     write_file,
     write_new_file,
 )
@@ -48,8 +46,8 @@ PLANTED: dict[str, Callable[[Path, Path], object]] = {
 WRITERS: dict[str, Callable[[Path, str], object]] = {
     "report": lambda folder, name: write_file(folder, name, "ours"),
     "journal": lambda folder, name: os.close(create_file(folder, name)),
-    "resumed journal": lambda folder, name: os.close(reopen_file(folder, name)),
-    "lock": lambda folder, name: os.close(open_shared(folder, name)),
+    "resumed journal": lambda folder, name: os.close(open_file(folder, name, os.O_APPEND)),
+    "lock": lambda folder, name: os.close(open_file(folder, name, os.O_CREAT)),
     "starter": lambda folder, name: write_new_file(folder, name, b"ours"),
     "output of the runner": lambda folder, name: append_file(folder / name, b"ours"),
 }
@@ -108,8 +106,8 @@ OUTSIDE: dict[str, Callable[[Path], object]] = {
     "file": lambda folder: write_file(folder, "name", "ours"),
     "folder of a file": lambda folder: write_new_file(folder, "new/name", b"ours"),
     "journal": lambda folder: create_file(folder, "name"),
-    "appended file": lambda folder: append_to_file(folder, "name"),
-    "lock": lambda folder: open_shared(folder, "name"),
+    "appended file": lambda folder: open_file(folder, "name", os.O_APPEND | os.O_CREAT),
+    "lock": lambda folder: open_file(folder, "name", os.O_CREAT),
     "cache": lambda folder: write_cache_file(folder / "new" / "name", b"ours"),
 }
 
@@ -119,7 +117,7 @@ OUTSIDE: dict[str, Callable[[Path], object]] = {
 def test_nothing_is_written_outside_of_the_boundary(folder: Path, way: str, write: str) -> None:
     elsewhere = folder.parents[1] / "elsewhere"
     path = Path(way.format(elsewhere=elsewhere))
-    with bounded([folder.parent], FileOwner(4321, 4321)):
+    with bounded([folder.parent], Owner(4321, 4321)):
         with pytest.raises((InfrastructureError, OSError), match="is outside of the directories that may be written"):
             OUTSIDE[write](path)
         give_to_owner(path)
@@ -157,7 +155,7 @@ def test_folders_belong_to_the_owner_of_the_workspace(folder: Path) -> None:
     foreign = folder.parent / "foreign"
     foreign.mkdir()
     os.chown(foreign, 4322, 4322)
-    with bounded([folder.parent], FileOwner(4321, 4321)):
+    with bounded([folder.parent], Owner(4321, 4321)):
         make_directory(folder / "one" / "two")
         with pytest.raises(InfrastructureError, match="foreign: it belongs to another user"):
             make_directory(foreign / "one")
@@ -167,7 +165,7 @@ def test_folders_belong_to_the_owner_of_the_workspace(folder: Path) -> None:
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs the rights of root")
 def test_so_do_the_folders_above_an_allowed_directory(folder: Path) -> None:
     cache = folder.parents[1] / "home" / ".cache" / "agenteval"
-    with bounded([folder.parent], FileOwner(4321, 4321)), also_inside(cache):
+    with bounded([folder.parent], Owner(4321, 4321)), also_inside(cache):
         write_cache_file(cache / "ab" / "name", b"ours")
     made = [cache / "ab" / "name", cache / "ab", cache, cache.parent, cache.parents[1]]
     assert [path.stat().st_uid for path in made] == [4321] * len(made)

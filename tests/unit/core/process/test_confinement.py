@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.confine import Apart, Confinement, Owner, confined, confinement, launch, user_environment
+from agenteval.core.confine import Apart, Confinement, confined, confinement, launch, user_environment
+from agenteval.core.files import Owner
 
 
 def test_without_rules_a_program_starts_as_it_is() -> None:

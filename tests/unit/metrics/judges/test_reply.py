@@ -38,22 +38,37 @@ _JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT,
-        f"\n  {TEXT}\n",
-        f"```json\n{TEXT}\n```",
-        f"```\n{TEXT}\n```",
-        f"Here is my verdict:\n\n{TEXT}\n\nI hope this helps.",
-        '{"reason": "fine", "score": 8,}',
-        '```json\n{\n  "reason": "fine",\n  "score": 8,\n}\n```',
-        f"\ufeff{TEXT}",
-    ],
-    ids=["plain", "blanks", "fence", "bare fence", "prose", "trailing comma", "fence and comma", "byte order mark"],
-)
-def test_text_around_the_object_is_ignored(text: str) -> None:
-    assert json_object(text) == OBJECT
+READ: list[tuple[str, object]] = [
+    (TEXT, OBJECT),
+    (f"\n  {TEXT}\n", OBJECT),
+    (f"```json\n{TEXT}\n```", OBJECT),
+    (f"```\n{TEXT}\n```", OBJECT),
+    (f"Here is my verdict:\n\n{TEXT}\n\nI hope this helps.", OBJECT),
+    ('{"reason": "fine", "score": 8,}', OBJECT),
+    ('```json\n{\n  "reason": "fine",\n  "score": 8,\n}\n```', OBJECT),
+    (f"\ufeff{TEXT}", OBJECT),
+    (f'<think>A draft: {{"score": 1}}, or {{not yet</think>{TEXT}', OBJECT),
+    (f'The set {{a, b}} of "parts {TEXT} and {{c}}', OBJECT),
+    ('First {"score": 3}, on reflection {"score": 8}', {"score": 8}),
+    ('{"reason": "two\nlines\tand \\d", "score": 8}', {"reason": "two\nlines\tand \\d", "score": 8}),
+    ('{"reason": "it\\\'s \\"{fine", "score": 8}', {"reason": "it's \"{fine", "score": 8}),
+    (
+        "{'reason': 'it\\'s \"fine\"', 'score': 8, 'passed': True, 'error': None}",
+        {
+            "reason": 'it\'s "fine"',
+            "score": 8,
+            "passed": True,
+            "error": None,
+        },
+    ),
+    ('{"score": 3, "score": 3}', {"score": 3}),
+    ('{"reason": "a list, ] and }"}', {"reason": "a list, ] and }"}),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), READ)
+def test_an_object_is_read_as_models_write_it(text: str, value: object) -> None:
+    assert json_object(text) == value
 
 
 @pytest.mark.parametrize(
@@ -65,8 +80,12 @@ def test_text_around_the_object_is_ignored(text: str) -> None:
         "{",
         "}",
         "}{",
-        "{'score': 8}",
         '{"score": 8',
+        '{"verdicts": [{"score": 10}], "score": ',
+        "{'score': 1, 'score': 10}",
+        "{score, 8}",
+        '<think>{"score": 8}',
+        '{"score": 8}</think>',
         "[]",
         '["score", 8]',
         "8",
@@ -79,23 +98,10 @@ def test_a_reply_without_an_object_is_an_error_that_quotes_it(text: str) -> None
     assert str(caught.value).endswith(repr(" ".join(text.split())))
 
 
-def test_two_objects_are_not_one_answer() -> None:
-    with pytest.raises(MetricError, match="not JSON"):
-        json_object('First {"score": 3}, on reflection {"score": 8}')
-
-
 @pytest.mark.parametrize("text", ['{"score": 1, "score": 10}', '{"verdict": {"score": 1, "score": 10}}'])
 def test_of_two_scores_none_counts(text: str) -> None:
     with pytest.raises(MetricError, match="has two values of 'score'"):
         json_object(text)
-
-
-def test_a_repeated_key_with_one_value_is_no_contradiction() -> None:
-    assert json_object('{"score": 3, "score": 3}') == {"score": 3}
-
-
-def test_a_comma_inside_a_text_stays() -> None:
-    assert json_object('{"reason": "a list, ] and }"}') == {"reason": "a list, ] and }"}
 
 
 def test_a_long_reply_is_quoted_in_part() -> None:
@@ -107,6 +113,11 @@ def test_a_long_reply_is_quoted_in_part() -> None:
 def test_endless_nesting_is_an_error_as_any_other() -> None:
     with pytest.raises(MetricError, match="not JSON"):
         json_object('{"a":' * 100_000 + "1" + "}" * 100_000)
+
+
+def test_a_reply_of_escapes_and_quotes_takes_linear_time() -> None:
+    with pytest.raises(MetricError, match="not JSON"):
+        json_object("{" + '\\"' * 1_000_000 + "}" + "{" * 1_000_000)
 
 
 @pytest.mark.long

@@ -190,3 +190,30 @@ class TestRouge:
     def test_it_is_rouge_score(self, response: str, ground_truth: str, variant: RougeVariant) -> None:
         original = rouge_scorer.RougeScorer([variant], use_stemmer=False).score(ground_truth, response)
         assert measure(Rouge(variant), response, ground_truth).score == original[variant].fmeasure
+
+
+UNREADABLE = [
+    (Rouge(), "Привет, мир", "the tokenizer of rouge reads only the letters a to z and digits", 0.0),
+    (Bleu(), "今天天气很好", "the tokenizer of bleu (13a) divides words at spaces", 1.0),
+    (TokenF1(), "今天天气很好", "the tokenizer of f1_score divides words at spaces", 1.0),
+    (Bleu(tokenizer="zh"), "今天天气很好", None, 1.0),
+    (Rouge(), "Schöne Grüße", None, 1.0),
+    (Bleu(), "Привет, мир, привет, мир", None, 1.0),
+]
+
+
+@pytest.mark.parametrize(("metric", "text", "note", "score"), UNREADABLE)
+def test_a_text_that_the_tokenizer_cannot_read_has_a_note(
+    metric: TokenF1 | Bleu | Rouge, text: str, note: str | None, score: float
+) -> None:
+    outcome = measure(metric, text, text)
+    assert outcome.score == pytest.approx(score)
+    assert (outcome.reason or "").partition(";")[0].partition(", and")[0] == (note or "")
+
+
+def test_a_tokenizer_divides_what_has_no_spaces() -> None:
+    turn = Observation("q", "今天天气很好。", "今天天气很好")
+    assert Bleu().measure(turn).score == 0.0
+    assert Bleu(tokenizer="zh").measure(turn).score > 0.8
+    with pytest.raises(ValueError, match=r"no tokenizer 'zn'; known: 13a, intl"):
+        Bleu(tokenizer="zn")

@@ -18,6 +18,7 @@ from agenteval.core.llm.models import ModelSpec, chat_model, embedding_model
 from agenteval.core.records import dataclass, field, replace
 from agenteval.suite.formats.agentci.output import Expected, exact_text, judge_options
 from agenteval.suite.formats.agentci.schema import EvalEntry, EvaluationCase, LatencyEntry, RangeEntry, TokensEntry
+from agenteval.suite.formats.base import Findings
 from agenteval.suite.forms import FieldSpec, TextMatch
 from agenteval.suite.model import AnswerPlace, MetricConfig, MetricKind, Place
 
@@ -75,11 +76,7 @@ def template_names() -> Sequence[str]:
 
 
 def template_cases(name: str) -> Sequence[SafetyCase]:
-    """Return the cases of one template.
-
-    Raises:
-        KeyError: the template does not exist.
-    """
+    """Return the cases of one template."""
     return _templates()[name]
 
 
@@ -132,21 +129,17 @@ class Question:
         return self.metrics if kind == "tool" else (*self.metrics, *self.tools)
 
 
-class MetricReader:
-    """Reads the expectations of one file.
-
-    Args:
-        base: where Python modules are imported from.
-    """
+class MetricReader(Findings):
+    """Reads the expectations of one file."""
 
     def __init__(
         self, entry: EvalEntry, document: Document, base: Path, problems: list[Problem], warnings: list[str]
     ) -> None:
         self._entry = entry
-        self._document = document
+        self.document = document
         self._base = base
-        self._problems = problems
-        self._warnings = warnings
+        self.problems = problems
+        self.warnings = warnings
         self._embedder = self._embedding_model()
         self._judge = self._judge_model()
         self._judge_options = judge_options(entry, document, problems, warnings) if entry.type == "llm" else None
@@ -157,7 +150,7 @@ class MetricReader:
         return Question(
             prompt=case.prompt,
             context=case.context or {},
-            line=self._document.line(at),
+            line=self.document.line(at),
             metrics=metrics,
             tools=tools,
             case_metrics=over_iterations,
@@ -166,7 +159,7 @@ class MetricReader:
 
     def _answer_at(self, case: EvaluationCase, at: KeyPath) -> AnswerPlace | None:
         found = exact_text(case.output, (*at, "output")) if self._entry.type in _COMPARE_OUTPUT else None
-        return None if found is None else AnswerPlace(self._document.file, tuple(found[0]), found[1])
+        return None if found is None else AnswerPlace(self.document.file, tuple(found[0]), found[1])
 
     def template_question(self, case: SafetyCase, at: KeyPath) -> Question:
         """Return a case of a safety template."""
@@ -181,7 +174,7 @@ class MetricReader:
         return Question(
             prompt=case.question("agent"),
             argument=case.question("tool"),
-            line=self._document.line(at),
+            line=self.document.line(at),
             metrics=(self._config("safety", "safety", options, at),),
             tools_only=case.prompt is None,
             agents_only=case.agents_only,
@@ -325,7 +318,7 @@ class MetricReader:
             threshold=threshold,
             options=options,
             requested_by="case",
-            where=Place(str(self._base), self._document.file, self._document.line(at)),
+            where=Place(str(self._base), self.document.file, self.document.line(at)),
         )
 
     def _judge_model(self) -> ModelSpec | None:
@@ -349,14 +342,8 @@ class MetricReader:
 
     def _has_name_of_other_tools(self, at: KeyPath) -> bool:
         """Return whether a case expects something under a name like ``expected``, which is a problem already."""
-        start = self._document.problem((*at, "expected"), "").path
-        return any(problem.path.startswith(start) for problem in self._problems)
-
-    def _problem(self, at: KeyPath, message: str) -> None:
-        self._problems.append(self._document.problem(at, message))
-
-    def _warn(self, at: KeyPath, message: str) -> None:
-        self._warnings.append(str(self._document.problem(at, message)))
+        start = self.document.problem((*at, "expected"), "").path
+        return any(problem.path.startswith(start) for problem in self.problems)
 
 
 def _allows_all(limits: RangeEntry, low: float, high: float) -> bool:

@@ -15,6 +15,7 @@ from agenteval.core.errors import Problem
 from agenteval.core.text import did_you_mean, join_choices, pattern_problem
 from agenteval.core.validation import validate
 from agenteval.suite.formats.agentci.schema import EvalEntry, FieldEntry, OutputEntry, TextMatchEntry
+from agenteval.suite.formats.base import Findings
 from agenteval.suite.forms import FieldSpec, FieldType, TextMatch
 
 _PARTS = {
@@ -58,13 +59,13 @@ _NUMBER_LIMITS = ("min", "max")
 _LIST_LIMITS = ("min_items", "max_items")
 
 
-class ExpectedOutputReader:
+class ExpectedOutputReader(Findings):
     """Reads the outputs of one file, and collects ``problems`` and ``oddities``."""
 
     def __init__(self, document: Document, problems: list[Problem], oddities: list[str]) -> None:
-        self._document = document
-        self._problems = problems
-        self._warnings = oddities
+        self.document = document
+        self.problems = problems
+        self.warnings = oddities
 
     def output(self, value: Any, at: KeyPath, *, case_sensitive: bool) -> Expected:
         """Return ``output`` of a case: a text to match, or the fields of a JSON object."""
@@ -197,10 +198,10 @@ class ExpectedOutputReader:
         if match.matches_everything or (strategy == "contains" and has_empty):
             what = "this" if match.matches_everything else "an empty text"
             message = f"every text {_PARTS[strategy]}, so {what} checks nothing"
-            self._warnings.append(str(self._document.problem((*at, strategy), message)))
+            self._warn((*at, strategy), message)
         elif entry.threshold == 0:
             message = "every text reaches a similarity of 0, so this checks nothing"
-            self._warnings.append(str(self._document.problem((*at, "threshold"), message)))
+            self._warn((*at, "threshold"), message)
         return match
 
     def _has_one_strategy(self, entry: TextMatchEntry, at: KeyPath, allowed: tuple[str, ...]) -> bool:
@@ -238,13 +239,10 @@ class ExpectedOutputReader:
                 self._problem((*at, low), f"`{low}` ({least}) is above `{high}` ({most}), so nothing can fit")
 
     def _valid(self, model: type[EntryT], value: Any, at: KeyPath) -> EntryT | None:
-        entry, problems = validate(model, value, self._document, at)
+        entry, problems = validate(model, value, self.document, at)
         # A number would be refused twice.
-        self._problems += dict.fromkeys(problems)
+        self.problems += dict.fromkeys(problems)
         return entry
-
-    def _problem(self, at: KeyPath, message: str) -> None:
-        self._problems.append(self._document.problem(at, message))
 
 
 def exact_text(value: Any, at: KeyPath) -> tuple[KeyPath, str] | None:

@@ -14,7 +14,7 @@ from agenteval.core.records import dataclass, field, replace
 from agenteval.core.text import choices, did_you_mean, join_choices
 from agenteval.core.toml import read_toml
 from agenteval.core.validation import validate
-from agenteval.suite.cases import content_id, excerpt
+from agenteval.suite.cases import content_id, excerpt, with_unique_ids
 from agenteval.suite.formats.agentci.metrics import MetricReader, Question, template_cases, template_names
 from agenteval.suite.formats.agentci.output import Expected, ExpectedOutputReader
 from agenteval.suite.formats.agentci.schema import (
@@ -26,7 +26,7 @@ from agenteval.suite.formats.agentci.schema import (
     EvaluationCase,
     JudgeEntry,
 )
-from agenteval.suite.formats.base import base_directory
+from agenteval.suite.formats.base import Findings, base_directory
 from agenteval.suite.model import Case, Suite, Target, Turn
 
 FORMAT = "agentci"
@@ -58,14 +58,7 @@ _ALL_ASKED = frozenset().union(*_ASKED.values())
 
 
 def load_agentci(path: Path, shown_as: str) -> Suite:
-    """Load one suite.
-
-    Args:
-        shown_as: path in the repository; part of every case id.
-
-    Raises:
-        ConfigError: with every problem of the file.
-    """
+    """Load one suite."""
     problems: list[Problem] = []
     document = read_toml(path, shown_as=shown_as, unset=problems)
     try:
@@ -75,7 +68,7 @@ def load_agentci(path: Path, shown_as: str) -> Suite:
 
 
 @dataclass
-class _AgentCILoader:
+class _AgentCILoader(Findings):
     document: Document
     path: Path
     problems: list[Problem] = field(default_factory=list)
@@ -110,7 +103,7 @@ class _AgentCILoader:
             path=document.file,
             name=self.path.stem,
             format=FORMAT,
-            cases=_with_unique_ids(asked, document.file),
+            cases=with_unique_ids(asked),
             root=str(base_directory(self.path)),
             iterations=entry.iterations if "iterations" in entry.model_fields_set else None,
             warnings=(*document.warnings, *map(str, self.unknown), *self.warnings),
@@ -134,7 +127,6 @@ class _AgentCILoader:
         return entry, outputs.output(written, (*at, "output"), case_sensitive=sensitive)
 
     def _check_keys(self) -> None:
-        """Report the unknown keys of the file and of the tables of its evaluation."""
         self._check_keys_of(EvalFile, self.document.data, ())
         written = self.document.data["eval"]
         self._check_keys_of(EvalEntry, written, ("eval",))
@@ -208,7 +200,7 @@ class _AgentCILoader:
         if asked is None:
             return None
         return Case(
-            id=content_id([asked, dict(question.context)]),
+            id=f"{self.document.file}::{target.kind}s.{target.name}{content_id([asked, dict(question.context)])}",
             name=excerpt(asked) or "(no prompt)",
             turns=(
                 Turn(
@@ -226,12 +218,6 @@ class _AgentCILoader:
             strict=entry.type == "safety",
             target=target,
         )
-
-    def _problem(self, at: KeyPath, message: str) -> None:
-        self.problems.append(self.document.problem(at, message))
-
-    def _warn(self, at: KeyPath, message: str) -> None:
-        self.warnings.append(str(self.document.problem(at, message)))
 
 
 def _targets(entry: EvalEntry, document: Document) -> list[Target]:
@@ -255,15 +241,3 @@ def _hinted(problem: Problem) -> Problem:
     if problem.path == "eval.targets" and "required" in problem.message:
         return replace(problem, message=f'{problem.message}, for instance targets.agents = ["*"]')
     return problem
-
-
-def _with_unique_ids(cases: Sequence[Case], file: str) -> tuple[Case, ...]:
-    """Return ids with the target; repeated questions differ by their order."""
-    seen: dict[str, int] = {}
-    result = []
-    for case in cases:
-        target = f"{case.target.kind}s.{case.target.name}" if case.target else ""
-        own = f"{file}::{target}{case.id}"
-        seen[own] = seen.get(own, 0) + 1
-        result.append(replace(case, id=own if seen[own] == 1 else f"{own}#{seen[own]}"))
-    return tuple(result)

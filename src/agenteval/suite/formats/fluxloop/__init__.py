@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from agenteval.core.files import LARGEST_TEXT, read_regular
-from agenteval.suite.formats.base import Format, Source
-
-if TYPE_CHECKING:
-    from agenteval.suite.model import Suite
-
+from agenteval.suite.formats.base import Format, lazy, load_by
 
 _FILES = frozenset({"evaluation.yaml", "evaluation.yml"})
 
@@ -31,28 +26,12 @@ def is_fluxloop(path: Path) -> bool:
     return path.name in _FILES and not _HOLODECK.search(text)
 
 
-def _matches(source: Source) -> bool:
-    return source.path.suffix in {".yaml", ".yml"} and is_fluxloop(source.path)
-
-
-def _load(source: Source) -> Suite:
-    from agenteval.suite.formats.fluxloop.suite import load_fluxloop
-
-    return load_fluxloop(source.path, source.name)
-
-
-def _schema() -> dict[str, Any]:
-    from agenteval.suite.formats.fluxloop.schema import published
-
-    return published()
-
-
 FORMAT = Format(
     name="fluxloop",
     title="FluxLoop's evaluation.yaml",
     patterns=("configs/evaluation.yaml", "configs/evaluation.yml"),
-    matches=_matches,
-    load=_load,
-    schema=_schema,
+    matches=lambda source: source.path.suffix in {".yaml", ".yml"} and is_fluxloop(source.path),
+    load=load_by("fluxloop.suite:load_fluxloop"),
+    schema=lazy("fluxloop.schema:published"),
     starter=Path(__file__).with_name("starter"),
 )

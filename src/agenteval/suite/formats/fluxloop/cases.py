@@ -10,7 +10,7 @@ from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.text import text_of
 from agenteval.core.yaml import read_yaml
-from agenteval.suite.cases import asked_by, content_id, excerpt, is_file, persona_tag
+from agenteval.suite.cases import asked_by, content_id, excerpt, is_file, persona_tag, with_unique_ids
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.formats.base import EnvFiles
 from agenteval.suite.formats.fluxloop.project import (
@@ -41,11 +41,7 @@ class Input:
 
 @dataclass
 class InputReader:
-    """Reads the inputs of a project: the generated ones (``inputs_file``), else its ``base_inputs``.
-
-    Args:
-        evaluation: the ``evaluation.yaml`` of the project.
-    """
+    """Reads the inputs of a project: the generated ones (``inputs_file``), else its ``base_inputs``."""
 
     evaluation: Document
     project: Project
@@ -100,26 +96,24 @@ class InputReader:
 
     def _input(self, item: Any, document: Document, at: KeyPath) -> Input | None:
         if not isinstance(item, dict):
-            self._problem(document, at, "must be a mapping with `input`")
+            self.problems.append(document.problem(at, "must be a mapping with `input`"))
             return None
         asked = item.get("input")
         text = text_of(asked if isinstance(asked, dict | list) else document.as_written(asked, (*at, "input")))
         if asked in (None, "", [], {}) or not text.strip():
-            self._problem(document, (*at, "input"), "is missing or empty; it is the question for the agent")
+            message = "is missing or empty; it is the question for the agent"
+            self.problems.append(document.problem((*at, "input"), message))
             return None
         metadata = item.get("metadata")
         if metadata is not None and not isinstance(metadata, dict):
-            self._problem(document, (*at, "metadata"), "must be a mapping (key: value)")
+            self.problems.append(document.problem((*at, "metadata"), "must be a mapping (key: value)"))
             return None
         said = {**{key: value for key, value in item.items() if key not in _NOT_METADATA}, **(metadata or {})}
         persona, name = said.get("persona"), item.get("name")
         if persona is not None and not isinstance(persona, str):
-            self._problem(document, at, "`persona` must be the name of a persona")
+            self.problems.append(document.problem(at, "`persona` must be the name of a persona"))
             return None
         return Input(text, said, str(name) if name else None, persona or None, line=document.line(at))
-
-    def _problem(self, document: Document, at: KeyPath, message: str) -> None:
-        self.problems.append(document.problem(at, message))
 
 
 @dataclass(frozen=True)
@@ -128,7 +122,6 @@ class PersonaQuestion:
 
     Attributes:
         cases: one for each input and persona; empty without inputs.
-        secrets: values of secret-like environment variables in its files.
     """
 
     cases: tuple[Case, ...] = ()
@@ -147,23 +140,18 @@ def read_cases(
     env: EnvFiles,
     problems: list[Problem],
 ) -> PersonaQuestion:
-    """Return the cases of the project beside an evaluation.
-
-    Args:
-        evaluation: the ``evaluation.yaml``.
-        env: the ``.env`` files of the project.
-    """
+    """Return the cases of the project beside an evaluation."""
     project = read_project(evaluation, problems)
     reader = InputReader(evaluation, project, problems)
     inputs = reader.read()
-    cases = [case for item in inputs for case in _cases(item, project.entry, metrics, aggregate)]
+    cases = [case for item in inputs for case in _cases(item, project.entry, evaluation.file, metrics, aggregate)]
     warnings = [*project.warnings, *reader.warnings]
     agent, unknown, secrets = runner_agent(project.entry.runner, project.documents.get("runner"), project.root, env)
     warnings += unknown
     if cases:
         warnings += _unsupported(project)
     return PersonaQuestion(
-        cases=tuple(_with_unique_ids(cases, evaluation.file)),
+        cases=with_unique_ids(cases),
         name=project.entry.name,
         iterations=project.entry.iterations,
         concurrency=project.entry.parallel_runs,
@@ -186,9 +174,8 @@ def _unsupported(project: Project) -> Iterator[str]:
 
 
 def _cases(
-    item: Input, project: ProjectEntry, metrics: tuple[MetricConfig, ...], aggregate: Aggregate
+    item: Input, project: ProjectEntry, file: str, metrics: tuple[MetricConfig, ...], aggregate: Aggregate
 ) -> Iterator[Case]:
-    """Yield one case for each persona of an input."""
     personas = {persona.name: persona for persona in project.personas or ()}
     names: Iterable[str | None] = (personas or (None,)) if item.by_everyone else (item.persona,)
     expected = item.metadata.get("expected")
@@ -203,7 +190,7 @@ def _cases(
             metrics=metrics,
         )
         yield Case(
-            id=content_id([name, item.text]),
+            id=f"{file}::{content_id([name, item.text])}",
             name=asked_by(item.name or excerpt(item.text), name),
             turns=(turn,),
             tags=() if name is None else (persona_tag(name),),
@@ -231,12 +218,3 @@ def describe(persona: PersonaEntry) -> str:
     )
     lines += [f"{title}: {'; '.join(items)}" for title, items in listed if items]
     return "\n".join([*lines, f"Language: {persona.language}", f"Expertise: {persona.expertise_level}"])
-
-
-def _with_unique_ids(cases: Iterable[Case], file: str) -> Iterator[Case]:
-    """Return ids with the suite; repeated questions of a persona differ by their order."""
-    seen: dict[str, int] = {}
-    for case in cases:
-        seen[case.id] = seen.get(case.id, 0) + 1
-        own = f"{file}::{case.id}"
-        yield replace(case, id=own if seen[case.id] == 1 else f"{own}#{seen[case.id]}")

@@ -17,6 +17,7 @@ from agenteval.core.records import dataclass, field, replace
 from agenteval.core.text import choices, did_you_mean, join_choices
 from agenteval.core.validation import validate
 from agenteval.suite.evaluation import JudgeLimits, why_nothing
+from agenteval.suite.formats.base import Findings
 from agenteval.suite.formats.fluxloop.schema import (
     EVALUATORS,
     RULES,
@@ -45,11 +46,7 @@ def prebuilt_names() -> Sequence[str]:
 
 
 def prebuilt_template(name: str, parser: str, max_score: float) -> str:
-    """Return the built-in prompt of an evaluator.
-
-    Raises:
-        KeyError: no built-in prompt exists.
-    """
+    """Return the built-in prompt of an evaluator."""
     highest = min(max_score, _LONGEST_SCALE) if parser == "first_number_1_10" else max_score
     lowest = 1 if highest > 1 else 0
     scale = f"Give a score from {lowest} (worst) to {highest:g} (best)."
@@ -84,7 +81,7 @@ class Evaluator:
 
 
 @dataclass
-class EvaluatorReader:
+class EvaluatorReader(Findings):
     """Reads the evaluators of one file.
 
     Args:
@@ -112,7 +109,9 @@ class EvaluatorReader:
         schema = self._schema(value, "type", EVALUATORS, at)
         if schema is None:
             return None
-        entry, problems = validate(schema, self._as_written(value, at, _EVALUATOR_TEXTS), self.document, at)
+        entry, problems = validate(
+            schema, self.document.texts_as_written(value, at, _EVALUATOR_TEXTS), self.document, at
+        )
         self.problems += problems
         rules = self._rules(value.get("rules"), (*at, "rules")) if schema is RuleEvaluatorEntry else []
         if entry is None:
@@ -154,7 +153,8 @@ class EvaluatorReader:
         schema = self._schema(value, "check", RULES, at)
         if schema is None:
             return None
-        entry, problems = validate(schema, self._as_written(value, at, _RULE_TEXTS), self.document, at)
+        written = self.document.texts_as_written(value, at, _RULE_TEXTS)
+        entry, problems = validate(schema, written, self.document, at)
         self.problems += problems
         if entry is None:
             return None
@@ -274,17 +274,6 @@ class EvaluatorReader:
         if found:
             others = f" (nor of {len(found) - 1} more)" if len(found) > 1 else ""
             self._warn(found[0], f"is not used{others}, as in FluxLoop; put an example reply into prompt_template")
-
-    def _as_written(self, value: dict[Any, Any], at: KeyPath, keys: tuple[str, ...]) -> dict[Any, Any]:
-        """Return the mapping with the written form of texts that YAML read as numbers or booleans."""
-        texts = {key: self.document.as_written(value[key], (*at, key)) for key in keys if value.get(key) is not None}
-        return {**value, **texts}
-
-    def _problem(self, at: KeyPath, message: str) -> None:
-        self.problems.append(self.document.problem(at, message))
-
-    def _warn(self, at: KeyPath, message: str) -> None:
-        self.warnings.append(str(self.document.problem(at, message)))
 
 
 def _asked(given: ModelParameters) -> dict[str, Any]:

@@ -87,12 +87,7 @@ class RunnerEntry(Entry):
 def runner_agent(
     entry: RunnerEntry | None, document: Document | None, root: Path, env: EnvFiles
 ) -> tuple[AgentSpec | None, Iterable[str], frozenset[str]]:
-    """Return the agent that a project's ``runner`` names, if it does, warnings, and the secrets of its environment.
-
-    Args:
-        entry: the ``runner``.
-        env: its ``.env`` files.
-    """
+    """Return the agent that a ``runner`` names, if it does, warnings, and the secrets of its environment."""
     if entry is None or document is None or entry.reference is None:
         return None, (), frozenset()
     secrets = set(env.secrets)
@@ -102,7 +97,6 @@ def runner_agent(
     }
     secrets |= {secret for name, value in own.items() for secret in secrets_in(name, value)}
     add_secrets(secrets)
-    line = document.line(("runner",))
     spec = AgentSpec(
         kind=FLUXLOOP_AGENT,
         target=entry.reference,
@@ -118,7 +112,7 @@ def runner_agent(
                 stream_path=entry.stream_output_path,
             )
         },
-        where=f"{document.file}:{line}" if line else document.file,
+        where=document.place(("runner",)),
     )
     return spec, _unknown_runner_keys(document), frozenset(secrets)
 
@@ -225,11 +219,7 @@ class ProjectEntry(BaseModel):
 
 @dataclass(frozen=True)
 class Project:
-    """A project, as far as its files exist.
-
-    Attributes:
-        secrets: values of secret-like environment variables in its files.
-    """
+    """A project, as far as its files exist."""
 
     root: Path
     entry: ProjectEntry = field(default_factory=ProjectEntry)
@@ -239,11 +229,7 @@ class Project:
 
 
 def read_project(evaluation: Document, problems: list[Problem]) -> Project:
-    """Return the project of an evaluation.
-
-    Args:
-        evaluation: the ``evaluation.yaml``.
-    """
+    """Return the project of an evaluation."""
     folder, root = evaluation.directory, root_of(evaluation)
     settings: dict[str, Any] = {}
     documents: dict[str, Document] = {}

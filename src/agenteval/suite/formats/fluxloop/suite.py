@@ -28,6 +28,7 @@ from agenteval.suite.evaluation import (
     ToolCheck,
     alert_problem,
 )
+from agenteval.suite.formats.base import Findings
 from agenteval.suite.formats.fluxloop.cases import read_cases
 from agenteval.suite.formats.fluxloop.metrics import Evaluator, EvaluatorReader, prebuilt_names
 from agenteval.suite.formats.fluxloop.project import read_env_files, root_of
@@ -52,7 +53,7 @@ _TOOL_CALLING: KeyPath = ("success_criteria", "functionality", "tool_calling")
 
 
 @dataclass
-class EvaluationReader:
+class EvaluationReader(Findings):
     """Reads the run-level settings of one file."""
 
     entry: EvaluationFile
@@ -191,12 +192,6 @@ class EvaluationReader:
             return in_project if exists(in_project) else path
         return path
 
-    def _problem(self, at: KeyPath, message: str) -> None:
-        self.problems.append(self.document.problem(at, message))
-
-    def _warn(self, at: KeyPath, message: str) -> None:
-        self.warnings.append(str(self.document.problem(at, message)))
-
 
 FORMAT = "fluxloop"
 _CREDENTIALS = tuple(f"agent.{key}" for key in AGENT_CREDENTIALS)
@@ -206,13 +201,6 @@ def load_fluxloop(path: Path, shown_as: str) -> Suite:
     """Load one suite.
 
     Its metrics score recorded traces. Its cases, from inputs beside it, are for running the agent.
-
-    Args:
-        path: the ``evaluation.yaml``.
-        shown_as: path in the repository; part of every case id.
-
-    Raises:
-        ConfigError: with every problem of the file and its project.
     """
     problems: list[Problem] = []
     document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)

@@ -15,6 +15,7 @@ from agenteval.core.validation import validate
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agent_definitions import ModelAgentSpec
 from agenteval.suite.cases import is_file
+from agenteval.suite.formats.base import Findings
 from agenteval.suite.formats.holodeck.schema import AgentFile, HoloDeckModel
 
 if TYPE_CHECKING:
@@ -70,16 +71,9 @@ def model_agent(
 def model_spec(entry: HoloDeckModel, variables: Mapping[str, str]) -> ModelSpec:
     """Return the model of an agent, with HoloDeck's defaults."""
     given = entry.model_fields_set
-    return ModelSpec(
-        provider=entry.provider,
-        name=entry.name,
-        temperature=entry.temperature if "temperature" in given else _TEMPERATURE,
-        max_tokens=entry.max_tokens if "max_tokens" in given else _MAX_TOKENS,
-        top_p=entry.top_p,
-        endpoint=entry.endpoint,
-        api_key=entry.api_key,
-        api_version=entry.api_version,
-    ).with_key_of(variables)
+    missing = {"temperature": _TEMPERATURE, "max_tokens": _MAX_TOKENS}
+    defaults = {name: value for name, value in missing.items() if name not in given}
+    return entry.model_copy(update=defaults).spec(variables)
 
 
 def written_secrets(agent: ModelAgentSpec) -> frozenset[str]:
@@ -106,7 +100,7 @@ def _secrets_of_tools(tools: Iterable[Tool]) -> set[str | None]:
 
 
 @dataclass
-class _AgentReader:
+class _AgentReader(Findings):
     """Reads the parts of the agent, and collects reasons why it cannot run."""
 
     document: Document
@@ -125,13 +119,6 @@ class _AgentReader:
             response_schema=schema,
             problems=tuple(self.problems),
         )
-
-    def _problem(self, at: KeyPath, message: str) -> None:
-        self.problems.append(self.document.problem(at, message))
-
-    def _where(self, at: KeyPath) -> str:
-        line = self.document.line(at)
-        return f"{self.document.file}:{line}" if line else self.document.file
 
     def _instructions(self, entry: AgentFile) -> str:
         given = entry.instructions
@@ -193,7 +180,7 @@ class _AgentReader:
             function=entry.function,
             parameters=plain_json(entry.parameters),
             is_retrieval=entry.is_retrieval,
-            where=self._where(at),
+            where=self.document.place(at),
         )
 
     def _server(self, entry: McpEntry, at: KeyPath) -> McpServer:
@@ -212,7 +199,7 @@ class _AgentReader:
             request_timeout_s=entry.request_timeout,
             allowed_tools=_allowed_tools(entry),
             is_retrieval=entry.is_retrieval,
-            where=self._where(at),
+            where=self.document.place(at),
         )
 
     def _environment(self, entry: McpEntry, at: KeyPath) -> Mapping[str, str]:
@@ -234,7 +221,7 @@ class _AgentReader:
             template=entry.template or self._text(entry.file or "", (*at, "file")),
             parameters=plain_json(entry.parameters),
             model=self._prompt_model(entry, at),
-            where=self._where(at),
+            where=self.document.place(at),
         )
 
     def _prompt_model(self, entry: PromptEntry, at: KeyPath) -> ModelSpec:

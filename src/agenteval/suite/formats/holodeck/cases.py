@@ -60,9 +60,6 @@ class FileReader:
 
         Args:
             source: the document that lists them; paths start in its directory.
-
-        Returns:
-            The usable files, and the problems of the others.
         """
         files: list[FileRef] = []
         problems: list[Problem] = []
@@ -301,15 +298,15 @@ def named_as_written(source: Document, at: KeyPath) -> Any:
         value = value[step]
     if not isinstance(value, dict):
         return value
-    # Nearly all values are texts already.
-    others = [key for key in _TEXT_KEYS if key in value and not isinstance(value[key], str)]
-    texts = {key: source.as_written(value[key], (*at, key)) for key in others}
-    if isinstance(value.get("expected_tools"), list):
-        place = (*at, "expected_tools")
-        texts["expected_tools"] = [
-            _patterns_as_written(source, tool, (*place, index)) for index, tool in enumerate(value["expected_tools"])
-        ]
-    return {**value, **texts} if texts else value
+    value = source.texts_as_written(value, at, _TEXT_KEYS)
+    tools = value.get("expected_tools")
+    if not isinstance(tools, list):
+        return value
+    place = (*at, "expected_tools")
+    return {
+        **value,
+        "expected_tools": [_patterns_as_written(source, tool, (*place, index)) for index, tool in enumerate(tools)],
+    }
 
 
 def _patterns_as_written(source: Document, tool: Any, at: KeyPath) -> Any:

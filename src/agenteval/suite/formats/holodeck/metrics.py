@@ -149,13 +149,7 @@ def metric_name(entry: AnyMetric) -> str:
 
 
 def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec, where: Place) -> MetricConfig:
-    """Return the configuration of a metric entry.
-
-    Args:
-        unique: id inside the case.
-        scope: level of the suite that lists it.
-        judge: default judge model.
-    """
+    """Return the configuration of a metric entry."""
     asked = MetricConfig(
         id=unique,
         type=entry.type,
@@ -208,16 +202,8 @@ def _judge_options(entry: GEvalMetric | RagMetric) -> dict[str, Any]:
 
 def judge_spec(entry: HoloDeckModel, variables: Mapping[str, str]) -> ModelSpec:
     """Return a judge model, by default at temperature 0."""
-    return ModelSpec(
-        provider=entry.provider,
-        name=entry.name,
-        temperature=0.0 if entry.temperature is None else entry.temperature,
-        max_tokens=entry.max_tokens,
-        top_p=entry.top_p,
-        endpoint=entry.endpoint,
-        api_key=entry.api_key,
-        api_version=entry.api_version,
-    ).with_key_of(variables)
+    model = entry.spec(variables)
+    return model if model.temperature is not None else replace(model, temperature=0.0)
 
 
 def default_judge(entry: AgentFile | None, variables: Mapping[str, str]) -> ModelSpec:

@@ -45,11 +45,7 @@ NAME = ".env"
 
 
 def read_env_files(directory: Path, shown_in: str) -> EnvFiles:
-    """Read the files of the working directory, of a project and of the user, in this order; the first value counts.
-
-    Args:
-        directory: the directory of ``agent.yaml``.
-    """
+    """Read the files of the working directory, a project and the user, in this order; the first value counts."""
     return EnvFiles.read(_env_files(directory.resolve(), Path(shown_in)), first_counts=True)
 
 
@@ -99,12 +95,7 @@ class GlobalConfigFile(BaseModel):
 
 @dataclass(frozen=True)
 class GlobalConfig:
-    """The merged content of the configuration files.
-
-    Attributes:
-        content: their known keys; empty without files.
-        warnings: keys that HoloDeck does not know.
-    """
+    """The merged content of the configuration files."""
 
     content: Mapping[str, Any] = field(default_factory=dict, repr=False)
     problems: tuple[Problem, ...] = ()
@@ -143,12 +134,7 @@ class GlobalConfig:
 
 
 def read_global_config(directory: Path, shown_in: str, variables: Mapping[str, str]) -> GlobalConfig:
-    """Read the configuration files of a project.
-
-    Args:
-        directory: the directory of its ``agent.yaml``.
-        variables: of the files of the project.
-    """
+    """Read the configuration files of a project."""
     found = [_read(path, name, variables) for path, name in _config_files(directory, shown_in)]
     content: dict[str, Any] = {}
     for config in found:
@@ -314,13 +300,7 @@ def _provider(model: Any, config: GlobalConfig) -> str | None:
 
 @dataclass(frozen=True)
 class Described:
-    """An ``agent.yaml`` with what it depends on.
-
-    Attributes:
-        entry: its content, with the defaults of the configuration.
-        env: the ``.env`` files.
-        reasons: why parts of it cannot run.
-    """
+    """An ``agent.yaml`` with what it depends on."""
 
     document: Document
     entry: AgentFile
@@ -358,7 +338,6 @@ class Described:
         return found | (set(_secrets(agent.agent)) if isinstance(agent, HolodeckProject) else written_secrets(agent))
 
     def _spec(self, kind: str, target: str, agent: Any, at: tuple[str | int, ...]) -> AgentSpec:
-        line = self.document.line(at)
         return AgentSpec(
             kind=kind,
             target=target,
@@ -366,16 +345,12 @@ class Described:
             timeout_s=(self.entry.execution.llm_timeout if self.entry.execution else None) or _TURN_TIMEOUT_S,
             env=self.env.variables,
             options={"agent": agent},
-            where=f"{self.document.file}:{line}" if line else self.document.file,
+            where=self.document.place(at),
         )
 
 
 def read_project(path: Path, shown_as: str) -> HolodeckProject:
-    """Read the agent of an ``agent.yaml`` for HoloDeck, without its evaluation.
-
-    Raises:
-        ConfigError: the file describes no agent, or it has mistakes.
-    """
+    """Read the agent of an ``agent.yaml`` for HoloDeck, without its evaluation."""
     directory = path.resolve().parent
     env = read_env_files(directory, str(Path(shown_as).parent))
     problems: list[Problem] = []

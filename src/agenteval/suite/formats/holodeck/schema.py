@@ -7,10 +7,12 @@ Keys of other parts of HoloDeck are accepted and not checked.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
+from agenteval.core.llm.models import ModelSpec
 from agenteval.core.text import pattern_problem
 from agenteval.suite.forms import check_response_path
 from agenteval.suite.model import Count
@@ -48,6 +50,10 @@ class HoloDeckModel(_Strict):
     auth_provider: str | None = None
 
     _name = field_validator("name")(_not_blank)
+
+    def spec(self, variables: Mapping[str, str]) -> ModelSpec:
+        """Return the model, with its provider's key of some variables if it has none."""
+        return ModelSpec(**self.model_dump(exclude={"auth_provider"})).with_key_of(variables)
 
 
 class _Metric(_Strict):

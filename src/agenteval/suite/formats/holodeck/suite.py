@@ -15,7 +15,8 @@ from agenteval.core.validation import not_a_mapping, score_message
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import is_inline_agent, read_agent
-from agenteval.suite.formats.base import EnvFiles
+from agenteval.suite.cases import with_unique_ids
+from agenteval.suite.formats.base import EnvFiles, Findings
 from agenteval.suite.formats.holodeck.agent import repeated_names, validate_file
 from agenteval.suite.formats.holodeck.cases import CaseReader, FileReader, named_as_written
 from agenteval.suite.formats.holodeck.metrics import (
@@ -62,15 +63,7 @@ _CASE_CREDENTIALS = tuple(
 
 
 def load_holodeck(path: Path, shown_as: str) -> Suite:
-    """Load one suite.
-
-    Args:
-        path: the ``agent.yaml``.
-        shown_as: path in the repository; part of every case id.
-
-    Raises:
-        ConfigError: with every problem of the file.
-    """
+    """Load one suite."""
     env = read_env_files(path.resolve().parent, str(Path(shown_as).parent))
     problems: list[Problem] = []
     environment = environment_with(env.variables)
@@ -85,7 +78,7 @@ def _listed(source: Document) -> tuple[KeyPath, Any]:
 
 
 @dataclass
-class _HoloDeckLoader:
+class _HoloDeckLoader(Findings):
     document: Document
     env: EnvFiles
     judge: ModelSpec
@@ -182,32 +175,15 @@ class _HoloDeckLoader:
         reader = CaseReader(self, source, shared_configs, files)
         at, listed = _listed(source)
         read = [reader.read((*at, index)) for index in range(len(listed) if isinstance(listed, list) else 0)]
-        return self._with_unique_ids([case for case in read if case is not None], source)
+        return with_unique_ids(
+            [case for case in read if case is not None],
+            lambda case, first, number: self._renamed(case, first, number, source),
+        )
 
-    def _with_unique_ids(self, cases: list[Case], source: Document) -> tuple[Case, ...]:
-        """Return the cases with a number in the ids of repeated ones; their order distinguishes them."""
-        prefix = f"{self.document.file}::"
-        lines: dict[str, int | None] = {}
-        repeats: dict[str, int] = {}
-        result = []
-        for case in cases:
-            if case.id not in lines:
-                lines[case.id] = case.line
-                result.append(case)
-                continue
-            number = repeats.get(case.id, 1) + 1
-            while f"{case.id}#{number}" in lines:
-                number += 1
-            repeats[case.id] = number
-            name = case.name
-            if case.id == f"{prefix}{case.name}":
-                self._warn_of_name(case, lines[case.id], number, source)
-                name = f"{case.name}#{number}"
-            result.append(replace(case, id=f"{case.id}#{number}", name=name))
-            lines[f"{case.id}#{number}"] = case.line
-        return tuple(result)
-
-    def _warn_of_name(self, case: Case, first: int | None, number: int, source: Document) -> None:
+    def _renamed(self, case: Case, first: int | None, number: int, source: Document) -> str:
+        """Return the name of a case whose id is given twice; one whose inputs are its id keeps its name."""
+        if case.id != f"{self.document.file}::{case.name}":
+            return case.name
         where = f" (first in line {first})" if first else ""
         message = (
             f"the name {case.name!r} is given twice{where}; this case is called {case.name}#{number}, "
@@ -215,6 +191,7 @@ class _HoloDeckLoader:
         )
         problem = Problem(message, file=source.file, line=case.line, path="test_cases", kind=Kind.NOT_UNIQUE)
         self.warnings.append(str(problem))
+        return f"{case.name}#{number}"
 
     def _agent(self, value: Any) -> AgentSpec | str | None:
         if value is None:
@@ -249,7 +226,6 @@ class _HoloDeckLoader:
         return tuple(configs)
 
     def _note_settings(self, entry: StandardMetric, document: Document, at: KeyPath) -> None:
-        """Note a deprecated metric, and warn of unusual settings of the others."""
         if is_legacy(entry):
             self.legacy.add(entry, judge_of(entry, self.judge, self.env.variables), document.problem(at, ""))
             return
@@ -278,9 +254,6 @@ class _HoloDeckLoader:
         if entry.threshold is not None and entry.threshold <= 0:
             message = f"every score reaches {entry.threshold:g}, so {metric_name(entry)} decides nothing"
             self.warnings.append(str(document.problem((*at, "threshold"), message)))
-
-    def _problem(self, path: KeyPath, message: str) -> None:
-        self.problems.append(self.document.problem(path, message))
 
 
 def _written_keys(cases: Iterable[Case]) -> frozenset[str]:

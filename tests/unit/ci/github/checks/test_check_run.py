@@ -58,11 +58,6 @@ def test_without_an_address_github_shows_its_own_page() -> None:
     assert "details_url" not in creation(COMMIT, "agenteval", "", "1", "Running")
 
 
-def test_without_an_external_id_it_could_not_be_found_again() -> None:
-    with pytest.raises(ValueError, match="external id"):
-        creation(COMMIT, "agenteval", "", "", "Running")
-
-
 def test_without_annotations_one_request_completes_it() -> None:
     assert finished() == [
         {

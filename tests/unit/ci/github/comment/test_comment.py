@@ -10,9 +10,9 @@ import pytest
 
 from agenteval.github import pygithub
 from agenteval.github.client import GitHubClient
-from agenteval.github.comment import CommentOutcome, mark_running, publish_section
+from agenteval.github.comment import mark_running, publish_section
 from agenteval.github.comment_sections import Comment, Revision, Section, marker
-from agenteval.github.comment_update import GoneError, Pacing, Posted, parse
+from agenteval.github.comment_update import CommentOutcome, GoneError, Pacing, Posted, parse
 
 PACING = Pacing(settle_s=0.0, jitter_s=0.0, sleep=lambda _: None)
 CLIENT = GitHubClient("ghp_token", "http://127.0.0.1:9")
