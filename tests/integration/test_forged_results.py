@@ -7,9 +7,9 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.scenarios.scenario import Scenario
 from tests.scenarios.stage import opened_stage, play
@@ -88,7 +88,9 @@ def test_forged_results_break_no_command() -> None:
     folders: list[Path] = []
     statuses = []
     with opened_stage() as stage:
-        for step, seen in play(Scenario("forged", _steps(folders, random.Random(_SEED)), False, ""), stage):
+        # Each step is made when it is played, from what the steps before it wrote.
+        steps = cast("Sequence[Mapping[str, Any]]", _steps(folders, random.Random(_SEED)))
+        for step, seen in play(Scenario("forged", steps, False, ""), stage):
             folders.append(seen.folder)
             statuses.append(seen.ended.status)
             assert statuses[-1] in {0, 1, 2, 3}, step

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ class Scenario:
     """
 
     id: str
-    steps: Iterable[Mapping[str, Any]]
+    steps: Sequence[Mapping[str, Any]]
     is_slow: bool
     fails_because: str
 
