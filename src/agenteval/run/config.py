@@ -36,7 +36,6 @@ class Settings:
         suites: files, directories, or suites that the caller has built.
         baseline: the run to compare with: its file, or its results.
         out: the directory of the reports; ``None`` writes none.
-        cases: names or ids of the cases to run; empty: all.
         failed_in: results of an earlier run; only its cases that did not pass run.
         wants_baseline: whether the caller asked for a baseline, also for one that is not found.
         prove: whether an improvement of a change is proven too, as on the base branch.

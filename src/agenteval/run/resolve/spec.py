@@ -112,7 +112,6 @@ class Earlier:
     Attributes:
         baseline: the run to compare with; ``None`` without one, and for a shard, of which only the merge is compared.
         missing: set if the base commit's agent may make the baseline, because no run of it was found.
-        runs: earlier runs, for trends.
         attempt: the attempt of a pull request that begins; ``None`` if the run is for none.
     """
 
@@ -156,11 +155,7 @@ class RunSpec:
         traces: the traces to score instead of calling agents.
         settings: what the configuration of each suite decides, by the suite's path; suites with the same
             configuration share the object.
-        configs: the configurations that are files.
-        llm: how models are called, and the limits of their usage.
         integrity: how suites and rules differ from those of the base commit, and what was accepted.
-        presentation: templates and links of comment and summary.
-        shard: the shard to run; ``None`` for the whole run.
     """
 
     cases: tuple[PlannedCase, ...] = ()
