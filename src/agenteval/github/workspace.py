@@ -26,8 +26,8 @@ from agenteval.core.runtime import finished_first, is_in_image
 from agenteval.core.shared_files import locked, safe_directory
 from agenteval.core.writing import change_owner_of, give_to_owner, make_directory, write_file
 from agenteval.report.report import remove_reports, results_identity
-from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import refuse_files
+from agenteval.run.store import remove_confirmations
 
 # Access to one of these sockets controls the machine that runs the container.
 SOCKETS = (Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))

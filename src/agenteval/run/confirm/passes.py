@@ -29,11 +29,11 @@ from agenteval.run.confirm.control import Control, opened_control
 from agenteval.run.context import FoundBaseline
 from agenteval.run.execute import execute
 from agenteval.run.git import ControlError
-from agenteval.run.journal import confirmation_file
 from agenteval.run.plan import Plan, PlannedCase, RunExecution, with_session
 from agenteval.run.rescore import rescorable
 from agenteval.run.resolve.agents import interpreters_of
 from agenteval.run.resolve.spec import PassPlan, RunSpec, make_plan
+from agenteval.run.store import confirmation_file
 from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
 
 _INTERRUPTED = "the passes side by side were interrupted"
