@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agenteval.agents.base import Agent, Reply, Request, Session
     from agenteval.core.errors import AgentError, ConfigError, InfrastructureError, Problem
     from agenteval.core.llm.budget import Limits
-    from agenteval.gate.policy import Quarantine
+    from agenteval.gate.values import Quarantine
     from agenteval.gate.verdict import GatePolicy
     from agenteval.metrics.base import CaseMetric, Metric, MetricError, Observation, Outcome
     from agenteval.metrics.resources import Resources

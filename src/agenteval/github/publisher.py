@@ -186,7 +186,7 @@ def content_of(report: Report, options: PublishOptions, *, name: str = "") -> Co
         conclusion=_conclusion(report),
         verdict=report.verdict,
         is_change=report.base is not None and report.base.is_changed,
-        annotations=annotate(report).items if options.annotations else (),
+        annotations=annotate(report) if options.annotations else (),
         row=overview_row(report, job),
     )
 

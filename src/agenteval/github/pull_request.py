@@ -30,7 +30,7 @@ from agenteval.github.client import (
 from agenteval.github.workflow_runs import Artifact, Workflow, artifacts_named
 from agenteval.results.store import parse_results
 from agenteval.run.context import Given, GivenAcceptance, Recollection
-from agenteval.run.journal import JOURNAL_FILE, confirmation_file
+from agenteval.run.store import JOURNAL_FILE, confirmation_file
 
 #: A label that names a case begins with this.
 LABEL: Final = "agenteval: accept "

@@ -29,8 +29,8 @@ from agenteval.core.text import real_path
 from agenteval.core.writing import change_owner_of, give_to_owner, make_directory, write_file
 from agenteval.github.inputs import given_text
 from agenteval.report.report import remove_reports, results_identity
-from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import refuse_files
+from agenteval.run.store import remove_confirmations
 
 # Access to one of these sockets controls the machine that runs the container.
 SOCKETS = (Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))

@@ -234,7 +234,7 @@ def _rendered(order: Order) -> str:
 
 
 def _check_names(environment: Environment) -> None:
-    """Raise a TemplateError for a name that a template uses, or a template that it names, if there is none."""
+    """Raise a TemplateError for a name or another template that a template uses and that does not exist."""
     source, file, _ = environment.loader.get_source(environment, USER_TEMPLATE)  # type: ignore[union-attr]
     tree = environment.parse(source, USER_TEMPLATE, file)
     unknown = meta.find_undeclared_variables(tree) - {*_NAMES, *environment.globals}

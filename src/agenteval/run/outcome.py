@@ -205,11 +205,8 @@ class RunOutcome:
     """The results of a run and the gate's decision on them.
 
     Attributes:
-        presentation: templates and links of comment and summary.
-        earlier: earlier runs, for trends.
         base: the baseline's run, with the runs before it.
         analyses: analyses of suites that evaluate the run as a whole; without them none is reported.
-        agent_problems: why agents failed in all of their cases, or were too slow.
     """
 
     results: Results

@@ -9,7 +9,7 @@ from itertools import islice
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal
 
-from agenteval.core.errors import Problem
+from agenteval.core.errors import Kind, Problem
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import shortened
 from agenteval.core.text import matches_everything
@@ -388,4 +388,4 @@ def unreadable_texts(suite: Suite) -> Iterator[str]:
             why = unreadable(metric.type, turn.ground_truth or "", tokenizer)
             if why and metric.id not in said:
                 said.add(metric.id)
-                yield str(Problem(why, file=suite.path, line=case.line, path="ground_truth"))
+                yield str(Problem(why, file=suite.path, line=case.line, path="ground_truth", kind=Kind.VALUE))

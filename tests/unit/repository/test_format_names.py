@@ -19,6 +19,8 @@ KNOWING = (
     "suite/agents.py",
     "suite/agent_definitions.py",
     "agents/worker/holodeck.py",
+    # It starts the modules of the worker that have these names.
+    "agents/python.py",
     # It imports the package of that name, if the user's Python has it.
     "agents/worker/fluxloop.py",
 )

@@ -19,7 +19,7 @@ from agenteval.report.report import ANALYSES, Presentation, Site
 from agenteval.results.case import SuiteResult
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.config import CONFIG_FILE, Config
-from agenteval.run.journal import JOURNAL_FILE
+from agenteval.run.store import JOURNAL_FILE
 from agenteval.suite.cases import exists
 from agenteval.suite.model import AgentSpec, MetricConfig
 
