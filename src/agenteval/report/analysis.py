@@ -20,8 +20,8 @@ from agenteval.report.analysis_tables import interval, share, time, written
 from agenteval.report.charts import score_histogram, time_histogram
 from agenteval.report.facts import Report
 from agenteval.report.html import MET_STATES, fill, generate, read_user_template
-from agenteval.report.parts import Figure, Part, State, listed
-from agenteval.report.report import ANALYSES, ReportFile, UserTemplateError
+from agenteval.report.parts import Figure, Part, ReportFile, State, UserTemplateError, listed
+from agenteval.report.report import ANALYSES
 from agenteval.report.words import count, number
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import AnalysedSuite, EvaluationResult

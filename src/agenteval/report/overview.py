@@ -18,7 +18,7 @@ from agenteval.report import words
 from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import Cause, largest_cause
 from agenteval.report.facts import Report
-from agenteval.report.report import ReportFile
+from agenteval.report.parts import ReportFile
 from agenteval.report.stories import Story
 from agenteval.report.words import money
 from agenteval.results.case import TurnResult

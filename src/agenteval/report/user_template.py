@@ -26,8 +26,7 @@ from agenteval.core.escape import one_line
 from agenteval.core.files import open_regular
 from agenteval.core.records import dataclass, fields, is_dataclass, replace
 from agenteval.report.facts import Report
-from agenteval.report.markdown import Detail, ReportTooLargeError
-from agenteval.report.report import UserTemplateError, template_directory
+from agenteval.report.parts import Detail, ReportTooLargeError, UserTemplateError, template_directory
 from agenteval.report.templates import MARKDOWN, USER_TEMPLATE, make_environment
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")

@@ -19,7 +19,8 @@ from agenteval.core.version import __version__
 from agenteval.core.writing import make_directory
 from agenteval.gate.run_scores import entry_without_cases
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
-from agenteval.report.report import Presentation, write_reports
+from agenteval.report.parts import Presentation
+from agenteval.report.report import write_reports
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun

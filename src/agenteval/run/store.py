@@ -31,7 +31,7 @@ from agenteval.core.records import replace
 from agenteval.core.version import __version__
 from agenteval.core.writing import create_file, open_file, remove_file, remove_regular_file
 from agenteval.gate.run_scores import CaseScores, case_amounts, pool_case, scores_of
-from agenteval.report.markdown import SUMMARY_LEVELS
+from agenteval.report.parts import SUMMARY_LEVELS
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.masking import redacted, shortened

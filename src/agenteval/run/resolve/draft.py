@@ -11,7 +11,7 @@ from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
-from agenteval.report.report import Presentation
+from agenteval.report.parts import Presentation
 from agenteval.results.history import read_history
 from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings

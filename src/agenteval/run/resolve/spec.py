@@ -21,7 +21,7 @@ from agenteval.gate.values import ComparePolicy
 from agenteval.gate.verdict import GatePolicy, is_quarantined_by_name
 from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.report.report import Presentation
+from agenteval.report.parts import Presentation
 from agenteval.report.words import count
 from agenteval.results.model import Coverage, Proven, RunShard
 from agenteval.run.config import Config, Settings

@@ -14,7 +14,7 @@ from agenteval.gate.failures import some
 from agenteval.gate.integrity import Accepted, Integrity, acknowledged, in_force, settled
 from agenteval.gate.pairing import own_cases
 from agenteval.gate.values import BaseNames
-from agenteval.report.report import Presentation
+from agenteval.report.parts import Presentation
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, DifferenceKind, Effect, Results
 from agenteval.run.base_commit import BaseCommit, Checkout
