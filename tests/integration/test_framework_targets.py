@@ -65,7 +65,7 @@ def ask(
     directory: Path, interpreter: str, found: FoundAgent, prompt: str = "hello", **request: Any
 ) -> dict[str, Any]:
     """Check an agent and ask it; what comes back must be a reply of the agent protocol."""
-    arguments = [found.reference, found.method, found.prompt_argument, found.instantiate]
+    arguments = [found.reference, found.method, found.instantiate, found.prompt_argument]
     asked = ("ask", [*arguments, {"input": prompt, **request}])
     reply: dict[str, Any] = call(directory, interpreter, check(found), asked)
     calls = reply_from_json(reply).tool_calls
