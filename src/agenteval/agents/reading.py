@@ -376,7 +376,7 @@ def _objects_in(text: str) -> tuple[list[tuple[dict[str, Any], str, str]], str]:
         found.append((value, before, after))
         if start == first and not after:
             return found, ""
-        if start == first:
+        if start == first and value:
             problem = _place(json.JSONDecodeError("", text, end))
     return found, problem
 
