@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from agenteval.agents.base import Agent, Reply, Request, Session
     from agenteval.core.errors import AgentError, ConfigError, InfrastructureError, Problem
     from agenteval.core.llm.budget import Limits
-    from agenteval.gate.policy import Quarantine
+    from agenteval.gate.values import Quarantine
     from agenteval.gate.verdict import GatePolicy
     from agenteval.metrics.base import CaseMetric, Metric, MetricError, Observation, Outcome
     from agenteval.metrics.resources import Resources
     from agenteval.report.facts import Report
-    from agenteval.report.report import ReportFile
+    from agenteval.report.parts import ReportFile
     from agenteval.results.case import ToolCall, Usage
     from agenteval.results.comparison import Comparison
     from agenteval.results.model import Results
@@ -82,7 +82,7 @@ _NAMES_OF_MODULES = {
     "metrics.base": ("CaseMetric", "Metric", "MetricError", "Observation", "Outcome"),
     "metrics.resources": ("Resources",),
     "report.facts": ("Report",),
-    "report.report": ("ReportFile",),
+    "report.parts": ("ReportFile",),
     "results.case": ("ToolCall", "Usage"),
     "results.comparison": ("Comparison",),
     "results.model": ("Results",),

@@ -269,7 +269,6 @@ async def _answered(name: str, agent: Agent, question: Request) -> Reply:
     except (Exception, SystemExit) as error:
         raise AssertionError(f"{name} does not answer {question.input!r}: {_raised(error)}") from error
     try:
-        # A text or a dict is what agents in a worker process may answer.
         return checked_reply(reply, question)
     except AgentError as error:
         raise AssertionError(f"{name} returned an invalid reply: {error}") from error

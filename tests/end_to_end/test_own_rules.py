@@ -103,6 +103,14 @@ def own_interpreter(it: Repository) -> None:
     configure(it, agents={"default": {**AGENT, "interpreter": "./python"}})
 
 
+def rewritten_grader(it: Repository) -> None:
+    """Let the agent write another grader into the workspace while it runs."""
+    code = (it.folder / "agent.py").read_text(encoding="utf-8")
+    grader = "def check(context):\n    return True\n"
+    write = f"import pathlib\npathlib.Path(__file__).with_name('grader.py').write_text({grader!r})\n"
+    (it.folder / "agent.py").write_text(f"{write}{code}", encoding="utf-8")
+
+
 def graded_only(it: Repository) -> None:
     it.write_suite({**it.suite, "evaluations": {"metrics": [GRADED]}})
 
@@ -161,6 +169,7 @@ CHOICES: dict[str, tuple[Change, Change, tuple[str, ...], str, tuple[str, str | 
         "failed",
         ("agent", "options"),
     ),
+    "the grader beside the agent": (graded_only, both(broken("c0"), rewritten_grader), (), "failed", None),
     "a quarantined name": (
         lambda it: configure(it, HELD),
         both(rename("c0", "experimental-0"), broken("c0")),

@@ -21,7 +21,7 @@ test_cases: [{name: hello, input: Hi, ground_truth: Hello}, {name: bye, input: B
 _REPLIES = '{"case": "hello", "response": "Hello"}\n{"case": "bye", "response": "What?"}\n'
 _REPORTER = """\
 import json
-from agenteval.report.report import ReportFile
+from agenteval.report.parts import ReportFile
 
 def render(report):
     cases = [[case.name, case.status] for suite in report.results.suites for case in report.cases_of(suite)]

@@ -14,7 +14,7 @@ from tests.git_server import commit, git
 from tests.support import case, echo_agent, results_in, write_suite
 
 from agenteval.gate.integrity import Accepted, Integrity
-from agenteval.gate.policy import Quarantine
+from agenteval.gate.values import Quarantine
 from agenteval.results.model import Memory, Proven, Results
 from agenteval.results.verdict import Gate, Verdict
 from agenteval.run.attempt import begin_attempt

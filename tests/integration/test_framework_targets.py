@@ -65,7 +65,7 @@ def ask(
     directory: Path, interpreter: str, found: FoundAgent, prompt: str = "hello", **request: Any
 ) -> dict[str, Any]:
     """Check an agent and ask it; what comes back must be a reply of the agent protocol."""
-    arguments = [found.reference, found.method, found.prompt_argument, found.instantiate]
+    arguments = [found.reference, found.method, found.instantiate, found.prompt_argument]
     asked = ("ask", [*arguments, {"input": prompt, **request}])
     reply: dict[str, Any] = call(directory, interpreter, check(found), asked)
     calls = reply_from_json(reply).tool_calls
@@ -115,13 +115,15 @@ def test_asks_a_langgraph_agent(tmp_path: Path, bare_python: str) -> None:
 
 def test_asks_an_agent_of_the_openai_agents_sdk(tmp_path: Path, bare_python: str) -> None:
     write(tmp_path, OPENAI_AGENTS)
-    reply = ask(tmp_path, bare_python, agent(tmp_path, "bot"), context={"user": 7})
+    # The framework's stand-in is a package of the repository, which is not searched.
+    found = FoundAgent("bot", "app:bot", "app.py", 1, "run", "input")
+    reply = ask(tmp_path, bare_python, found, context={"user": 7})
     assert reply == {
         "response": "bot heard hello, {'user': 7}",
         "tool_calls": CALLED,
         "usage": {"input_tokens": 14, "output_tokens": 6},
     }
-    found = tool(tmp_path, "weather")
+    found = FoundAgent("weather", "app:weather", "app.py", 1, "__call__")
     assert use(tmp_path, bare_python, found, {"city": "Oslo"}) == {"value": "rain in Oslo"}
 
 

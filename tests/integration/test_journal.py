@@ -15,8 +15,8 @@ from tests.support import EQUALITY, agenteval, case, echo_agent, environment, py
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.results.case import CaseResult, IterationResult, TurnResult
-from agenteval.run import journal as journal_file
-from agenteval.run.journal import Journal
+from agenteval.run import store as journal_file
+from agenteval.run.store import Journal
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:

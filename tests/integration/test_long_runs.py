@@ -40,8 +40,8 @@ from tests.unit import runs
 
 from agenteval.agents.registry import build_agent
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.gate.policy import Quarantine
 from agenteval.gate.run_scores import entry_without_cases
+from agenteval.gate.values import Quarantine
 from agenteval.gate.verdict import GatePolicy, decide_gate, is_quarantined_by_name, quarantined
 from agenteval.report.facts import facts
 from agenteval.report.overview import annotate

@@ -24,7 +24,7 @@ from agenteval.github.client import GitHubClient, GithubError
 from agenteval.github.comment import Mode, mark_running, publish_section
 from agenteval.github.comment_sections import Comment, Revision, Section, marker, section_key
 from agenteval.github.comment_update import CommentOutcome, Pacing, parse
-from agenteval.report.markdown import COMMENT_LIMIT, characters
+from agenteval.report.parts import COMMENT_LIMIT, characters
 
 pytestmark = pytest.mark.peer
 

@@ -39,7 +39,7 @@ from agenteval.report.overview import (
     running_note,
 )
 from agenteval.report.overview import report_files as badge_files
-from agenteval.report.report import Site
+from agenteval.report.parts import Site
 from agenteval.results.analysis.evaluate import AnalysedSuite, evaluate
 from agenteval.suite.evaluation import Analyses, Evaluation, EvaluationReport
 

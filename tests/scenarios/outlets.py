@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from agenteval.github.publisher import PublishOptions, content_of
 from agenteval.report.facts import facts, notes_of
-from agenteval.report.overview import annotate
+from agenteval.report.overview import LEVELS, annotate
 from agenteval.results.store import read_results
 
 if TYPE_CHECKING:
@@ -240,8 +240,8 @@ def _of_github(seen: Seen) -> Iterator[tuple[str, str, Any]]:
     yield "row of jobs", "passed of cases", tuple(content.row.split(" | ")[2].split(" of "))
     yield "check run", "heading", _plain(content.markdown).partition("\n")[0].removeprefix("### ")
     found = annotate(report)
-    if not found.hidden and not found.without_file:
-        yield "annotations", "causes", sum(item.level == "failure" for item in found.items)
+    if len(found) == sum(bool(cause.cases) and cause.kind in LEVELS for cause in report.causes):
+        yield "annotations", "causes", sum(item.level == "failure" for item in found)
 
 
 def _tries(outlet: str, lines: list[tuple[str, str, str]]) -> Iterator[tuple[str, str, Any]]:

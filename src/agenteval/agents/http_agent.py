@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from agenteval.agents.base import Listener, PlainAgent, Remarks, Reply, Request, ignore, read_json, reply_from_json
+from agenteval.agents.base import PlainAgent, Remarks, Reply, Request, read_json, reply_from_json
 from agenteval.agents.http_response import (
     TRANSIENT_STATUSES,
     Address,
@@ -18,7 +18,6 @@ from agenteval.agents.http_response import (
     StreamEvent,
     is_stream,
     is_text,
-    json_of,
     media_type,
     objects_of,
     proxy_of,
@@ -28,10 +27,10 @@ from agenteval.agents.http_response import (
 )
 from agenteval.agents.http_shapes import SHAPES, Shape, probable_shape
 from agenteval.agents.reading import WHOLE, ReplyReader, suggestion
+from agenteval.agents.registry import Listener, ignore
 from agenteval.agents.tool_calls import raise_error
 from agenteval.core.errors import AgentError, ConfigError, TransientAgentError, agent_problem
 from agenteval.core.escape import display_url
-from agenteval.core.records import dataclass
 from agenteval.core.redact import MASK
 from agenteval.core.secrets import shortened
 from agenteval.core.text import text_of
@@ -47,37 +46,25 @@ if TYPE_CHECKING:
 _DOT_SEGMENTS = frozenset({".", ".."})
 
 
-@dataclass(frozen=True)
 class RequestBuilder:
-    """Builds requests by the options of an agent.
+    """Builds requests by the options of an agent; the address can have placeholders after the host.
 
-    Attributes:
-        url: the address, with placeholders after the host.
-        template: the body, with placeholders; ``None`` for the body of the shape or of the agent protocol.
+    Args:
         shape: the form of the requests; ``None`` for the agent protocol.
+
+    Raises:
+        ValueError: the template is not valid, or the options do not fit together.
     """
 
-    method: str
-    url: str
-    template: Any = None
-    shape: Shape | None = None
-
-    @classmethod
-    def of(
-        cls, url: str, options: Mapping[str, Any], shape: Shape | None, config: Mapping[str, Any]
-    ) -> RequestBuilder:
-        """Return the builder for the options of an agent.
-
-        Raises:
-            ValueError: the template is not valid, or the options do not fit together.
-        """
-        method, template = options.get("method"), options.get("body")
-        check_template([url, template])
+    def __init__(self, url: str, options: Mapping[str, Any], shape: Shape | None, config: Mapping[str, Any]) -> None:
+        method, self._template = options.get("method"), options.get("body")
+        check_template([url, self._template])
         name = None if shape is None else shape.name
-        problem = request_problem(method=method, url=url, body=template, shape=name, config=config)
+        problem = request_problem(method=method, url=url, body=self._template, shape=name, config=config)
         if problem:
             raise ValueError(problem)
-        return cls(method or "POST", url, template, shape)
+        self.method = method or "POST"
+        self._url, self._shape = url, shape
 
     def address(self, request: Request) -> str:
         """Return the address for a turn.
@@ -86,7 +73,7 @@ class RequestBuilder:
             AgentError: the case has no value for a placeholder, or it cannot be a part of a path.
         """
         try:
-            return filled_text(self.url, _values(request), _quoted)
+            return filled_text(self._url, _values(request), _quoted)
         except KeyError as error:
             raise AgentError(_missing(error)) from None
 
@@ -98,29 +85,20 @@ class RequestBuilder:
         """
         if self.method == "GET":
             return None
-        if self.shape is None and self.template is None:
+        if self._shape is None and self._template is None:
             return request.to_json()
         values = _values(request)
         try:
-            made = filled(self.template, values)
+            made = filled(self._template, values)
         except KeyError as error:
             raise AgentError(_missing(error)) from None
-        return made if self.shape is None else {**self.shape.body(values), **(made or {})}
+        return made if self._shape is None else {**self._shape.body(values), **(made or {})}
 
 
 def _values(request: Request) -> dict[str, Any]:
-    history = [dict(message) for message in request.history]
-    return {
-        "input": request.prompt,
-        "messages": [*history, {"role": "user", "content": request.prompt}],
-        "history": history,
-        "session": request.session,
-        "case": request.case,
-        "turn": request.turn,
-        "files": list(request.files),
-        "config": dict(request.config),
-        "context": dict(request.context),
-    }
+    values = request.to_json()
+    said = {"role": "user", "content": request.prompt}
+    return {**values, "input": request.prompt, "messages": [*values["history"], said]}
 
 
 def _quoted(value: Any) -> str:
@@ -245,9 +223,12 @@ def _without_mapping(events: Sequence[StreamEvent]) -> Sequence[Any] | str:
     Raises:
         AgentError: its events are objects of another form.
     """
-    objects = [value for event in events if (value := _object(event)) is not None]
+    values = [_value(event) for event in events]
+    objects = [value for value in values if isinstance(value, dict)]
     if not objects:
-        return "".join(_texts(events))
+        # Texts as they are, or as JSON texts.
+        is_json = all(isinstance(value, str) for value in values)
+        return "".join(values if is_json else [event.data for event in events])
     for value in objects:
         raise_error(value)
     replies = [value for value in objects if "response" in value]
@@ -263,23 +244,11 @@ def _shape_of(documents: Iterable[Any]) -> str | None:
     return next((name for value in documents if (name := probable_shape(value))), None)
 
 
-def _object(event: StreamEvent) -> dict[str, Any] | None:
-    if not event.data.lstrip().startswith("{"):
-        return None
+def _value(event: StreamEvent) -> Any:
     try:
-        value = json.loads(event.data)
+        return json.loads(event.data)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
-
-
-def _texts(events: Sequence[StreamEvent]) -> list[str]:
-    """Return the texts of events: their content if all are JSON texts, else as they are."""
-    try:
-        values = [json_of(event) for event in events]
-    except AgentError:
-        values = []
-    return values if values and all(isinstance(value, str) for value in values) else [event.data for event in events]
 
 
 _NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
@@ -339,7 +308,7 @@ class HttpService:
         """
         if self._client is None:
             raise AgentError(f"{self._what} was not started")
-        body = None if request is None else json_bytes(request)
+        body = None if request is None else json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
         try:
             address = read_address(url or self._url)
             async with self._slots:
@@ -390,11 +359,6 @@ def _headers(address: Address, of_user: Mapping[str, str]) -> dict[str, str]:
     return {**{name: value for name, value in built_in.items() if name.lower() not in replaced}, **of_user}
 
 
-def json_bytes(value: Any) -> bytes:
-    """Return the body of a request."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
 class HttpAgent(PlainAgent):
     """An agent that answers over HTTP.
 
@@ -407,7 +371,7 @@ class HttpAgent(PlainAgent):
         self._service = HttpService(spec, concurrency, "the agent")
         try:
             self._reader = HttpReader(spec.options)
-            self._builder = RequestBuilder.of(str(spec.target), spec.options, self._reader.shape, spec.config)
+            self._builder = RequestBuilder(str(spec.target), spec.options, self._reader.shape, spec.config)
         except ValueError as error:
             raise ConfigError(agent_problem(spec.where, str(error))) from None
         self._header_names = sorted(spec.options.get("headers") or {})

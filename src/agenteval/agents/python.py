@@ -94,7 +94,7 @@ class WorkerAgent(PlainAgent):
                 await asyncio.wait_for(self.call(function, *arguments), timeout=_END_S)
 
 
-class Conversation:
+class WorkerSession:
     """One conversation of an agent, which the worker keeps by its session until it ends."""
 
     def __init__(self, agent: WorkerAgent) -> None:
@@ -181,7 +181,7 @@ class PythonAgent(WorkerAgent):
 
     def session(self) -> Any:
         """Return a new conversation if the object is a class, which has an instance for each."""
-        return Conversation(self) if self._is_class else self
+        return WorkerSession(self) if self._is_class else self
 
     def remarks(self) -> Remarks:
         """Return remarks about the results, and about turns without their history."""
@@ -203,7 +203,7 @@ class SessionAgent(WorkerAgent):
 
     def session(self) -> Any:
         """Return a new conversation."""
-        return Conversation(self)
+        return WorkerSession(self)
 
     async def close(self) -> None:
         """Close the agent, then end the worker processes."""

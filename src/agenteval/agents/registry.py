@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
-from agenteval.agents.base import Agent, Listener, ignore
+from agenteval.agents.base import Agent
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, agent_problem
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.text import choices
 from agenteval.suite.agents import BY_NAME, TOOL_SUFFIX, AgentKind
 from agenteval.suite.model import AgentSpec
+
+#: Receives a title, such as ``request``, and a function that makes the text.
+Listener = Callable[[str, Callable[[], str]], None]
+
+
+def ignore(_title: str, _text: Callable[[], str]) -> None:
+    """Do nothing."""
 
 
 def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway, listener: Listener = ignore) -> Agent:

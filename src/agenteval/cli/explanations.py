@@ -134,7 +134,6 @@ def _yaml(value: Any) -> str:
 
 
 def _says(value: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> str:
-    """Return the description of a schema, or of the schema that it refers to."""
     text = str(value.get("description", ""))
     if not text and root is not None and "$ref" in value:
         text = str(root["$defs"][_name(value)].get("description", ""))
@@ -169,7 +168,6 @@ def _limits(value: Mapping[str, Any]) -> str:
 
 
 def _nested(model: Mapping[str, Any], root: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
-    """Yield every mapping below a mapping: its place, and its name among the schema's definitions."""
     for key, value in model.get("properties", {}).items():
         for suffix, member in _members(value):
             name = _name(member)

@@ -54,7 +54,6 @@ def _lines(directory: Path) -> Sequence[str]:
 
 
 def _forms(line: str) -> Iterable[str]:
-    """Yield the patterns that a line covers: a name without a slash is that of a file or of a directory."""
     name = line.removeprefix("**/")
     yield from (name, f"{name.removesuffix('/')}/")
 
@@ -229,14 +228,12 @@ def starter_files(directory: Path, suite_format: str, agent_kind: str) -> Sequen
 
 
 def _shown_root(directory: Path, place: SuitePlace) -> Path:
-    """Return the root of the repository as its user would write it."""
     if not place.path:
         return directory
     return Path(os.path.relpath(place.root))
 
 
 def _ignore(directory: Path, agent_kind: str) -> Sequence[str]:
-    """Add the missing patterns to ``.gitignore``; return a line about them."""
     place = SuitePlace.of(directory)
     wanted = _IGNORED + (_IGNORED_OF_PYTHON if starter_agents()[agent_kind].is_local else ())
     missing = missing_patterns(wanted, place.directory, place.root)
@@ -267,7 +264,6 @@ def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[
 
 
 def _commit_command(directory: Path) -> str:
-    """Return the command that commits a starter: the gate runs the committed agent beside the changed one."""
     place = SuitePlace.of(directory)
     begin = "" if place.is_in_repository else "git init --quiet && "
     root = os.path.relpath(place.root, place.directory)

@@ -183,7 +183,6 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 
 def _status(argv: Sequence[str] | None) -> int:
-    """Return the exit status of a command; an exception becomes a message."""
     try:
         arguments = _arguments(argv)
     except AgentEvalError as error:
@@ -247,7 +246,6 @@ def _check_values(parser: argparse.ArgumentParser, words: Sequence[str]) -> None
 
 
 def _unknown(parser: Parser, name: str) -> str:
-    """Return that there is no such option, and the one that was probably meant."""
     from agenteval.core.text import did_you_mean
     from agenteval.run.config_file import ConfigFile
     from agenteval.run.options import other_place

@@ -89,7 +89,6 @@ def _wrapped(line: Line, columns: int | None) -> Iterator[Line]:
 
 
 def _part(line: Line, start: int, end: int) -> Iterator[LinePart]:
-    """Yield what of each span is between two places of the line."""
     at = 0
     for span in line:
         if text := span.text[max(0, start - at) : max(0, end - at)]:

@@ -172,11 +172,7 @@ def with_yaml_texts(text: str, name: str, texts: Replacements) -> str:
 
 
 def _events(text: str) -> list[yaml.Event]:
-    """Return the events of a text; variables have the same length in it as in the file.
-
-    Raises:
-        NotReplaceableError: it is not valid YAML.
-    """
+    """Return the events of a text; variables have the same length in it as in the file."""
     try:
         return list(yaml.parse(seal(text), Loader=_LOADER))
     except yaml.YAMLError:
@@ -242,11 +238,7 @@ class _Walk:
 def _replaceable(
     events: Sequence[yaml.Event], places: dict[tuple[str | int, ...], int], keys: tuple[str | int, ...]
 ) -> yaml.ScalarEvent:
-    """Return the event of a value that is written as one separate text.
-
-    Raises:
-        NotReplaceableError: it is not.
-    """
+    """Return the event of a value that is written as one separate text."""
     line = None
     for end in range(len(keys) + 1):
         place = places.get(keys[:end])

@@ -200,14 +200,6 @@ def read_regular(path: Path, *, limit: int) -> bytes:
     return content
 
 
-def is_stream(path: Path) -> bool:
-    """Return whether a path names a pipe or an open descriptor, such as standard input, which is read only once."""
-    try:
-        return stat.S_ISFIFO(path.stat().st_mode) or path.is_relative_to("/dev") or path.is_relative_to("/proc")
-    except (OSError, ValueError):
-        return False
-
-
 def below(directory: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     """Walk a directory like ``os.walk``, without links to folders, and in the order of names."""
     seen = 0

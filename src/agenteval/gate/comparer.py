@@ -12,12 +12,11 @@ from agenteval.gate.decide import decide, decide_improvement, long_look
 from agenteval.gate.evidence import Sides
 from agenteval.gate.integrity import Accepted, Integrity
 from agenteval.gate.pairing import Rescored, compared_cases, continues_branch, pair_cases
-from agenteval.gate.policy import ComparePolicy
 from agenteval.gate.pool import is_look_due
 from agenteval.gate.proof import Ask, CannotRunError, GateOutcome, Test, no_worse, pairs_needed, still_there
 from agenteval.gate.suspicion import may_stop
 from agenteval.gate.unpaired import unpaired
-from agenteval.gate.values import ANSWERED, GateMetric, Pass, cases_of
+from agenteval.gate.values import ANSWERED, ComparePolicy, GateMetric, Pass, cases_of
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Proven, Results
 from agenteval.results.verdict import Unproven

@@ -49,7 +49,6 @@ def decide_files(comparer: Comparer) -> Comparison:
 
 
 def _holds(comparer: Comparer, stored: Comparison) -> bool:
-    """Return whether a stored decision rests on further passes, and not only on what was accepted since."""
     if stored.stage == "first" or stored.word == "suspicious":
         return False
     found = stored.worse if stored.word == "proven" else stored.suspicions
@@ -167,7 +166,6 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
 
 
 def _points(comparer: Comparer, out: GateOutcome, told: Telling) -> Iterator[Unproven]:
-    """Yield everything that counts and could not be compared or proven."""
     yield from unproven_changes(comparer.integrity.differences)
     yield from comparer.withdrawn
     if out.word == "unproven":
@@ -221,7 +219,6 @@ def _cause(comparer: Comparer, decision: Decision) -> tuple[AnchorCause | None, 
 
 
 def _not_run(comparer: Comparer) -> Iterator[str]:
-    """Yield the suites of the baseline that this run does not contain."""
     ran = {*comparer.gone, *(suite.path for suite in comparer.current.suites)}
     paired = {case.id for case in comparer.pairing}
     for suite in comparer.baseline.suites:
@@ -250,7 +247,6 @@ def _acknowledged(comparer: Comparer) -> Iterator[str]:
 
 
 def _lower(sides: Sides) -> dict[str, float]:
-    """Return by how much the mean of each metric is lower than in the pool."""
     found = {}
     for name in sides.metrics:
         now = case_means(sides.evidence.first[name])

@@ -162,7 +162,6 @@ def _first_look(state: _Case) -> tuple[list[GateSuspicion], list[GateSuspicion]]
 def _once_more(
     state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion]
 ) -> Generator[Ask, Pass, tuple[list[GateSuspicion], list[GateSuspicion]]]:
-    """Run what is suspicious once more; return what stays suspicious. Nothing is proven here."""
     out, rules = state.out, state.rules
     passes = max(map(length, state.evidence.first.values()), default=0)
     out.stage = "second"
@@ -217,7 +216,6 @@ def _later(first: Sequence[GateSuspicion], left: Sequence[GateSuspicion]) -> lis
 def _prove(
     state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion], seed: int | str | None
 ) -> Generator[Ask, Pass, None]:
-    """Put the rest side by side: single cases first, for they cost less."""
     out = state.out
     out.family = len(means) + len(cases)
     asked = {item.metric: state.asked(item.metric) for item in means}

@@ -10,10 +10,9 @@ from functools import cached_property
 from agenteval.core.records import dataclass
 from agenteval.gate.decide import Evidence
 from agenteval.gate.pairing import Match, own_cases
-from agenteval.gate.policy import TOLERANCE, ComparePolicy
 from agenteval.gate.pool import Pool, PoolValues, Scores, anchor_runs, baseline_pool, comparable_runs, valid
 from agenteval.gate.run_scores import RESOURCE, ScoredTurns, case_amounts, is_whole, scored_turns, scores_of
-from agenteval.gate.values import GateMetric, Pass, Values
+from agenteval.gate.values import TOLERANCE, ComparePolicy, GateMetric, Pass, Values
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.model import Results

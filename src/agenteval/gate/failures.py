@@ -7,7 +7,7 @@ from collections.abc import Collection
 from fnmatch import fnmatchcase
 
 from agenteval.core.records import dataclass, field
-from agenteval.gate.policy import BaseNames
+from agenteval.gate.values import BaseNames
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.comparison import ComparedCase, Comparison
 from agenteval.results.model import Results

@@ -86,9 +86,12 @@ class Accepted:
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
     @property
-    def acceptance(self) -> Acceptance:
-        """Who accepted it, and why, for results.json."""
-        return Acceptance(author=self.author, reason=self.reason)
+    def lowest(self) -> float:
+        """The lowest mean of the metric that was accepted."""
+        try:
+            return float(self.after)
+        except ValueError:
+            return 1.0
 
 
 def in_force(entries: Iterable[Accepted], merged: Collection[str], today: date) -> tuple[Accepted, ...]:
@@ -114,14 +117,12 @@ def settled(entries: Iterable[Accepted], differences: Iterable[Difference]) -> t
         entries: the entries in force; for a commit, they name every change that a case can have.
     """
     kinds = {(item.kind, item.case) for item in differences}
-
-    def has(entry: Accepted) -> bool:
-        if not entry.for_commit or not entry.case:
-            return True
+    found = []
+    for entry in entries:
         withdrawn = [change for change in ("removed", "edited") if (change, entry.case) in kinds]
-        return entry.change in (withdrawn or ["regressed"])
-
-    return tuple(entry for entry in entries if has(entry))
+        if not (entry.for_commit and entry.case) or entry.change in (withdrawn or ["regressed"]):
+            found.append(entry)
+    return tuple(found)
 
 
 def acknowledged(difference: Difference, accepted: Collection[Accepted]) -> Difference:
@@ -133,7 +134,8 @@ def acknowledged(difference: Difference, accepted: Collection[Accepted]) -> Diff
     if entry is None:
         return difference
     effect = "listed" if change == "removed" else "absolute"
-    return difference.model_copy(update={"accepted_by": entry.acceptance, "effect": effect})
+    by = Acceptance(author=entry.author, reason=entry.reason)
+    return difference.model_copy(update={"accepted_by": by, "effect": effect})
 
 
 _FIX = "restore {them}, or accept the change with `agenteval accept`"
@@ -177,42 +179,30 @@ class Integrity:
         if not any(entry.case for entry in self.accepted):
             return {}
         now, then = digests_of(own_cases(current)), digests_of(own_cases(baseline))
-        found: dict[str, Accepted | None] = {}
+        found: dict[str, Accepted] = {}
         for case_id in {entry.case for entry in self.accepted if entry.case}:
-            regressed = accepted_of(self.accepted, "regressed", case_id, now.get(case_id, ""))
-            is_edited = case_id in now and now[case_id] != then.get(case_id)
-            edited = accepted_of(self.accepted, "edited", case_id, now[case_id]) if is_edited else None
-            is_gone = case_id not in now
-            removed = accepted_of(self.accepted, "removed", case_id, then.get(case_id, "")) if is_gone else None
-            found[case_id] = regressed or edited or removed
-        return {case_id: entry for case_id, entry in found.items() if entry is not None}
+            old, new = then.get(case_id, ""), now.get(case_id, "")
+            changes: dict[AcceptedChange, str] = {"regressed": new, "edited": new if new != old else ""}
+            for change, digest in (changes | ({} if case_id in now else {"removed": old})).items():
+                entry = accepted_of(self.accepted, change, case_id, digest)
+                if entry is not None:
+                    found.setdefault(case_id, entry)
+        return found
 
     def accepted_metrics(self, means: Mapping[str, float | None], tolerance: float) -> Mapping[str, Accepted]:
-        """Return the entries for means, by metric: the mean may not have fallen further than was accepted.
-
-        Args:
-            tolerance: a difference of means that does not matter.
-        """
+        """Return the entries for means, by metric: the mean may not have fallen further than was accepted."""
         found = {}
         for entry in self.accepted:
             mean = means.get(entry.metric)
-            if entry.metric and mean is not None and mean >= _number(entry.after) - tolerance:
+            if entry.metric and mean is not None and mean >= entry.lowest - tolerance:
                 found[entry.metric] = entry
         return found
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 1.0
 
 
 def withdrawn_cases(cases: Iterable[ComparedCase], out: Collection[str]) -> Iterator[Unproven]:
     """Yield the passing cases of the baseline that cannot be compared, because they are gone or other cases now.
 
-    Args:
-        out: ids of the cases that do not count: quarantined and accepted ones.
+    Quarantined and accepted cases do not count: they are ``out``.
     """
     passing = [case for case in cases if case.status_before == "passed" and case.id not in out]
     for change, words in (("removed", "no longer in the suite"), ("changed", "another case now")):
@@ -256,11 +246,7 @@ def with_acceptances(cases: Iterable[ComparedCase], accepted: Mapping[str, Accep
 
 
 def with_new_ids(results: Results, renamed: Mapping[str, str]) -> Results:
-    """Return an earlier run with the new ids of renamed cases, in the run and in its pool.
-
-    Args:
-        renamed: new id by old id.
-    """
+    """Return an earlier run with the new ids of renamed cases, by old id, in the run and in its pool."""
     if not renamed:
         return results
     suites = [

@@ -139,7 +139,6 @@ def _tries(case: CaseResult) -> FailedOf:
 
 
 def _change(before: CaseResult | None, match: Match) -> CaseChange:
-    """Return what happened to a case as far as no proof is needed."""
     if before is None:
         return "new"
     return "same" if match.comparable else "changed"

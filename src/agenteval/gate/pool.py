@@ -45,7 +45,6 @@ class Pool:
 
 
 def _asked(case: PoolCase) -> Mapping[str, int]:
-    """Return the number of iterations, lost ones included, to which each metric applied."""
     return {name: len(case.scores.get(name, ())) + case.lost.get(name, 0) for name in {**case.scores, **case.lost}}
 
 

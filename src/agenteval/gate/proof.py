@@ -263,7 +263,6 @@ def case_test(out: GateOutcome, name: str, case: str, metric: GateMetric, limit:
 
 
 def _is_thin(out: GateOutcome, item: GateSuspicion) -> bool:
-    """Return whether too little was answered to test a suspicion."""
     if item.case is None:
         return min(map(len, passes_of(out, item.metric))) < 2
     here, there = (known(side.get(item.metric, {}).get(item.case, ())) for side in (out.pr, out.base))

@@ -142,7 +142,6 @@ def _word(name: str, test: Test | None, out: GateOutcome, *, better: bool) -> Wo
 
 
 def _moved(sides: Sides, name: str, out: GateOutcome, *, better: bool) -> list[CaseMove]:
-    """Return the cases that moved as the mean did; none of them is proven to have changed."""
     pr, base = out.pr.get(name, {}), out.base.get(name, {})
     now, then = case_means(pr), case_means(base)
     moves = sorted((now[case] - then[case], case) for case in now if case in then and now[case] < then[case])
@@ -250,7 +249,6 @@ def _is_flaky(history: History) -> bool:
 
 
 def _histories(sides: Sides) -> Mapping[str, History]:
-    """Return the history of each case in the pool, under the gating metric that it failed most often."""
     found: dict[str, History] = {}
     for case_id in sides.cases:
         for metric in sides.gating:

@@ -192,7 +192,6 @@ class _Iteration:
 
 
 def _failed_turns(turns: Sequence[TurnResult]) -> dict[str, float]:
-    """Return the lowest score of each metric that a turn of a conversation fails."""
     if len(turns) == 1:
         return {}
     scores = [score for turn in turns for score in turn.scores]

@@ -22,7 +22,7 @@ from agenteval.gate.findings import (
     unproven_points,
     with_coverage,
 )
-from agenteval.gate.policy import BaseNames, Quarantine
+from agenteval.gate.values import BaseNames, Quarantine
 from agenteval.results.case import CaseResult
 from agenteval.results.history import is_interrupted
 from agenteval.results.model import Results, RunShard
@@ -140,7 +140,6 @@ def _gate(verdict: Verdict, status: int, reasons: Iterable[str], conditions: Ite
 
 
 def _status(points: Iterable[Unproven]) -> int:
-    """Return 1 if the change itself can mend a point; 3 if something outside broke or ran out."""
     return FAILED if any(point.mended_by == "change" for point in points) else BROKEN
 
 

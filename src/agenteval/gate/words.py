@@ -102,7 +102,6 @@ def _suspected(out: GateOutcome) -> str:
 
 
 def _latest(out: GateOutcome) -> list[GateSuspicion]:
-    """Return the suspicions that are left: those of the last stage."""
     later = [item for item in out.suspicions if item.stage != "first"]
     return later or list(out.suspicions)
 
@@ -179,7 +178,6 @@ def _weak(out: GateOutcome, told: Telling) -> Iterator[str]:
 
 
 def _looked_lower(out: GateOutcome, told: Telling) -> dict[str, str]:
-    """Return the metrics whose mean looked lower, and by how much."""
     names = dict.fromkeys(item.metric for item in out.suspicions if item.case is None and item.metric in told.lower)
     return {
         name: f"{_percent(math.expm1(-told.lower[name]))} higher"

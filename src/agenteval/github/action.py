@@ -26,8 +26,10 @@ from agenteval.github.runner import RunnerFiles, annotation, outputs_of, say, st
 from agenteval.github.workspace import (
     check_report_directory,
     give_back,
+    named_report_directory,
     out_of_reach,
     within_workspace,
+    without_earlier_reports,
     workspace_of_user,
 )
 from agenteval.report.markdown import render_summary
@@ -55,22 +57,23 @@ _COMMANDS = 9
 
 def main(environment: Mapping[str, str]) -> int:
     """Run the action in the environment of its step; return the exit status of the gate."""
-    return _run_step(environment, lambda: Context.read(environment))
+    return _run_step(environment, lambda: Context.read(environment), named_report_directory(environment))
 
 
-def _run_step(environment: Mapping[str, str], read: Callable[[], Context]) -> int:
+def _run_step(environment: Mapping[str, str], read: Callable[[], Context], reports: Path | None) -> int:
     """Run a step of a workflow; outputs, summary and comment are always written."""
     files = RunnerFiles(environment)
     context = None
     try:
-        context = read()
-        with (
-            workspace_of_user(environment),
-            within_workspace(environment),
-            isolated(environment),
-            step_caches(context.inputs, context.workspace),
-        ):
-            return _act(context, files)
+        with without_earlier_reports(reports, environment):
+            context = read()
+            with (
+                workspace_of_user(environment),
+                within_workspace(environment),
+                isolated(environment),
+                step_caches(context.inputs, context.workspace),
+            ):
+                return _act(context, files)
     except AgentEvalError as error:
         _failed(error, context, files)
         return error.exit_status
@@ -340,4 +343,4 @@ def run_on_github(
         out=out,
         **asked,
     )
-    return _run_step(environment, lambda: Context.of(environment, inputs, replace(settings, out=out)))
+    return _run_step(environment, lambda: Context.of(environment, inputs, replace(settings, out=out)), out)

@@ -10,7 +10,7 @@ from typing import Literal, Self
 from agenteval.core.escape import address, markdown_inline
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.secrets import shortened
-from agenteval.report.markdown import COMMENT_LIMIT, ReportTooLargeError, characters
+from agenteval.report.parts import COMMENT_LIMIT, ReportTooLargeError, characters
 from agenteval.results.verdict import Verdict
 
 # A section keeps its row of the table in a hidden line, so that every job can write the whole table. Jobs without a

@@ -143,7 +143,7 @@ class UnansweredError(Exception):
         self.wait_s = wait_s
 
 
-class Conversation(Protocol):
+class CommentThread(Protocol):
     """The author's comments with one marker on one pull request. No method retries a write."""
 
     def own(self) -> list[Posted]:
@@ -194,7 +194,7 @@ def as_it_is(comment: Comment, _own: Section) -> Comment:
 
 
 def publish(
-    conversation: Conversation,
+    conversation: CommentThread,
     mark: str,
     compose: Callable[[Comment], Section | None],
     *,
@@ -222,7 +222,7 @@ class _Publication:
     """State of one job while it writes its section."""
 
     def __init__(
-        self, conversation: Conversation, before: Comment, section: Section, create: bool, tidy: Tidy
+        self, conversation: CommentThread, before: Comment, section: Section, create: bool, tidy: Tidy
     ) -> None:
         self._conversation = conversation
         self._section = section

@@ -110,7 +110,7 @@ def _runner_files(environment: Mapping[str, str]) -> list[tuple[Path, int]]:
     Links are left out: the runner makes none, and root must not follow them.
     """
     named = [Path(environment[name]) for name in COMMAND_FILES if environment.get(name)]
-    folders = dict.fromkeys(path.parent for path in named)
+    folders = dict.fromkeys(path.parent for path in named if path.parent.is_dir())
     event = Path(environment.get("GITHUB_EVENT_PATH") or "/")
     found: list[tuple[Path, int]] = []
     for folder in folders:

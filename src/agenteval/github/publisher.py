@@ -17,8 +17,8 @@ from agenteval.github.comment_sections import Origin, Revision, Section
 from agenteval.github.comment_update import CommentOutcome, Pacing
 from agenteval.github.workflow_runs import RunJobs
 from agenteval.report.facts import Report
-from agenteval.report.markdown import utf8_bytes
 from agenteval.report.overview import Annotation, annotate, render_running, render_unfinished, running_note
+from agenteval.report.parts import utf8_bytes
 from agenteval.results.verdict import Verdict
 
 CommentMode = Literal["always", "changes", "failures", "never"]
@@ -186,7 +186,7 @@ def content_of(report: Report, options: PublishOptions, *, name: str = "") -> Co
         conclusion=_conclusion(report),
         verdict=report.verdict,
         is_change=report.base is not None and report.base.is_changed,
-        annotations=annotate(report).items if options.annotations else (),
+        annotations=annotate(report) if options.annotations else (),
         row=overview_row(report, job),
     )
 

@@ -30,7 +30,7 @@ from agenteval.github.client import (
 from agenteval.github.workflow_runs import Artifact, Workflow, artifacts_named
 from agenteval.results.store import parse_results
 from agenteval.run.context import Given, GivenAcceptance, Recollection
-from agenteval.run.journal import JOURNAL_FILE, confirmation_file
+from agenteval.run.store import JOURNAL_FILE, confirmation_file
 
 #: A label that names a case begins with this.
 LABEL: Final = "agenteval: accept "
@@ -297,7 +297,7 @@ class _NoAttemptError(UnusableArtifactError):
 
 
 def _restore(report: DownloadedReport, directory: Path) -> bool:
-    """Write the journals of an attempt and of its confirmations to a directory; return false if there are none."""
+    """Write the journals of an attempt and of its confirmations to a directory; return false without any."""
     names = (JOURNAL_FILE, *(confirmation_file(number) for number in range(1, _MOST_CONFIRMATIONS + 1)))
     for place, name in enumerate(names):
         try:

@@ -14,7 +14,7 @@ from agenteval.core.errors import AgentEvalError, InfrastructureError
 from agenteval.core.escape import workflow_data, workflow_property
 from agenteval.core.secrets import redactor
 from agenteval.core.writing import append_file
-from agenteval.report.markdown import SUMMARY_LIMIT, ReportTooLargeError
+from agenteval.report.parts import SUMMARY_LIMIT, ReportTooLargeError
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.outcome import RunOutcome
 

@@ -23,7 +23,7 @@ from agenteval.core.records import dataclass, field, replace
 from agenteval.core.shared_files import safe_directory
 from agenteval.core.text import is_too_long
 from agenteval.core.yaml import parse_yaml
-from agenteval.gate.policy import BaseNames
+from agenteval.gate.values import BaseNames
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.github.client import GithubError
 from agenteval.github.context import Context

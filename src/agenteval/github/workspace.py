@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from agenteval.core.confine import end_user_code
-from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem, write_error
+from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem, write_error
 from agenteval.core.files import (
     LARGEST_RECORDING,
     Owner,
@@ -24,10 +25,12 @@ from agenteval.core.files import (
 )
 from agenteval.core.runtime import finished_first, is_in_image
 from agenteval.core.shared_files import locked, safe_directory
+from agenteval.core.text import real_path
 from agenteval.core.writing import change_owner_of, give_to_owner, make_directory, write_file
+from agenteval.github.inputs import given_text
 from agenteval.report.report import remove_reports, results_identity
-from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import refuse_files
+from agenteval.run.store import remove_confirmations
 
 # Access to one of these sockets controls the machine that runs the container.
 SOCKETS = (Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
@@ -118,6 +121,8 @@ def _workspace(environment: Mapping[str, str]) -> Path:
 
 
 _PIECE = 1 << 20
+# Inputs of the action that name files.
+_PATHS = ("suite", "config", "baseline")
 
 
 @contextmanager
@@ -138,6 +143,45 @@ def check_report_directory(directory: Path) -> None:
     if problem := outside_problem(directory):
         raise ConfigError(Problem(problem, path="report-dir", kind=Kind.GITHUB))
     refuse_files(directory)
+
+
+def named_report_directory(environment: Mapping[str, str]) -> Path | None:
+    """Return the report directory that the inputs of a run name, even if other inputs are wrong.
+
+    ``None`` if it is outside of the workspace, or inputs are in it, such as the results of the other modes.
+    """
+    mode = given_text(environment, "mode")
+    folder, reports = (given_text(environment, name) for name in ("working-directory", "report-dir"))
+    workspace = real_path(Path(environment.get("GITHUB_WORKSPACE") or "."))
+    directory = workspace / folder / reports
+    is_inside = real_path(directory).is_relative_to(workspace)
+    named = [
+        real_path(workspace / folder / word) for name in _PATHS for word in given_text(environment, name).split()
+    ]
+    has_inputs = mode in {"gate", "publish"} or any(path.is_relative_to(real_path(directory)) for path in named)
+    # The checkout itself has files of the same names.
+    is_checkout = real_path(directory) == workspace
+    return directory if is_inside and not has_inputs and not is_checkout else None
+
+
+@contextmanager
+def without_earlier_reports(directory: Path | None, environment: Mapping[str, str]) -> Iterator[None]:
+    """Remove the reports of an earlier run if the block fails before a run replaces them.
+
+    Steps that follow a failed step would take them for its reports: a self-hosted runner keeps its workspace.
+    """
+    earlier = None if directory is None else results_identity(directory)
+    try:
+        yield
+    except BaseException as error:
+        if directory is not None and earlier is not None and results_identity(directory) == earlier:
+            # Inputs in the directory, which are a mistake, stay.
+            is_option = isinstance(error, ConfigError) and any(item.kind is Kind.OPTION for item in error.problems)
+            # The error of the run is the one to report.
+            with contextlib.suppress(AgentEvalError, OSError), within_workspace(environment):
+                if not is_option:
+                    remove_reports(directory)
+        raise
 
 
 @contextmanager

@@ -75,7 +75,7 @@ class MetricCatalog:
 
 
 class _WithoutKey:
-    """Stands for a metric whose model has no key: each of its scores says so."""
+    """In place of a metric whose model has no key: each of its scores reports that."""
 
     requires: frozenset[str] = frozenset()
 

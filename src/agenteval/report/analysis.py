@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.records import dataclass, replace
+from agenteval.core.records import replace
 from agenteval.report import analysis_tables as tables
 from agenteval.report.analysis_tables import interval, share, time, written
 from agenteval.report.charts import score_histogram, time_histogram
 from agenteval.report.facts import Report
 from agenteval.report.html import MET_STATES, fill, generate, read_user_template
-from agenteval.report.parts import Figure, Part, State, listed
-from agenteval.report.report import ANALYSES, ReportFile, UserTemplateError
+from agenteval.report.parts import Figure, Part, ReportFile, State, UserTemplateError, listed
+from agenteval.report.report import ANALYSES
 from agenteval.report.words import count, number
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import AnalysedSuite, EvaluationResult
@@ -69,45 +69,8 @@ _MOST_EXAMPLES: Mapping[Style, int] = {"quick": 5, "standard": 10, "detailed": 5
 _STATUSES: Mapping[bool | None, str] = {False: "failed", None: "skipped", True: "passed"}
 
 
-#: One answer in the table that readers filter and sort, with its persona, its status and the reasons for it.
-AnswerRow = tuple[EvaluatedAnswer, str, str, tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class AnalysisPage:
-    """The whole report; without tables for settings that ask for lists, and with the failed answers first."""
-
-    title: str
-    count: int
-    created: str
-    goal: str
-    success: bool | None
-    verdict: str
-    notices: tuple[str, ...]
-    parts: tuple[Part, ...]
-    as_tables: bool
-    answers: tuple[AnswerRow, ...]
-    hidden_answers: int
-    interactive: bool
-
-    @property
-    def state(self) -> State:
-        """The state of the verdict."""
-        return MET_STATES[self.success]
-
-    @property
-    def warnings(self) -> Part:
-        """The notices as a part of a page."""
-        return listed("warnings", "Warnings", self.notices, _MOST_NOTICES, warns=True)
-
-    @property
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """Labels and values for the head."""
-        return ("Answers", f"{self.count:,}"), ("Made", self.created)
-
-
-def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequence[str] = ()) -> AnalysisPage:
-    """Return the report according to its settings; ``created`` is the current time in UTC."""
+def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what the templates show according to the settings; ``created`` is the current time in UTC."""
     report, result = suite.report or EvaluationReport(), suite.result
     chosen = [section for section in ORDER[report.tone] if _is_wanted(section, report, result)]
     parts = [_part(section, suite, report) for section in chosen]
@@ -117,20 +80,23 @@ def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequenc
     answers: Sequence[EvaluatedAnswer] = ()
     if report.tables and "detailed_results" in chosen:
         answers = heapq.nsmallest(MOST_ANSWERS, suite.answers, key=_failed_first)
-    return AnalysisPage(
-        title=suite.name,
-        count=result.content["total_traces"],
-        created=f"{created:%Y-%m-%d %H:%M} UTC",
-        goal=(result.evaluation.goal or "").strip(),
-        success=result.success,
-        verdict=verdict(result),
-        notices=(*notices, *result.warnings),
-        parts=tuple(part for part in parts if not part.empty),
-        as_tables=report.tables,
-        answers=tuple((it, persona_of(it), _STATUSES[it.passed], tuple(_reasons(it))) for it in answers),
-        hidden_answers=len(suite.answers) - len(answers) if answers else 0,
-        interactive=report.interactive,
-    )
+    total, made, told = result.content["total_traces"], f"{created:%Y-%m-%d %H:%M} UTC", (*notices, *result.warnings)
+    return {
+        "title": suite.name,
+        "count": total,
+        "created": made,
+        "facts": (("Answers", f"{total:,}"), ("Made", made)),
+        "goal": (result.evaluation.goal or "").strip(),
+        "success": result.success,
+        "state": MET_STATES[result.success],
+        "verdict": verdict(result),
+        "notices": told,
+        "warnings": listed("warnings", "Warnings", told, _MOST_NOTICES, warns=True),
+        "parts": tuple(part for part in parts if not part.empty),
+        "as_tables": report.tables,
+        "answers": tuple((it, persona_of(it), _STATUSES[it.passed], tuple(_reasons(it))) for it in answers),
+        "hidden_answers": len(suite.answers) - len(answers) if answers else 0,
+    }
 
 
 def verdict(result: EvaluationResult) -> str:
@@ -359,7 +325,8 @@ def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
         except UserTemplateError as error:
             notices = (str(error),)
     page = make_analysis_page(suite, created, notices)
-    scripts = ("elements.js", "answers.js") if page.interactive and page.answers else ()
+    is_interactive = page["answers"] and suite.report and suite.report.interactive
+    scripts = ("elements.js", "answers.js") if is_interactive else ()
     return ReportFile("report.html", generate("analysis.html.j2", scripts, page=page), notices)
 
 

@@ -20,8 +20,7 @@ from agenteval.report.causes import Cause, aside_title, causes_of, others
 from agenteval.report.charts import RunPoint, earlier_pool, trend
 from agenteval.report.heading import Heading, heading_of
 from agenteval.report.metrics import Base, MetricRow, SpendingRow, metric_rows, spending
-from agenteval.report.parts import Excerpt, Part
-from agenteval.report.report import COMMIT, REPOSITORY, Presentation, Site
+from agenteval.report.parts import COMMIT, REPOSITORY, Excerpt, Part, Presentation, Site
 from agenteval.report.setup import IntegrityRow, integrity_rows, metric_errors, run_setup, size
 from agenteval.report.steps import NextSteps, next_steps
 from agenteval.report.stories import MOST_ALIKE, CaseRow, Story, case_rows, first_stories

@@ -36,8 +36,7 @@ from agenteval.report.html_data import (
     RunTable,
     chunks,
 )
-from agenteval.report.parts import Part, State, listed, table
-from agenteval.report.report import ReportFile, UserTemplateError, template_directory
+from agenteval.report.parts import Part, ReportFile, State, UserTemplateError, listed, table, template_directory
 from agenteval.report.templates import Language, built_in_template
 from agenteval.report.words import moment, short_commit
 from agenteval.results.verdict import Verdict, criterion_texts, seconds

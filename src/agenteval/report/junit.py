@@ -16,7 +16,7 @@ from agenteval.core import escape
 from agenteval.report import words
 from agenteval.report.cases import case_metrics
 from agenteval.report.facts import Report
-from agenteval.report.report import ReportFile
+from agenteval.report.parts import ReportFile
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.masking import shortened_note
 from agenteval.results.store import Archive, Passed, agent_seconds

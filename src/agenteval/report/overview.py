@@ -18,7 +18,7 @@ from agenteval.report import words
 from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import Cause, largest_cause
 from agenteval.report.facts import Report
-from agenteval.report.report import ReportFile
+from agenteval.report.parts import ReportFile
 from agenteval.report.stories import Story
 from agenteval.report.words import money
 from agenteval.results.case import TurnResult
@@ -188,7 +188,7 @@ MOST_MESSAGE = 2_000
 
 Level = Literal["failure", "warning", "notice"]
 
-_MOST = 1_000
+_MOST_ANNOTATED = 1_000
 _LINES = 2**31 - 1
 # A headline, five facts and an answer are below MOST_MESSAGE together.
 _HEADLINE = 250
@@ -196,8 +196,8 @@ _FACT = 250
 _FACTS = 5
 _ANSWER = 300
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
-# Kinds of cases that are annotated. What is not held against the change is only a notice.
-_LEVELS: Mapping[Kind, Level] = {
+#: Kinds of cases that are annotated. What is not held against the change is only a notice.
+LEVELS: Mapping[Kind, Level] = {
     "broke": "failure",
     "failed": "failure",
     "error": "failure",
@@ -229,28 +229,12 @@ class Annotation:
     message: str
 
 
-@dataclass(frozen=True)
-class Annotations:
-    """The annotations of a run, and the number of omitted cases.
-
-    Attributes:
-        items: in the order of the causes: cases that broke first.
-        hidden: number of causes beyond the limit.
-        without_file: number of causes in suites that are not a file of the repository.
-    """
-
-    items: tuple[Annotation, ...]
-    hidden: int = 0
-    without_file: int = 0
-
-
-def annotate(report: Report, *, most: int = _MOST) -> Annotations:
-    """Return one annotation for each cause, at the line of its first case."""
-    found = [cause for cause in report.causes if cause.kind in _LEVELS and cause.cases]
+def annotate(report: Report, *, most: int = _MOST_ANNOTATED) -> tuple[Annotation, ...]:
+    """Return one annotation for each cause in a file of the repository, at the line of its first case."""
+    found = [cause for cause in report.causes if cause.kind in LEVELS and cause.cases]
     placed = [cause for cause in found if _is_in_repository(cause.cases[0].path)]
     stories = [(cause, report.stories.get(cause.cases[0].id)) for cause in placed[:most]]
-    items = tuple(_annotation(cause, story, report.base_name) for cause, story in stories if story is not None)
-    return Annotations(items, max(0, len(placed) - most), len(found) - len(placed))
+    return tuple(_annotation(cause, story, report.base_name) for cause, story in stories if story is not None)
 
 
 def _annotation(cause: Cause, story: Story, base: str) -> Annotation:
@@ -260,7 +244,7 @@ def _annotation(cause: Cause, story: Story, base: str) -> Annotation:
     return Annotation(
         path=story.found.path,
         line=line if 1 <= line <= _LINES else 1,
-        level=_LEVELS[cause.kind],
+        level=LEVELS[cause.kind],
         title=f"{_plain(story.name, MOST_TITLE - len(others))}{others}",
         message="\n".join([_plain(_headline(cause, base), _HEADLINE), *told, *_answer(story, cause.kind)]),
     )

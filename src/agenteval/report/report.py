@@ -12,85 +12,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from agenteval.core import plugins
 from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem
-from agenteval.core.records import dataclass, field
 from agenteval.core.shared_files import LOCK_FILE
 from agenteval.core.text import choices
 from agenteval.core.writing import remove_regular_file, write_file
+from agenteval.report.parts import ReportFile
 from agenteval.results.store import RESULTS_FILE, results_json
 
 if TYPE_CHECKING:
     from agenteval.report.facts import Report
     from agenteval.report.terminal_lines import TerminalDetail
-
-GITHUB = "https://github.com"
-
-REPOSITORY = re.compile(r"(?!\.)[\w.-]{1,100}/(?!\.)[\w.-]{1,100}", re.ASCII)
-COMMIT = re.compile(r"[0-9a-f]{7,64}")
-
-
-@dataclass(frozen=True)
-class Site:
-    """The server and the only repository that reports link to; without one, that of the results file."""
-
-    server: str = GITHUB
-    repository: str = ""
-
-    @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Site:
-        """Return the site in the runner's variables; github.com without a runner."""
-        server = (environment.get("GITHUB_SERVER_URL") or GITHUB).rstrip("/")
-        return cls(server, environment.get("GITHUB_REPOSITORY", ""))
-
-
-@dataclass(frozen=True)
-class Presentation:
-    """The settings of reports.
-
-    Attributes:
-        comment_template: the user's template of the comment, if there is one.
-        summary_template: the user's template of the job summary, if there is one.
-        template_texts: the content of the templates and of the files that they name, by path, as it was before user
-            code ran; ``None`` to read the files when they are used.
-        site: the target of links.
-        reports: names of reporters of other packages.
-    """
-
-    comment_template: Path | None = None
-    summary_template: Path | None = None
-    site: Site = field(default_factory=Site)
-    reports: tuple[str, ...] = ()
-    template_texts: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True)
-class ReportFile:
-    """A file of a report, as one text or piece by piece; reports that are written later show its warnings."""
-
-    name: str
-    text: str | Iterable[str]
-    warnings: tuple[str, ...] = ()
-
-
-_PACKAGE = Path(__file__).parents[1]
-_ALWAYS_THERE = Path("markdown", "comment.md.j2")
-
-
-class UserTemplateError(AgentEvalError):
-    """A user's template, possibly with a line, cannot be used, so the built-in one replaces it."""
-
-    def __init__(self, place: Path | str, problem: str) -> None:
-        super().__init__(f"{place}: {problem}; the built-in template is used instead")
-
-
-def template_directory() -> Path:
-    """Return the directory of the templates: in the installed package, or beside ``src`` in a checkout."""
-    places = (_PACKAGE / "templates", _PACKAGE.parents[1] / "templates")
-    for directory in places:
-        if (directory / _ALWAYS_THERE).is_file():
-            return directory
-    tried = " or ".join(str(directory) for directory in places)
-    raise InfrastructureError(f"report templates are missing: no {_ALWAYS_THERE} in {tried}; install agenteval again")
-
 
 #: A reporter: a function ``report_files(report)`` that yields the files of one kind of report. Reporters of other
 #: packages run in agenteval's process, so they run only if ``AGENTEVAL_PLUGINS`` names them.

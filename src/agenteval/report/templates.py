@@ -33,8 +33,7 @@ from agenteval.core import escape
 from agenteval.core.files import read_regular
 from agenteval.core.records import dataclass
 from agenteval.report import words
-from agenteval.report.parts import Excerpt
-from agenteval.report.report import template_directory
+from agenteval.report.parts import Excerpt, template_directory
 from agenteval.report.stories import Story
 from agenteval.results.case import Criterion, Score
 from agenteval.results.verdict import criterion_texts

@@ -26,8 +26,7 @@ from agenteval.core.escape import one_line
 from agenteval.core.files import open_regular
 from agenteval.core.records import dataclass, fields, is_dataclass, replace
 from agenteval.report.facts import Report
-from agenteval.report.markdown import Detail, ReportTooLargeError
-from agenteval.report.report import UserTemplateError, template_directory
+from agenteval.report.parts import Detail, ReportTooLargeError, UserTemplateError, template_directory
 from agenteval.report.templates import MARKDOWN, USER_TEMPLATE, make_environment
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
@@ -234,7 +233,7 @@ def _rendered(order: Order) -> str:
 
 
 def _check_names(environment: Environment) -> None:
-    """Raise a TemplateError for a name that a template uses, or a template that it names, if there is none."""
+    """Raise a TemplateError for a name or another template that a template uses and that does not exist."""
     source, file, _ = environment.loader.get_source(environment, USER_TEMPLATE)  # type: ignore[union-attr]
     tree = environment.parse(source, USER_TEMPLATE, file)
     unknown = meta.find_undeclared_variables(tree) - {*_NAMES, *environment.globals}

@@ -200,11 +200,7 @@ def accept(request: AcceptRequest, results: Results) -> PlannedAcceptance:
 
 
 def _last_day(request: AcceptRequest) -> date:
-    """Return the last day of the entries.
-
-    Raises:
-        ConfigError: the reason, the last day or a name is invalid.
-    """
+    """Return the last day of the entries."""
     today = datetime.now(UTC).date()
     last = request.until or today + timedelta(days=DAYS)
     problems = (
@@ -243,11 +239,7 @@ def check_suites_here(results: Results) -> None:
 
 
 def _suites_here(files: Sequence[Path]) -> Sequence[Suite]:
-    """Return suites as a run reads them.
-
-    Raises:
-        ConfigError: a suite or its configuration is not valid.
-    """
+    """Return suites as a run reads them."""
     sources = Sources(working_directory(), tuple(files))
     try:
         return read_control_files(sources).suites

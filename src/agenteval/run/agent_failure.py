@@ -96,7 +96,6 @@ class AgentFailure:
         return Problem(f"{what}; {fix}", file=file, line=line, kind=Kind.AGENT_FAILS)
 
     def _frame(self) -> tuple[str, int] | None:
-        """Return the last place of a traceback that is in the agent's directory."""
         directory = Path(self.spec.directory)
         for frame in reversed(list(_FRAME.finditer(self.error))):
             path = Path(os.path.normpath(directory / frame["file"]))

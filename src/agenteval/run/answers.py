@@ -28,11 +28,7 @@ Answers = Mapping[AnswerPlace, str]
 
 
 def new_answers(wanted: Collection[str], results: Results, suites: Iterable[Suite]) -> Answers:
-    """Return the expected answers that differ from the answers of a run.
-
-    Raises:
-        ConfigError: the answer of a case cannot become its expected answer; the error contains every problem.
-    """
+    """Return the expected answers that differ from the answers of a run."""
     cases = {case.id: (suite, case) for suite in suites for case in suite.cases}
     answers: dict[AnswerPlace, str] = {}
     problems: list[Problem] = []
@@ -135,11 +131,7 @@ class ChangedFile:
 
 
 def changed_files(answers: Answers) -> list[ChangedFile]:
-    """Return the suite files with new expected answers; nothing is written.
-
-    Raises:
-        ConfigError: an expected answer cannot be replaced; the error contains every problem.
-    """
+    """Return the suite files with new expected answers; nothing is written."""
     by_file: dict[str, dict[tuple[str | int, ...], str]] = {}
     for place, text in answers.items():
         by_file.setdefault(place.file, {})[place.keys] = text
@@ -175,11 +167,7 @@ def _changed(name: str, texts: Replacements) -> ChangedFile:
 
 @contextmanager
 def written(files: Sequence[ChangedFile]) -> Iterator[None]:
-    """Write the files; an error in the block, or while they are written, restores all of them.
-
-    Raises:
-        InfrastructureError: a file cannot be written.
-    """
+    """Write the files; an error in the block, or while they are written, restores all of them."""
     done: list[ChangedFile] = []
     try:
         for file in files:

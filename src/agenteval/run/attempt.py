@@ -19,8 +19,8 @@ from agenteval.results.model import COMMIT, Memory, Results
 from agenteval.run.base_commit import BaseCommit
 from agenteval.run.context import Attempt, Recollection
 from agenteval.run.git import Clone, ControlError, git
-from agenteval.run.journal import JOURNAL_FILE
 from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.store import JOURNAL_FILE
 
 _SUBMODULE = "160000"
 # Few files cannot change a verdict: prompts and knowledge of agents are often in files like ``*.md`` or in ``docs``.
@@ -169,7 +169,6 @@ def _lacks_proof(results: Results) -> bool:
 def _first(
     spec: RunSpec, base: BaseCommit | AgentEvalError | None, conditions: Mapping[str, object]
 ) -> tuple[Memory, list[str]]:
-    """Return the record of a first attempt, and why its key is unknown."""
     control = base.commit if isinstance(base, BaseCommit) else spec.baseline and spec.baseline.results.run.commit
     # The commit of a baseline is a text from a file.
     control = control if control and COMMIT.fullmatch(control) else None

@@ -57,11 +57,7 @@ class ControlHost(Protocol):
         ...
 
     def merge_base(self, one: str, other: str) -> str:
-        """Return the merge base of two commits.
-
-        Raises:
-            AgentEvalError: it is unknown.
-        """
+        """Return the merge base of two commits."""
         ...
 
 
@@ -82,9 +78,6 @@ def control_commit(host: ControlHost, clone: Clone, baseline: str | None) -> tup
 
     Args:
         baseline: the commit that the baseline evaluated; ``None`` if it is unknown.
-
-    Raises:
-        ControlError: there is no such commit, or the clone does not contain the history to find it.
     """
     rule, head = host.rule, clone.head
     if rule.kind == "pull-request":
@@ -170,11 +163,7 @@ class Checkout:
         return self.root / path.relative_to(self.worktree) if path.is_relative_to(self.worktree) else path
 
     def check(self, used: Iterable[Path]) -> None:
-        """Check that the content of files is there.
-
-        Raises:
-            ControlError: that of one is missing.
-        """
+        """Check that the content of files is there."""
         for path in used if self.gaps else ():
             if path.is_relative_to(self.worktree):
                 name = path.relative_to(self.worktree)
@@ -203,11 +192,7 @@ class BaseCommit:
     apart: Apart | None = None
 
     def check_out(self, name: str) -> Checkout:
-        """Write the files into a new directory of the folder.
-
-        Raises:
-            ControlError: they cannot be written.
-        """
+        """Write the files into a new directory of the folder."""
         worktree = self.folder / name
         try:
             shutil.copytree(self.folder / _REPOSITORY / ".git", worktree / ".git", symlinks=True)
@@ -230,9 +215,6 @@ def base_commit(here: Path, host: ControlHost, baseline: str | None) -> Iterator
     Args:
         here: a directory in the repository.
         baseline: the commit that the baseline evaluated; ``None`` if it is unknown.
-
-    Raises:
-        ControlError: there is no such commit, or it cannot be fetched.
     """
     clone = Clone.find(here)
     commit, note = control_commit(host, clone, baseline)
@@ -242,11 +224,7 @@ def base_commit(here: Path, host: ControlHost, baseline: str | None) -> Iterator
 
 @contextmanager
 def copied_commit(clone: Clone, remote: Remote | None, commit: str, note: str = "") -> Iterator[BaseCommit]:
-    """Copy a commit of a clone for the duration of the block; what the clone lacks is fetched.
-
-    Raises:
-        ControlError: the commit cannot be fetched.
-    """
+    """Copy a commit of a clone for the duration of the block; what the clone lacks is fetched."""
     folder = Path(tempfile.mkdtemp(prefix="agenteval-control-")).resolve()
     repository = folder / _REPOSITORY
     try:

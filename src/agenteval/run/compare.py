@@ -172,7 +172,6 @@ def _uncompared(results: Results, spec: RunSpec, passes: Passes, why: str) -> Co
 
 
 def _entries(comparer: Comparer, decision: Decision) -> Sequence[PoolEntry]:
-    """Return the passes of a proof, with which a new pool begins."""
     if not comparer.current.pool or not comparer.is_of_branch:
         return ()
     for out in (decision.outcome, decision.look):

@@ -17,7 +17,7 @@ from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import add_listed_secrets
 from agenteval.core.text import display_path
 from agenteval.core.yaml import parse_yaml
-from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.values import ComparePolicy
 from agenteval.gate.verdict import FailOn, GatePolicy
 from agenteval.results.masking import MAX_ANSWER_BYTES
 from agenteval.results.model import Results
@@ -36,7 +36,6 @@ class Settings:
         suites: files, directories, or suites that the caller has built.
         baseline: the run to compare with: its file, or its results.
         out: the directory of the reports; ``None`` writes none.
-        cases: names or ids of the cases to run; empty: all.
         failed_in: results of an earlier run; only its cases that did not pass run.
         wants_baseline: whether the caller asked for a baseline, also for one that is not found.
         prove: whether an improvement of a change is proven too, as on the base branch.

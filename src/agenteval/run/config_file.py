@@ -227,7 +227,6 @@ def written_settings(entry: ConfigFile) -> dict[str, Any]:
 
 
 def _of_run(entry: ConfigFile, document: Document) -> dict[str, Any]:
-    """Return the settings of the run as a whole that differ from the defaults, with their paths made absolute."""
     templates = {name: _beside(document, path) for name, path in entry.templates}
     llm = entry.llm.model_dump()
     if isinstance(entry.llm.cache, str):
@@ -245,7 +244,6 @@ def _with_place(problem: Problem) -> Problem:
 
 
 def _secrets(models: Iterable[ModelSpec | None], agents: Iterable[AgentSpec]) -> frozenset[str]:
-    """Return the keys of models, and the secrets in what agents are sent and given, however they are written."""
     found = {model.api_key for model in models if model is not None and model.api_key}
     for agent in agents:
         for name, value in (agent.options.get("headers") or {}).items():
@@ -271,7 +269,6 @@ def _beside(document: Document, path: str | None) -> Path | None:
 
 
 def _reporters(names: Sequence[str], document: Document) -> list[Problem]:
-    """Return the problems of the reporters of other packages; they are imported to find out."""
     if not names:
         return []
     from agenteval.report.report import find_reporter

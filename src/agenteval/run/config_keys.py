@@ -25,8 +25,7 @@ from agenteval.core.records import replace
 from agenteval.core.text import choices
 from agenteval.core.validation import Duration, value_message
 from agenteval.gate.failures import Required
-from agenteval.gate.policy import TOLERANCE, ComparePolicy, First, Quarantine, Resource
-from agenteval.gate.values import Constants
+from agenteval.gate.values import TOLERANCE, ComparePolicy, Constants, First, Quarantine, Resource
 from agenteval.gate.verdict import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy
 from agenteval.gate.verdict import parse_fail_on as _parse
 from agenteval.metrics.registry import REGISTRY, MetricType

@@ -53,7 +53,7 @@ class Search:
     """The result of a search for a baseline.
 
     Attributes:
-        missing: why there is none, as warnings, if the base commit's agent may make one; empty to tell nothing.
+        missing: why nothing was found, as warnings, if the base commit's agent may make one; empty to tell nothing.
     """
 
     found: FoundBaseline | None = None

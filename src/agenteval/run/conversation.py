@@ -175,16 +175,11 @@ class CaseDeadline:
     """The time limit of one iteration of a case, if it has one."""
 
     limit_s: float = math.inf
-    _end: float = math.inf
-
-    @classmethod
-    def start(cls, limit_s: float) -> CaseDeadline:
-        """Start a limit now, in seconds; requires a running event loop."""
-        return cls(limit_s, _now() + limit_s)
+    end: float = math.inf
 
     def left_s(self) -> float:
         """The remaining time in seconds; negative after the deadline."""
-        return self._end if self._end == math.inf else self._end - _now()
+        return self.end - _now()
 
 
 # The names of vector store search tools in HoloDeck's backends.
@@ -228,8 +223,6 @@ def _chunks(result: Any) -> list[str]:
 
 # After this many consecutive turns without an answer, the session ends.
 _BROKEN_TURNS = 2
-
-_NO_LIMIT = CaseDeadline()
 
 
 @dataclass(frozen=True)
@@ -286,7 +279,7 @@ class Conversations:
         name = secrets.token_hex(16)
         retrieval = Retrieval(job.item.suite.retrieval_tools)
         case_s = job.plan.case_s
-        clock = _NO_LIMIT if case_s is None else CaseDeadline.start(case_s)
+        clock = CaseDeadline() if case_s is None else CaseDeadline(case_s, _now() + case_s)
         history: list[Mapping[str, str]] = []
         exchanges: list[TurnRecord] = []
         unanswered = 0

@@ -59,7 +59,6 @@ def public_names(host: str) -> bool:
 
 
 def _inner(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address to which packets to an IPv6 address go; ``None`` if they stay in IPv6."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour
@@ -239,7 +238,6 @@ class _Route:
             raise self._refused()
 
     def trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Check the address of a new connection (httpx's extension ``trace``)."""
         if event == "connection.connect_tcp.started":
             # A proxy makes the connection to the host itself.
             self._is_proxied = str(info["host"]).encode() != self._host

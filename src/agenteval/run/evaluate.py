@@ -72,7 +72,7 @@ def compare(
     check_baseline(baseline, None)
     from agenteval.gate.comparison import decide_files
     from agenteval.gate.integrity import with_ids_of
-    from agenteval.gate.policy import ComparePolicy
+    from agenteval.gate.values import ComparePolicy
     from agenteval.run.compare import comparer_of
     from agenteval.run.resolve.spec import RunSpec
 

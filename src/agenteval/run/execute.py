@@ -17,7 +17,6 @@ from agenteval.metrics.resources import check_unnamed_judge
 from agenteval.metrics.scoring import built_metrics
 from agenteval.report.report import remove_reports
 from agenteval.results.case import CaseResult
-from agenteval.run.journal import parsed, remove_journals
 from agenteval.run.plan import (
     Job,
     Plan,
@@ -32,7 +31,7 @@ from agenteval.run.plan import (
 from agenteval.run.run_key import RunKey
 from agenteval.run.scheduler import JudgedCases, checkable, run_jobs
 from agenteval.run.scoring import case_of
-from agenteval.run.store import CaseStore
+from agenteval.run.store import CaseStore, parsed, remove_journals
 from agenteval.suite.agent_definitions import MODEL_AGENT
 from agenteval.suite.model import AgentSpec, MetricConfig
 
@@ -197,8 +196,6 @@ def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
 
 
 class _Runner:
-    """The state of a run; it outlives a signal, so that finished cases are not lost."""
-
     def __init__(self, plan: Plan, survey: _Precheck) -> None:
         self._plan = plan
         self.survey = survey
@@ -297,7 +294,6 @@ class _Runner:
         return replace(self._plan.limits, run_s=max(0.0, self._until - time.monotonic()))
 
     def _resume(self, earlier: ResumedRun) -> None:
-        """Add the cases that the interrupted run had finished, with the names and lines of the current suite."""
         for position, item in enumerate(self._plan.cases):
             there = earlier.complete.get((item.suite.path, item.case.id))
             if there is not None:

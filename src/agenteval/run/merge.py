@@ -28,13 +28,13 @@ from agenteval.run.compare import compare_first, rescored_baseline
 from agenteval.run.config import Settings
 from agenteval.run.context import RunContext, is_judged_by_base_alone
 from agenteval.run.git import ControlError, Provenance, git
-from agenteval.run.journal import remove_journals
 from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, report_directory, reported
 from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.configurations import check_directory, problem_of_another_run
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve_saved import resolve_merge
 from agenteval.run.rules.base import with_integrity
+from agenteval.run.store import remove_journals
 from agenteval.suite.model import Suite
 
 # Characters.
@@ -148,7 +148,6 @@ def _check_repository(part: RunToMerge, context: RunContext) -> None:
 
 
 def _of(provenance: Provenance | None, results: Results) -> Results:
-    """Return results with the commit and the workflow run that they belong to, which other tools do not record."""
     if provenance is None:
         return results
     run = results.run

@@ -19,7 +19,8 @@ from agenteval.core.version import __version__
 from agenteval.core.writing import make_directory
 from agenteval.gate.run_scores import entry_without_cases
 from agenteval.gate.verdict import decide_gate, quarantined, rules_of
-from agenteval.report.report import Presentation, write_reports
+from agenteval.report.parts import Presentation
+from agenteval.report.report import write_reports
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import EarlierRun
@@ -205,11 +206,8 @@ class RunOutcome:
     """The results of a run and the gate's decision on them.
 
     Attributes:
-        presentation: templates and links of comment and summary.
-        earlier: earlier runs, for trends.
         base: the baseline's run, with the runs before it.
         analyses: analyses of suites that evaluate the run as a whole; without them none is reported.
-        agent_problems: why agents failed in all of their cases, or were too slow.
     """
 
     results: Results

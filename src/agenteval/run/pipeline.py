@@ -21,7 +21,6 @@ from agenteval.run.compare import compare_first, comparer_of, prove_and_compare,
 from agenteval.run.config import CONFIG_FILE, Settings
 from agenteval.run.context import Attempt, FoundBaseline, RunContext
 from agenteval.run.execute import execute
-from agenteval.run.journal import remove_confirmations
 from agenteval.run.outcome import (
     RunOutcome,
     SuiteAnalyses,
@@ -36,6 +35,7 @@ from agenteval.run.plan import MayStop, PlannedCase, RunExecution, needs_whole_a
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, make_plan
 from agenteval.run.resolve_run import resolve
 from agenteval.run.setup import users_code
+from agenteval.run.store import remove_confirmations
 from agenteval.suite.agents import REPLAY
 
 if TYPE_CHECKING:
@@ -166,7 +166,6 @@ def _hints(spec: RunSpec, execution: RunExecution) -> Iterable[str]:
 
 
 def _is_of_user_code(case: CaseResult, kind: str | None) -> bool:
-    """Return whether user code caused the error of a case: its agent, or a code grader."""
     if any(score.kind == "code" and score.status == "error" for score in case.scores):
         return True
     # Cases of long runs are kept without their turns.
@@ -179,7 +178,6 @@ def _hint(settings: SuiteSpec) -> str:
 
 
 def _analyse(spec: RunSpec, execution: RunExecution, results: Results) -> SuiteAnalyses:
-    """Analyse each suite as a whole; in a shard the criteria stay undecided."""
     if spec.shard is not None:
         return SuiteAnalyses(with_open_criteria(spec.suites, results))
     if not execution.answers:

@@ -41,7 +41,6 @@ class SuitePlan:
     catalog: MetricCatalog
     rules: UserCodeRules = field(default_factory=UserCodeRules)
     case_s: float | None = None
-    config: str = ""
 
 
 @dataclass
@@ -227,10 +226,6 @@ class RunExecution:
         is_pooled: whether the run gets an entry in its pool, for later statistical comparisons.
         answers: the answers that analyses need, by path of each suite that defines an analysis.
         earlier_s: the part of the duration before the run was interrupted, in seconds.
-        unfinished: number of cases that did not finish within the time limit.
-        refused_calls: number of calls to models that the budget did not allow.
-        plugins: installed packages whose metrics scored the answers.
-        agent_problems: why agents failed in all of their cases, or were too slow.
     """
 
     run_id: str

@@ -46,12 +46,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Retry:
-    """A failed attempt that is repeated.
-
-    Attributes:
-        attempt: the next attempt, from 2.
-        wait_s: seconds before it.
-    """
+    """A failed attempt that is repeated."""
 
     reason: str
     attempt: int
@@ -106,9 +101,7 @@ class ProgressTally:
     """The number, time and cost of finished cases.
 
     Attributes:
-        total: number of units to run; ``None`` if unknown.
         started: start of the first case, in seconds of the clock.
-        clock: monotonic, in seconds.
         cost_usd: cost of agents, as they report it, and of judges.
     """
 

@@ -261,7 +261,6 @@ def _exchange(case: Case, iteration: int, stored: TurnResult) -> TurnRecord:
 
 
 def _merged(case: Case, stored: IterationResult, new: IterationResult, names: Collection[str]) -> IterationResult:
-    """Return an iteration with the new scores of some metrics, and the stored ones of the others."""
     turns = [
         old.model_copy(
             update={

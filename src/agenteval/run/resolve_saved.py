@@ -110,7 +110,6 @@ def _suites_here(results: Collection[SuiteResult], settings: Settings) -> list[S
 
 
 def _bound(suite: Suite, config: Config) -> Suite:
-    """Return the suite with every ``*`` expanded, if its agents are known."""
     try:
         return bind(suite, None, config)[0]
     except ConfigError:

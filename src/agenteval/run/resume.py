@@ -18,9 +18,9 @@ from agenteval.core.redact import Redactor
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.masking import shortened_values
 from agenteval.results.model import RunUsage
-from agenteval.run.journal import CASE_END, case_start, parsed
 from agenteval.run.plan import PlannedCase, ResumedRun, needs_whole_answers
 from agenteval.run.run_key import changes, conditions
+from agenteval.run.store import CASE_END, case_start, parsed
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.cases import masked_case
 from agenteval.suite.model import AgentSpec, Case, Suite
@@ -176,7 +176,6 @@ def _found(
 
 
 def _whole_lines(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the complete lines with their byte offsets; a line that a crash truncated is omitted."""
     place = 0
     for line in file:
         if line.endswith(b"\n"):

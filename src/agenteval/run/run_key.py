@@ -56,7 +56,6 @@ def files_of_metric(metric: MetricConfig) -> Iterator[Path]:
 
 
 def _project(project: HolodeckProject) -> Iterator[Path]:
-    """Yield the files that HoloDeck reads for an agent: its prompt, its tools and its documents."""
     tools = project.agent.get("tools") or []
     keys = ("file", "source", "env_file")
     named = [project.agent.get("instructions"), *tools]
@@ -69,7 +68,6 @@ def _project(project: HolodeckProject) -> Iterator[Path]:
 
 
 def _command(directory: str, command: Sequence[str]) -> Iterator[Path]:
-    """Yield the files that are arguments of a command, and those of the modules that Python runs by it."""
     for part, following in pairwise((*command, "")):
         path = Path(directory, part)
         # Python runs the second one if the first one is a directory.
@@ -79,7 +77,6 @@ def _command(directory: str, command: Sequence[str]) -> Iterator[Path]:
 
 
 def _tool(directory: str, tool: Tool) -> Iterator[Path]:
-    """Yield the files that a tool of a model agent runs."""
     # Imported here: few agents have tools.
     from agenteval.suite.model_tools import FunctionTool, McpServer
 
@@ -100,7 +97,6 @@ def files_of_recording(path: Path) -> Iterator[Path]:
 
 
 def _code(directory: str, reference: str) -> Iterator[Path]:
-    """Yield the Python files that ``path.py:name`` or ``module:name`` may name in a directory."""
     if in_file := _IN_FILE.fullmatch(reference):
         yield Path(directory, in_file[1])
     elif in_module := _IN_MODULE.fullmatch(reference):
@@ -108,7 +104,6 @@ def _code(directory: str, reference: str) -> Iterator[Path]:
 
 
 def _module(directory: str, name: str) -> Iterator[Path]:
-    """Yield the files that a Python module may consist of, in a directory and its ``src``."""
     path = Path(*name.split("."))
     if not path.name:
         return
@@ -185,8 +180,6 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
 
 
 class _SuiteKey:
-    """The inputs of one suite. Cases are added one by one, and are not kept in memory."""
-
     def __init__(self, suite: Suite, redact: Redactor) -> None:
         self.iterations: set[int] = set()
         self._suite = suite
@@ -234,7 +227,6 @@ def _program(spec: AgentSpec) -> list[str]:
 
 
 def _file(path: Path, largest: int = _LARGEST_PROGRAM) -> str:
-    """Return the hash of a file; empty if the file cannot be read or is larger than a number of bytes."""
     try:
         with open_regular(path, limit=largest) as content:
             return hashlib.file_digest(content, "sha256").hexdigest()
@@ -252,15 +244,12 @@ def _number(value: float | None) -> str:
 
 
 def _digest(value: Any, redact: Redactor) -> str:
-    """Return the hash of a value that agenteval has built."""
     found = _Hash(redact)
     found.add(_plain(value))
     return found.text
 
 
 class _Hash:
-    """A hash of JSON values. Secrets are masked first, so a new key is no change, and the hash reveals no secret."""
-
     def __init__(self, redact: Redactor) -> None:
         self._redact = redact
         self._digest = hashlib.sha256()

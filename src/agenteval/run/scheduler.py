@@ -43,7 +43,6 @@ class JudgedCases:
 
 
 def _limits(case: Case) -> list[JudgeLimits]:
-    """Return the limits of each judge of a case; the judges of a suite share them."""
     return [metric.judge_limits for metric in case.all_metrics if metric.judge_limits is not None]
 
 
@@ -123,8 +122,6 @@ async def run_jobs(
 
 @dataclass
 class _AgentQueue:
-    """The waiting jobs of one agent, and the limit of simultaneous conversations."""
-
     width: int
     conversations: dict[int, Conversations] = field(default_factory=dict)
     jobs: deque[Job] = field(default_factory=deque)
@@ -230,7 +227,6 @@ class _Scheduler:
         return case_of(job.item.case, [*there, *missing])
 
     def _put(self, job: Job) -> None:
-        """Put a job into the lane of its agent, unless no iteration is left to run."""
         if not job.left:
             self._nothing_left.append(job)
             return
@@ -246,7 +242,6 @@ class _Scheduler:
         lane.add(job)
 
     def _queue(self, lane: _AgentQueue) -> Iterator[tuple[Job, int]]:
-        """Yield the iterations to run, in suite order."""
         while lane.jobs:
             job = lane.jobs.popleft()
             self._begun[job.item.case.id] = job

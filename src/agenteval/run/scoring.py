@@ -135,7 +135,6 @@ def case_of(case: Case, iterations: Sequence[IterationResult], unneeded: int = 0
 async def _with_case_metric(
     case: Case, iterations: Sequence[IterationResult], metric: MetricConfig, catalog: MetricCatalog
 ) -> list[IterationResult]:
-    """Add a case metric's score to the iterations; those without a last answer are excluded."""
     answered = [iteration for iteration in iterations if iteration.turns[-1].response is not None]
     if not answered:
         return list(iterations)
@@ -184,7 +183,6 @@ def rated(case: Case, index: int, turns: list[TurnResult]) -> IterationResult:
 
 
 def _fatal_metrics(case: Case) -> frozenset[tuple[int, str]]:
-    """Return turn and id of the metrics whose errors make the case an error."""
     last = len(case.turns) - 1
     placed = [(number, metric) for number, turn in enumerate(case.turns) for metric in turn.metrics]
     placed += [(last, metric) for metric in case.metrics]
@@ -259,7 +257,6 @@ async def _scored(
 
 
 def _as_trace(case: Case, request: Request, reply: Reply, latency_ms: float | None) -> Mapping[str, Any]:
-    """Return the reply in the form of a recorded trace, for metrics of an aggregate."""
     from agenteval.results.record import trace_of_reply
 
     return trace_of_reply(

@@ -61,9 +61,6 @@ class Setup:
 def users_code(setup: Setup, redact: Redactor) -> Iterator[None]:
     """Install the requirements of user code and apply its limits for the duration of the block.
 
-    Args:
-        redact: masks secrets in the output of the commands.
-
     Raises:
         SetupError: a command failed.
     """
@@ -77,11 +74,7 @@ def users_code(setup: Setup, redact: Redactor) -> Iterator[None]:
 
 @contextmanager
 def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Mapping[str, str]]:
-    """Run commands in a new virtual environment, which exists for the duration of the block.
-
-    Args:
-        commands: a bash script; does nothing if it is empty.
-        redact: masks secrets in its output.
+    """Run a bash script, if it is not empty, in a new virtual environment that exists as long as the block.
 
     Yields:
         Environment variables that make user code use the virtual environment.
@@ -94,7 +87,9 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
         return
     folder = Path(tempfile.mkdtemp(prefix="agenteval-setup-")).resolve()
     try:
-        give_to_user(folder, directory)
+        owner = owner_in(directory)
+        if owner is not None:
+            os.chown(folder, owner.uid, owner.gid)
         # User code's resource limits do not apply: compilers need more. Another setup's environment is not inherited.
         others = {key: value for key, value in confinement().variables.items() if key not in {"PATH", "VIRTUAL_ENV"}}
         with confined(memory_mb=None, cpu_s=None, variables=others):
@@ -102,13 +97,6 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
         yield variables
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def give_to_user(path: Path, directory: Path) -> None:
-    """Change the owner of a file or directory to the user that runs user code in a working directory."""
-    owner = owner_in(directory)
-    if owner is not None:
-        os.chown(path, owner.uid, owner.gid)
 
 
 def _install(commands: str, directory: Path, venv: Path, redact: Redactor) -> dict[str, str]:
@@ -145,12 +133,7 @@ def _failed_command(commands: str, number: int | None) -> str:
 
 
 def _run(argv: Sequence[str], directory: Path, environment: Mapping[str, str], output: _ShownOutput) -> int | None:
-    """Run a program, show its output line by line, and return its exit status.
-
-    Raises:
-        SetupError: the program cannot be started, or exceeds the time limit.
-        SystemExit: a signal ended it.
-    """
+    """Run a program, show its output line by line, and return its exit status; a signal ends this process too."""
     status: list[int | None] = []
 
     async def work() -> None:

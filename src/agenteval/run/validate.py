@@ -41,9 +41,8 @@ def checked(spec: RunSpec, *, may_lack: bool = False) -> list[str]:
         notices, lacking = check(make_plan(spec))
         if lacking and not may_lack:
             raise ConfigError(lacking)
-        warnings = dict.fromkeys(
-            (*notices, *map(str, lacking), *spec.warnings, *_unavailable(spec), *_wrong_templates(spec))
-        )
+        further = (*map(str, lacking), *_unavailable(spec), *_wrong_templates(spec))
+        warnings = dict.fromkeys((*notices, *spec.warnings, *further))
     lines = (
         *map(_configuration, spec.configs),
         *map(_suite, spec.suites),
@@ -62,7 +61,6 @@ def _suite(suite: Suite) -> str:
 
 
 def _unavailable(spec: RunSpec) -> Iterator[str]:
-    """Yield the problems of agents and tools that no case uses, so that they do not prevent the run."""
     used = {item.agent.where for item in spec.cases}
     for config in spec.configs:
         defined = [agent for agent in (*config.agents.values(), *config.tools.values()) if agent.where not in used]
@@ -147,7 +145,6 @@ def _asked(spec: RunSpec) -> str:
 
 
 def _calls(number: int, earlier: Results | None) -> str:
-    """Return a number of calls, and their cost as far as the baseline knows it."""
     cost = cost_of_a_call(earlier) if earlier is not None else None
     text = f"{number:,} call" if number == 1 else f"{number:,} calls"
     return text if cost is None else f"{text} (${number * cost:,.2f})"

@@ -388,4 +388,4 @@ def unreadable_texts(suite: Suite) -> Iterator[str]:
             why = unreadable(metric.type, turn.ground_truth or "", tokenizer)
             if why and metric.id not in said:
                 said.add(metric.id)
-                yield str(Problem(why, file=suite.path, line=case.line, path="ground_truth", kind=Kind.GROUND_TRUTH))
+                yield str(Problem(why, file=suite.path, line=case.line, path="ground_truth", kind=Kind.VALUE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from agenteval.github.comment_update import parse
-from agenteval.report.markdown import ReportTooLargeError
+from agenteval.report.parts import ReportTooLargeError
 
 
 def target(data: bytes) -> None:

@@ -8,8 +8,8 @@ from tests.fuzz.scratch import as_file
 
 from agenteval.core.errors import ConfigError
 from agenteval.results.case import CaseResult
-from agenteval.run.journal import parsed
 from agenteval.run.resume import _read
+from agenteval.run.store import parsed
 
 
 def target(data: bytes) -> None:

@@ -14,7 +14,7 @@ from tests.unit.report import samples
 
 from agenteval.report.facts import Report
 from agenteval.report.html import fill
-from agenteval.report.markdown import COMMENT_LEVELS
+from agenteval.report.parts import COMMENT_LEVELS
 from agenteval.report.user_template import Order, _described, _place, _rendered, unclosed
 
 _SECONDS = 0.5

@@ -13,7 +13,7 @@ from tests.unit.runs import case, results
 
 from agenteval.gate.comparer import Comparer
 from agenteval.gate.comparison import decide_files
-from agenteval.gate.policy import ComparePolicy, Quarantine
+from agenteval.gate.values import ComparePolicy, Quarantine
 from agenteval.gate.verdict import (
     DEFAULT_FAIL_ON,
     FAIL_ON,

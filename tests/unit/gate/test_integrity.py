@@ -12,7 +12,7 @@ from agenteval.gate.comparer import Comparer
 from agenteval.gate.comparison import decide_files
 from agenteval.gate.integrity import Accepted, Integrity, digests_of, with_ids_of
 from agenteval.gate.pairing import own_cases
-from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.values import ComparePolicy
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
 

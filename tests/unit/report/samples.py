@@ -12,7 +12,7 @@ from typing import Any
 from tests.support import ROOT
 
 from agenteval.report.facts import Report, facts
-from agenteval.report.report import Presentation
+from agenteval.report.parts import Presentation
 from agenteval.results.case import (
     CaseResult,
     CaseStatus,

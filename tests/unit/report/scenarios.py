@@ -14,7 +14,7 @@ from agenteval.gate.rows import proofs_of
 from agenteval.gate.verdict import GatePolicy, decide_gate, rules_of
 from agenteval.gate.words import Telling, headline, sentences
 from agenteval.report.facts import Report
-from agenteval.report.report import Site
+from agenteval.report.parts import Site
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.comparison import (
     AnswerChange,

@@ -83,7 +83,7 @@ def test_a_workflow_command_holds_one_text(text: str) -> None:
 @pytest.mark.parametrize("text", _CORPUS)
 def test_annotations_are_one_command_each(text: str) -> None:
     found = annotate(_sample(text).report)
-    lines = list(as_commands(found.items, 9))
+    lines = list(as_commands(found, 9))
     assert lines
     for line in lines:
         assert "\n" not in line

@@ -11,7 +11,7 @@ from tests.unit.report import samples
 
 from agenteval.core.escape import address
 from agenteval.report.facts import About
-from agenteval.report.report import Site
+from agenteval.report.parts import Site
 from agenteval.report.stories import source_link
 from agenteval.results.model import Run
 

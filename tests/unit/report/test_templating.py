@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.report.report import template_directory
+from agenteval.report.parts import template_directory
 from agenteval.report.templates import MARKDOWN, USER_TEMPLATE, CompiledTemplates, make_environment
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.core.errors import ConfigError
 from agenteval.core.files import bounded
-from agenteval.report.report import template_directory
+from agenteval.report.parts import template_directory
 from agenteval.report.templates import MARKDOWN, USER_TEMPLATE, make_environment
 from agenteval.run.config import Config
 from agenteval.run.resolve.configurations import presentation

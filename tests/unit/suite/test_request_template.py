@@ -70,7 +70,7 @@ def test_every_placeholder_is_known_to_the_requests() -> None:
     from agenteval.agents.http_agent import RequestBuilder
 
     template = {name: f"{{{name}}}" for name in PLACEHOLDERS}
-    body = RequestBuilder("POST", "http://agent", template).body(
+    body = RequestBuilder("http://agent", {"body": template}, None, {}).body(
         request("hi", history=({"role": "user", "content": "a"},))
     )
     assert set(body) == set(PLACEHOLDERS)

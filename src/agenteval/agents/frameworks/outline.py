@@ -194,7 +194,7 @@ class Modules:
     """The modules of a repository, parsed on request.
 
     Attributes:
-        packages: the names of its own packages and modules at the top level.
+        packages: the names of the packages and modules at the top level of the repository.
         warnings: the files that could not be parsed.
     """
 

@@ -39,7 +39,7 @@ def check(reference: str, method: str, instantiate: bool) -> None:
 
 
 async def ask(
-    reference: str, method: str, prompt_argument: str | None, instantiate: bool, request: Mapping[str, Any]
+    reference: str, method: str, instantiate: bool, prompt_argument: str | None, request: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Ask an agent.
 

@@ -18,7 +18,7 @@ _IDS = ("tool_call_id", "call_id", "tool_id", "id")
 
 
 def tool_calls_of(result: Any, events: Sequence[Any], messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the calls of the first source that contains any, and their results, each as an item of its own."""
+    """Return the calls of the first source that contains any, and their results, each as a separate item."""
     for source in (events, list(_records(result)), messages):
         signals = [signal for item in source for signal in _signals(item)]
         # In Pydantic AI the model calls a tool to return structured output.

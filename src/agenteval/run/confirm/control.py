@@ -103,11 +103,7 @@ def _cases(spec: RunSpec, place: Checkout) -> Mapping[str, ControlCase]:
 
 
 def _agents(cases: Iterable[ControlCase], place: Checkout) -> dict[int, AgentSpec]:
-    """Return the agents of cases in the checkout, by identity: each agent object is started once.
-
-    Raises:
-        ControlError: an agent is the same for every commit.
-    """
+    """Return the agents of cases in the checkout, by identity: each agent object is started once."""
     unlike = {id(case.agent): case.agent for case in cases}
     there = {key: replace(agent, directory=str(place.there(Path(agent.directory)))) for key, agent in unlike.items()}
     for agent in there.values():

@@ -29,11 +29,11 @@ from agenteval.run.confirm.control import Control, opened_control
 from agenteval.run.context import FoundBaseline
 from agenteval.run.execute import execute
 from agenteval.run.git import ControlError
-from agenteval.run.journal import confirmation_file
 from agenteval.run.plan import Plan, PlannedCase, RunExecution, with_session
 from agenteval.run.rescore import rescorable
 from agenteval.run.resolve.agents import interpreters_of
 from agenteval.run.resolve.spec import PassPlan, RunSpec, make_plan
+from agenteval.run.store import confirmation_file
 from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
 
 _INTERRUPTED = "the passes side by side were interrupted"
@@ -73,7 +73,6 @@ class Passes:
     Attributes:
         entered: what is open: the base commit's checkout.
         base: the base commit, or why it cannot be used.
-        calls: iterations of cases so far.
     """
 
     spec: RunSpec
@@ -83,7 +82,6 @@ class Passes:
     controls: Mapping[str, AgentSpec] | None = field(default=None, repr=False)
     resume: bool = False
     usage: RunUsage = field(default_factory=RunUsage)
-    calls: int = 0
     signal: int | None = None
     warnings: list[str] = field(default_factory=list)
     _control: Control | AgentEvalError | None = field(default=None, repr=False)
@@ -117,7 +115,7 @@ class Passes:
             raise CannotRunError(_INTERRUPTED)
         self._number += 1
         try:
-            found = self._made(side, cases, iterations)
+            return self._made(side, cases, iterations)
         except AgentEvalError as error:
             if self._is_interrupted():
                 # Ctrl-C ends git, too.
@@ -132,7 +130,6 @@ class Passes:
             if warning not in self.warnings:
                 self.warnings.append(warning)
             raise CannotRunError(why, "outside", "base") from None
-        return found
 
     def _tell(self, side: Side, number: int) -> None:
         """Say once that the change runs again, and once that it runs side by side with the base."""
@@ -148,7 +145,7 @@ class Passes:
         """
         theirs, found = self._opened_control().cases, {}
         for own in (item.case for item in self.spec.cases if item.case.id in theirs):
-            shared = shared_metrics(theirs[own.id].case, own)
+            shared = _shared_metrics(theirs[own.id].case, own)
             if shared is not None:
                 metrics = {name: content for name, content in own.fingerprints.metrics.items() if name in shared}
                 found[own.id] = Fingerprints(own.fingerprints.question, metrics)
@@ -180,15 +177,20 @@ class Passes:
                 or _digest(sorted(str(case.agent.target) for case in control.cases.values())),
             },
         )
-        plan, execution = self._executed(again)
-        self._count(cases, execution)
+        try:
+            plan = make_plan(self.spec, again, resume=self.resume)
+        except ConfigError:
+            # There is no journal, or that of another pass.
+            plan = make_plan(self.spec, again)
+        execution = execute(plan)
+        self._count(execution)
         if why := _why_incomplete(plan, execution):
             raise CannotRunError(why)
         found = [(path, case) for path, done in execution.cases.items() for case in done]
         # Without a baseline, the run of the base is one, and is refused as every other one is.
         if side == "base" and self.spec.baseline is not None:
             self._of_base = found if len(found) >= _FEWEST else [*self._of_base, *found][-_FEWEST:]
-            if broken := why_broken(self._of_base):
+            if broken := _why_broken(self._of_base):
                 raise ControlError(broken)
         return found
 
@@ -211,7 +213,7 @@ class Passes:
                 cases.append(replace(again, agent=agent_of(item.agent)))
                 continue
             there = control.cases.get(item.case.id)
-            case = comparable(there.case, item.case) if there is not None else None
+            case = _comparable(there.case, item.case) if there is not None else None
             if there is not None and case is not None:
                 # The change may have moved the suite; its settings are known by its path there.
                 suite = replace(there.suite, path=item.suite.path)
@@ -225,11 +227,7 @@ class Passes:
         return self.signal is not None
 
     def _opened_control(self) -> Control:
-        """Return the base commit's agent.
-
-        Raises:
-            AgentEvalError: it cannot run; no further pass tries it again.
-        """
+        """Return the base commit's agent."""
         if self._control is None:
             try:
                 opened = opened_control(self.base, self.spec, self.controls)
@@ -241,18 +239,8 @@ class Passes:
             raise self._control
         return self._control
 
-    def _executed(self, again: PassPlan) -> tuple[Plan, RunExecution]:
-        """Run a pass; the cases in the journal of an interrupted run do not run again."""
-        try:
-            plan = make_plan(self.spec, again, resume=self.resume)
-        except ConfigError:
-            # There is no journal, or that of another pass.
-            plan = make_plan(self.spec, again)
-        return plan, execute(plan)
-
-    def _count(self, cases: Sequence[PlannedCase], execution: RunExecution) -> None:
+    def _count(self, execution: RunExecution) -> None:
         self.usage = self.usage.plus(execution.summary.usage)
-        self.calls += sum(item.iterations for item in cases)
         self.signal = execution.signal
         self.warnings += [text for text in execution.warnings if text not in self.warnings]
         self._asked = self._asked.plus(execution.asked)
@@ -270,7 +258,7 @@ def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
     return ""
 
 
-def why_broken(cases: Iterable[tuple[str, CaseResult]]) -> str:
+def _why_broken(cases: Iterable[tuple[str, CaseResult]]) -> str:
     """Return why the passes of the base say nothing about it; empty if they do.
 
     An agent that fails has the score 0. A base that lacks what earlier steps installed always fails, and a change
@@ -287,7 +275,7 @@ def why_broken(cases: Iterable[tuple[str, CaseResult]]) -> str:
     return f"its agent failed in {len(errors)} of {len(iterations)} iterations ({lacks}): {first}"
 
 
-def shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
+def _shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
     """Return the metrics that can score both the answers of the base and those of the agent under test.
 
     These are the metrics with the same configuration, and those that need nothing but an answer.
@@ -300,16 +288,13 @@ def shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
     return None if before.question != now.question or (now.metrics and not shared) else shared
 
 
-def comparable(theirs: Case, ours: Case) -> Case | None:
+def _comparable(theirs: Case, ours: Case) -> Case | None:
     """Return a case of the base with the metrics that it shares with the case under test.
 
     A metric with another configuration or expected answer is that of the case under test, so both are scored by the
     same rules.
-
-    Returns:
-        ``None`` if the two ask different questions, or share no metric.
     """
-    shared = shared_metrics(theirs, ours)
+    shared = _shared_metrics(theirs, ours)
     if shared is None:
         return None
     same = _alike(theirs.fingerprints, ours.fingerprints)

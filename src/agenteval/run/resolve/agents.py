@@ -192,7 +192,6 @@ def _blocks(cases: Sequence[Case]) -> Iterable[tuple[Target, list[Case]]]:
 
 
 def _with_target(case: Case, target: Target) -> Case:
-    """Return the case for one target; a ``*`` in its id is replaced by the target's name."""
     if case.target == target or case.target is None:
         return case
     written = f"::{case.target.kind}s.{case.target.name}#"
@@ -237,7 +236,6 @@ def traces_to_score(suites: Iterable[tuple[Suite, Config]], settings: Settings) 
 
 
 def _recording(suite: Suite, settings: Settings, config: Config) -> Path | None:
-    """Return the recording of a suite without inputs; ``None`` if the suite has inputs or another agent."""
     if suite.cases or not suite.metrics:
         return None
     try:

@@ -15,11 +15,12 @@ from agenteval.core.llm.gateway import LlmSettings, ResponseCache, default_direc
 from agenteval.core.records import dataclass, replace
 from agenteval.core.shared_files import seal
 from agenteval.core.text import display_path, place_of, real_path, working_directory
-from agenteval.report.report import ANALYSES, Presentation, Site
+from agenteval.report.parts import Presentation, Site
+from agenteval.report.report import ANALYSES
 from agenteval.results.case import SuiteResult
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.config import CONFIG_FILE, CONFIG_FILES, Config
-from agenteval.run.journal import JOURNAL_FILE
+from agenteval.run.store import JOURNAL_FILE
 from agenteval.suite.cases import exists
 from agenteval.suite.model import AgentSpec, MetricConfig
 

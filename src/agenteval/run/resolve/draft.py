@@ -11,7 +11,7 @@ from agenteval.core.records import dataclass, replace
 from agenteval.core.redact import Redactor
 from agenteval.core.secrets import add_secrets, redactor
 from agenteval.core.text import working_directory
-from agenteval.report.report import Presentation
+from agenteval.report.parts import Presentation
 from agenteval.results.history import read_history
 from agenteval.results.model import Coverage, Results, RunShard
 from agenteval.run.config import DEFAULT_CONCURRENCY, Config, Settings
@@ -26,7 +26,6 @@ from agenteval.run.context import (
     search_baseline,
 )
 from agenteval.run.git import Provenance, provenance
-from agenteval.run.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.resolve.agents import interpreters_of, traces_to_score
 from agenteval.run.resolve.configurations import (
@@ -69,6 +68,7 @@ from agenteval.run.resolve.suites import (
     without_metrics,
 )
 from agenteval.run.setup import Setup
+from agenteval.run.store import JOURNAL_FILE
 from agenteval.suite.agents import REPLAY
 from agenteval.suite.cases import masked_suite
 from agenteval.suite.forms import unreadable_texts
@@ -290,7 +290,6 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
 
 
 def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Path]:
-    """Yield the files that a run reads, besides the programs of agents and what suites include."""
     yield from found.definitions
     yield from traces_of(dict.fromkeys(found.traces.values()))
     agents = {id(item.agent): item.agent for item in cases}.values()
@@ -347,7 +346,6 @@ def _search(found: _Found, context: RunContext) -> Search:
 
 
 def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
-    """Return the error with all problems; it also lists the valid suites."""
     problems = list(dict.fromkeys(problems))
     wrong = {problem.file for problem in problems}
     fine = [suite.path for suite in found.suites if suite.path not in wrong]
@@ -384,7 +382,6 @@ def _limits(settings: Settings, config: Config, suites: Sequence[Suite]) -> RunL
 
 
 def _coverage(found: _Found, settings: Settings, selected: int, limits: RunLimits, redact: Redactor) -> Coverage:
-    """Return what the run is to cover; how many cases finish is known afterwards, and the budget with the rules."""
     return Coverage(
         cases=None if found.traces else sum(len(suite.cases) for suite in found.suites),
         selected=selected,

@@ -106,7 +106,6 @@ class Selection:
         yield Problem(f"no case matches {' and '.join(asked)}{told}", kind=Kind.CASE_SELECTION)
 
     def _nearest(self, cases: Collection[Case]) -> str:
-        """Return what could be selected instead."""
         tags = dict.fromkeys(tag for case in cases for tag in case.tags)
         if self.tags and not any(tag in tags for tag in self.tags):
             return choices(self.tags[0], tags, "known") if tags else "; no case has a tag"

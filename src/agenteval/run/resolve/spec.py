@@ -17,11 +17,11 @@ from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor
 from agenteval.core.text import working_directory
 from agenteval.gate.integrity import Integrity
-from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.values import ComparePolicy
 from agenteval.gate.verdict import GatePolicy, is_quarantined_by_name
 from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.report.report import Presentation
+from agenteval.report.parts import Presentation
 from agenteval.report.words import count
 from agenteval.results.model import Coverage, Proven, RunShard
 from agenteval.run.config import Config, Settings
@@ -112,7 +112,6 @@ class Earlier:
     Attributes:
         baseline: the run to compare with; ``None`` without one, and for a shard, of which only the merge is compared.
         missing: set if the base commit's agent may make the baseline, because no run of it was found.
-        runs: earlier runs, for trends.
         attempt: the attempt of a pull request that begins; ``None`` if the run is for none.
     """
 
@@ -156,11 +155,7 @@ class RunSpec:
         traces: the traces to score instead of calling agents.
         settings: what the configuration of each suite decides, by the suite's path; suites with the same
             configuration share the object.
-        configs: the configurations that are files.
-        llm: how models are called, and the limits of their usage.
         integrity: how suites and rules differ from those of the base commit, and what was accepted.
-        presentation: templates and links of comment and summary.
-        shard: the shard to run; ``None`` for the whole run.
     """
 
     cases: tuple[PlannedCase, ...] = ()
@@ -259,7 +254,6 @@ def make_plan(spec: RunSpec, again: PassPlan | None = None, *, resume: bool = Fa
 
 
 def _replaced(output: Destination, *, resume: bool) -> Iterator[Path]:
-    """Yield the directories with files of an earlier run, which this run replaces."""
     if output.directory is not None and not resume:
         yield output.directory
     if output.published is not None:
@@ -311,7 +305,7 @@ def _suite_plan(settings: SuiteSpec, llm: LlmSettings, limits: RunLimits, gatewa
         remembers=llm.cache is not None,
         seed=llm.seed,
     )
-    return SuitePlan(MetricCatalog(resources), settings.rules, settings.case_s, settings.config)
+    return SuitePlan(MetricCatalog(resources), settings.rules, settings.case_s)
 
 
 def compare_policy(

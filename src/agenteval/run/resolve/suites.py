@@ -22,7 +22,7 @@ from agenteval.core.runtime import gc_paused
 from agenteval.core.secrets import is_maskable, redactor
 from agenteval.core.text import did_you_mean, display_path, place_of, real_path, repository_of, working_directory
 from agenteval.gate.failures import Required
-from agenteval.gate.policy import ComparePolicy, quarantine_warnings
+from agenteval.gate.values import ComparePolicy, quarantine_warnings
 from agenteval.run.config import CONFIG_FILES, Config, Settings, read_pass_env
 from agenteval.run.context import RunContext
 from agenteval.run.plan import counts, why_unchecked
@@ -120,7 +120,6 @@ def checked_suites(suites: Iterable[Suite], skipped: list[Problem], *, with_trac
 
 
 def _traces_hint(suite: Suite) -> str:
-    """Return how to score traces with a suite without cases, if it has metrics."""
     if not suite.metrics:
         return ""
     file = place_of(suite.path)
@@ -219,7 +218,6 @@ def gate_warnings(
 
 
 def _unmatched(suites: Sequence[Suite], policy: ComparePolicy, required: Required) -> Iterator[str]:
-    """Yield a warning for each name of the gate that matches nothing: what it should protect is not protected."""
     names = sorted({name for suite in suites for case in suite.cases for name in (case.id, case.name)})
     for pattern in required.patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
@@ -387,7 +385,6 @@ def _why_refused(file: Path, root: Path) -> str:
 
 
 def _ids(paths: Sequence[str]) -> dict[str, str]:
-    """Return an id for each path; paths whose ids would be the same get a hash."""
     plain = {path: _UNSAFE.sub("-", path.rpartition(".")[0] or path).strip("-.") for path in paths}
     count = Counter(name.lower() for name in plain.values())
     return {

@@ -13,8 +13,8 @@ from agenteval.core.text import place_of
 from agenteval.gate.failures import some
 from agenteval.gate.integrity import Accepted, Integrity, acknowledged, in_force, settled
 from agenteval.gate.pairing import own_cases
-from agenteval.gate.policy import BaseNames
-from agenteval.report.report import Presentation
+from agenteval.gate.values import BaseNames
+from agenteval.report.parts import Presentation
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import Difference, DifferenceKind, Effect, Results
 from agenteval.run.base_commit import BaseCommit, Checkout

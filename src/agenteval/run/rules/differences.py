@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from agenteval.core.escape import one_line
 from agenteval.core.records import asdict, dataclass, field
+from agenteval.core.secrets import shortened
 from agenteval.gate.integrity import digest_of, renamed
 from agenteval.results.model import Difference, DifferenceKind
 from agenteval.suite.model import OVERALL, Case, MetricConfig
@@ -329,15 +329,15 @@ def shown(value: Any) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return one_line(value, _LONGEST)
+        return shortened(value, _LONGEST)
     if isinstance(value, int | float):
         return f"{value:g}"
     label = getattr(value, "label", None)
     if isinstance(label, str):
-        return one_line(label, _LONGEST)
+        return shortened(label, _LONGEST)
     try:
         text = json.dumps(value, sort_keys=True, ensure_ascii=False)
     except (TypeError, ValueError):
         # An object of the program can contain anything, for instance the key of a model.
         return f"#{hashlib.sha256(repr(value).encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
-    return one_line(text, _LONGEST)
+    return shortened(text, _LONGEST)

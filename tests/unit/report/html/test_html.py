@@ -32,7 +32,7 @@ from agenteval.report.html_data import (
     chunks,
     compact_json,
 )
-from agenteval.report.report import template_directory
+from agenteval.report.parts import template_directory
 from agenteval.report.words import moment
 from agenteval.results.case import CaseResult, Criterion, SuiteResult, ToolCall
 from agenteval.results.comparison import (

@@ -16,7 +16,8 @@ from tests.unit.report.states import EVERY, STATES
 
 from agenteval.report.facts import facts
 from agenteval.report.heading import LONGEST_HEADING
-from agenteval.report.markdown import COMMENT_LIMIT, characters, render_comment
+from agenteval.report.markdown import render_comment
+from agenteval.report.parts import COMMENT_LIMIT, characters
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import AnswerChange, ComparedResource, Word
 from agenteval.results.model import Difference, Memory, Results

@@ -12,18 +12,17 @@ from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
 from tests.unit.report.states import EVERY, STATES
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.report import markdown, words
-from agenteval.report.markdown import (
+from agenteval.report import markdown, parts, words
+from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.parts import (
     COMMENT_LIMIT,
     SUMMARY_LIMIT,
     Detail,
     ReportTooLargeError,
     characters,
     fit,
-    render_comment,
-    render_summary,
+    template_directory,
 )
-from agenteval.report.report import template_directory
 from agenteval.report.templates import FILTERS, MARKDOWN
 from agenteval.results.model import RunUsage
 
@@ -179,7 +178,7 @@ class TestBudget:
             _assert_closed(text)
 
     @pytest.mark.parametrize("name", samples.SAMPLES)
-    @pytest.mark.parametrize("detail", [*markdown.COMMENT_LEVELS, *markdown.SUMMARY_LEVELS])
+    @pytest.mark.parametrize("detail", [*parts.COMMENT_LEVELS, *parts.SUMMARY_LEVELS])
     def test_every_level_is_well_formed(self, name: str, detail: Detail, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(markdown, "COMMENT_LEVELS", (detail,))
         monkeypatch.setattr(markdown, "SUMMARY_LEVELS", (detail,))
@@ -212,7 +211,7 @@ class TestTemplates:
         assert len(blocks) == len(set(blocks))
 
     def test_missing_templates_are_explained(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agenteval.report.report._PACKAGE", tmp_path / "src" / "agenteval")
+        monkeypatch.setattr("agenteval.report.parts._PACKAGE", tmp_path / "src" / "agenteval")
         with pytest.raises(InfrastructureError, match=r"no markdown/comment\.md\.j2 in .*install agenteval again"):
             template_directory()
 

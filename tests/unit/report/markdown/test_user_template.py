@@ -17,8 +17,8 @@ from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
 from agenteval.report import user_template
-from agenteval.report.markdown import COMMENT_LEVELS, characters, fit, render_comment, render_summary
-from agenteval.report.report import UserTemplateError
+from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.parts import COMMENT_LEVELS, UserTemplateError, characters, fit
 from agenteval.report.templates import MARKDOWN
 from agenteval.report.user_template import render_user_template, reply
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 
 from agenteval.report.facts import Report, facts
-from agenteval.report.overview import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
+from agenteval.report.overview import MOST_MESSAGE, MOST_TITLE, Annotation, annotate
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import BaselineInfo, ComparedCase, Comparison, History, ScoreChange
 from agenteval.results.model import Results
@@ -26,7 +26,9 @@ _FORBIDDEN = re.compile(
 _TEXTS = st.text(max_size=400) | st.text(alphabet="a:#[\n\r\x1b😀\u202e\u2028 ", max_size=400) | st.just("x" * 5_000)
 
 
-def of(*cases: CaseResult, path: str = samples.SUITE, compared: Iterable[ComparedCase] = ()) -> Annotations:
+def of(
+    *cases: CaseResult, path: str = samples.SUITE, compared: Iterable[ComparedCase] = ()
+) -> tuple[Annotation, ...]:
     return annotate(reported(run(samples.suite(*cases, path=path), compared=compared)))
 
 
@@ -68,12 +70,12 @@ def broken(name: str, error: str = "the agent exited with status 1") -> CaseResu
     return samples.case(name, samples.iteration(turn, status="error"), status="error")
 
 
-def messages(found: Annotations) -> list[str]:
-    return [item.message for item in found.items]
+def messages(found: tuple[Annotation, ...]) -> list[str]:
+    return [item.message for item in found]
 
 
 def test_a_regression_shows_change_failed_metrics_and_answers() -> None:
-    refund, label, warranty, new = annotate(samples.regressed().report).items
+    refund, label, warranty, new = annotate(samples.regressed().report)
 
     assert refund == Annotation(
         path="examples/support/agent.yaml",
@@ -105,7 +107,7 @@ def test_an_error_names_its_cause() -> None:
 def test_only_cases_that_need_attention_are_annotated() -> None:
     skipped = samples.case("Skipped", samples.iteration(samples.turn("?", None, None)), status="skipped")
 
-    assert of(samples.passed_case("Passed"), skipped) == Annotations(())
+    assert of(samples.passed_case("Passed"), skipped) == ()
 
 
 def test_what_broke_comes_first_then_failures_then_errors_each_in_the_order_of_the_suites() -> None:
@@ -115,8 +117,8 @@ def test_what_broke_comes_first_then_failures_then_errors_each_in_the_order_of_t
 
     found = annotate(reported(run(first, second, compared=worse)))
 
-    assert [item.title for item in found.items] == ["r1", "r2", "f1", "f2", "e1", "e2"]
-    assert [item.path for item in found.items] == ["a.yaml", "b.yaml", "a.yaml", "b.yaml", "a.yaml", "b.yaml"]
+    assert [item.title for item in found] == ["r1", "r2", "f1", "f2", "e1", "e2"]
+    assert [item.path for item in found] == ["a.yaml", "b.yaml", "a.yaml", "b.yaml", "a.yaml", "b.yaml"]
 
 
 def told(name: str, reason: str) -> CaseResult:
@@ -125,9 +127,9 @@ def told(name: str, reason: str) -> CaseResult:
 
 def test_a_cause_is_annotated_once() -> None:
     alike = [told(f"c{number}", f"expected {number}") for number in range(13)]
-    [found] = of(*alike).items
+    [found] = of(*alike)
     assert (found.title, found.message.splitlines()[0]) == ("c0 and 12 like it", "Failed: 0/1 passed each")
-    [same] = of(*(failed(f"c{number}") for number in range(3))).items
+    [same] = of(*(failed(f"c{number}") for number in range(3)))
     assert same.message.splitlines()[0] == "Failed: 0/1 passed each, all give the same answer"
 
 
@@ -159,7 +161,7 @@ def test_the_level_says_whether_a_case_is_held_against_the_change(
     change: str, notes: list[str], level: str, said: str
 ) -> None:
     case = failed("Case")
-    [found] = of(case, compared=[compared(case, change, notes=notes)]).items
+    [found] = of(case, compared=[compared(case, change, notes=notes)])
 
     assert (found.level, found.message.splitlines()[0]) == (level, f"{said}: 0/1 passed")
 
@@ -169,7 +171,7 @@ def test_quarantine_holds_without_a_baseline_too() -> None:
     gate = Gate(verdict="failed", exit_status=1, headline="1 of 1 case failed", rules=rules)
     results = run(samples.suite(failed("Held"), failed("Other"))).model_copy(update={"gate": gate})
 
-    assert [(item.title, item.level) for item in annotate(reported(results)).items] == [
+    assert [(item.title, item.level) for item in annotate(reported(results))] == [
         ("Other", "failure"),
         ("Held", "notice"),
     ]
@@ -179,14 +181,14 @@ def test_the_history_is_shown_if_known() -> None:
     case = failed("Case")
     history = History(runs=3, iterations=9, pass_rate=1.0)
 
-    [found] = of(case, compared=[compared(case, "broke", history=history)]).items
+    [found] = of(case, compared=[compared(case, "broke", history=history)])
 
     assert found.message.startswith("Broke: 9/9 passed on baseline, 0/1 here\n")
 
 
 @pytest.mark.parametrize("line", [None, 0, -3, 2**70])
 def test_without_a_usable_line_it_is_the_first(line: int | None) -> None:
-    assert [item.line for item in of(failed("Case", line)).items] == [1]
+    assert [item.line for item in of(failed("Case", line))] == [1]
 
 
 @pytest.mark.parametrize(
@@ -204,12 +206,12 @@ def test_without_a_usable_line_it_is_the_first(line: int | None) -> None:
     ],
 )
 def test_suites_outside_the_repository_are_only_counted(path: str) -> None:
-    assert of(failed("a"), samples.passed_case("b"), broken("c"), path=path) == Annotations((), without_file=2)
+    assert of(failed("a"), samples.passed_case("b"), broken("c"), path=path) == ()
 
 
 @pytest.mark.parametrize("path", ["agent.yaml", "suites/two  blanks.yaml", "a..b/ü:,.toml", "./agent.yaml"])
 def test_any_other_path_is_kept_as_it_is(path: str) -> None:
-    assert [item.path for item in of(failed("Case"), path=path).items] == [path]
+    assert [item.path for item in of(failed("Case"), path=path)] == [path]
 
 
 @pytest.mark.parametrize(("most", "titles"), [(0, []), (1, ["r"]), (2, ["r", "f1"]), (3, ["r", "f1", "f2"])])
@@ -219,7 +221,7 @@ def test_causes_beyond_the_limit_are_counted(most: int, titles: list[str]) -> No
 
     found = annotate(reported(results), most=most)
 
-    assert ([item.title for item in found.items], found.hidden) == (titles, 4 - most)
+    assert [item.title for item in found] == titles
 
 
 def test_a_case_of_which_only_the_outline_is_known_is_annotated() -> None:
@@ -254,21 +256,21 @@ def test_several_lines_cannot_imitate_built_in_lines() -> None:
 def test_characters_that_github_refuses_become_their_code_points() -> None:
     score = samples.score(value=0.0, reason="sad 😢")
 
-    [found] = of(samples.failed_case("Smile 😀 ✅", "42", "𝟜𝟙", score)).items
+    [found] = of(samples.failed_case("Smile 😀 ✅", "42", "𝟜𝟙", score))
 
     assert found.title == "Smile [U+1F600] ✅"
     assert found.message == "Failed: 0/1 passed\nnumeric 0.00 < 1.00: sad [U+1F622]\nAnswer: [U+1D7DC][U+1D7D9]"
 
 
 def test_code_points_complete_no_command() -> None:
-    [found] = of(samples.failed_case("##\U00010000", "42", "##\U00010000", samples.score(value=0.0))).items
+    [found] = of(samples.failed_case("##\U00010000", "42", "##\U00010000", samples.score(value=0.0)))
 
     assert found.title == "##\u200b[U+10000]"
-    assert_harmless(Annotations((found,)))
+    assert_harmless((found,))
 
 
-def assert_harmless(found: Annotations) -> None:
-    for item in found.items:
+def assert_harmless(found: tuple[Annotation, ...]) -> None:
+    for item in found:
         assert len(item.title) <= MOST_TITLE
         assert 0 < len(item.message) <= MOST_MESSAGE
         assert "\n" not in item.title
@@ -280,7 +282,7 @@ def assert_harmless(found: Annotations) -> None:
 def test_hostile_texts_are_harmless() -> None:
     found = annotate(samples.hostile().report)
 
-    assert found.items
+    assert found
     assert_harmless(found)
 
 
@@ -295,5 +297,5 @@ def test_any_text_is_harmless(texts: tuple[str, str, str, str], error: str | Non
 
     found = of(case, compared=[worse])
 
-    assert len(found.items) == 1
+    assert len(found) == 1
     assert_harmless(found)

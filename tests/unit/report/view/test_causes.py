@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit import runs
+from tests.unit.report import samples
 
-from agenteval.report.cases import KINDS, Kind, Wrong
+from agenteval.gate.failures import Required
+from agenteval.report.cases import KINDS, Kind, Kinds, Wrong
 from agenteval.report.causes import CaseChange, Cause, alike, by_cause, causes_of
 from agenteval.results.case import CaseResult, Score, TurnResult
 from agenteval.results.comparison import (
@@ -309,3 +311,12 @@ def test_causes_are_a_partition_that_no_order_changes(findings: list[CaseChange]
     places = [(order.index(cause.kind), not cause.is_common, -len(cause.cases)) for cause in causes]
     assert places == sorted(places)
     assert all({found.kind for found in cause.cases} == {cause.kind} for cause in causes)
+
+
+def test_a_case_that_must_pass_stands_in_the_table_although_a_mean_fell() -> None:
+    case = samples.failed_case("late", "one", "two")
+    fallen = {case.id: "f1_score"}
+    assert Kinds(fallen=fallen).kind(case, None) == "fell"
+    assert Kinds(fallen=fallen, required=Required(patterns=("la*",))).kind(case, None) == "failed"
+    renamed = Required(patterns=("old",), base_names={case.id: ("agent.yaml::old", "old")})
+    assert Required(patterns=renamed.texts).names(case)

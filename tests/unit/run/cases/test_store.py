@@ -14,9 +14,8 @@ from agenteval.agents.registry import build_agent
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.results.case import CaseResult, SuiteResult
-from agenteval.run.journal import parsed
 from agenteval.run.plan import Job, PlannedCase
-from agenteval.run.store import CaseStore
+from agenteval.run.store import CaseStore, parsed
 from agenteval.suite.model import AgentSpec, Case, Suite, Turn
 
 

@@ -13,7 +13,7 @@ import yaml
 from agenteval.cli.explanations import schema
 from agenteval.core.errors import ConfigError
 from agenteval.core.files import bounded
-from agenteval.gate.policy import ComparePolicy, Quarantine
+from agenteval.gate.values import ComparePolicy, Quarantine
 from agenteval.gate.verdict import FAIL_ON, GatePolicy
 from agenteval.run.config import CONFIG_FILE, Config
 from agenteval.run.config_keys import GateEntry

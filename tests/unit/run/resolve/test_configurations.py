@@ -14,7 +14,7 @@ from tests.unit import runs
 
 from agenteval.core.errors import ConfigError
 from agenteval.core.secrets import masking, redactor
-from agenteval.gate.policy import ComparePolicy
+from agenteval.gate.values import ComparePolicy
 from agenteval.results.case import SuiteResult
 from agenteval.run.config import Settings
 from agenteval.run.evaluate import load_suites

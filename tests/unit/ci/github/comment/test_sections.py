@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agenteval.github.comment_sections import Comment, Origin, Revision, Section, marker, section_key
 from agenteval.github.comment_update import parse
-from agenteval.report.markdown import ReportTooLargeError, characters
+from agenteval.report.parts import ReportTooLargeError, characters
 
 MARK = marker()
 WIDE = 10_000_000
