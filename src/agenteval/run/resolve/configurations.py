@@ -50,7 +50,7 @@ _LIKE_CONFIG = re.compile(r"\.?agent[-_]?eval(\.config)?\.(ya?ml|toml|json|cfg|i
 
 
 def _unread(directories: Iterable[Path], read: Collection[Path | None]) -> Iterator[str]:
-    """Yield a warning for each file that looks like a configuration and is none."""
+    """Yield a warning for each file that looks like a configuration and is not read."""
     for folder in dict.fromkeys(directories):
         with contextlib.suppress(OSError):
             for file in sorted(folder.iterdir()):

@@ -98,7 +98,7 @@ def without_cases(suites: Sequence[Suite]) -> list[Problem]:
 
 
 def checked_suites(suites: Iterable[Suite], skipped: list[Problem], *, with_traces: bool = False) -> list[Suite]:
-    """Return the suites in which something is checked; all of them if there is none.
+    """Return the suites in which something is checked; all of them if nothing is checked in any.
 
     Args:
         skipped: receives why nothing is checked in the others.

@@ -41,21 +41,21 @@ Reason: <one sentence>
 _MODEL = "gpt-4o"
 
 
-class ThresholdsEntry(Entry):
+class SharesEntry(Entry):
     """``thresholds`` of a metric, in percent of the traces."""
 
     good: Number | None = Field(None, ge=0, le=100)
     fair: Number | None = Field(None, ge=0, le=100)
 
 
-class MetricEntry(Entry):
+class RowEntry(Entry):
     """One of ``metrics``"""
 
     enabled: bool = True
-    thresholds: ThresholdsEntry = Field(default_factory=ThresholdsEntry)
+    thresholds: SharesEntry = Field(default_factory=SharesEntry)
 
 
-class JudgeEntry(Entry):
+class LlmJudgeEntry(Entry):
     """``advanced.llm_judge``"""
 
     model: str = Field(_MODEL, min_length=1)
@@ -63,10 +63,10 @@ class JudgeEntry(Entry):
     max_tokens: int | None = Field(None, gt=0)
 
 
-class AdvancedEntry(Entry):
+class NewerAdvancedEntry(Entry):
     """``advanced``"""
 
-    llm_judge: JudgeEntry = Field(default_factory=JudgeEntry)
+    llm_judge: LlmJudgeEntry = Field(default_factory=LlmJudgeEntry)
     filters: dict[str, Any] = Field(default_factory=dict)
     overall_success: dict[str, Any] = Field(default_factory=dict)
 
@@ -75,10 +75,10 @@ class NewerFile(Entry):
     """The whole file."""
 
     evaluation_goal: str | GoalEntry = ""
-    metrics: dict[str, MetricEntry] = Field(default_factory=dict)
+    metrics: dict[str, RowEntry] = Field(default_factory=dict)
     efficiency: dict[str, dict[str, Any]] = Field(default_factory=dict)
     output: dict[str, Any] = Field(default_factory=dict)
-    advanced: AdvancedEntry = Field(default_factory=AdvancedEntry)
+    advanced: NewerAdvancedEntry = Field(default_factory=NewerAdvancedEntry)
     agent: Any = None
 
 
@@ -93,7 +93,7 @@ def as_older(document: Document, problems: Iterable[Problem]) -> Document:
     file, found = validate(NewerFile, document.data, document)
     if file is None:
         raise ConfigError([*problems, *found])
-    rows = {name: row for name in _METRICS if (row := file.metrics.get(name, MetricEntry())).enabled}
+    rows = {name: row for name in _METRICS if (row := file.metrics.get(name, RowEntry())).enabled}
     unused = ", ".join(_unused(file))
     message = (
         "agenteval reads the format of FluxLoop up to 0.2.30; of this newer one, each of `metrics` is a judge, "
@@ -128,7 +128,7 @@ def as_older(document: Document, problems: Iterable[Problem]) -> Document:
     return replace(document, data=older, warnings=(*document.warnings, note))
 
 
-def _share(name: str, row: MetricEntry) -> float:
+def _share(name: str, row: RowEntry) -> float:
     fair = _METRICS[name][1] if row.thresholds.fair is None else row.thresholds.fair
     return (100 - fair if name == _OF_FAULTS else fair) / 100
 

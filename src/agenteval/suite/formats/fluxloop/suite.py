@@ -202,7 +202,7 @@ def _read(path: Path, shown_as: str, problems: list[Problem]) -> Document:
     document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
     if not isinstance(document.data, dict):
         raise ConfigError([*problems, document.problem((), not_a_mapping(document.data, "evaluators"))])
-    if not any(key in document.data for key in FORMAT.keys):
+    if document.data.keys().isdisjoint((*FORMAT.keys, *EvaluationFile.model_fields)):
         raise ConfigError([*problems, document.problem((), FORMAT.why_foreign)])
     return as_older(document, problems) if is_newer(document.data) else document
 

@@ -257,7 +257,7 @@ class _HoloDeckLoader(Findings):
     def _warn_of_zero(self, entry: AnyMetric, document: Document, at: KeyPath) -> None:
         if entry.threshold is not None and entry.threshold <= 0:
             message = (
-                f"every score reaches {entry.threshold:g}, so {metric_name(entry)} always passes and decides nothing"
+                f"every score reaches {entry.threshold:g}, so {metric_name(entry)} decides nothing: it always passes"
             )
             self.warnings.append(str(document.problem((*at, "threshold"), message)))
 
