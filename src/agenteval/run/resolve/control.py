@@ -12,7 +12,7 @@ from agenteval.metrics.registry import is_case_metric
 from agenteval.run.config import AddedMetric, Config
 from agenteval.run.resolve.agents import resolve_agent
 from agenteval.run.resolve.configurations import Sources, find_configurations, read_configurations
-from agenteval.run.resolve.suites import bind_all, collected, load_suites, without_cases
+from agenteval.run.resolve.suites import bind_all, checked_suites, collected, load_suites, without_cases
 from agenteval.suite.agents import TOOL_SUFFIX
 from agenteval.suite.cases import masked_suite, persona_tag
 from agenteval.suite.model import OVERALL, AgentSpec, Case, MetricConfig, Suite
@@ -154,7 +154,8 @@ def read_control_files(sources: Sources, *, agents: bool = True) -> ControlFiles
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     config_of = {suite.path: configs.by_file[file_of[suite.path]] for suite in loaded}
-    suites = [with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded]
+    every = (with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded)
+    suites = checked_suites(every, [])
     found: Mapping[str, AgentSpec] = {}
     if agents:
         suites, found = bind_all([(suite, config_of[suite.path]) for suite in suites], sources.agent, problems)

@@ -55,6 +55,7 @@ from agenteval.run.resolve.spec import (
 from agenteval.run.resolve.suites import (
     agent_beside_traces,
     bind_all,
+    checked_suites,
     collected,
     gate_warnings,
     load_suites,
@@ -164,6 +165,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         redact=redact,
         warnings=(
             *context.warnings,
+            *found.warnings,
             *configs.warnings,
             *(text for suite in suites for text in (*suite.warnings, *unreadable_texts(suite))),
             *gate_warnings(settings, context, known, config.compare, config.gate.required),
@@ -221,6 +223,7 @@ class _Found:
     presentation: Presentation
     baseline: Search | None
     definitions: Sequence[Path]
+    warnings: tuple[str, ...]
 
     def masked(self, redact: Redactor) -> _Found:
         """Return the same with masked secrets in the paths, ids and names of suites and cases."""
@@ -240,14 +243,15 @@ class _Found:
 def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Found:
     """Read suites, configurations, templates and the baseline file."""
     broken: list[Problem] = []
-    loaded, places, files_of = load_suites(
-        sources, broken, [suite for suite in settings.suites if isinstance(suite, Suite)]
-    )
+    skipped: list[Problem] = []
+    given = [suite for suite in settings.suites if isinstance(suite, Suite)]
+    loaded, places, files_of = load_suites(sources, broken, given, skipped)
     problems += broken
     configs = read_configurations(places, problems)
     definitions = [*places.of_suites, *places.files]
     valid = {path: configs.by_file[file] for path, file in files_of.items() if file in configs.by_file}
-    suites = [_with_defaults(suite, valid.get(suite.path), settings) for suite in loaded]
+    every = (_with_defaults(suite, valid.get(suite.path), settings) for suite in loaded)
+    suites = checked_suites(every, skipped, with_traces=settings.traces is not None)
     # Without its configuration, the names in a suite would be reported as unknown.
     known = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
     look, baseline = Presentation(), None
@@ -276,7 +280,10 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
             # Recorded traces replace the cases of the suites.
             asked = [replace(suite, cases=()) for suite in suites] if traces else suites
             baseline = Search(read_baseline(settings.baseline, known_suites(asked)))
-    return _Found(suites, bool(broken), configs, valid, agents, traces, controls, look, baseline, definitions)
+    warnings = (*map(str, skipped), *places.unread)
+    return _Found(
+        suites, bool(broken), configs, valid, agents, traces, controls, look, baseline, definitions, warnings
+    )
 
 
 def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Path]:
