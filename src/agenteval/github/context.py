@@ -73,7 +73,7 @@ class Context:
         """The name of this step, which its section in the comment has."""
         workflow, job, step = (self.environment.get(f"GITHUB_{name}", "") for name in ("WORKFLOW", "JOB", "ACTION"))
         if not self.inputs.matrix and self.event.may_comment and self.options.comment != "never":
-            # A command does not know its matrix; the names of jobs that GitHub shows tell its legs apart.
+            # A command gets no `toJSON(matrix)`: the names of jobs that GitHub shows tell its legs apart.
             with suppress(ConfigError):
                 job = own.own if (own := self.jobs()) else job
         return StepName(workflow, job, leg_of(self.inputs.matrix), step, self.event.workflow or "")
