@@ -166,4 +166,4 @@ class CommandAgent(PlainAgent):
             raise AgentError(f"the agent's command printed no answer{said}; {_PRINT}")
         if ended.was_cut_off:
             self._reader.notes[_CUT_OFF] = None
-        return self._reader.read_text(without_last_break(ended.output.decode("utf-8", "replace")), request)
+        return self._reader.parse_text(without_last_break(ended.output.decode("utf-8", "replace")), request)

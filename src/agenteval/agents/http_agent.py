@@ -173,7 +173,7 @@ class HttpReader(ReplyReader):
             AgentError: it is an error, or lacks an answer.
         """
         if isinstance(received, str):
-            return self.read_text(received, request)
+            return self.parse_text(received, request)
         if self.shape is None:
             return self.read(received, request)
         found = _read(self.shape, received[0])

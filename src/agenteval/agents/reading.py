@@ -205,7 +205,7 @@ def _paths_of_texts(value: Any, path: str, depth: int) -> Iterator[str]:
 
 
 # The beginning of an object, also as Python prints one.
-_BEGINS = re.compile(r"\{\s*[\"'}]")
+_BEGINS = re.compile(r"\{\s*[\"']")
 _LINES = ('\n{"', "\n{'", "\n{\n", "\n{\r\n")
 # How close to its end a text stops being JSON if only its rest is missing.
 _CUT = 6
@@ -260,10 +260,10 @@ class ReplyReader:
             AgentError: there is no answer, or a field of a reply has the wrong shape.
         """
         if written is None and len(documents) == 1 and isinstance(documents[0], str):
-            return self.read_text(documents[0], request)
+            return self.parse_text(documents[0], request)
         return self.noticed(self._read(documents, request, written), documents)
 
-    def read_text(self, text: str, request: Request) -> Reply:
+    def parse_text(self, text: str, request: Request) -> Reply:
         """Return the reply in a text.
 
         Raises:
@@ -329,7 +329,7 @@ def checked_reply(value: object, request: Request) -> Reply:
         AgentError: it is of another type, a field has the wrong type, or JSON cannot express a value.
     """
     if isinstance(value, str):
-        return ReplyReader().read_text(value, request)
+        return ReplyReader().parse_text(value, request)
     if isinstance(value, dict):
         value = ReplyReader().read([value], request)
     if not isinstance(value, Reply):
