@@ -38,7 +38,7 @@ from agenteval.run.resolve.configurations import (
     traces_of,
     unusable_directory,
 )
-from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics
+from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics, without_control
 from agenteval.run.resolve.selection import Selection, failed_cases
 from agenteval.run.resolve.spec import (
     ControlSpec,
@@ -125,8 +125,11 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
     # The search uses the network, so it starts only after the files are valid.
     search = found.baseline or _search(found, context)
     run_provenance = context.provenance or provenance(os.environ, sources.here)
+    alone: Collection[str] = ()
     if found.traces or not _is_proposed(context, run_provenance):
         search = search.accepted()
+        # Said where baselines are made; a suspicion of a change names its own reason.
+        alone = without_control(cases, found.controls) if context.baseline is not None else ()
     selected, part = len(cases), None
     if settings.shard is not None:
         cases, part = _one_shard(cases, settings.shard, search.found.results if search.found else None)
@@ -174,6 +177,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
             *(() if found.traces else selection.warnings(item.case for item in every)),
             *search.warnings,
             *past.warnings,
+            *alone,
         ),
     )
     return Draft(
