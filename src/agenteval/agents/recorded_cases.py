@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.agents.base import Reply, is_number, read_json
-from agenteval.agents.recording import BadLine, Trace, is_otel
+from agenteval.agents.recording import BadLine, Trace, is_traced
 from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
 from agenteval.core.files import read_lines
 from agenteval.core.records import dataclass, field
@@ -50,7 +50,7 @@ def read_traces(path: Path) -> Iterator[Trace | BadLine]:
 
 
 def _read(file: Path) -> Iterator[Trace | BadLine]:
-    if is_otel(file):
+    if is_traced(file):
         from agenteval.agents.traces import read_otel_traces
 
         return read_otel_traces(file)

@@ -19,6 +19,11 @@ from agenteval.suite.model import MetricKind
 
 # A score of 1.0000000000000004 counts as 1.
 _ROUNDING = 1e-6
+#: Of promptfoo: who compares or replays such a file must choose.
+SEVERAL = (
+    "has answers of several providers or prompts to the same cases ({}), and a run is compared with one; "
+    "keep one with --filter-providers or --filter-prompts of promptfoo"
+)
 # Larger counts of milliseconds, tokens or dollars are invalid.
 _LARGEST_AMOUNT = 1e15
 

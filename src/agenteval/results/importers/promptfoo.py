@@ -18,10 +18,6 @@ from agenteval.suite.cases import content_id, excerpt
 # Their thresholds are edits, words, milliseconds, dollars and the like, not scores.
 _OTHER_UNITS = frozenset({"cost", "latency", "levenshtein", "perplexity", "word-count"})
 _FORMAT: Final = "promptfoo"
-_SEVERAL = (
-    "has answers of several providers or prompts to the same cases ({}), and a run is compared with one; "
-    "keep one with --filter-providers or --filter-prompts of promptfoo"
-)
 # ResultFailureReason.ERROR
 _BROKEN = 2
 _TITLES = AliasChoices(AliasPath("testCase", "description"), "description")
@@ -84,6 +80,10 @@ class _Row(base.ImportedShape):
         return self.failure_reason == _BROKEN
 
     @property
+    def has_one_text(self) -> bool:
+        return len(self.vars) == 1 and all(isinstance(value, str) for value in self.vars.values())
+
+    @property
     def asked(self) -> str:
         """The variables as text; a single one by itself."""
         values = [text_of(value) for value in self.vars.values()]
@@ -96,7 +96,8 @@ class _Row(base.ImportedShape):
         used = (self.input_tokens or None, self.output_tokens or None, self.cost or None)
         turn = TurnResult(
             index=0,
-            input=self.prompt or self.asked,
+            # The prompt is the template around the question.
+            input=self.asked if self.has_one_text else self.prompt or self.asked,
             ground_truth=None,
             response=None if self.is_broken else text_of(self.output),
             # A cached answer took no time.
@@ -137,7 +138,7 @@ def _read(content: Mapping[str, Any], suites: Sequence[base.KnownSuite]) -> base
     for column, _, case, _ in found:
         columns[case.id].append(column)
     if several := next((names for names in columns.values() if len(set(names)) > 1), None):
-        raise ConfigError(Problem(_SEVERAL.format(", ".join(several)), kind=Kind.RESULTS))
+        raise ConfigError(Problem(base.SEVERAL.format(", ".join(several)), kind=Kind.RESULTS))
     return base.ImportedRun(
         version=file.version,
         started_at=file.timestamp,

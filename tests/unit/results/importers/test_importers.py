@@ -754,7 +754,7 @@ def test_promptfoo_results_are_imported(tmp_path: Path) -> None:
     case = only(results)
     (turn,) = case.iterations[0].turns
     assert (case.id, case.name, case.status, case.score) == ("promptfoo::greets", "greets", "passed", 1.0)
-    assert (turn.input, turn.response, turn.latency_ms) == ("Answer: {'q': 'question greets'}", "hello", 800)
+    assert (turn.input, turn.response, turn.latency_ms) == ("question greets", "hello", 800)
     assert turn.usage is not None
     assert (turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cost_usd) == (5, 7, 0.002)
     assert [(score.id, score.kind, score.passed, score.reason) for score in turn.scores] == [
