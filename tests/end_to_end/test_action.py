@@ -393,7 +393,7 @@ def test_templates_of_the_users(runner: Runner) -> None:
     # What is wrong with the other one is told wherever it matters.
     comment = (runner.workspace / "agenteval-report" / "comment.md").read_text()
     assert comment.splitlines()[0].endswith(": 1 of 1 case passes — nothing to compare with yet")
-    message = "c.j2:1: Page has no 'verdikt'; did you mean 'verdict'?; the built-in template is used instead"
+    message = "c.j2:1: Report has no 'verdikt'; did you mean 'verdict'?; the built-in template is used instead"
     assert message in html_parser.unescape(comment)
     assert message in html_parser.unescape(step.summary)
     assert message in " ".join(step.ended.text.split())

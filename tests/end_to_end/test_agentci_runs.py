@@ -30,7 +30,8 @@ AGENT = """
 import json, sys
 request = json.load(sys.stdin)
 table = json.load(open("replies.json")) if len(sys.argv) > 1 else {}
-reply = table.get(request["input"], request["input"] + json.dumps(request["context"]) * bool(request["context"]))
+given = f"with {json.dumps(request['context'])}: " if request["context"] else ""
+reply = table.get(request["input"], given + request["input"])
 print(json.dumps(reply) if isinstance(reply, dict) else reply)
 """
 TOOLS = '''
@@ -265,8 +266,8 @@ def test_agentci_beside_holodeck(repository: Repository) -> None:
     ("case", "answer"),
     [
         ('prompt = "Hi"', "Hi"),
-        ('prompt = "Hi"\ncontext = { user = "Ann", n = 1 }', 'Hi{"user": "Ann", "n": 1}'),
-        ('context = { user = "Ann" }', '{"user": "Ann"}{"user": "Ann"}'),
+        ('prompt = "Hi"\ncontext = { user = "Ann", n = 1 }', 'with {"user": "Ann", "n": 1}: Hi'),
+        ('context = { user = "Ann" }', 'with {"user": "Ann"}: {"user": "Ann"}'),
         ('prompt = "Hi"\ncontext = {}', "Hi"),
         ('prompt = "Zoë\\n\\u4F60 \\"q\\""', 'Zoë\n你 "q"'),
     ],
@@ -738,7 +739,7 @@ def test_a_function_gets_all_there_is(judged_by_functions: dict[Row, CaseResult]
 
     assert (found.status, score.status, score.score, score.passed) == ("passed", "scored", 0.25, True)
     assert json.loads(score.reason or "") == {
-        "output": 'Paris{"user": "Ann"}',
+        "output": 'with {"user": "Ann"}: Paris',
         "parameters": {"threshold": 0.8, "words": ["a", "b"], "deep": {"x": 1}},
         "prompt": "Paris",
         "context": {"user": "Ann"},

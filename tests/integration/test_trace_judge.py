@@ -14,7 +14,6 @@ from typing import Any, cast
 import pytest
 from tests.integration.model_server import KEY, Answer, ModelServer, RecordedQuestion, error, says, serving
 
-from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import Gateway, LlmSettings, ResponseCache
 from agenteval.core.shared_files import CACHE_KEY, Seal
@@ -425,8 +424,9 @@ def test_no_calls_and_no_samples_need_no_key(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("OPENAI_BASE_URL")
-    with pytest.raises(ConfigError, match="set OPENAI_API_KEY"):
-        judge(load(tmp_path), trace())
+    [[score]] = judge(load(tmp_path), trace())
+    assert score.status == "skipped"
+    assert "set OPENAI_API_KEY" in str(score.reason)
     for limit in ("max_llm_calls: 0", "sample_rate: 0"):
         MetricCatalog(Resources(Gateway(LlmSettings()), cast(Any, None))).get(
             load(tmp_path, JUDGE + f"limits: {{{limit}}}\n").metrics[0]

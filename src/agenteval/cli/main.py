@@ -247,16 +247,15 @@ def _check_values(parser: argparse.ArgumentParser, words: Sequence[str]) -> None
 
 def _unknown(parser: Parser, name: str) -> str:
     from agenteval.core.text import did_you_mean
-    from agenteval.run.config_file import ConfigFile
-    from agenteval.run.options import other_place
+    from agenteval.run.config_file import place_of
+    from agenteval.run.options import GONE
 
     flags = re.findall(r"--[a-z-]+", parser.format_help(whole=True))
     longer = min((flag for flag in flags if flag.startswith(name)), key=len, default="")
     hint = f"; did you mean {longer!r}?" if longer else did_you_mean(name, flags)
-    key = name.removeprefix("--").replace("-", "_")
-    if not hint:
-        in_file = f"write `{key}:` in agenteval.yaml" if key in ConfigFile.model_fields else ""
-        hint = f"; {place}" if (place := other_place(name) or in_file) else ""
+    place = place_of(name)
+    if place and (not hint or name.removeprefix("--").replace("-", "_") in GONE):
+        hint = f"; {place}"
     return f"unknown option {name!r}{hint}"
 
 

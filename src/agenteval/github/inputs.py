@@ -21,7 +21,8 @@ from agenteval.gate.verdict import FailOn
 from agenteval.github.publisher import CommentMode
 from agenteval.github.runner import say
 from agenteval.run.config import Settings
-from agenteval.run.options import INPUTS, OPTIONS, other_place
+from agenteval.run.config_file import names_elsewhere, place_of
+from agenteval.run.options import INPUTS
 from agenteval.run.plan import Shard
 
 
@@ -116,10 +117,9 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
                 values[option.name] = option.read(text)
             except ValueError as error:
                 wrong(name, str(error))
-    for option in OPTIONS:
-        name = option.flags[-1].removeprefix("--") if option.flags else ""
-        if name and not option.input and given_text(environment, name):
-            wrong(name, f"there is no such input; {other_place(name)}")
+    for name in sorted(names_elsewhere() - INPUTS.keys()):
+        if given_text(environment, name):
+            wrong(name, f"there is no such input; {place_of(name)}")
     # Other ways of running agenteval have this variable.
     values.setdefault("cache_key", environment.get(CACHE_KEY, "").strip())
     if problem := key_problem(values["cache_key"]):

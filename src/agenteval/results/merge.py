@@ -120,6 +120,9 @@ def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
             )
         elif shard.index > shard.count:
             yield Problem(f"shard {shard.index} of {shard.count} does not exist", file=part.file, kind=Kind.MERGE)
+        elif shard.divided_by != first.divided_by:
+            message = f"its cases were divided by another baseline than those of {parts[0].file}"
+            yield Problem(f"{message}; give all shards the same one", file=part.file, kind=Kind.MERGE)
         elif shard.cases != first.cases:
             message = (
                 f"part of a run of other cases than {parts[0].file}; give all shards the same suites and filters"

@@ -277,11 +277,13 @@ class RunShard(ResultsModel):
     Attributes:
         index: from 1 to ``count``.
         cases: ids of the cases of all shards, in the order of their suites.
+        divided_by: id of the run whose durations divided the cases, if any.
     """
 
     index: int = Field(ge=1)
     count: int = Field(ge=1)
     cases: list[str]
+    divided_by: str | None = None
 
 
 class Run(ResultsModel):

@@ -24,7 +24,7 @@ from agenteval.core.yaml import read_yaml
 from agenteval.results.masking import MAX_ANSWER_BYTES
 from agenteval.run.config import Config, read_pass_env
 from agenteval.run.config_keys import GateEntry, MetricEntry, ModelEntry, read_metrics, read_model
-from agenteval.run.options import help_of, other_place
+from agenteval.run.options import GONE, OPTIONS, help_of, other_place
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import AgentEntry, read_agent, read_tool
 from agenteval.suite.evaluation import Criteria, ToolCheck
@@ -234,6 +234,23 @@ def _of_run(entry: ConfigFile, document: Document) -> dict[str, Any]:
     values = {key: getattr(entry, key) for key in RUN_KEYS} | {"llm": llm, "templates": templates}
     defaults = ConfigFile()
     return {key: value for key, value in values.items() if getattr(entry, key) != getattr(defaults, key)}
+
+
+def names_elsewhere() -> frozenset[str]:
+    """Return the names of options and keys that could be taken for inputs of the action, with hyphens."""
+    flags = (option.flags[-1].removeprefix("--") for option in OPTIONS if option.flags)
+    keys = (name.replace("_", "-") for model in (ConfigFile, GateEntry) for name in model.model_fields)
+    return frozenset({*flags, *keys, *(name.replace("_", "-") for name in GONE)})
+
+
+def place_of(name: str) -> str:
+    """Return where an option or key is written that is no such option or input; empty if nothing has the name."""
+    key = name.removeprefix("--").replace("-", "_")
+    if key in GateEntry.model_fields:
+        in_file = f"write `gate: {{{key}: …}}` in agenteval.yaml"
+    else:
+        in_file = f"write `{key}:` in agenteval.yaml" if key in ConfigFile.model_fields else ""
+    return other_place(name) or in_file
 
 
 def _with_place(problem: Problem) -> Problem:

@@ -16,6 +16,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from agenteval.core.document import Document, KeyPath
@@ -222,6 +223,35 @@ class GatedMetric(BaseModel):
     gating: bool = Field(description="false: the metric is only reported")
 
 
+_FIXED = (
+    "the limits of the gate belong together and cannot be chosen; `pairs: 4` or `pairs: 8` proves less and costs less"
+)
+_ALWAYS_PROVEN = (
+    "a suspicion is always proven beside the base; name `control:` at the agent if it is deployed elsewhere"
+)
+_RESOURCE = "write `resources: {latency: 0.2}` or `resources: {cost: 0.2}`, the share by which it may rise"
+#: Settings of earlier versions, with what to write instead.
+REMOVED: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("settings", "window", "max_cases", "head_to_head_calls", "screen", "alpha_aggregate", "alpha_single"), _FIXED
+    ),
+    **dict.fromkeys(("alpha_case", "case_drop", "confidence", "max_repeats", "min_effect"), _FIXED),
+    **dict.fromkeys(("confirm", "on_low_control"), _ALWAYS_PROVEN),
+    **dict.fromkeys(("max_latency_increase", "max_cost_increase"), _RESOURCE),
+    "policy": "there is one gate; to fail at each failing case write `strict: true`, at some `must_pass: [NAME]`",
+    "min_pass_rate": "to fail at each failing case write `strict: true`, at some `must_pass: [NAME]`",
+    "tolerance": "a drop has to be proven; to exclude one of 0.03 write `require: no-worse-than 0.03`",
+    "max_confirmation": "write `pairs: 8` for fewer passes side by side, or `llm: {max_cost_usd: 5}`",
+    "long_look": "runs of the base branch look back by themselves; remove it",
+    "staged": "write `first: early`, which is the default, or `first: whole`",
+    "deterministic": "answers that repeat are proven by the order of their passes; remove it",
+    "on_unchecked": "what was not checked fails the gate; remove the criterion or the metric that measures nothing",
+    "on_unjudged": "cases that limits leave to no judge are listed; raise the limit of the suite",
+    "on_unproven": "write `fail_on: [failures, regressions, errors]` without `unproven`",
+    "ignore": "README, CHANGELOG, CONTRIBUTING and LICENSE never count, and everything else does; remove it",
+}
+
+
 class GateEntry(BaseModel):
     """What fails the gate."""
 
@@ -274,6 +304,14 @@ class GateEntry(BaseModel):
         "warn",
         description="without a baseline to compare with: warn, or fail (the run is unproven)",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _removed(cls, value: Any) -> Any:
+        for name in value if isinstance(value, Mapping) else ():
+            if name in REMOVED:
+                raise ValueError(f"`{name}` is not a setting any more: {REMOVED[name]}")
+        return value
 
     @field_validator("fail_on", mode="before")
     @classmethod

@@ -231,6 +231,22 @@ def help_of(key: str) -> str:
     return next(option.help for option in OPTIONS if option.key == key)
 
 
+_TEMPLATE = "write `templates: {{{}: FILE}}` in agenteval.yaml"
+_ANNOTATED = "leave it out: failed and broken cases are always annotated"
+#: What to write instead of an option, an input or a key that is gone, where no other one has its name.
+GONE: Mapping[str, str] = {
+    "base_agent": "write --control",
+    "max_time": "write --time-limit",
+    "comment_template": _TEMPLATE.format("comment"),
+    "summary_template": _TEMPLATE.format("summary"),
+    "annotations": _ANNOTATED,
+    "no_annotations": _ANNOTATED,
+    "allow_env": "write `pass_env: [NAME]`, which names what suites and agents get",
+    "baseline_branch": "leave it out: without results of the base branch, those of the default branch are used, and "
+    "`baseline` can name a workflow run",
+}
+
+
 def other_place(name: str) -> str:
     """Return where an option is written that is no such input or key; empty if no option has the name."""
     plain = name.removeprefix("--").replace("-", "_")
@@ -244,4 +260,4 @@ def other_place(name: str) -> str:
         if option.flags:
             return f"write {option.flags[-1]} on the command line"
         return f"it is an input of the action: {option.input}"
-    return ""
+    return GONE.get(plain, "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -314,9 +316,50 @@ class Shard:
             raise ValueError(f"{text!r} asks for shard {shard.index}; there are shards 1 to {shard.count}")
         return shard
 
-    def cases(self, case_ids: Collection[str]) -> frozenset[str]:
-        """Return the ids of the cases in this shard: every Nth one, so that the cases of a suite are spread."""
-        return frozenset(sorted(case_ids)[self.index - 1 :: self.count])
+    def cases(self, case_ids: Collection[str], durations: Mapping[str, float]) -> frozenset[str]:
+        """Return the ids of the cases in this shard."""
+        return divide(case_ids, self.count, durations)[self.index - 1]
+
+
+def divide(case_ids: Collection[str], count: int, durations: Mapping[str, float]) -> tuple[frozenset[str], ...]:
+    """Divide cases so that all shards take about the same time.
+
+    The longest case comes first, and each goes to the shard with the least time so far (Graham 1969, "Bounds on
+    multiprocessing timing anomalies": no shard takes more than 4/3 of the optimum). Without any
+    duration the ids alternate, so that the shards differ by one case at most, and the cases of a suite are spread.
+    The result does not depend on the order of the ids.
+
+    Args:
+        durations: of the cases in a run, in any unit; unknown ones count as the mean of the others.
+    """
+    ordered = sorted(case_ids)
+    known = [durations[case_id] for case_id in ordered if case_id in durations]
+    if not any(known):
+        return tuple(frozenset(ordered[number::count]) for number in range(count))
+    usual = sum(known) / len(known)
+    times = {case_id: durations.get(case_id, usual) for case_id in ordered}
+    parts: list[list[str]] = [[] for _ in range(count)]
+    # Time so far, cases so far, index of the shard.
+    loads = [(0.0, 0, number) for number in range(count)]
+    for case_id in sorted(ordered, key=lambda case_id: (-times[case_id], case_id)):
+        time, cases, number = loads[0]
+        parts[number].append(case_id)
+        heapq.heapreplace(loads, (time + times[case_id], cases + 1, number))
+    return tuple(map(frozenset, parts))
+
+
+def durations_of(results: Results) -> dict[str, float]:
+    """Return the agent's time for each case of a run over all iterations, in milliseconds.
+
+    Cases without a latency, or with an impossible one, are omitted.
+    """
+    found: dict[str, float] = {}
+    for _, case in results.cases():
+        latencies = [turn.latency_ms for turn in case.turns if turn.latency_ms is not None]
+        total = sum(latencies)
+        if latencies and math.isfinite(total) and min(latencies) >= 0:
+            found[case.id] = total
+    return found
 
 
 def _is_number(text: str) -> bool:

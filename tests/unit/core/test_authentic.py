@@ -173,7 +173,7 @@ def test_every_module_with_a_cache_uses_a_seal() -> None:
         "github/inputs.py",
         "core/llm/gateway.py",
         "metrics/judge_quota.py",
-        "run/attachments.py",
+        "run/conversation.py",
         "run/downloads.py",
         "run/config_file.py",
         "run/resolve/configurations.py",

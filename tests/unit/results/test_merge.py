@@ -17,7 +17,7 @@ from agenteval.results.case import CaseResult, CaseStatus, Criterion, Score, Sui
 from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import Results, Run, RunShard, RunUsage, Tool
 from agenteval.results.rollup import case_status, mean
-from agenteval.run.plan import Shard
+from agenteval.run.plan import divide
 from agenteval.suite.model import Fingerprints
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
@@ -71,14 +71,13 @@ def whole_run(suites: Sequence[Sequence[Sequence[Pass]]]) -> Results:
     )
 
 
-def shards_of(run: Results, count: int, **fields: Any) -> list[Results]:
+def shards_of(run: Results, count: int, divided_by: str | None = None, **fields: Any) -> list[Results]:
     """The run as so many machines would have run it."""
     ids = [item.id for _, item in run.cases()]
     shards = []
-    for number in range(count):
-        own = Shard(number + 1, count).cases(ids)
+    for number, own in enumerate(divide(ids, count, {})):
         suites = {suite.path: [item for item in suite.cases if item.id in own] for suite in run.suites}
-        shard = RunShard(index=number + 1, count=count, cases=ids)
+        shard = RunShard(index=number + 1, count=count, cases=ids, divided_by=divided_by)
         shards.append(run_of(suites, f"shard {number + 1}", shard=shard, **fields))
     return shards
 
@@ -296,6 +295,10 @@ def of_shard(run: Results, **fields: Any) -> Results:
         (lambda run: of_shard(run, index=1), "1.json: shard 1 is also in 0.json"),
         (lambda run: of_shard(run, index=4), "1.json: shard 4 of 3 does not exist"),
         (lambda run: of_shard(run, count=4), "1.json: one of 4 shards; 0.json is one of 3"),
+        (
+            lambda run: of_shard(run, divided_by="base"),
+            "1.json: its cases were divided by another baseline than those of 0.json; give all shards the same one",
+        ),
         (
             lambda run: of_shard(run, cases=["a.yaml::v"]),
             "1.json: part of a run of other cases than 0.json; give all shards the same suites and filters",

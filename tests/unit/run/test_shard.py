@@ -1,22 +1,25 @@
-"""Every case belongs to exactly one shard, and shards differ by one case at most."""
+"""Every case belongs to exactly one shard, and all shards take about the same time."""
 
 from __future__ import annotations
 
 import itertools
+import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.runs import case, results
+from tests.unit.runs import case, iteration, results, turn
 
-from agenteval.results.case import Criterion
-from agenteval.run.plan import MOST_SHARDS, Shard, with_open_criteria
+from agenteval.results.case import CaseResult, Criterion
+from agenteval.run.plan import MOST_SHARDS, Shard, divide, durations_of, with_open_criteria
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
 from agenteval.suite.model import Suite
 
 IDS = st.lists(st.text(min_size=1, max_size=6), unique=True, max_size=30)
 COUNTS = st.integers(1, 9)
+TIMES = st.floats(0, 1e6, allow_subnormal=False)
 
 
 # Parsing
@@ -56,36 +59,92 @@ def test_parts_that_there_are_not(text: str, message: str) -> None:
 # Distribution of cases
 
 
-def divided(ids: list[str], count: int) -> list[frozenset[str]]:
-    return [Shard(index, count).cases(ids) for index in range(1, count + 1)]
-
-
 @given(ids=IDS, count=COUNTS, data=st.data())
 def test_every_case_is_in_one_shard_in_any_order(ids: list[str], count: int, data: st.DataObject) -> None:
-    parts = divided(ids, count)
+    durations = data.draw(st.dictionaries(st.sampled_from([*ids, "other"]), TIMES))
+    parts = divide(ids, count, durations)
+    assert len(parts) == count
     assert sorted(itertools.chain(*parts)) == sorted(ids)
-    assert divided(data.draw(st.permutations(ids)), count) == parts
-    sizes = [len(part) for part in parts]
-    assert max(sizes) - min(sizes) <= 1
+    assert divide(data.draw(st.permutations(ids)), count, dict(reversed(durations.items()))) == parts
+    assert [Shard(index, count).cases(ids, durations) for index in range(1, count + 1)] == list(parts)
 
 
 def test_the_division_is_the_same_on_every_machine() -> None:
     ids = [f"agent.yaml::{name}" for name in "abcdefg"]
-    parts = [sorted(item[-1] for item in part) for part in divided(ids, 3)]
-    assert parts == [
+    assert [sorted(item[-1] for item in part) for part in divide(ids, 3, {})] == [
         ["a", "d", "g"],
         ["b", "e"],
         ["c", "f"],
     ]
+    durations = dict(zip(ids, (7, 1, 3, 5, 4, 2, 2), strict=True))
+    assert [sorted(item[-1] for item in part) for part in divide(ids, 3, durations)] == [
+        ["a", "g"],
+        ["b", "d", "f"],
+        ["c", "e"],
+    ]
+
+
+@given(ids=IDS, count=COUNTS, same=st.sampled_from([None, 0.0, 12.5]))
+def test_without_differences_counts_differ_by_one(ids: list[str], count: int, same: float | None) -> None:
+    sizes = [len(part) for part in divide(ids, count, {} if same is None else dict.fromkeys(ids, same))]
+    assert max(sizes) - min(sizes) <= 1
 
 
 @given(sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4), count=COUNTS)
 def test_the_cases_of_each_suite_are_spread(sizes: list[int], count: int) -> None:
     ids = [f"{suite}.yaml::{number}" for suite, size in enumerate(sizes) for number in range(size)]
-    parts = divided(ids, count)
+    parts = divide(ids, count, {})
     for suite in range(len(sizes)):
         per_part = [sum(case_id.startswith(f"{suite}.yaml") for case_id in part) for part in parts]
         assert max(per_part) - min(per_part) <= 1
+
+
+@given(times=st.lists(TIMES, min_size=1, max_size=30), count=COUNTS)
+def test_no_part_is_longer_than_its_share_and_one_case(times: list[float], count: int) -> None:
+    durations = {str(number): time for number, time in enumerate(times)}
+    longest = max(sum(durations[case_id] for case_id in part) for part in divide(durations, count, durations))
+    bound = sum(times) / count + (1 - 1 / count) * max(times)
+    assert longest <= bound * (1 + 1e-9)
+
+
+@given(times=st.lists(st.integers(1, 30), min_size=1, max_size=6), count=st.integers(1, 3))
+def test_no_part_is_longer_than_four_thirds_of_the_best(times: list[int], count: int) -> None:
+    durations = {str(number): float(time) for number, time in enumerate(times)}
+    longest = max(sum(durations[case_id] for case_id in part) for part in divide(durations, count, durations))
+    best = min(
+        max(sum(time for time, place in zip(times, places, strict=True) if place == part) for part in range(count))
+        for places in itertools.product(range(count), repeat=len(times))
+    )
+    assert longest <= (4 / 3 - 1 / (3 * count)) * best + 1e-9
+
+
+def test_a_case_without_a_duration_counts_as_the_mean() -> None:
+    parts = divide(["a", "b", "new"], 2, {"a": 10.0, "b": 20.0, "gone": 1000.0})
+    assert parts == (frozenset({"b"}), frozenset({"a", "new"}))
+
+
+# Durations in an earlier run
+
+
+def timed(name: str, *latencies: float | None) -> CaseResult:
+    iterations = [
+        iteration("passed", turn(latency_ms=latency), index=index) for index, latency in enumerate(latencies)
+    ]
+    return case(name).model_copy(update={"iterations": iterations})
+
+
+def test_durations_are_those_of_all_turns_and_iterations() -> None:
+    run = results(timed("twice", 1.5, 2.0), timed("partly", None, 4.0), timed("unknown", None), timed("never"))
+    assert durations_of(run) == {"agent.yaml::twice": 3.5, "agent.yaml::partly": 4.0}
+
+
+def test_durations_that_cannot_be_are_left_out() -> None:
+    assert durations_of(results(timed("odd", -1.0, 2.0), timed("fine", 0.0))) == {"agent.yaml::fine": 0.0}
+
+
+def test_more_shards_than_cases_leave_some_empty() -> None:
+    sizes = Counter(len(part) for part in divide(random.Random(1).sample("abcdefg", 3), 1000, {"a": 1.0}))
+    assert sizes == {1: 3, 0: 997}
 
 
 # Criteria of a shard

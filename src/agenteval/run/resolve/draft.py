@@ -26,7 +26,7 @@ from agenteval.run.context import (
     search_baseline,
 )
 from agenteval.run.git import Provenance, provenance
-from agenteval.run.plan import PlannedCase, RunLimits
+from agenteval.run.plan import PlannedCase, RunLimits, Shard, durations_of
 from agenteval.run.resolve.agents import interpreters_of, traces_to_score
 from agenteval.run.resolve.configurations import (
     Configurations,
@@ -121,19 +121,16 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         raise _error(problems, found)
     # The cases of recorded traces are unknown until the traces are read.
     known = () if found.traces else suites
-    # Only the merged run is compared. The search uses the network, so it starts only after the files are valid.
-    search = Search()
-    if settings.shard is None:
-        search = found.baseline or _search(found, context)
+    # The search uses the network, so it starts only after the files are valid.
+    search = found.baseline or _search(found, context)
     run_provenance = context.provenance or provenance(os.environ, sources.here)
     if found.traces or not _is_proposed(context, run_provenance):
         search = search.accepted()
     selected, part = len(cases), None
     if settings.shard is not None:
-        ids = [item.case.id for item in cases]
-        chosen = settings.shard.cases(ids)
-        part = RunShard(index=settings.shard.index, count=settings.shard.count, cases=ids)
-        cases = tuple(item for item in cases if item.case.id in chosen)
+        cases, part = _one_shard(cases, settings.shard, search.found.results if search.found else None)
+        # Only the merged run is compared.
+        search = replace(search, found=None)
     limits = _limits(settings, config, suites)
     if search.found is not None:
         search = replace(search, found=masked(search.found, redact, limits.max_answer_bytes))
@@ -363,6 +360,18 @@ def _planned(found: _Found, settings: Settings) -> tuple[PlannedCase, ...]:
         )
         for suite, case, iterations in asked
     )
+
+
+def _one_shard(
+    cases: Sequence[PlannedCase], shard: Shard, baseline: Results | None
+) -> tuple[tuple[PlannedCase, ...], RunShard]:
+    """Return the cases of one shard, and the record of the shard for results.json."""
+    ids = [item.case.id for item in cases]
+    durations = durations_of(baseline) if baseline else {}
+    part = shard.cases(ids, durations)
+    divided_by = baseline.run.id if baseline and not durations.keys().isdisjoint(ids) else None
+    record = RunShard(index=shard.index, count=shard.count, cases=ids, divided_by=divided_by)
+    return tuple(item for item in cases if item.case.id in part), record
 
 
 def _limits(settings: Settings, config: Config, suites: Sequence[Suite]) -> RunLimits:
