@@ -180,10 +180,10 @@ def _values(content: Any) -> list[Any]:
 Attributes = Mapping[str, Any]
 _Message = Mapping[str, Any]
 
-_GIVEN = ("gen_ai.input.messages", "pydantic_ai.all_messages", "ai.prompt.messages", "ai.prompt")
+_GIVEN = ("gen_ai.input.messages", "pydantic_ai.all_messages", "ai.prompt.messages")
 #: What OpenInference and Langfuse record of any span: text, messages, or an object of the application.
 VALUES = {
-    "user": ("input.value", "langfuse.observation.input"),
+    "user": ("input.value", "langfuse.observation.input", "ai.prompt"),
     "assistant": ("output.value", "langfuse.observation.output"),
 }
 # The keys of such an object that are the question or the answer: those of `ai.prompt` and of LangChain.
@@ -202,8 +202,8 @@ _RESULTS = {"tool_call_response": ("response", "result"), "server_tool_call_resp
 # A tuple, not a set: a type may be an unhashable value.
 _TEXTS = ("text", "input_text", "output_text")
 _SHAPE = frozenset({"role", "parts", "content", "tool_calls"})
-# Messages of LangChain, and the parts of Bedrock's messages that Strands records.
-_TYPES = frozenset({"human", "ai", "tool", "system"})
+# Types of messages of LangChain (a tuple, as above), and the parts of Bedrock's messages that Strands records.
+_TYPES = ("human", "ai", "tool", "system")
 _BEDROCK = frozenset({"text", "toolUse", "toolResult", "reasoningContent"})
 _ASKING, _ANSWERING = frozenset({"user", "human"}), frozenset({"assistant", "model", "ai", ""})
 
@@ -295,7 +295,7 @@ def _older(attributes: Attributes, events: Sequence[SpanEvent], name: str, role:
         or _first(_messages(source.get(f"gen_ai.{name}"), role) for source in sources)
         or [message for event in events if (message := _event_message(event, role)) is not None]
         or (_ai_sdk(attributes) if role == "assistant" else ())
-        or _first(_messages(source.get(key), role) for source in sources for key in VALUES[role])
+        or _first(_messages(_inner(source.get(key)), role) for source in sources for key in VALUES[role])
     )
 
 
@@ -308,13 +308,21 @@ def _messages(value: Any, role: str) -> Sequence[_Message]:
     """Return the messages of a list, which may be JSON text; any other text is one message."""
     found = parsed(value)
     if isinstance(found, dict):
-        if not (isinstance(found.get("messages"), list) or _SHAPE & found.keys()):
-            value = next((found[key] for key in _SAID_IN if found.get(key)), None if value is found else value)
-            found = parsed(value)
-        found = found.get("messages", [found]) if isinstance(found, dict) else found
+        found = found.get("messages", [found])
     if found and isinstance(found, list) and all(isinstance(item, dict) and _SHAPE & item.keys() for item in found):
         return [{"role": item["type"] if item.get("type") in _TYPES else role, **item} for item in found]
     return [{"role": role, "content": value}] if isinstance(value, str) and value else ()
+
+
+def _inner(value: Any) -> Any:
+    """Return what is said in an object of the application: a known key, or its only value."""
+    found = parsed(value)
+    if not isinstance(found, dict) or isinstance(found.get("messages"), list) or _SHAPE & found.keys():
+        return value
+    known = [found[key] for key in _SAID_IN if found.get(key)] or [*found.values()]
+    if len(known) == 1 and isinstance(known[0], str | list):
+        return known[0]
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _indexed(attributes: Attributes, name: str) -> Sequence[_Message]:
@@ -328,7 +336,7 @@ def _indexed(attributes: Attributes, name: str) -> Sequence[_Message]:
         message = messages.setdefault(int(found[3]), {})
         call = _CALL_KEY.fullmatch(found[4])
         if _PART_KEY.fullmatch(found[4]):
-            message["content"] = "\n".join(filter(None, (message.get("content"), value)))
+            message["content"] = "\n".join(text for text in (message.get("content"), value) if isinstance(text, str))
         elif call is None:
             message[found[4]] = value
         else:

@@ -63,9 +63,6 @@ def read_recorded_results(path: Path) -> RecordedResults:
 
     Args:
         path: its results file, or the report directory that contains it.
-
-    Raises:
-        ConfigError: the file does not exist, or its format is not supported.
     """
     file = path / RESULTS_FILE if path.is_dir() else path
     if OWN_BEGINNING.match(read_head(file, 100)):
@@ -211,7 +208,7 @@ _HEAD = 4096
 # What only observations of Langfuse and runs of LangSmith have.
 _ROW_KEYS = frozenset({"parentObservationId", "parent_observation_id", "run_type"})
 _ROW_KEY = re.compile(rb'(?<!\\)"(?:parentObservationId|parent_observation_id|run_type)"\s*:')
-_ROW_HEAD = 1 << 20
+_ROW_HEAD = 1 << 17
 
 
 def is_otel(file: Path) -> bool:
@@ -239,11 +236,7 @@ def is_traced(file: Path) -> bool:
 
 
 def read_exports(file: Path) -> Iterator[tuple[int, Export] | BadLine]:
-    """Yield every line of a file with its number, except blank lines.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
+    """Yield every line of a file with its number, except blank lines."""
     # Imported here: every recording is inspected, and few have this format.
     from agenteval.agents.otel_messages import Export
 

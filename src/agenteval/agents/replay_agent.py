@@ -68,11 +68,7 @@ class RecordedLines:
 
 
 def read_recorded_lines(file: Path) -> RecordedLines:
-    """Read all records of a file; of several records for the same turn, the last one is used.
-
-    Raises:
-        ConfigError: it cannot be read, or has lines that are not records; the message lists their numbers.
-    """
+    """Read all records of a file; of several records for the same turn, the last one is used."""
     records: dict[str, list[bytes]] = {}
     problems: list[Problem] = []
     for number, line in read_lines(file, _LONGEST_LINE):
@@ -135,9 +131,6 @@ def read_recording(path: Path) -> Recording:
 
     Args:
         path: JSON Lines of replies; traces; results of agenteval or another tool, or the directory with them.
-
-    Raises:
-        ConfigError: it cannot be read.
     """
     if is_traced(path):
         from agenteval.agents.traces import read_recorded_traces

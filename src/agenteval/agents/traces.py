@@ -66,9 +66,6 @@ def read_answers(file: Path) -> Iterator[OtelAnswer | BadLine]:
     Args:
         file: JSON, one ``ExportTraceServiceRequest`` a line, optionally gzip'ed. Events in an
             ``ExportLogsServiceRequest`` of the same file count.
-
-    Raises:
-        ConfigError: the file cannot be read, or has no trace of an agent.
     """
     traces: dict[str, _Trace] = {}
     records: dict[str, list[SpanEvent]] = {}
@@ -127,9 +124,6 @@ def read_otel_traces(file: Path) -> Iterator[Trace | BadLine]:
     """Yield every bad line, then the traces in order of time.
 
     A repeated question is the next iteration.
-
-    Raises:
-        ConfigError: the file cannot be read, or has no trace of an agent.
     """
     asked: Counter[str] = Counter()
     for item in read_answers(file):
@@ -223,11 +217,7 @@ class RecordedTraces:
 
 
 def read_recorded_traces(file: Path) -> RecordedTraces:
-    """Read the answers in a file of traces.
-
-    Raises:
-        ConfigError: it cannot be read, has no trace of an agent, or has bad lines; the message lists them.
-    """
+    """Read the answers in a file of traces."""
     problems: list[Problem] = []
     more = 0
 

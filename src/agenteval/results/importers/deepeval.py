@@ -104,7 +104,8 @@ class _Test(base.ImportedShape):
 
     def _turns(self, scores: list[Score]) -> Iterator[TurnResult]:
         """Yield the turns; the scores of a conversation are those of its last turn."""
-        if not self.messages:
+        answers = [index for index, message in enumerate(self.messages) if message.role != "user"]
+        if not answers:
             used = (self.input_tokens, self.output_tokens, self.cost)
             yield TurnResult(
                 index=0,
@@ -118,24 +119,16 @@ class _Test(base.ImportedShape):
                 scores=scores,
             )
             return
-        asked: list[str] = []
-        pairs: list[tuple[str, _Message | None]] = []
-        for message in self.messages:
-            if message.role == "user":
-                asked.append(message.content)
-            else:
-                pairs.append(("\n".join(asked), message))
-                asked = []
-        pairs += [("\n".join(asked), None)] if asked else []
-        for index, (question, answer) in enumerate(pairs):
+        for turn, (after, index) in enumerate(zip([-1, *answers], answers, strict=False)):
+            answer = self.messages[index]
             yield TurnResult(
-                index=index,
-                input=question,
+                index=turn,
+                input="\n".join(message.content for message in self.messages[after + 1 : index]),
                 ground_truth=None,
-                response=answer.content if answer else None,
-                tool_calls=_calls(answer.tools if answer else ()),
-                retrieval_context=list(answer.context) if answer else [],
-                scores=scores if index == len(pairs) - 1 else [],
+                response=answer.content,
+                tool_calls=_calls(answer.tools),
+                retrieval_context=list(answer.context),
+                scores=scores if index == answers[-1] else [],
             )
 
 

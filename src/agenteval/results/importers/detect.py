@@ -56,9 +56,6 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
 
     Returns:
         The run, and notes about data that the file lacks.
-
-    Raises:
-        ConfigError: the file does not exist, is broken or too large, or its format is unknown.
     """
     if (path / RESULTS_FILE).is_file():
         path = path / RESULTS_FILE
