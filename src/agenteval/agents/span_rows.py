@@ -94,7 +94,7 @@ def _span(row: Mapping[str, Any]) -> tuple[Span, dict[str, Any]] | None:
         name: next((row[key] for key in keys if row.get(key) is not None), None) for name, keys in _PATHS.items()
     }
     start, end = _nanoseconds(found["start"]), _nanoseconds(found["end"])
-    if not (isinstance(row.get("id"), str) and isinstance(found["trace"], str) and start):
+    if not (isinstance(row.get("id"), str) and isinstance(found["trace"], str) and found["trace"] and start):
         return None
     usage = found["usage"] if isinstance(found["usage"], dict) else {}
     failed = found["error"] or (row.get("level") == "ERROR" and (found["message"] or True))
@@ -115,7 +115,7 @@ def _span(row: Mapping[str, Any]) -> tuple[Span, dict[str, Any]] | None:
 def _nanoseconds(time: Any) -> int:
     try:
         moment = datetime.fromisoformat(time)
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000) * 1000
+        return max(int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000) * 1000, 0)
     except (TypeError, ValueError, OverflowError):
         return 0
 
@@ -124,7 +124,7 @@ def _turns(line: int, messages: Any) -> Iterator[tuple[Span, dict[str, Any]]]:
     """Yield a span for each question of a chat, with the messages up to the next one as its answer."""
     said = [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
     asked = [index for index, message in enumerate(said) if message.get("role") == "user"]
-    for turn, (start, end) in enumerate(zip(asked, [*asked[1:], len(said)], strict=True)):
+    for turn, (start, end) in enumerate(zip(asked, [*asked[1:], len(said)], strict=False)):
         if any(message.get("role") == "assistant" for message in said[start:end]):
             span = Span(
                 traceId=f"line {line}, turn {turn}",
