@@ -43,11 +43,7 @@ class ReplyPaths:
         return ", ".join(f"{key} {str(path)!r}" for key, path in zip(keys, self.paths.values(), strict=True))
 
     def find(self, documents: Sequence[Any]) -> dict[str, Any]:
-        """Return the parts of a reply in the agent protocol.
-
-        Raises:
-            AgentError: the reply contains an error, or no answer at its path.
-        """
+        """Return the parts of a reply in the agent protocol."""
         for error in self._values("error", documents):
             if error:
                 raise reported(error)
@@ -255,9 +251,6 @@ class ReplyReader:
             documents: the reply, or the events of its stream.
             request: the turn; it says whether the case expects JSON as its answer.
             written: the text that the reply was read from, if there was one.
-
-        Raises:
-            AgentError: there is no answer, or a field of a reply has the wrong shape.
         """
         if written is None and len(documents) == 1 and isinstance(documents[0], str):
             return self.parse_text(documents[0], request)
@@ -323,11 +316,7 @@ class ReplyReader:
 
 
 def checked_reply(value: object, request: Request) -> Reply:
-    """Return what an agent in this process returned as a reply: a ``Reply``, or what `ReplyReader` reads.
-
-    Raises:
-        AgentError: it is of another type, a field has the wrong type, or JSON cannot express a value.
-    """
+    """Return what an agent in this process returned as a reply: a ``Reply``, or what `ReplyReader` reads."""
     if isinstance(value, str):
         return ReplyReader().parse_text(value, request)
     if isinstance(value, dict):

@@ -385,9 +385,6 @@ def check_consistent(results: Results, file: Path | str) -> None:
     """Check that the statuses and counts that a gate reads follow from the rest of the results.
 
     Other tools have other rules, so theirs are not checked.
-
-    Raises:
-        ConfigError: they do not.
     """
     _refuse(results, contradictions(results), file)
 
