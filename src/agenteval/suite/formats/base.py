@@ -73,7 +73,7 @@ def has_key(path: Path, keys: Iterable[str], *, unreadable: bool = False) -> boo
     except OSError:
         return unreadable
     begins = r"[{,\s]" if text.lstrip().startswith("{") else r"^\[*"
-    return bool(re.search(rf"""{begins}["']?(?:{"|".join(keys)})["']?\s*[:=.\]]""", text, re.MULTILINE))
+    return bool(re.search(rf"""{begins}["']?(?:{"|".join(keys)})["']?\s*(?:[:=.\]]|$)""", text, re.MULTILINE))
 
 
 class Findings:
