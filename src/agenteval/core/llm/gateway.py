@@ -235,7 +235,13 @@ class Gateway:
         """Check, before any case runs, that a model can be called; raise ``MissingKeyError`` without its key."""
         self.provider(model)
 
-    async def complete(self, call: Call, accept: Accept = _anything, timeout_s: float | None = None) -> Completion:
+    async def complete(
+        self,
+        call: Call,
+        accept: Accept = _anything,
+        timeout_s: float | None = None,
+        may_repeat: Callable[[], bool] | None = None,
+    ) -> Completion:
         """Send one prompt to a model; see ``exchange``."""
         # Imported here: most runs call no model.
         from agenteval.core.llm.calls import ModelCall
@@ -246,7 +252,7 @@ class Gateway:
         async def send() -> Completion:
             return await self.provider(call.model).complete(call)
 
-        exchange = ModelCall(call.model, cache_key(call), _size(call), send, timeout_s, call.by_agent)
+        exchange = ModelCall(call.model, cache_key(call), _size(call), send, timeout_s, call.by_agent, may_repeat)
         return await self.exchange(exchange, accept)
 
     async def exchange(self, exchange: ModelCall, accept: Accept = _anything) -> Completion:
@@ -317,7 +323,7 @@ class Gateway:
         problem = _problem(first, accept)
         if problem is None:
             return first
-        if first.is_cut or exchange.by_agent:
+        if first.is_cut or exchange.by_agent or (exchange.may_repeat is not None and not exchange.may_repeat()):
             raise problem
         try:
             second = await self._attempts(exchange)
