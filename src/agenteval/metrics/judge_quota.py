@@ -283,7 +283,7 @@ class QuotaEntry:
                 self._changed.notify_all()
 
     def may_repeat(self) -> bool:
-        """Return whether the limit leaves a call for a question under way whose answer cannot be used."""
+        """Return whether the limit leaves a call to repeat a running question, whose answer cannot be used."""
         limit = self.max_calls
         if limit is not None and (self.planned >= limit or self.answered + self._under_way > limit):
             return False

@@ -214,9 +214,10 @@ class TraceJudge:
             quota.answered += not answer.cached
             self._read(answer.text)
 
-        call = Call(self.model, self._prompt(record), sample=observation.iteration, options=self.asked)
+        sample, prompt = observation.iteration, self._prompt(record)
+        call = Call(self.model, prompt, sample=sample, options=self.asked, may_repeat=quota.may_repeat)
         async with quota.question():
-            completion = await self.resources.gateway.complete(call, accept, self.limits.timeout_s, quota.may_repeat)
+            completion = await self.resources.gateway.complete(call, accept, self.limits.timeout_s)
         judgement = self._read(completion.text)
         if quota.cache is not None:
             quota.cache.put(

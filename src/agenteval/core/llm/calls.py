@@ -30,6 +30,7 @@ class Call:
     sample: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     by_agent: bool = False
+    may_repeat: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True)

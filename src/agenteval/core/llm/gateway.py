@@ -235,13 +235,7 @@ class Gateway:
         """Check, before any case runs, that a model can be called; raise ``MissingKeyError`` without its key."""
         self.provider(model)
 
-    async def complete(
-        self,
-        call: Call,
-        accept: Accept = _anything,
-        timeout_s: float | None = None,
-        may_repeat: Callable[[], bool] | None = None,
-    ) -> Completion:
+    async def complete(self, call: Call, accept: Accept = _anything, timeout_s: float | None = None) -> Completion:
         """Send one prompt to a model; see ``exchange``."""
         # Imported here: most runs call no model.
         from agenteval.core.llm.calls import ModelCall
@@ -252,7 +246,9 @@ class Gateway:
         async def send() -> Completion:
             return await self.provider(call.model).complete(call)
 
-        exchange = ModelCall(call.model, cache_key(call), _size(call), send, timeout_s, call.by_agent, may_repeat)
+        exchange = ModelCall(
+            call.model, cache_key(call), _size(call), send, timeout_s, call.by_agent, call.may_repeat
+        )
         return await self.exchange(exchange, accept)
 
     async def exchange(self, exchange: ModelCall, accept: Accept = _anything) -> Completion:
