@@ -76,7 +76,7 @@ __all__ = [
 _NAMES_OF_MODULES = {
     "agents.base": ("Agent", "Reply", "Request", "Session"),
     "gate.verdict": ("GatePolicy",),
-    "gate.policy": ("Quarantine",),
+    "gate.values": ("Quarantine",),
     "core.errors": ("AgentError", "ConfigError", "InfrastructureError", "Problem"),
     "core.llm.budget": ("Limits",),
     "metrics.base": ("CaseMetric", "Metric", "MetricError", "Observation", "Outcome"),

@@ -236,10 +236,15 @@ def test_directories_whose_workflows_would_have_one_name(tmp_path: Path, command
         [file] = [line for line in ended.out.splitlines() if line.startswith("wrote .github")]
         assert file.removeprefix("wrote .github/workflows/") in ended.out.partition("next:")[2]
 
+    for name in ("agents/a/b", "agents/a b"):
+        ended = command("init", name)
+        assert (ended.status, ended.out) == (2, "")
+        assert "nothing was written; name another directory: agenteval init DIRECTORY" in ended.err
     names = {file.name: yaml.safe_load(file.read_text(encoding="utf-8"))["name"] for file in folder.iterdir()}
-    assert sorted(names.values()) == [f"agenteval {name}" for name in ("+", "agents/a b", "agents/a-b", "agents/a/b")]
-    assert names["agenteval-agents-a-b.yml"] == "agenteval agents/a-b"
-    assert "agenteval.yml" not in names
+    assert names == {
+        "agenteval-agents-a-b.yml": "agenteval agents/a-b",
+        "agenteval-agents-b.yml": "agenteval agents/b",
+    }
 
 
 @pytest.mark.parametrize(

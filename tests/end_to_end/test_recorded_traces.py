@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from types import CoroutineType
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.mistakes import shown
-from tests.support import Ended, agenteval, copied_agenteval, environment, results_in, said, verdict_of
+from tests.support import Ended, agenteval, results_in, said
 
 from agenteval.results.store import read_results
 
@@ -89,31 +88,6 @@ def test_both_spellings_are_equal(
     assert seen[0] == seen[1]
     assert seen[0]["status"] == status
     assert (seen[0]["results"] is None) == (status == 2)
-
-
-@pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize(
-    ("content", "status", "message"),
-    [
-        ("\n".join(lines()), 1, "failed: 4 of 12 cases failed"),
-        ("\n".join(["no trace", *lines()]), 2, "/dev/stdin:1: not JSON"),
-        ("", 2, "/dev/stdin: there are no traces in this file"),
-    ],
-)
-def test_traces_may_come_from_a_pipe(
-    folder: Path, spelling: tuple[str, str], content: str, status: int, message: str
-) -> None:
-    option, form = spelling
-    command = [copied_agenteval(), "run", "evaluation.yaml", option, form.format("/dev/stdin")]
-    ended = subprocess.run(
-        command, cwd=folder, env=environment(), input=content, capture_output=True, encoding="utf-8", check=False
-    )
-    assert ended.returncode == status, ended.stderr
-    if status == 1:
-        assert verdict_of(ended.stdout) == message
-    else:
-        (mistake,) = shown(ended.stderr)
-        assert mistake.says(message), ended.stderr
 
 
 def test_a_recording_of_traces_is_a_valid_agent(folder: Path) -> None:

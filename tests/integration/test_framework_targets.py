@@ -604,7 +604,7 @@ def test_many_calls_run_at_once(tmp_path: Path, bare_python: str) -> None:
         spec = agent_spec("python", "x:y", tmp_path, options={"interpreter": bare_python})
         pool = WorkerPool(spec, 24)
         try:
-            arguments = [["app:bot", "__call__", None, False, {"input": str(number)}] for number in range(24)]
+            arguments = [["app:bot", "__call__", False, None, {"input": str(number)}] for number in range(24)]
             async with asyncio.timeout(PATIENCE_S):
                 return await asyncio.gather(*(pool.call(f"{TARGETS}:ask", item) for item in arguments))
         finally:

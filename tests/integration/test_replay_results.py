@@ -165,7 +165,7 @@ def test_a_file_that_is_cut_off_is_told(tmp_path: Path, cut: float) -> None:
             json.dumps(
                 importer_files.promptfoo(importer_files.row("greets", importer_files.component(), latencyMs=250))
             ),
-            request("Answer: {'q': 'question greets'}", case="greets"),
+            request("question greets", case="greets"),
             ("hello", 250),
         ),
     ],

@@ -101,6 +101,7 @@ class LocalHistory:
         depth: int = 1,
         origin: str = REPOSITORY,
         onto: str = "main",
+        variables: Mapping[str, str] | None = None,
         **inputs: str,
     ) -> Step:
         """Run the action as a job does, after the checkout of the event's commit or of another one.
@@ -127,7 +128,7 @@ class LocalHistory:
         file = self.home / "event.json"
         known = {"repository": {"full_name": REPOSITORY, "default_branch": "main"}, **(payload or {})}
         file.write_text(json.dumps(known), encoding="utf-8")
-        variables = {
+        environment = {
             "GITHUB_EVENT_NAME": event,
             "GITHUB_REPOSITORY": REPOSITORY,
             "GITHUB_API_URL": self.github.url,
@@ -140,8 +141,9 @@ class LocalHistory:
             "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
             "INPUT_COMMENT": "never",
             **{f"INPUT_{name.upper().replace('_', '-')}": value for name, value in inputs.items()},
+            **(variables or {}),
         }
-        return as_process(workspace, variables, file)
+        return as_process(workspace, environment, file)
 
     def pull_request(self, merge: str, head: str, base: str, onto: str = "main", **options: Any) -> Step:
         """The job of a pull request from a fork, whose event names a base commit."""

@@ -89,6 +89,29 @@ def test_events_that_bring_no_change_are_compared_with_an_earlier_run_of_their_c
         assert here.baseline() == (commit, 0, []), event
 
 
+def test_a_push_to_a_release_branch_is_compared_with_its_own_runs(here: LocalHistory) -> None:
+    fork = here.commit(answer="right")
+    here.evaluated(fork)
+    first = here.commit(fork, answer="wrong")
+    second, third = (here.commit(first, readme=text) for text in ("harmless", "as harmless"))
+    here.ref("heads/release", first)
+    here.ref("heads/feature", third)
+    release, protected = "refs/heads/release", {"GITHUB_REF_PROTECTED": "true"}
+    here.job("push", first, release, {"created": True}, variables=protected, fail_on="none")
+    assert here.baseline() == (fork, 0, [])
+    here.upload(first, branch="release")
+
+    here.ref("heads/release", second)
+    step = here.job("push", second, release, {"before": first}, variables=protected)
+    assert here.baseline() == (first, 0, [])
+    assert step.outputs["regressions"] == "0", step.log
+
+    # A branch that anybody may push to is compared with main: its second push hides nothing.
+    step = here.job("push", third, "refs/heads/feature", {"before": first})
+    assert step.outputs["regressions"] == "1", step.log
+    assert here.baseline()[0] == fork
+
+
 def test_no_event_is_green_without_a_comparison_that_was_asked_for(here: LocalHistory) -> None:
     settings = here.work / "agenteval.yaml"
     settings.write_text("gate: {pairs: 4, on_missing_baseline: fail}\n", encoding="utf-8")

@@ -32,7 +32,7 @@ class Workflow:
 
     def jobs(self, run: int, *names: str) -> dict[str, StoredJob]:
         """The jobs of a run, all at work."""
-        return {name: self.github.actions.job(run, name) for name in names}
+        return {name: self.github.actions.job(run, name, runner_name=f"runner of {name}") for name in names}
 
     def end(self, job: StoredJob) -> None:
         jobs = self.github.actions.jobs
@@ -45,9 +45,12 @@ class Workflow:
         step: str = "__self",
         file: str = "agenteval.yml",
         row: str = "",
+        *,
+        by_command: bool = False,
         **matrix: Any,
     ) -> None:
-        """Publish a verdict as a step of a job does."""
+        """Publish a verdict as a step of a job does: the action, or a command, which knows neither matrix nor id."""
+        known = {"INPUT_MATRIX": json.dumps(matrix or None), "INPUT_CHECK-RUN-ID": str(job.id)}
         event = self.folder / "event.json"
         head = {"sha": self.pull.head.sha, "ref": self.pull.head.ref, "repo": {"full_name": REPOSITORY}}
         event.write_text(
@@ -67,8 +70,7 @@ class Workflow:
                 "GITHUB_JOB": job.name.partition(" (")[0],
                 "GITHUB_ACTION": step,
                 "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
-                "INPUT_MATRIX": json.dumps(matrix or None),
-                "INPUT_CHECK-RUN-ID": str(job.id),
+                **({"RUNNER_NAME": job.runner_name} if by_command else known),
             }
         )
         publisher = context.publisher
@@ -106,6 +108,18 @@ def test_legs_and_steps_keep_their_sections_and_the_worst_leads(workflow: Workfl
         "evaluate (windows, 3.12): unproven",
         "evaluate (ubuntu, 3.12): passed",
     ]
+
+
+def test_legs_of_a_command_keep_their_sections_too(workflow: Workflow) -> None:
+    legs = workflow.jobs(1, "evaluate (ubuntu)", "evaluate (windows)")
+
+    workflow.publish(legs["evaluate (ubuntu)"], "failed", by_command=True)
+    workflow.publish(legs["evaluate (windows)"], by_command=True)
+    assert workflow.headings == ["evaluate (ubuntu): failed", "evaluate (windows): passed"]
+
+    again = workflow.jobs(2, "evaluate (ubuntu)", "evaluate (windows)")
+    workflow.publish(again["evaluate (ubuntu)"], by_command=True)
+    assert workflow.headings == ["evaluate (ubuntu): passed", "evaluate (windows): passed"]
 
 
 def test_a_job_that_is_gone_loses_its_section_when_the_last_job_publishes(workflow: Workflow) -> None:

@@ -42,11 +42,7 @@ class CallableAgent(PlainAgent):
             raise ConfigError(agent_problem(self._spec.where, f"{self._spec.target}: {error}")) from None
 
     async def send(self, request: Request) -> Reply:
-        """Call the function once.
-
-        Raises:
-            AgentError: the function raised, or returned something that is not a reply.
-        """
+        """Call the function once."""
         argument = request if self._takes_request else request.prompt
         try:
             found = await _called(self._function, argument)

@@ -81,11 +81,7 @@ class Program:
         return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
     def arguments_of(self, text: str) -> Sequence[str]:
-        """Return the program's arguments with an input among them.
-
-        Raises:
-            AgentError: the input cannot be an argument.
-        """
+        """Return the program's arguments with an input among them."""
         length = len(text.encode("utf-8", "surrogatepass"))
         if "\0" in text or length > _MAX_ARGUMENT_BYTES:
             what = "a null character" if "\0" in text else f"{length // 1024} KiB"
@@ -101,9 +97,6 @@ class Program:
         Args:
             line: its standard input.
             arguments: default: those of its definition.
-
-        Raises:
-            AgentError: the program cannot be started, or writes too much.
         """
         arguments = self._spec.target[1:] if arguments is None else arguments
         output = bytearray()
@@ -166,4 +159,4 @@ class CommandAgent(PlainAgent):
             raise AgentError(f"the agent's command printed no answer{said}; {_PRINT}")
         if ended.was_cut_off:
             self._reader.notes[_CUT_OFF] = None
-        return self._reader.read_text(without_last_break(ended.output.decode("utf-8", "replace")), request)
+        return self._reader.parse_text(without_last_break(ended.output.decode("utf-8", "replace")), request)

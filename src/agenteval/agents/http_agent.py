@@ -51,9 +51,6 @@ class RequestBuilder:
 
     Args:
         shape: the form of the requests; ``None`` for the agent protocol.
-
-    Raises:
-        ValueError: the template is not valid, or the options do not fit together.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any], shape: Shape | None, config: Mapping[str, Any]) -> None:
@@ -67,22 +64,14 @@ class RequestBuilder:
         self._url, self._shape = url, shape
 
     def address(self, request: Request) -> str:
-        """Return the address for a turn.
-
-        Raises:
-            AgentError: the case has no value for a placeholder, or it cannot be a part of a path.
-        """
+        """Return the address for a turn."""
         try:
             return filled_text(self._url, _values(request), _quoted)
         except KeyError as error:
             raise AgentError(_missing(error)) from None
 
     def body(self, request: Request) -> Any:
-        """Return the JSON to send for a turn; ``None`` for a request without a body.
-
-        Raises:
-            AgentError: the case has no value for a placeholder.
-        """
+        """Return the JSON to send for a turn; ``None`` for a request without a body."""
         if self.method == "GET":
             return None
         if self._shape is None and self._template is None:
@@ -125,11 +114,7 @@ def _is_untagged(kind: str, response: HttpResponse) -> bool:
 
 
 class HttpReader(ReplyReader):
-    """Reads responses by the options of an agent; paths replace parts of a shape.
-
-    Raises:
-        ValueError: the shape does not exist, or a path is not valid.
-    """
+    """Reads responses by the options of an agent; paths replace parts of a shape."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options, _fix)
@@ -139,11 +124,7 @@ class HttpReader(ReplyReader):
         self.shape = None if name is None else SHAPES[name]
 
     def received(self, response: HttpResponse) -> Sequence[Any] | str:
-        """Return the JSON in a response, one document or those of a stream, or its text.
-
-        Raises:
-            AgentError: there is no body, it is not JSON although it should be, or a stream is incomplete.
-        """
+        """Return the JSON in a response, one document or those of a stream, or its text."""
         if not response.content and not is_text(response):
             raise AgentError("the agent's reply has no body; " + _EMPTY)
         if self.is_text:
@@ -167,13 +148,9 @@ class HttpReader(ReplyReader):
             raise AgentError(f"the agent's reply is not JSON: {error}") from None
 
     def reply(self, received: Sequence[Any] | str, request: Request) -> Reply:
-        """Return the reply to a turn in its response.
-
-        Raises:
-            AgentError: it is an error, or lacks an answer.
-        """
+        """Return the reply to a turn in its response."""
         if isinstance(received, str):
-            return self.read_text(received, request)
+            return self.parse_text(received, request)
         if self.shape is None:
             return self.read(received, request)
         found = _read(self.shape, received[0])
@@ -218,11 +195,7 @@ def _fix(value: Mapping[str, Any]) -> str:
 
 
 def _without_mapping(events: Sequence[StreamEvent]) -> Sequence[Any] | str:
-    """Return the texts of a stream as one, or the only reply of the agent protocol in it.
-
-    Raises:
-        AgentError: its events are objects of another form.
-    """
+    """Return the texts of a stream as one, or the only reply of the agent protocol in it."""
     values = [_value(event) for event in events]
     objects = [value for value in values if isinstance(value, dict)]
     if not objects:
@@ -275,11 +248,7 @@ class HttpService:
         self._client: HttpClient | None = None
 
     def open(self) -> None:
-        """Check the definition and the environment, without connecting.
-
-        Raises:
-            ConfigError: the address, a header or the environment's proxy is not valid.
-        """
+        """Check the definition and the environment, without connecting."""
         for name, value in self._user_headers.items():
             if problem := _problem(name, value):
                 raise ConfigError(agent_problem(self._where, f"the header {name!r} {problem}"))
@@ -302,9 +271,6 @@ class HttpService:
         Args:
             request: JSON; ``None`` for a request without a body.
             url: the address if it depends on the request; its host is that of the service.
-
-        Raises:
-            AgentError: the service cannot be reached, closes the connection early, or sends too much data.
         """
         if self._client is None:
             raise AgentError(f"{self._what} was not started")

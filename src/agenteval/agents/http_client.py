@@ -41,11 +41,7 @@ _REFUSED = re.compile(r"^\[Errno (?:61|111|10061)\] Connect call failed \('(?P<h
 
 
 class HttpClient:
-    """Sends requests to one server over kept connections, without redirects, cookies or time limits.
-
-    Raises:
-        OSError: the certificate authorities that the environment names cannot be read.
-    """
+    """Sends requests to one server over kept connections, without redirects, cookies or time limits."""
 
     def __init__(self, service: Address, proxy: Address | None, headers: Mapping[str, str]) -> None:
         self._proxy = proxy
@@ -64,9 +60,6 @@ class HttpClient:
 
         Args:
             body: JSON, or ``None``.
-
-        Raises:
-            HttpError: the service cannot be reached, closes the connection early, or sends more than ``MAX_BYTES``.
         """
         progress = _Progress()
         started_s = time.monotonic()
@@ -123,11 +116,7 @@ class HttpClient:
 
 
 def trusted_authorities() -> ssl.SSLContext:
-    """Return a TLS context that trusts ``SSL_CERT_FILE``, else ``SSL_CERT_DIR``, else Mozilla's list.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Return a TLS context that trusts ``SSL_CERT_FILE``, else ``SSL_CERT_DIR``, else Mozilla's list."""
     if file := os.environ.get("SSL_CERT_FILE"):
         try:
             return ssl.create_default_context(cafile=file)
@@ -221,11 +210,7 @@ def _is_closing(headers: Mapping[str, str]) -> bool:
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """Read a body.
-
-    Raises:
-        HttpError: the body breaks off, is too large, or has an encoding that was not asked for.
-    """
+    """Read a body."""
     encoding = ", ".join(response.headers.getall("Content-Encoding", ())).strip().lower()
     if not _PACKED.isdisjoint(part.strip() for part in encoding.split(",")):
         raise HttpError(

@@ -51,11 +51,7 @@ class Address:
 
 
 def read_address(url: str) -> Address:
-    """Parse an address.
-
-    Raises:
-        ValueError: it is not a valid HTTP address; the message contains neither user nor password.
-    """
+    """Parse an address."""
     # Imported here: only HTTP agents need it.
     from yarl import URL
 
@@ -83,9 +79,6 @@ def proxy_of(address: Address) -> Address | None:
 
     ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``ALL_PROXY`` name proxies, ``NO_PROXY`` the hosts that need none; on macOS
     and Windows the system's settings count too.
-
-    Raises:
-        ValueError: the proxy cannot be used; the message contains no password.
     """
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
@@ -231,11 +224,7 @@ def is_stream(response: HttpResponse) -> bool:
 
 
 def read_events(response: HttpResponse) -> list[StreamEvent]:
-    """Return the events of a response, whatever its type: server-sent events, else one for each line.
-
-    Raises:
-        AgentError: there are too many events.
-    """
+    """Return the events of a response, whatever its type: server-sent events, else one for each line."""
     text = text_of_response(response).removeprefix("\ufeff")
     check_size(text.encode("utf-8", "replace"), MOST_OF_STREAM)
     is_server_sent = media_type(response) == _SERVER_SENT or _BEGINS_AS_EVENTS.match(text)
@@ -247,11 +236,7 @@ def read_events(response: HttpResponse) -> list[StreamEvent]:
 
 
 def json_of(event: StreamEvent) -> Any:
-    """Return the data of an event.
-
-    Raises:
-        AgentError: it is not JSON.
-    """
+    """Return the data of an event."""
     try:
         return json.loads(event.data)
     except (ValueError, RecursionError) as error:
@@ -259,11 +244,7 @@ def json_of(event: StreamEvent) -> Any:
 
 
 def objects_of(events: Iterable[StreamEvent]) -> Iterator[dict[str, Any]]:
-    """Yield the objects in the data of events; events without data and with other JSON are left out.
-
-    Raises:
-        AgentError: the data of an event is not JSON.
-    """
+    """Yield the objects in the data of events; events without data and with other JSON are left out."""
     for event in events:
         value = json_of(event) if event.data else None
         if isinstance(value, dict):

@@ -229,11 +229,7 @@ class McpConnection:
         self._connected = False
 
     async def open(self) -> list[ModelTool]:
-        """Connect, and return the tools of the server.
-
-        Raises:
-            AgentError: the server cannot be started or reached, or violates the protocol.
-        """
+        """Connect, and return the tools of the server."""
         ready: asyncio.Future[list[ModelTool]] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._hold(ready))
         return await ready

@@ -189,11 +189,7 @@ class ModelSession:
         await asyncio.gather(*(connection.close() for connection in connections))
 
     async def _open(self, sample: int) -> Toolset:
-        """Connect to the MCP servers and collect all tools by name, the suite's tools first.
-
-        Raises:
-            AgentError: a server cannot be used.
-        """
+        """Connect to the MCP servers and collect all tools by name, the suite's tools first."""
         tools = self._agent.tools
         own = [(tool.name, [self._own(tool, sample)]) for tool in tools if not isinstance(tool, McpServer)]
         servers = [tool for tool in tools if isinstance(tool, McpServer)]

@@ -46,11 +46,7 @@ _PARAMETERS = TypeAdapter(ModelRequestParameters)
 
 
 class ModelClient:
-    """One model for all conversations of an agent.
-
-    Raises:
-        ConfigError: its API key or address is missing.
-    """
+    """One model for all conversations of an agent."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self.spec = spec
@@ -75,11 +71,7 @@ class ModelClient:
         return cast("ModelSettings", {**kept, "framing_announcement": "never"})
 
     async def request(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Send one request.
-
-        Raises:
-            LlmError: the request failed.
-        """
+        """Send one request."""
         label = self.spec.label
         settings = self.settings
         try:
@@ -131,12 +123,7 @@ class MeteredModel(WrapperModel):
         model_settings: ModelSettings | None,  # noqa: ARG002 - the client selects the accepted settings
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Send the conversation to the model, or return the cached reply to it.
-
-        Raises:
-            LlmError: the provider refused the request, or all attempts failed.
-            BudgetSpentError: the budget of the run is exhausted.
-        """
+        """Send the conversation to the model, or return the cached reply to it."""
         content = _content(messages)
         asked = [content, _PARAMETERS.dump_python(model_request_parameters, mode="json")]
 
@@ -259,12 +246,7 @@ class ModelTool:
 
 
 async def function_tool(spec: FunctionTool, workers: WorkerPool) -> ModelTool:
-    """Make a tool from a user function; import it once to check that it exists.
-
-    Raises:
-        ConfigError: it does not exist, or cannot be a tool.
-        UserCodeError: the import of its file fails.
-    """
+    """Make a tool from a user function; import it once to check that it exists."""
     try:
         signature = await workers.call(_DESCRIBE, [spec.file, spec.function])
     except AgentError as error:

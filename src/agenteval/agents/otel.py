@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agenteval.agents.otel_messages import (
+    VALUES,
     Attributes,
     LogRecord,
     Resource,
@@ -24,11 +25,36 @@ from agenteval.results.case import MOST_USED, ToolCall, Usage
 
 # The attributes that name the case of a trace; the first present one counts.
 CASE_ATTRIBUTES = ("agenteval.case", "test.case.name")
-_CONVERSATION = "gen_ai.conversation.id"
+_AI_SDK = (
+    *(("generateText", "Generate"), ("streamText", "Stream")),
+    *(("generateObject", "Generate"), ("streamObject", "Stream")),
+)
+# The attributes of what other conventions name differently; the first present one counts. Sources: OpenTelemetry (the
+# names until version 1.26 too), OpenInference, the AI SDK of Vercel and Langfuse.
+_CONVERSATION = ("gen_ai.conversation.id", "session.id", "langfuse.session.id")
+_KINDS = ("gen_ai.operation.name", "openinference.span.kind", "ai.operationId", "langfuse.observation.type")
+_TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name")
+_CALL_IDS = ("gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
+_ARGUMENTS = ("gen_ai.tool.call.arguments", "ai.toolCall.args", *VALUES["user"])
+_RESULTS = ("gen_ai.tool.call.result", "ai.toolCall.result", *VALUES["assistant"])
+_OPERATIONS = {
+    **dict.fromkeys(("llm", "generation"), "chat"),
+    **dict.fromkeys((f"ai.{made}.do{how}" for made, how in _AI_SDK), "chat"),
+    **dict.fromkeys(("agent", *(f"ai.{made}" for made, _ in _AI_SDK)), "invoke_agent"),
+    **dict.fromkeys(("tool", "ai.toolCall"), "execute_tool"),
+    **dict.fromkeys(("chain", "span"), "chain"),
+}
+# Such a span, for instance of a search, is a part of an answer.
+_SILENT = frozenset({"embedding", "retriever", "reranker", "guardrail", "evaluator", "prompt", "parser", "event"})
 _MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content"})
-# The current names, then the names until version 1.26.
-_INPUT_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-_OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+_INPUT_TOKENS = (
+    *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    *("llm.token_count.prompt", "ai.usage.inputTokens", "ai.usage.promptTokens"),
+)
+_OUTPUT_TOKENS = (
+    *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    *("llm.token_count.completion", "ai.usage.outputTokens", "ai.usage.completionTokens"),
+)
 # The last one is eight zero bytes in base64; some files use it for spans without a parent.
 _NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
 
@@ -69,12 +95,14 @@ class AgentSpan:
 _NOTHING_SAID = Said()
 
 
-def agent_span(span: Span, resource: Resource | None) -> AgentSpan:
-    """Reduce a span to the needed data."""
-    attributes = values_of(span.attributes)
+def agent_span(span: Span, resource: Resource | None, more: Attributes | None = None) -> AgentSpan:
+    """Reduce a span to the needed data; ``more``: attributes that are plain values already."""
+    attributes = {**values_of(span.attributes), **(more or {})}
     events = [SpanEvent(event.name or "", values_of(event.attributes)) for event in span.events or ()]
-    said = read_said(attributes, events)
-    operation = _operation(attributes, said)
+    kind = (_first_text(attributes, _KINDS) or "").lower()
+    is_silent = kind in _SILENT or _OPERATIONS.get(kind, kind) == "execute_tool"
+    said = _NOTHING_SAID if is_silent else read_said(attributes, events)
+    operation = "" if kind in _SILENT else _operation(attributes, said)
     parent = span.parent_id or ""
     return AgentSpan(
         span_id=span.span_id,
@@ -84,7 +112,7 @@ def agent_span(span: Span, resource: Resource | None) -> AgentSpan:
         operation=operation,
         error=_span_error(span, attributes, events),
         case=_case(attributes) or _case(values_of(resource.attributes) if resource else {}),
-        conversation=_text(attributes.get(_CONVERSATION)),
+        conversation=_first_text(attributes, _CONVERSATION),
         said=said if said != _NOTHING_SAID else _NOTHING_SAID,
         tool=_tool(span, attributes) if operation == "execute_tool" else None,
         input_tokens=_tokens(attributes, _INPUT_TOKENS),
@@ -101,21 +129,21 @@ def record_event(record: LogRecord) -> SpanEvent:
 
 
 def _operation(attributes: Attributes, said: Said) -> str:
-    named = _text(attributes.get("gen_ai.operation.name"))
+    named = _first_text(attributes, _KINDS)
     if named is not None:
-        return named
+        return _OPERATIONS.get(named.lower(), _OPERATIONS.get(named, named))
     if "gen_ai.tool.name" in attributes:
         return "execute_tool"
     return "chat" if "gen_ai.request.model" in attributes or said.answered else ""
 
 
 def _tool(span: Span, attributes: Attributes) -> TracedCall:
-    name = _text(attributes.get("gen_ai.tool.name")) or (span.name or "").removeprefix("execute_tool ")
+    name = _first_text(attributes, _TOOL_NAMES) or (span.name or "").removeprefix("execute_tool ")
     return TracedCall(
         name=name,
-        id=_text(attributes.get("gen_ai.tool.call.id")) or "",
-        arguments=parsed(attributes.get("gen_ai.tool.call.arguments")),
-        result=parsed(attributes.get("gen_ai.tool.call.result")),
+        id=_first_text(attributes, _CALL_IDS) or "",
+        arguments=next((parsed(attributes[key]) for key in _ARGUMENTS if key in attributes), None),
+        result=next((parsed(attributes[key]) for key in _RESULTS if key in attributes), None),
     )
 
 
@@ -136,7 +164,11 @@ def _span_error(span: Span, attributes: Attributes, events: Sequence[SpanEvent])
 
 
 def _case(attributes: Mapping[str, Any]) -> str | None:
-    return next((found for name in CASE_ATTRIBUTES if (found := _text(attributes.get(name)))), None)
+    return _first_text(attributes, CASE_ATTRIBUTES)
+
+
+def _first_text(attributes: Attributes, names: Sequence[str]) -> str | None:
+    return next((found for name in names if (found := _text(attributes.get(name)))), None)
 
 
 def _text(value: Any) -> str | None:

@@ -173,16 +173,24 @@ def _values(content: Any) -> list[Any]:
 # Sources: OpenTelemetry semantic conventions for generative AI: ``gen_ai.input.messages`` and
 # ``gen_ai.output.messages`` (since 1.37), ``gen_ai.user.message``, ``gen_ai.choice`` and other events (before), and
 # ``gen_ai.content.prompt`` and ``gen_ai.content.completion`` events (first versions); the numbered attributes
-# ``gen_ai.prompt.0.content`` of OpenLLMetry; and ``pydantic_ai.all_messages``, which Pydantic AI's agents use instead
-# of input messages.
+# ``gen_ai.prompt.0.content`` of OpenLLMetry, and ``llm.input_messages.0.message.content`` of OpenInference; and
+# ``pydantic_ai.all_messages``, which Pydantic AI's agents use instead of input messages.
 
 
 Attributes = Mapping[str, Any]
 _Message = Mapping[str, Any]
 
-_GIVEN = ("gen_ai.input.messages", "pydantic_ai.all_messages")
-_INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,6})\.(.+)")
-_CALL_KEY = re.compile(r"tool_calls\.(\d{1,6})\.(.+)")
+_GIVEN = ("gen_ai.input.messages", "pydantic_ai.all_messages", "ai.prompt.messages")
+#: What OpenInference and Langfuse record of any span: text, messages, or an object of the application.
+VALUES = {
+    "user": ("input.value", "langfuse.observation.input", "ai.prompt"),
+    "assistant": ("output.value", "langfuse.observation.output"),
+}
+# The keys of such an object that are the question or the answer: those of `ai.prompt` and of LangChain.
+_SAID_IN = ("prompt", "input", "output")
+_INDEXED = re.compile(r"(?:gen_ai\.(prompt|completion)|llm\.(in|out)put_messages)\.(\d{1,6})\.(?:message\.)?(.+)")
+_CALL_KEY = re.compile(r"tool_calls\.(\d{1,6})\.(?:tool_call\.)?(?:function\.)?(.+)")
+_PART_KEY = re.compile(r"contents\.(\d{1,6})\.message_content\.text")
 _ROLES = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -194,6 +202,9 @@ _RESULTS = {"tool_call_response": ("response", "result"), "server_tool_call_resp
 # A tuple, not a set: a type may be an unhashable value.
 _TEXTS = ("text", "input_text", "output_text")
 _SHAPE = frozenset({"role", "parts", "content", "tool_calls"})
+# Types of messages of LangChain (a tuple, as above), and the parts of Bedrock's messages that Strands records.
+_TYPES = ("human", "ai", "tool", "system")
+_BEDROCK = frozenset({"text", "toolUse", "toolResult", "reasoningContent"})
 _ASKING, _ANSWERING = frozenset({"user", "human"}), frozenset({"assistant", "model", "ai", ""})
 
 
@@ -283,7 +294,14 @@ def _older(attributes: Attributes, events: Sequence[SpanEvent], name: str, role:
         _indexed(attributes, name)
         or _first(_messages(source.get(f"gen_ai.{name}"), role) for source in sources)
         or [message for event in events if (message := _event_message(event, role)) is not None]
+        or (_ai_sdk(attributes) if role == "assistant" else ())
+        or _first(_messages(_inner(source.get(key)), role) for source in sources for key in VALUES[role])
     )
+
+
+def _ai_sdk(attributes: Attributes) -> Sequence[_Message]:
+    answer = {"content": attributes.get("ai.response.text"), "tool_calls": attributes.get("ai.response.toolCalls")}
+    return [{"role": "assistant", **answer}] if any(answer.values()) else ()
 
 
 def _messages(value: Any, role: str) -> Sequence[_Message]:
@@ -291,9 +309,20 @@ def _messages(value: Any, role: str) -> Sequence[_Message]:
     found = parsed(value)
     if isinstance(found, dict):
         found = found.get("messages", [found])
-    if isinstance(found, list) and all(isinstance(item, dict) and not _SHAPE.isdisjoint(item) for item in found):
-        return [{"role": role, **item} for item in found]
+    if found and isinstance(found, list) and all(isinstance(item, dict) and _SHAPE & item.keys() for item in found):
+        return [{"role": item["type"] if item.get("type") in _TYPES else role, **item} for item in found]
     return [{"role": role, "content": value}] if isinstance(value, str) and value else ()
+
+
+def _inner(value: Any) -> Any:
+    """Return what is said in an object of the application: a known key, or its only value."""
+    found = parsed(value)
+    if not isinstance(found, dict) or isinstance(found.get("messages"), list) or _SHAPE & found.keys():
+        return value
+    known = [found[key] for key in _SAID_IN if found.get(key)] or [*found.values()]
+    if len(known) == 1 and isinstance(known[0], str | list):
+        return known[0]
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _indexed(attributes: Attributes, name: str) -> Sequence[_Message]:
@@ -302,14 +331,16 @@ def _indexed(attributes: Attributes, name: str) -> Sequence[_Message]:
     calls: dict[tuple[int, int], dict[str, Any]] = {}
     for key, value in attributes.items():
         found = _INDEXED.fullmatch(key)
-        if found is None or found[1] != name:
+        if found is None or (found[1] or {"in": "prompt", "out": "completion"}[found[2]]) != name:
             continue
-        message = messages.setdefault(int(found[2]), {})
-        call = _CALL_KEY.fullmatch(found[3])
-        if call is None:
-            message[found[3]] = value
+        message = messages.setdefault(int(found[3]), {})
+        call = _CALL_KEY.fullmatch(found[4])
+        if _PART_KEY.fullmatch(found[4]):
+            message["content"] = "\n".join(text for text in (message.get("content"), value) if isinstance(text, str))
+        elif call is None:
+            message[found[4]] = value
         else:
-            calls.setdefault((int(found[2]), int(call[1])), {})[call[2]] = value
+            calls.setdefault((int(found[3]), int(call[1])), {})[call[2]] = value
     for (number, _), called in sorted(calls.items(), key=lambda item: item[0]):
         messages[number].setdefault("tool_calls", []).append(called)
     default = "user" if name == "prompt" else "assistant"
@@ -320,7 +351,7 @@ def _event_message(event: SpanEvent, wanted: str) -> _Message | None:
     content = {**event.attributes, **_mapping(parsed(event.attributes.get("gen_ai.event.content")))}
     if event.name == "gen_ai.choice" and wanted == "assistant":
         inner = parsed(content.get("message"))
-        if isinstance(inner, str):
+        if isinstance(inner, str | list):
             inner = {"content": inner}
         return {"role": "assistant", **content, **_mapping(inner)}
     if event.name in _ROLES and wanted == "user":
@@ -355,7 +386,9 @@ def _text(message: _Message) -> str | None:
 def _are_parts(value: Any) -> bool:
     """Return whether a content is a list of parts, not an answer in JSON."""
     return (
-        bool(value) and isinstance(value, list) and all(isinstance(part, dict) and "type" in part for part in value)
+        bool(value)
+        and isinstance(value, list)
+        and all(isinstance(part, dict) and ("type" in part or part.keys() <= _BEDROCK) for part in value)
     )
 
 
@@ -364,13 +397,22 @@ def _calls(message: _Message) -> Iterator[TracedCall]:
         key = _CALLS.get(str(part.get("type")))
         if key is not None and isinstance(part.get("name"), str):
             yield TracedCall(_id(part.get("id")), part["name"], parsed(part.get(key)))
+        use = _mapping(part.get("toolUse"))
+        if isinstance(use.get("name"), str):
+            yield TracedCall(_id(use.get("toolUseId")), use["name"], use.get("input"))
     listed = parsed(message.get("tool_calls"))
     for item in listed if isinstance(listed, list) else ():
         call = _mapping(item)
         # OpenAI's format nests the function one level deeper.
         function = {**call, **_mapping(call.get("function"))}
-        if isinstance(function.get("name"), str):
-            yield TracedCall(_id(call.get("id")), function["name"], parsed(function.get("arguments")))
+        name, key = (_first_value(function, keys) for keys in (("name", "toolName"), ("id", "toolCallId")))
+        if isinstance(name, str):
+            arguments = _first_value(function, ("arguments", "args", "input"))
+            yield TracedCall(_id(key), name, parsed(arguments))
+
+
+def _first_value(values: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((values[key] for key in keys if values.get(key) is not None), None)
 
 
 def _results(message: _Message) -> Iterator[tuple[str, Any]]:
@@ -378,6 +420,9 @@ def _results(message: _Message) -> Iterator[tuple[str, Any]]:
         for key in _RESULTS.get(str(part.get("type")), ()):
             if key in part and _id(part.get("id")):
                 yield _id(part.get("id")), parsed(part[key])
+        result = _mapping(part.get("toolResult"))
+        if _id(result.get("toolUseId")):
+            yield _id(result.get("toolUseId")), _text(result)
     key = _id(message.get("tool_call_id")) or _id(message.get("id"))
     if _role(message) == "tool" and key and "content" in message:
         yield key, parsed(message["content"])

@@ -66,12 +66,7 @@ class WorkerAgent(PlainAgent):
         self._workers = WorkerPool(spec, concurrency, paths)
 
     async def start(self) -> None:
-        """Import the object once, so that errors in its module appear before any case runs.
-
-        Raises:
-            ConfigError: the object does not exist, or it cannot be asked.
-            UserCodeError: its import fails or takes too long.
-        """
+        """Import the object once, so that errors in its module appear before any case runs."""
         await checked_object(self._workers, self._spec, f"{_WORKER}.{self._module}:check", self._given)
 
     async def send(self, request: Request) -> Reply:
@@ -119,10 +114,6 @@ async def checked_object(workers: WorkerPool, spec: AgentSpec, check: str, argum
 
     Args:
         check: the function of the worker that checks whether the object can be asked.
-
-    Raises:
-        ConfigError: the object does not exist, or it cannot be asked.
-        UserCodeError: its import fails or takes too long.
     """
     limit_s = max(spec.limit_s, DEFAULT_TURN_TIMEOUT_S)
     try:
@@ -211,12 +202,7 @@ class SessionAgent(WorkerAgent):
         await super().close()
 
     async def made(self, function: str, limit_s: float, late: str) -> Any:
-        """Call a function that makes or checks the agent.
-
-        Raises:
-            ConfigError: the definition cannot be used.
-            UserCodeError: the user's environment or code is broken, or it takes too long.
-        """
+        """Call a function that makes or checks the agent."""
         where = self._spec.where
         try:
             return await asyncio.wait_for(self.call(function), timeout=limit_s)
@@ -244,12 +230,7 @@ class PluginAgent(SessionAgent):
         super().__init__(spec, concurrency, "plugins", [definition])
 
     async def start(self) -> None:
-        """Import the class, create the agent and start it.
-
-        Raises:
-            ConfigError: no package or several packages register the kind, or the agent cannot be started.
-            UserCodeError: the kind cannot be imported, or its import and start take too long.
-        """
+        """Import the class, create the agent and start it."""
         # Imports can take long, so a shorter time limit for turns does not apply.
         limit_s = max(self._spec.limit_s, DEFAULT_TURN_TIMEOUT_S)
         await self.made("start", limit_s, f"kind {str(self._spec.target)!r} took longer than {limit_s:g} s to start")
@@ -260,11 +241,7 @@ class PluginAgent(SessionAgent):
 
 
 class HolodeckAgent(SessionAgent):
-    """Has HoloDeck make the agent of a project once, and opens a session of it for each conversation.
-
-    Raises:
-        ConfigError: the project cannot be read.
-    """
+    """Has HoloDeck make the agent of a project once, and opens a session of it for each conversation."""
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
         # A suite's loader has read it; agenteval.yaml only names the file.
@@ -277,12 +254,7 @@ class HolodeckAgent(SessionAgent):
         super().__init__(with_variables, concurrency, "holodeck", [project.to_json()])
 
     async def start(self) -> None:
-        """Make the agent, with the index of its documents.
-
-        Raises:
-            ConfigError: HoloDeck is missing in the interpreter, or refuses the project.
-            UserCodeError: the documents cannot be indexed, or that takes too long.
-        """
+        """Make the agent, with the index of its documents."""
         await self.made("start", _START_S, _LATE)
 
     async def check(self) -> Sequence[Problem]:
@@ -290,10 +262,6 @@ class HolodeckAgent(SessionAgent):
 
         Returns:
             HoloDeck is missing in the interpreter.
-
-        Raises:
-            ConfigError: HoloDeck refuses the project.
-            UserCodeError: HoloDeck cannot be imported.
         """
         missing = await self.made("check", _START_S, _LATE)
         return () if missing is None else (agent_problem(self._spec.where, str(missing)),)

@@ -43,11 +43,7 @@ class ReplyPaths:
         return ", ".join(f"{key} {str(path)!r}" for key, path in zip(keys, self.paths.values(), strict=True))
 
     def find(self, documents: Sequence[Any]) -> dict[str, Any]:
-        """Return the parts of a reply in the agent protocol.
-
-        Raises:
-            AgentError: the reply contains an error, or no answer at its path.
-        """
+        """Return the parts of a reply in the agent protocol."""
         for error in self._values("error", documents):
             if error:
                 raise reported(error)
@@ -205,7 +201,7 @@ def _paths_of_texts(value: Any, path: str, depth: int) -> Iterator[str]:
 
 
 # The beginning of an object, also as Python prints one.
-_BEGINS = re.compile(r"\{\s*[\"'}]")
+_BEGINS = re.compile(r"\{\s*[\"']")
 _LINES = ('\n{"', "\n{'", "\n{\n", "\n{\r\n")
 # How close to its end a text stops being JSON if only its rest is missing.
 _CUT = 6
@@ -255,15 +251,12 @@ class ReplyReader:
             documents: the reply, or the events of its stream.
             request: the turn; it says whether the case expects JSON as its answer.
             written: the text that the reply was read from, if there was one.
-
-        Raises:
-            AgentError: there is no answer, or a field of a reply has the wrong shape.
         """
         if written is None and len(documents) == 1 and isinstance(documents[0], str):
-            return self.read_text(documents[0], request)
+            return self.parse_text(documents[0], request)
         return self.noticed(self._read(documents, request, written), documents)
 
-    def read_text(self, text: str, request: Request) -> Reply:
+    def parse_text(self, text: str, request: Request) -> Reply:
         """Return the reply in a text.
 
         Raises:
@@ -323,13 +316,9 @@ class ReplyReader:
 
 
 def checked_reply(value: object, request: Request) -> Reply:
-    """Return what an agent in this process returned as a reply: a ``Reply``, or what `ReplyReader` reads.
-
-    Raises:
-        AgentError: it is of another type, a field has the wrong type, or JSON cannot express a value.
-    """
+    """Return what an agent in this process returned as a reply: a ``Reply``, or what `ReplyReader` reads."""
     if isinstance(value, str):
-        return ReplyReader().read_text(value, request)
+        return ReplyReader().parse_text(value, request)
     if isinstance(value, dict):
         value = ReplyReader().read([value], request)
     if not isinstance(value, Reply):
@@ -376,7 +365,7 @@ def _objects_in(text: str) -> tuple[list[tuple[dict[str, Any], str, str]], str]:
         found.append((value, before, after))
         if start == first and not after:
             return found, ""
-        if start == first:
+        if start == first and value:
             problem = _place(json.JSONDecodeError("", text, end))
     return found, problem
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.agents.base import Reply, is_number, read_json
-from agenteval.agents.recording import BadLine, Trace, is_otel
+from agenteval.agents.recording import BadLine, Trace, is_traced
 from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
 from agenteval.core.files import read_lines
 from agenteval.core.records import dataclass, field
@@ -36,9 +36,6 @@ def read_traces(path: Path) -> Iterator[Trace | BadLine]:
         path: a JSON Lines file, optionally gzip'ed: records in line order, or an export of the OpenTelemetry
             collector, in order of time; the directory of an experiment; or a directory with a single
             experiment below it.
-
-    Raises:
-        ConfigError: the file does not exist, cannot be read, or is empty.
     """
     file = find_traces(path)
     empty = True
@@ -50,7 +47,7 @@ def read_traces(path: Path) -> Iterator[Trace | BadLine]:
 
 
 def _read(file: Path) -> Iterator[Trace | BadLine]:
-    if is_otel(file):
+    if is_traced(file):
         from agenteval.agents.traces import read_otel_traces
 
         return read_otel_traces(file)
@@ -59,11 +56,7 @@ def _read(file: Path) -> Iterator[Trace | BadLine]:
 
 
 def find_traces(path: Path) -> Path:
-    """Return the file of traces at a path.
-
-    Raises:
-        ConfigError: there is no such file, or there are several.
-    """
+    """Return the file of traces at a path."""
     if not path.exists():
         raise ConfigError(Problem("no such file or folder of traces", file=str(path), kind=Kind.FILE))
     if not path.is_dir():
@@ -184,9 +177,6 @@ def recorded_cases(suite: Suite, traces: Path) -> Iterator[tuple[Case, RecordedA
     """Yield a case with its answer for each trace, and each line that is not a trace, in the order of the file.
 
     Equal questions of the same persona have the same id in every recording; repeats are numbered in order.
-
-    Raises:
-        ConfigError: the file cannot be found or read, or it is empty.
     """
     repeats: Counter[str] = Counter()
     names = DistinctNames()

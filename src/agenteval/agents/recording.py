@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -31,21 +32,26 @@ _NOT_WHOLE = (
 
 
 class RecordedResults:
-    """The answers of a run by case id, or by case name for a case of another suite, if the name is unique."""
+    """The answers of a run by case id; for a case of another suite by name, else by question, if it is unique."""
 
     is_run: ClassVar[bool] = True
 
     def __init__(self, cases: Iterable[CaseResult]) -> None:
         self._by_id: dict[str, RecordedCase] = {}
         self._by_name: dict[str, RecordedCase | None] = {}
+        self._by_input: dict[str, RecordedCase | None] = {}
         for case in cases:
             recorded = _recorded(case)
             self._by_id[case.id] = recorded
             self._by_name[case.name] = None if case.name in self._by_name else recorded
+            asked = case.turns[0].input if len(case.turns) == len(case.iterations) > 0 else ""
+            self._by_input[asked] = None if asked in self._by_input else recorded
 
     def find(self, asked: RecordedQuestion) -> RecordedCase:
         """Return the answers recorded for a case."""
-        return self._by_id.get(asked.case_id) or self._by_name.get(asked.name) or {}
+        found = self._by_id.get(asked.case_id) or self._by_name.get(asked.name)
+        same = self._by_input.get(asked.inputs[0]) if len(asked.inputs) == 1 and asked.inputs[0] else None
+        return found or same or {}
 
     def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:  # noqa: ARG002 - other recordings need it
         """Return nothing: a suite may use only a part of a recorded run."""
@@ -57,9 +63,6 @@ def read_recorded_results(path: Path) -> RecordedResults:
 
     Args:
         path: its results file, or the report directory that contains it.
-
-    Raises:
-        ConfigError: the file does not exist, or its format is not supported.
     """
     file = path / RESULTS_FILE if path.is_dir() else path
     if OWN_BEGINNING.match(read_head(file, 100)):
@@ -68,9 +71,13 @@ def read_recorded_results(path: Path) -> RecordedResults:
         except (ValidationError, ConfigError):
             # The file was reformatted or is damaged; reading it as a whole finds the error.
             pass
+    from agenteval.results.importers.base import SEVERAL
     from agenteval.results.importers.detect import read_run
 
     results, _ = read_run(path)
+    columns = {suite.path: {case.name for case in suite.cases} for suite in results.suites if "[" in suite.path}
+    if len(set[str]().union(*columns.values())) < sum(map(len, columns.values())):
+        raise ConfigError(Problem(SEVERAL.format(", ".join(columns)), file=str(path), kind=Kind.RESULTS))
     return RecordedResults(case for _, case in results.cases())
 
 
@@ -198,6 +205,10 @@ class BadLine:
 LONGEST_LINE = 100_000_000
 _START = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|Metrics)"\s*:')
 _HEAD = 4096
+# What only observations of Langfuse and runs of LangSmith have.
+_ROW_KEYS = frozenset({"parentObservationId", "parent_observation_id", "run_type"})
+_ROW_KEY = re.compile(rb'(?<!\\)"(?:parentObservationId|parent_observation_id|run_type)"\s*:')
+_ROW_HEAD = 1 << 17
 
 
 def is_otel(file: Path) -> bool:
@@ -205,12 +216,27 @@ def is_otel(file: Path) -> bool:
     return _START.match(read_head(file, _HEAD)) is not None
 
 
-def read_exports(file: Path) -> Iterator[tuple[int, Export] | BadLine]:
-    """Yield every line of a file with its number, except blank lines.
+def is_traced(file: Path) -> bool:
+    """Return whether a file has traces: OpenTelemetry data, rows of Langfuse or LangSmith, or chats."""
+    if is_otel(file):
+        return True
+    head = read_head(file, _ROW_HEAD)
+    try:
+        row, _ = json.JSONDecoder().raw_decode(head.decode("utf-8", "replace").lstrip(" \t\r\n["))
+    except (ValueError, RecursionError):
+        # A long document; quotes inside of a text have a backslash before them.
+        return OWN_BEGINNING.match(head) is None and _ROW_KEY.search(head) is not None
+    for key in ("observations", "data"):
+        if isinstance(row, dict) and isinstance(row.get(key), list) and row[key]:
+            row = row[key][0]
+    if not isinstance(row, dict) or "case" in row:
+        return False
+    is_chat = isinstance(row.get("messages"), list) and "input" not in row
+    return is_chat or not _ROW_KEYS.isdisjoint(row)
 
-    Raises:
-        ConfigError: the file cannot be read.
-    """
+
+def read_exports(file: Path) -> Iterator[tuple[int, Export] | BadLine]:
+    """Yield every line of a file with its number, except blank lines."""
     # Imported here: every recording is inspected, and few have this format.
     from agenteval.agents.otel_messages import Export
 

@@ -30,9 +30,6 @@ def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway, listener: L
         concurrency: maximum number of simultaneous turns.
         gateway: the gateway for the model calls of model agents.
         listener: receives requests and replies as they pass, from kinds of agents that tell them.
-
-    Raises:
-        ConfigError: the kind does not exist, or the specification cannot be used for it.
     """
     offered = {"concurrency": concurrency, "gateway": gateway, "listener": listener}
     kind = _kind(spec)

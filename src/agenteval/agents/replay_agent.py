@@ -19,7 +19,7 @@ from agenteval.agents.base import (
     read_json,
     reply_from_json,
 )
-from agenteval.agents.recording import RecordedCase, RecordedQuestion, RecordedTurn, Recording, is_otel
+from agenteval.agents.recording import RecordedCase, RecordedQuestion, RecordedTurn, Recording, is_traced
 from agenteval.core.errors import AgentError, ConfigError, Kind, Problem, agent_problem
 from agenteval.core.files import read_head, read_lines
 from agenteval.results.case import MOST_USED
@@ -68,11 +68,7 @@ class RecordedLines:
 
 
 def read_recorded_lines(file: Path) -> RecordedLines:
-    """Read all records of a file; of several records for the same turn, the last one is used.
-
-    Raises:
-        ConfigError: it cannot be read, or has lines that are not records; the message lists their numbers.
-    """
+    """Read all records of a file; of several records for the same turn, the last one is used."""
     records: dict[str, list[bytes]] = {}
     problems: list[Problem] = []
     for number, line in read_lines(file, _LONGEST_LINE):
@@ -101,7 +97,7 @@ def _place(record: Any) -> tuple[str, int, int]:
         raise ValueError("must be an object")
     case = record.get("case")
     if not isinstance(case, str):
-        raise ValueError("needs a text `case`")
+        raise ValueError("needs a text `case`, the name of its case, or `messages` with question and answer")
     place = []
     for name in ("turn", "iteration"):
         number = record.get(name, 0)
@@ -134,13 +130,9 @@ def read_recording(path: Path) -> Recording:
     """Read the recorded answers of a file.
 
     Args:
-        path: JSON Lines of replies; exports of the OpenTelemetry collector; results of agenteval, HoloDeck, FluxLoop
-            or promptfoo, or the directory that contains them.
-
-    Raises:
-        ConfigError: it cannot be read.
+        path: JSON Lines of replies; traces; results of agenteval or another tool, or the directory with them.
     """
-    if is_otel(path):
+    if is_traced(path):
         from agenteval.agents.traces import read_recorded_traces
 
         return read_recorded_traces(path)

@@ -91,12 +91,7 @@ class ToolAgent(PlainAgent):
         return Reply(response=await self.call(request.context, request.input or None))
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
-        """Call the tool with arguments by name; without arguments, with the prompt.
-
-        Raises:
-            ToolRaisedError: the tool refused with an exception.
-            AgentError: the tool could not be called, or is broken.
-        """
+        """Call the tool with arguments by name; without arguments, with the prompt."""
         raise NotImplementedError
 
 

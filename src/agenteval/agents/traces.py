@@ -10,7 +10,16 @@ from typing import ClassVar
 from agenteval.agents.base import Reply
 from agenteval.agents.otel import CASE_ATTRIBUTES, AgentSpan, OtelAnswer, agent_span, answer_of, record_event
 from agenteval.agents.otel_messages import Export, SpanEvent, read_said
-from agenteval.agents.recording import BadLine, RecordedCase, RecordedQuestion, RecordedTurn, Trace, read_exports
+from agenteval.agents.recording import (
+    BadLine,
+    RecordedCase,
+    RecordedQuestion,
+    RecordedTurn,
+    Trace,
+    is_otel,
+    read_exports,
+)
+from agenteval.agents.span_rows import read_spans
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, field, replace
 from agenteval.results.record import trace_of_reply
@@ -57,19 +66,19 @@ def read_answers(file: Path) -> Iterator[OtelAnswer | BadLine]:
     Args:
         file: JSON, one ``ExportTraceServiceRequest`` a line, optionally gzip'ed. Events in an
             ``ExportLogsServiceRequest`` of the same file count.
-
-    Raises:
-        ConfigError: the file cannot be read, or has no trace of an agent.
     """
     traces: dict[str, _Trace] = {}
     records: dict[str, list[SpanEvent]] = {}
     bad = False
-    for item in read_exports(file):
+    for item in read_exports(file) if is_otel(file) else read_spans(file):
         if isinstance(item, BadLine):
             bad = True
             yield item
-        else:
+        elif len(item) == 2:
             _collect(*item, traces, records)
+        else:
+            line, trace_id, span = item
+            traces.setdefault(trace_id, _Trace(line)).add(span)
     answers = _answers(traces, records)
     if not answers and not bad:
         message = "the file contains no span of an agent or a model (gen_ai.operation.name)"
@@ -115,9 +124,6 @@ def read_otel_traces(file: Path) -> Iterator[Trace | BadLine]:
     """Yield every bad line, then the traces in order of time.
 
     A repeated question is the next iteration.
-
-    Raises:
-        ConfigError: the file cannot be read, or has no trace of an agent.
     """
     asked: Counter[str] = Counter()
     for item in read_answers(file):
@@ -211,11 +217,7 @@ class RecordedTraces:
 
 
 def read_recorded_traces(file: Path) -> RecordedTraces:
-    """Read the answers in a file of traces.
-
-    Raises:
-        ConfigError: it cannot be read, has no trace of an agent, or has bad lines; the message lists them.
-    """
+    """Read the answers in a file of traces."""
     problems: list[Problem] = []
     more = 0
 

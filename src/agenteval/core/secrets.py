@@ -16,7 +16,6 @@ from urllib.parse import unquote
 
 from agenteval.core.escape import one_line
 from agenteval.core.redact import Redactor
-from agenteval.core.shared_files import CACHE_KEY
 
 # Which variables user code gets, and which files may insert.
 
@@ -35,9 +34,8 @@ _RUNNER = ("GITHUB_", "RUNNER_", "ACTIONS_", "INPUT_", "STATE_")
 _OWN = "AGENTEVAL_"
 # Inputs and state of actions, and services of the runner.
 _RESERVED = ("ACTIONS_", "INPUT_", "STATE_")
-# The workflow's token acts as the workflow, and a process with the key of the caches can write entries that are
-# believed.
-_TOKENS = frozenset({"GITHUB_TOKEN", "GH_TOKEN", CACHE_KEY})
+# The workflow's token acts as the workflow.
+_TOKENS = frozenset({"GITHUB_TOKEN", "GH_TOKEN"})
 #: The variables with the files that a step writes commands for the runner to.
 COMMAND_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 
@@ -56,8 +54,7 @@ def is_passed(variable: str, pass_env: Iterable[str] = ()) -> bool:
     if not is_in_ci():
         return True
     name = variable.upper()
-    is_never = name in _TOKENS or is_reserved_name(name)
-    return not is_never and (_PASSED.fullmatch(name) is not None or _matches(variable, pass_env))
+    return not is_reserved_name(name) and (_PASSED.fullmatch(name) is not None or _matches(variable, pass_env))
 
 
 def is_runner_name(variable: str) -> bool:
@@ -71,9 +68,13 @@ def is_own_name(variable: str) -> bool:
 
 
 def is_reserved_name(variable: str) -> bool:
-    """Return whether no file may use a variable: the runner's command files, inputs, state and services, our keys."""
+    """Return whether no file may use a variable: the runner's command files, inputs, state and services, our keys.
+
+    In a CI run, that holds for the workflow's token too.
+    """
+    name = variable.upper()
     ours = is_own_name(variable) and is_secret_name(variable)
-    return ours or variable.upper() in COMMAND_FILES or variable.upper().startswith(_RESERVED)
+    return ours or name in COMMAND_FILES or name.startswith(_RESERVED) or (name in _TOKENS and is_in_ci())
 
 
 def _matches(variable: str, patterns: Iterable[str]) -> bool:

@@ -10,9 +10,8 @@ from agenteval.gate.failures import Counts, Failures, compared, of_cases, some
 from agenteval.gate.words import enumeration, percent, share
 from agenteval.results.case import Criterion
 from agenteval.results.comparison import ComparedMetric, Comparison
-from agenteval.results.history import coverage_notes, unmeasured
+from agenteval.results.history import coverage_notes, is_for_comparison, nothing_decided, unmeasured
 from agenteval.results.model import Results
-from agenteval.results.rollup import is_undecided
 from agenteval.results.verdict import Condition, MendedBy, PointKind, Unproven, criterion_texts
 
 _BRANCH = "refs/heads/"
@@ -237,8 +236,7 @@ def unproven_points(
     limits = list(_limits(results, is_named=any(item.what == "budget" for item in missing)))
     compared = results.comparison.unproven if results.comparison else []
     is_outside = bool(counts.errors or limits) or any(item.mended_by == "outside" for item in missing)
-    nothing = _nothing_checked(results, counts, "outside" if is_outside else "change")
-    nothing = nothing or _nothing_decided(results, counts, out)
+    nothing = _nothing_checked(results, counts, "outside" if is_outside else "change") or _nothing_decided(results)
     # Without judgements, criteria have no data.
     is_cut_off = limits or any(item.what in {"metric", "budget"} and item.mended_by == "outside" for item in missing)
     return (*limits, *nothing, *missing, *_unchecked(results, "outside" if is_cut_off else "change"), *compared)
@@ -261,12 +259,9 @@ def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
         yield Unproven(what="budget", text="the budget of model calls ended before the run did", mended_by="outside")
 
 
-def _nothing_decided(results: Results, counts: Counts, out: Collection[str]) -> tuple[Unproven, ...]:
-    """Return the point of a run of which neither a metric nor a comparison decided about any case."""
-    ignored = sum(case.id in out and is_undecided(case, suite.threshold) for suite, case in results.cases())
-    undecided = sum(suite.undecided for suite in results.suites) - ignored
-    is_compared = results.comparison is not None and bool(results.comparison.metrics)
-    if is_compared or not counts.passed or counts.failed or counts.errors or undecided < counts.passed:
+def _nothing_decided(results: Results) -> tuple[Unproven, ...]:
+    """Return the point of a run in which no score can ever decide, as every answer passes its checks."""
+    if not nothing_decided(results) or is_for_comparison(results):
         return ()
     text = "nothing was decided: no metric has a threshold above 0 or gives a verdict, and no baseline has its scores"
     return (Unproven(what="nothing", text=text, mended_by="change"),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -67,10 +68,14 @@ class Context:
             return PublishOptions(comment="never", annotations=False)
         return PublishOptions(inputs.comment, inputs.comment_id, inputs.check_name)
 
-    @property
+    @cached_property
     def step(self) -> StepName:
         """The name of this step, which its section in the comment has."""
         workflow, job, step = (self.environment.get(f"GITHUB_{name}", "") for name in ("WORKFLOW", "JOB", "ACTION"))
+        if not self.inputs.matrix and self.event.may_comment and self.options.comment != "never":
+            # A command gets no `toJSON(matrix)`: the names of jobs that GitHub shows tell its legs apart.
+            with suppress(ConfigError):
+                job = own.own if (own := self.jobs()) else job
         return StepName(workflow, job, leg_of(self.inputs.matrix), step, self.event.workflow or "")
 
     def jobs(self) -> RunJobs | None:

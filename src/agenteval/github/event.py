@@ -220,9 +220,13 @@ def _merge_group(start: EventRights, _environment: Mapping[str, str], event: Map
     )
 
 
-def _on_branch(start: EventRights, _environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
+def _on_branch(start: EventRights, environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
     """Plan a push, a schedule or a manual run: their commit is of the workflow's repository."""
-    return replace(start, before=_before(event), may_check=start.commit is not None)
+    before, branch = _before(event), start.baseline_branch
+    # The runs of a release branch count, which is protected. Else a second push could hide what the first one broke.
+    if before and environment.get("GITHUB_REF_PROTECTED") == "true" and (start.ref or "").startswith("refs/heads/"):
+        branch = _branch(start.ref)
+    return replace(start, before=before, baseline_branch=branch, may_check=start.commit is not None)
 
 
 def _default_branch(environment: Mapping[str, str], event: Mapping[str, Any]) -> str | None:

@@ -32,7 +32,7 @@ from agenteval.report.facts import facts, notes_of
 from agenteval.report.markdown import render_summary
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate, Rules, Verdict
-from agenteval.run.config import CONFIG_FILE
+from agenteval.run.config import CONFIG_FILES
 from agenteval.run.resolve_saved import resolve_saved
 
 _ORDER: tuple[Verdict, ...] = ("passed", "unproven", "failed", "error")
@@ -102,7 +102,8 @@ def _base_copy(read: Callable[[str], str], suites: Iterable[str], here: str, con
         (root / working).mkdir(parents=True, exist_ok=True)
         known = [path for path in map(_or_nothing, suites) if path is not None]
         for directory in dict.fromkeys(parent for path in (working / "_", *known) for parent in path.parents):
-            copy.configuration(directory / CONFIG_FILE)
+            for name in CONFIG_FILES:
+                copy.configuration(directory / name)
         for path in known:
             # Only the place of a suite counts. Something else can have its path.
             with contextlib.suppress(OSError):

@@ -14,6 +14,7 @@ from agenteval.report.causes import Cause, largest_cause, one_cause_is_likely
 from agenteval.report.metrics import base_name
 from agenteval.report.words import change, count
 from agenteval.results.comparison import ComparedResource, Comparison
+from agenteval.results.history import nothing_decided
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate
 
@@ -148,7 +149,8 @@ class _Sentences:
             case "unproven":
                 return ("🔌" if self._lacks_something_outside else "❌") if self._fails_job else "⚠️"
         is_suspicious = self.comparison is not None and self.comparison.word == "suspicious"
-        return "⚠️" if self.loosens or is_suspicious or self.amount("broke", "failed", "fell") else "✅"
+        is_doubtful = self.loosens or is_suspicious or nothing_decided(self.results)
+        return "⚠️" if is_doubtful or self.amount("broke", "failed", "fell") else "✅"
 
     @property
     def _fails_job(self) -> bool:

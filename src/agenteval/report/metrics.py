@@ -364,5 +364,3 @@ def spending(results: Results) -> Iterator[SpendingRow]:
     if usage.llm_calls or usage.cached_calls:
         yield "calls of models", f"{usage.llm_calls:,}", "", from_cache(usage)
     yield "time", duration(results.run.duration_s), "", ""
-    if retries := sum(turn.retries for turn in turns):
-        yield "retries", f"{retries:,}", "", ""

@@ -31,6 +31,19 @@ def unmeasured(
     )
 
 
+def nothing_decided(results: Results) -> bool:
+    """Return whether neither a metric nor a comparison decided about any case."""
+    summary, undecided = results.summary, sum(suite.undecided for suite in results.suites)
+    is_compared = results.comparison is not None and bool(results.comparison.metrics)
+    return not (is_compared or summary.failed or summary.errors) and 0 < summary.passed <= undecided
+
+
+def is_for_comparison(results: Results) -> bool:
+    """Return whether scores are measured that decide nothing alone, but can fall below those of earlier runs."""
+    has_scores = any(metric.gating and metric.n for metric in results.summary.metrics.values())
+    return has_scores and all(suite.threshold is None for suite in results.suites)
+
+
 def coverage_notes(results: Results) -> tuple[str, ...]:
     """Return short texts to show beside the numbers of cases: ``judged 50 of 60 cases (limit of 50 calls)``."""
     notes, summary = [], results.summary
@@ -41,7 +54,9 @@ def coverage_notes(results: Results) -> tuple[str, ...]:
     if summary.not_fully_evaluated:
         notes.append(f"{_cases(summary.not_fully_evaluated)} not fully evaluated")
     undecided = sum(suite.undecided for suite in results.suites)
-    if undecided:
+    if nothing_decided(results) and is_for_comparison(results):
+        notes.append("compared with earlier runs only: no metric has a threshold above 0 or gives a verdict")
+    elif undecided:
         has = "has" if undecided == 1 else "have"
         notes.append(f"{undecided} of {_cases(summary.cases)} {has} no metric that decides")
     return tuple(notes)

@@ -208,9 +208,6 @@ def merge(parts: Sequence[RunToMerge]) -> Merged:
 
     Cases of shards are joined in the order of the suites, whatever the order of the parts. Iterations of other runs
     are appended in the order of the parts.
-
-    Raises:
-        ConfigError: the parts do not belong together; the message lists every reason.
     """
     problems = list(_unusable(parts)) or list(_foreign(parts))
     if not problems:

@@ -59,11 +59,6 @@ def without_traceback(error: str) -> str:
 UNMEASURED = "unmeasured"
 
 
-def is_undecided(case: CaseResult, threshold: float | None) -> bool:
-    """Return whether a case passed although neither a metric nor the suite's threshold gave a verdict."""
-    return case.status == "passed" and not threshold and all(score.passed is None for score in case.scores)
-
-
 def _unmeasured_parts(score: Score) -> frozenset[str]:
     listed = (score.details or {}).get(UNMEASURED) if score.kind == "rule" else None
     return frozenset(part for part in listed if isinstance(part, str)) if isinstance(listed, list) else frozenset()
@@ -390,9 +385,6 @@ def check_consistent(results: Results, file: Path | str) -> None:
     """Check that the statuses and counts that a gate reads follow from the rest of the results.
 
     Other tools have other rules, so theirs are not checked.
-
-    Raises:
-        ConfigError: they do not.
     """
     _refuse(results, contradictions(results), file)
 

@@ -145,9 +145,6 @@ def read_results(path: Path) -> Results:
 
     Args:
         path: the file, or the report directory that contains ``results.json``.
-
-    Raises:
-        ConfigError: missing, unreadable, not agenteval results, or from a newer version.
     """
     file, content = _content(path)
     return parse_results(content, str(file))
@@ -175,11 +172,7 @@ def _content(path: Path) -> tuple[Path, bytes]:
 
 
 def parse_results(content: bytes, name: str) -> Results:
-    """Parse the content of a results file; see `read_results`.
-
-    Raises:
-        ConfigError: not agenteval results, or from a newer version.
-    """
+    """Parse the content of a results file; see `read_results`."""
     if content.count(b",") > _MOST_SEPARATORS:
         raise ConfigError(
             Problem(

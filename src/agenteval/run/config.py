@@ -104,6 +104,7 @@ def read_pass_env(path: Path | None) -> tuple[str, ...]:
 
 
 CONFIG_FILE = "agenteval.yaml"
+CONFIG_FILES = (CONFIG_FILE, "agenteval.yml")
 
 DEFAULT_AGENT = "default"
 

@@ -25,10 +25,11 @@ from agenteval.run.plan import (
     RunExecution,
     RunLimits,
     budget_warnings,
+    why_unchecked,
     with_session,
 )
 from agenteval.run.run_key import RunKey
-from agenteval.run.scheduler import JudgedCases, checkable, run_jobs, why_unchecked
+from agenteval.run.scheduler import JudgedCases, checkable, run_jobs
 from agenteval.run.scoring import case_of
 from agenteval.run.store import CaseStore, parsed, remove_journals
 from agenteval.suite.agent_definitions import MODEL_AGENT
@@ -82,7 +83,7 @@ async def _checked_once(plan: Plan, survey: _Precheck) -> tuple[tuple[str, ...],
 
     try:
         await _start(plan, survey, agents, ready)
-        return _notices(plan, agents), lacking
+        return _notices(plan, survey, agents), lacking
     finally:
         await _close(plan, agents)
 
@@ -115,6 +116,7 @@ class _Precheck:
 
     Attributes:
         unchecked: for each suite why no metric applies to any of its cases, also to those that are not selected.
+        some_checked: whether a metric applies to a case of another suite.
         metered: ids of cases that a model agent answers.
     """
 
@@ -122,6 +124,7 @@ class _Precheck:
     judged: JudgedCases
     total: int = 0
     unchecked: list[Problem] = field(default_factory=list)
+    some_checked: bool = False
     fingerprints: dict[str, str] = field(default_factory=dict)
     metered: set[str] = field(default_factory=set)
     agents: dict[int, tuple[AgentSpec, UserCodeRules]] = field(default_factory=dict)
@@ -131,7 +134,7 @@ class _Precheck:
 def _checked(plan: Plan) -> _Precheck:
     """Iterate over all cases once."""
     survey = _surveyed(plan)
-    if survey.unchecked:
+    if survey.unchecked and not survey.some_checked:
         raise ConfigError(dict.fromkeys(survey.unchecked))
     for path, calls in survey.judged.calls.items():
         plan.suites[path].catalog.resources.judgements.planned[path] = calls
@@ -172,7 +175,7 @@ def _surveyed(plan: Plan) -> _Precheck:
                 survey.agents.setdefault(id(agent), (agent, plan.suites[planned.suite.path].rules))
     if problems:
         raise ConfigError(problems.values())
-    survey.unchecked = list(_unchecked(unchecked, checked, plan))
+    survey.unchecked, survey.some_checked = list(_unchecked(unchecked, checked, plan)), bool(checked)
     return survey
 
 
@@ -182,9 +185,7 @@ def _unchecked(first_cases: Mapping[str, PlannedCase], checked: Collection[str],
         if path not in checked and not _has_checkable_case(first, plan):
             lacking = plan.suites[path].catalog.without_key
             asked = [problem for metric in first.case.all_metrics for problem in lacking.get(id(metric), ())]
-            # Without a key of a judge, the rest of the run still decides, if there is any.
-            if not asked or not checked:
-                yield from asked or [why_unchecked(first.suite, first.case)]
+            yield from asked or [why_unchecked(first.suite, first.case)]
 
 
 def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
@@ -229,7 +230,7 @@ class _Runner:
         plan = self._plan
         if self.survey.left:
             await _start(plan, self.survey, agents)
-            self.notices = _notices(plan, agents)
+            self.notices = _notices(plan, self.survey, agents)
         with plan.progress, self._begun():
             store = self.store
             unfinished = await run_jobs(
@@ -329,10 +330,10 @@ def _remarks(agents: Iterable[Agent]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _notices(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
+def _notices(plan: Plan, survey: _Precheck, agents: Mapping[int, Agent]) -> tuple[str, ...]:
     """Tell agents with recordings the cases that they will receive; return their notices, and those of metrics."""
     lacking = (problems for suite in plan.suites.values() for problems in suite.catalog.without_key.values())
-    notices = [str(problem) for problems in lacking for problem in problems]
+    notices = [str(problem) for problems in (survey.unchecked, *lacking) for problem in problems]
     for key, agent in agents.items():
         if isinstance(agent, RecordedAgent):
             notices += agent.expect([item.case for item in plan.cases if id(item.agent) == key])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agenteval.agents.base import Agent
 from agenteval.core.confine import UserCodeRules
-from agenteval.core.errors import MOST_ALIKE, Problem
+from agenteval.core.errors import MOST_ALIKE, Kind, Problem
 from agenteval.core.llm.gateway import Gateway
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
@@ -20,10 +20,10 @@ from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.case import CaseResult, Criterion, IterationResult
 from agenteval.results.masking import MAX_ANSWER_BYTES
 from agenteval.results.model import Results, RunUsage, Summary, UsedPlugin
-from agenteval.results.rollup import CaseTally
+from agenteval.results.rollup import CaseTally, has_weight
 from agenteval.results.store import IN_MEMORY, Archive
 from agenteval.run.progress import Progress
-from agenteval.suite.model import AgentSpec, Case, Suite
+from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite
 
 if TYPE_CHECKING:
     from agenteval.agents.recorded_cases import RecordedAnswer
@@ -381,3 +381,24 @@ def _criteria(suite: Suite) -> list[Criterion]:
 
     asked = replace(suite.evaluation, analyses=Analyses())
     return evaluate((), asked, suite.aggregate or Aggregate()).criteria
+
+
+# Warnings of a suite that a message repeats.
+_MOST_WARNINGS = 2
+
+
+def counts(metric: MetricConfig, case: Case) -> bool:
+    """Return whether a metric can affect the status of a case: in an aggregate, it needs a weight."""
+    return case.aggregate is None or metric.requested_by == "config" or has_weight(metric.id, case.aggregate)
+
+
+def why_unchecked(suite: Suite, case: Case) -> Problem:
+    """Return why no metric applies to a case and to all others of its suite, at the first case."""
+    if any(counts(metric, case) for metric in case.all_metrics):
+        message = "no case has a `ground_truth` for the metrics to compare with; add one, or a metric that needs none"
+    else:
+        which = " with a weight above 0" if case.all_metrics else ""
+        message = f"no case has an enabled metric{which}; add a metric, or enable one"
+    # Warnings say what of the suite is not used.
+    message = "; ".join((message, *suite.warnings[:_MOST_WARNINGS]))
+    return Problem(message, file=suite.path, line=case.line, kind=Kind.GROUND_TRUTH)

@@ -97,7 +97,9 @@ def _check_is_file(output: Path) -> None:
 
 
 def _consistent_results(path: Path) -> Results:
-    results = read_results(path)
+    from agenteval.results.importers.detect import read_run
+
+    results, _ = read_run(path)
     check_consistent(results, path)
     return results
 

@@ -8,19 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from agenteval.core.errors import Kind, Problem
 from agenteval.core.llm.models import NotAskedError
 from agenteval.core.records import dataclass, field
 from agenteval.metrics.base import requirements
 from agenteval.metrics.judge_quota import JudgeSample, trace_identity
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.case import CaseResult, IterationResult, NotAsked
-from agenteval.results.rollup import has_weight
 from agenteval.run.conversation import Attachments, Conversations, TurnRecord, recorded_exchange
-from agenteval.run.plan import Job, MayStop, PlannedCase, RunLimits
+from agenteval.run.plan import Job, MayStop, PlannedCase, RunLimits, counts
 from agenteval.run.progress import Progress, Step
 from agenteval.run.scoring import case_of, missing_iteration, rate_case, rate_iteration
-from agenteval.suite.model import Case, MetricConfig, Suite
+from agenteval.suite.model import Case, MetricConfig
 
 if TYPE_CHECKING:
     from agenteval.suite.evaluation import JudgeLimits
@@ -58,10 +56,6 @@ def _identity(item: PlannedCase) -> str:
     return item.case.id if item.recorded is None else trace_identity(item.recorded.record)
 
 
-# Warnings of a suite that a message repeats.
-_MOST_WARNINGS = 2
-
-
 def checkable(case: Case, catalog: MetricCatalog) -> bool:
     """Return whether any metric applies to a case, according to the suite alone.
 
@@ -71,30 +65,13 @@ def checkable(case: Case, catalog: MetricCatalog) -> bool:
         catalog.get(metric)
 
     def decides(metric: MetricConfig) -> bool:
-        return _counts(metric, case) and id(metric) not in catalog.without_key
+        return counts(metric, case) and id(metric) not in catalog.without_key
 
     return any(map(decides, case.metrics)) or any(
         decides(metric) and ("ground_truth" not in requirements(catalog.get(metric)) or turn.ground_truth is not None)
         for turn in case.turns
         for metric in turn.metrics
     )
-
-
-def _counts(metric: MetricConfig, case: Case) -> bool:
-    """Return whether a metric can affect the status of a case: in an aggregate, it needs a weight."""
-    return case.aggregate is None or metric.requested_by == "config" or has_weight(metric.id, case.aggregate)
-
-
-def why_unchecked(suite: Suite, case: Case) -> Problem:
-    """Return why no metric applies to a case and to all others of its suite, at the first case."""
-    if any(_counts(metric, case) for metric in case.all_metrics):
-        message = "no case has a `ground_truth` for the metrics to compare with; add one, or a metric that needs none"
-    else:
-        which = " with a weight above 0" if case.all_metrics else ""
-        message = f"no case has an enabled metric{which}; add a metric, or enable one"
-    # Warnings say what of the suite is not used.
-    message = "; ".join((message, *suite.warnings[:_MOST_WARNINGS]))
-    return Problem(message, file=suite.path, line=case.line, kind=Kind.GROUND_TRUTH)
 
 
 _TIME_LIMIT_REACHED = "not run: the time limit was reached"

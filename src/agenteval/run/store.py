@@ -191,7 +191,10 @@ def parsed(model: type[ModelT], text: bytes) -> ModelT:
         return model.model_validate_json(text)
     except ValidationError:
         # The json module accepts lone surrogates; pydantic's parser does not.
-        return model.model_validate(json.loads(text))
+        try:
+            return model.model_validate(json.loads(text))
+        except ValueError:
+            raise InfrastructureError(f"{JOURNAL_FILE} was changed by another program during the run") from None
 
 
 #: No report lists more passed cases.

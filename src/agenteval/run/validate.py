@@ -21,6 +21,7 @@ from agenteval.run.conversation import Attachments, Conversations, TurnRecord
 from agenteval.run.execute import check
 from agenteval.run.plan import Job, PlannedCase
 from agenteval.run.resolve.configurations import templates_of
+from agenteval.run.resolve.control import without_control
 from agenteval.run.resolve.spec import RunSpec, make_plan
 from agenteval.run.resolve_run import resolve_files
 from agenteval.run.rules.accepted_file import read_accepted
@@ -42,7 +43,8 @@ def checked(spec: RunSpec, *, may_lack: bool = False) -> list[str]:
         if lacking and not may_lack:
             raise ConfigError(lacking)
         further = (*map(str, lacking), *_unavailable(spec), *_wrong_templates(spec))
-        warnings = dict.fromkeys((*notices, *spec.warnings, *further))
+        alone = without_control(spec.cases, spec.control.agents)
+        warnings = dict.fromkeys((*notices, *spec.warnings, *alone, *further))
     lines = (
         *map(_configuration, spec.configs),
         *map(_suite, spec.suites),

@@ -417,5 +417,5 @@ def _spec(entry: Any, directory: Path, where: str) -> AgentSpec:
         env=entry.env,
         options=kind.options(entry, directory),
         where=where,
-        control=entry.control or None,
+        control=entry.control,
     )

@@ -348,7 +348,7 @@ class AgentSpec:
         options: options of this kind (``headers``, ``response_path``, ``interpreter``, ...).
         where: ``file:line`` of the definition, for messages.
         function: called in this process; for ``callable`` alone.
-        control: name of the agent that is a deployment of the base commit.
+        control: name of the agent that is a deployment of the base commit; empty if there is none on purpose.
     """
 
     kind: str

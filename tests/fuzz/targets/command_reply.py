@@ -27,4 +27,4 @@ def target(data: bytes) -> None:
     for reader in _READERS:
         for request in _REQUESTS:
             with suppress(AgentError):
-                reader.read_text(text, request).response.encode()
+                reader.parse_text(text, request).response.encode()

@@ -139,9 +139,6 @@ def load_frameworks(root: Path, packages: frozenset[str] = frozenset()) -> tuple
 
     Args:
         packages: the repository's own; a framework of the same name is not what its modules import.
-
-    Raises:
-        ConfigError: a file has problems; the message lists those of all files.
     """
     own: dict[str, Framework] = {}
     problems: list[Problem] = []
@@ -162,11 +159,7 @@ def load_frameworks(root: Path, packages: frozenset[str] = frozenset()) -> tuple
 
 
 def read_framework(path: Path) -> Framework:
-    """Read a user's description.
-
-    Raises:
-        ConfigError: the file is not valid; the message lists all its problems.
-    """
+    """Read a user's description."""
     document = read_toml(path, shown_as=display_path(path))
     framework, problems = validate(Framework, document.data, document)
     if framework is None:
@@ -235,11 +228,7 @@ class AmbiguousNameError(ValueError):
 
 
 def discover_targets(root: Path) -> Discovered:
-    """Find the agents and tools of a repository.
-
-    Raises:
-        ConfigError: a description in ``.agentci/frameworks`` is not valid.
-    """
+    """Find the agents and tools of a repository."""
     modules = Modules(root)
     frameworks = load_frameworks(root, modules.packages)
     modules.read_mentioning({name.partition(".")[0] for framework in frameworks for name in _needed_names(framework)})

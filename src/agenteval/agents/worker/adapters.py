@@ -118,11 +118,7 @@ class AgentCall(NamedTuple):
 
 
 def adapter(agent: Any) -> Optional[Callable[[Request], AgentCall]]:
-    """Return a function that prepares the call of an agent for a request; ``None`` if no framework is known.
-
-    Raises:
-        TypeError: the framework is known, but the object cannot be asked a question.
-    """
+    """Return a function that prepares the call of an agent for a request; ``None`` if no framework is known."""
     for kind in type(agent).__mro__:
         package, name = kind.__module__.split("."), kind.__name__
         if package[0] == "pydantic_ai" and name in {"AbstractAgent", "Agent"}:

@@ -30,11 +30,7 @@ _THREADS = ThreadPoolExecutor(max_workers=1000)
 
 
 def check(reference: str, method: str, instantiate: bool) -> None:
-    """Check that an agent or tool exists and has the method.
-
-    Raises:
-        ImportError, AttributeError, TypeError: the object or method is missing; its module can raise others.
-    """
+    """Check that an agent or tool exists and has the method."""
     _function(reference, method, instantiate)
 
 
@@ -51,9 +47,6 @@ async def ask(
 
     Returns:
         ``response``, ``tool_calls`` and ``usage`` of the agent protocol.
-
-    Raises:
-        TypeError: the arguments do not fit, or there is no answer; also any exception of the agent.
     """
     function = await _in_thread(_function, reference, method, instantiate)
     prompt = request["input"]
@@ -81,10 +74,6 @@ async def call_tool(
     Returns:
         ``value``, the result as JSON; or, of the exception that the tool raised, ``raised``: type and text, ``text``,
         ``types``: names of its class and base classes, ``causes``: the same of the exceptions that caused it.
-
-    Raises:
-        TypeError: the arguments do not fit the tool.
-        ImportError, AttributeError: the tool does not exist; also any exception of its module during import.
     """
     function = await _in_thread(_function, reference, method, instantiate)
     args: tuple[Any, ...] = ()
@@ -157,11 +146,7 @@ def _function(reference: str, method: str, instantiate: bool) -> Callable[..., A
 
 
 def _only_function(reference: str, target: Any) -> Any:
-    """Return the function of a toolkit; ``None`` if the object has no such table.
-
-    Raises:
-        TypeError: the toolkit has several functions.
-    """
+    """Return the function of a toolkit; ``None`` if the object has no such table."""
     tables = (getattr(target, name, None) for name in ("functions", "async_functions"))
     found = {name: item for table in tables if isinstance(table, Mapping) for name, item in table.items()}
     if len(found) > 1:

@@ -52,9 +52,6 @@ async def check(project: Mapping[str, Any]) -> str | None:
 
     Returns:
         Which package is missing, with the command that installs it.
-
-    Raises:
-        HolodeckError: the installed package is too old or refuses the project.
     """
     missing = _missing(project["agent"]["model"]["provider"])
     if missing is None:
@@ -68,10 +65,6 @@ async def start(project: Mapping[str, Any]) -> None:
 
     Args:
         project: ``agent``: the content of agent.yaml, ``config``: that of the configuration files, ``directory``.
-
-    Raises:
-        HolodeckError: the package is missing or refuses the project.
-        RuntimeError: the documents cannot be indexed.
     """
     await running(project, _Project).made()
 
@@ -81,9 +74,6 @@ async def send(project: Mapping[str, Any], session: str, message: str, is_first:
 
     Returns:
         A reply of the agent protocol.
-
-    Raises:
-        HolodeckError: the agent failed.
     """
     made = running(project, _Project)
     backend = await made.made()

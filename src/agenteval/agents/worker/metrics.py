@@ -25,11 +25,7 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", 
 
 
 def describe(file: str, name: str) -> Mapping[str, Any]:
-    """Return the JSON Schema of a function's arguments, from its signature and annotations.
-
-    Raises:
-        ImportError, AttributeError, TypeError: the function does not exist; its module can raise others.
-    """
+    """Return the JSON Schema of a function's arguments, from its signature and annotations."""
     function = resolve(file, name)
     try:
         hints = typing.get_type_hints(function)
@@ -92,9 +88,6 @@ async def evaluate(reference: str, arguments: Mapping[str, Any]) -> Mapping[str,
 
     Returns:
         ``passed``, and ``score``, ``message`` and ``metadata`` or ``None``.
-
-    Raises:
-        TypeError: the return value has the wrong type; also any exception of the function.
     """
     function = resolve_grader(reference)
     called = functools.partial(function, **accepted(function, arguments))
@@ -159,9 +152,6 @@ def check(reference: str, arguments: Mapping[str, Any], requirable: Sequence[str
 
     Returns:
         ``name`` and ``version`` of the distribution for an entry point, else an empty mapping.
-
-    Raises:
-        Exception: the metric does not exist, or importing its module fails.
     """
     needed = required(find(reference, arguments))
     unknown = sorted(set(needed) - set(requirable))
@@ -185,9 +175,6 @@ async def measure(reference: str, arguments: Mapping[str, Any], answer: Mapping[
 
     Returns:
         ``skipped`` with the reason, or ``score``, ``passed``, ``reason`` and ``details``.
-
-    Raises:
-        TypeError: the metric returned a value of a wrong type; also any exception of the metric.
     """
     metric = find(reference, arguments)
     seen = observation(answer)
@@ -210,11 +197,7 @@ def find(reference: str, arguments: Mapping[str, Any]) -> Callable[[Observation]
 
 
 def required(metric: Callable[[Observation], Any]) -> Collection[str]:
-    """The fields that a metric requires: `requires` of the object or function.
-
-    Raises:
-        TypeError: it is not a list of names.
-    """
+    """The fields that a metric requires: `requires` of the object or function."""
     method = metric.func if isinstance(metric, functools.partial) else metric
     # A class names what it needs; the instance may know better.
     needed = getattr(getattr(method, "__self__", method), "requires", ())
@@ -224,11 +207,7 @@ def required(metric: Callable[[Observation], Any]) -> Collection[str]:
 
 
 def with_options(target: Any, arguments: dict[str, Any], reference: str) -> Callable[[Observation], Any]:
-    """Return the scoring function with its options.
-
-    Raises:
-        TypeError: the function or class does not accept the options, or has no ``measure`` method.
-    """
+    """Return the scoring function with its options."""
     if inspect.isclass(target):
         target, arguments = target(**arguments), {}
     method = getattr(target, "measure", target)
@@ -268,11 +247,7 @@ def from_file(path: str) -> Any:
 
 
 def entry_point(name: str) -> Any:
-    """Return the entry point that an installed distribution registers under a name.
-
-    Raises:
-        LookupError: no distribution or several distributions register the name.
-    """
+    """Return the entry point that an installed distribution registers under a name."""
     from importlib import metadata
 
     known: Any = metadata.entry_points()

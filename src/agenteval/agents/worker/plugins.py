@@ -107,12 +107,7 @@ def _key(definition: Mapping[str, Any]) -> str:
 
 
 async def start(definition: Mapping[str, Any]) -> None:
-    """Create and start an agent.
-
-    Raises:
-        PluginError: its kind does not exist, or its constructor or start raises an exception.
-        BrokenError: its import fails.
-    """
+    """Create and start an agent."""
     await running(definition).made()
 
 

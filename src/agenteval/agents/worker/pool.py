@@ -70,23 +70,14 @@ class WorkerPool:
         return self._current is not None and self._current.alive
 
     async def load(self, reference: str) -> None:
-        """Import an object of the user.
-
-        Raises:
-            ConfigError: the object or the interpreter does not exist.
-            UserCodeError: the import of the user's module fails or ends the process.
-        """
+        """Import an object of the user."""
         failure = await self.import_failure(reference)
         if failure is not None:
             error, why = failure
             raise error(agent_problem(self._spec.where, why, Kind.USER_CODE))
 
     async def import_failure(self, reference: str) -> tuple[type[ConfigError | UserCodeError], str] | None:
-        """Import an object of the user; return the class of the error and why, if that failed.
-
-        Raises:
-            ConfigError: the interpreter does not exist.
-        """
+        """Import an object of the user; return the class of the error and why, if that failed."""
         worker = await self._shared()
         try:
             await worker.request({"load": reference})
@@ -102,11 +93,6 @@ class WorkerPool:
         Args:
             target: a built-in function, as ``module:name``.
             load: an object of the user that the worker imports before the call, if it has not yet.
-
-        Raises:
-            AgentImportError: the import of the user's code failed.
-            AgentError: the callable raised, or the process died.
-            InfrastructureError: code that judges was killed.
         """
         worker = await self._shared()
         message = {"call": target, "args": args, **({} if load is None else {"load": load})}
@@ -192,9 +178,6 @@ def find_interpreter(spec: AgentSpec, environment: Mapping[str, str]) -> str:
 
     In order: the agent's ``interpreter``, ``AGENTEVAL_PYTHON``, the active virtual environment,
     ``python3`` on PATH, and the one that runs agenteval.
-
-    Raises:
-        ConfigError: the configured interpreter does not exist.
     """
     path = environment.get("PATH")
     asked = spec.options.get("interpreter") or environment.get("AGENTEVAL_PYTHON")
@@ -262,12 +245,7 @@ class _Worker:
     async def start(
         self, spec: AgentSpec, environment: Mapping[str, str], threads: int, imported_from: str | None
     ) -> None:
-        """Start the process.
-
-        Raises:
-            OSError: the interpreter cannot be executed.
-            ValueError: an environment variable is not valid for a process.
-        """
+        """Start the process."""
         # Under another user than agenteval's, all user code has the same user. On a laptop, debuggers may attach.
         hidden = ("hidden",) if confinement().owner is not None else ()
         more = (f"from:{imported_from}",) if imported_from else ()

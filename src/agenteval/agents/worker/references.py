@@ -38,11 +38,7 @@ def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def must_fit(reference: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Check arguments against the signature of a function, or of the function that it wraps.
-
-    Raises:
-        TypeError: they do not fit; the message names the function's parameters.
-    """
+    """Check arguments against the signature of a function, or of the function that it wraps."""
     takes_all = {parameter.kind for parameter in parameters(function).values()} == _TAKES_ALL
     inner = wrapped(function) if takes_all else None
     try:
@@ -58,11 +54,7 @@ def must_fit(reference: str, function: Callable[..., Any], args: tuple[Any, ...]
 
 
 def must_fit_schema(reference: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Check the names in a mapping against the JSON Schema of a LangChain tool, which ignores unknown ones.
-
-    Raises:
-        TypeError: an argument is unknown, or a required argument is missing.
-    """
+    """Check the names in a mapping against the JSON Schema of a LangChain tool, which ignores unknown ones."""
     schema = _input_schema(getattr(function, "__self__", None))
     known, required = schema.get("properties") or {}, schema.get("required") or ()
     missing = [name for name in required if name not in given]
@@ -195,12 +187,7 @@ def importing(module: str = "") -> Iterator[None]:
 
 
 def find(reference: str) -> Any:
-    """Return the object that a reference names; the name may be a dotted path of attributes.
-
-    Raises:
-        MissingError: the module or the name does not exist.
-        BrokenError: the module raises an exception during its import.
-    """
+    """Return the object that a reference names; the name may be a dotted path of attributes."""
     name, _, path = reference.rpartition(":")
     try:
         target: Any = _of_file(name) if name.endswith(_SUFFIX) else importlib.import_module(name)
@@ -220,11 +207,7 @@ def find(reference: str) -> Any:
 
 
 def attribute(target: Any, path: str) -> Any:
-    """Return an object below another.
-
-    Raises:
-        AttributeError: it does not exist; the message contains a similar name, if there is one.
-    """
+    """Return an object below another."""
     for step in path.split("."):
         try:
             target = getattr(target, step)
@@ -274,13 +257,7 @@ def _is_found_as(name: str, file: pathlib.Path) -> bool:
 
 
 def imported(path: str) -> Any:
-    """Return the module in a file, which is executed once.
-
-    Raises:
-        OSError: the file does not exist.
-        MissingError: the file is not a Python file.
-        BrokenError: the module raises an exception during its import.
-    """
+    """Return the module in a file, which is executed once."""
     file = pathlib.Path(path).resolve()
     file.stat()
     with importing():

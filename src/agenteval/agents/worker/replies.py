@@ -134,9 +134,6 @@ def reply_of(result: Any, events: Sequence[Any] = ()) -> Mapping[str, Any]:
 
     Args:
         events: the framework's events during the run.
-
-    Raises:
-        TypeError: the result does not contain an answer.
     """
     messages = _messages(result)
     return {
@@ -172,11 +169,7 @@ def _answer(result: Any, messages: Sequence[Any]) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """Return a value as an answer: a message's text, text unchanged, anything else as JSON.
-
-    Raises:
-        TypeError: it is an object without known fields.
-    """
+    """Return a value as an answer: a message's text, text unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     if kind_of(value) and has(value, "content"):

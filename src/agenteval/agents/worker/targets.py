@@ -60,9 +60,6 @@ def check(reference: str) -> Mapping[str, bool]:
 
     Returns:
         ``takes_history`` and ``is_class`` of the target.
-
-    Raises:
-        TypeError: it cannot be called and has no usual method, or a class needs arguments.
     """
     target = _target(reference)
     return {"takes_history": target.takes_history, "is_class": target.is_class}
@@ -77,9 +74,6 @@ def answer(reference: str, request: Request, whole: bool = False) -> Any:
 
     Returns:
         ``value``: the reply; if ``whole``, also ``tool_calls`` and ``usage``. Perhaps as an awaitable.
-
-    Raises:
-        TypeError: the result contains no answer; also any exception of the object.
     """
     value = _target(reference).call(request)
     if isinstance(value, _JSON):

@@ -174,11 +174,7 @@ async def as_coroutine(awaitable: Awaitable[Any]) -> Any:
 
 
 def load(reference: str) -> Any:
-    """Return the object at ``module:name``.
-
-    Raises:
-        MissingError, BrokenError: of ``references``, which is imported here because it follows ``sys.path``.
-    """
+    """Return the object at ``module:name``."""
     from agenteval.agents.worker.references import find
 
     return find(reference)

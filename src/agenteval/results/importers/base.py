@@ -14,11 +14,16 @@ from agenteval.core.text import text_of
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, Text
 from agenteval.results.model import Results, Summary
 from agenteval.results.rollup import case_status, mean
-from agenteval.suite.cases import PERSONA_TAG
+from agenteval.suite.cases import PERSONA_TAG, excerpt, turns_id
 from agenteval.suite.model import MetricKind
 
 # A score of 1.0000000000000004 counts as 1.
 _ROUNDING = 1e-6
+#: Of promptfoo: who compares or replays such a file must choose.
+SEVERAL = (
+    "has answers of several providers or prompts to the same cases ({}), and a run is compared with one; "
+    "keep one with --filter-providers or --filter-prompts of promptfoo"
+)
 # Larger counts of milliseconds, tokens or dollars are invalid.
 _LARGEST_AMOUNT = 1e15
 
@@ -60,9 +65,9 @@ class ImportedShape(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-def at(*path: str, default: Any = None) -> Any:
+def at(first: str, *rest: str | int, default: Any = None) -> Any:
     """Return a field with the value at a path; the default if something on the way is missing."""
-    return Field(default, validation_alias=AliasPath(*path))
+    return Field(default, validation_alias=AliasPath(first, *rest))
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,77 @@ def _known_case(case: CaseResult) -> KnownCase:
     personas = (tag.removeprefix(PERSONA_TAG) for tag in case.tags if tag.startswith(PERSONA_TAG))
     inputs, truths = tuple(turn.input for turn in turns), tuple(turn.ground_truth for turn in turns)
     return KnownCase(case.id, case.name, inputs, truths, next(personas, None))
+
+
+class KnownCases:
+    """The cases of suites, to which those of a file are assigned by name, else by question; each at most once."""
+
+    def __init__(self, suites: Iterable[KnownSuite]) -> None:
+        self._taken: set[str] = set()
+        self._by_text: dict[str | None, list[tuple[str, KnownCase]]] = {}
+        for suite in suites:
+            for case in suite.cases:
+                for text in {case.name, *(case.inputs if len(case.inputs) == 1 else ())}:
+                    self._by_text.setdefault(text, []).append((suite.path, case))
+
+    def take(self, title: str | None, texts: Iterable[str]) -> tuple[str, KnownCase] | None:
+        """Take the case with a name, else the one that asks one of the texts, with the path of its suite."""
+        candidates = (self._by_text.get(title, []), [one for text in texts for one in self._by_text.get(text, [])])
+        same = next((each[0] for each in candidates if len(each) == 1 and each[0][1].id not in self._taken), None)
+        if same is not None:
+            self._taken.add(same[1].id)
+        return same
+
+
+def suites_with(
+    found: Iterable[tuple[str, CaseResult]], suites: Iterable[KnownSuite], format_name: str
+) -> list[SuiteResult]:
+    """Return cases as results of the suites with these paths; a suite that is not known is named by its path."""
+    known, groups = {suite.path: suite for suite in suites}, dict[str, list[CaseResult]]()
+    for path, case in found:
+        groups.setdefault(path, []).append(case)
+    return [known.get(path, KnownSuite(path, path, format_name)).result(cases) for path, cases in groups.items()]
+
+
+@dataclass(frozen=True)
+class FoundTest:
+    """A test of another tool with the answers to it.
+
+    Attributes:
+        path: the suite to which it belongs if no known suite has it.
+        title: its name, which may be that of several tests; ``None`` if the tool numbers its tests.
+        inputs: the question of each turn.
+    """
+
+    path: str
+    title: str | None
+    inputs: tuple[str, ...]
+    iteration: IterationResult
+
+
+def run_of(tests: Iterable[FoundTest], suites: Sequence[KnownSuite], format_name: str, **more: Any) -> ImportedRun:
+    """Return a run whose cases are those of the suites, by name or question; an equal test is an iteration."""
+    repeated: dict[tuple[str, str | None, tuple[str, ...]], list[FoundTest]] = {}
+    for test in tests:
+        repeated.setdefault((test.path, test.title, test.inputs), []).append(test)
+    titles = Counter((path, title) for path, title, _ in repeated)
+    known, repeats = KnownCases(suites), Repeats()
+    found: list[tuple[str, CaseResult]] = []
+    questions: dict[str, str] = {}
+    for (path, title, inputs), answers in repeated.items():
+        iterations = [test.iteration.model_copy(update={"index": index}) for index, test in enumerate(answers)]
+        single = title if titles[path, title] == 1 else None
+        same = known.take(single, filter(None, inputs if len(inputs) == 1 else ()))
+        if same is not None:
+            suite, case = same
+            found.append((suite, case_of(case.id, case.name, iterations)))
+            if any(inputs) and any(case.inputs) and inputs != case.inputs:
+                questions[case.id] = "\x1f".join(inputs)
+            continue
+        own = single or " ".join(filter(None, (title, turns_id(inputs))))
+        name = single or excerpt(inputs[0]) or own
+        found.append((path, case_of(repeats.unique(f"{path}::{own}"), name, iterations)))
+    return ImportedRun(suites=suites_with(found, suites, format_name), questions=questions, **more)
 
 
 class Repeats:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import ParseError
 
 from pydantic import ValidationError
 
@@ -15,7 +17,7 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import read_regular
 from agenteval.core.records import dataclass, field, replace
 from agenteval.results.comparison import PoolCase, PoolEntry
-from agenteval.results.importers import fluxloop, holodeck, promptfoo
+from agenteval.results.importers import deepeval, fluxloop, holodeck, inspect, junit, promptfoo
 from agenteval.results.importers.base import ImportedRun, Importer, KnownSuite, finite
 from agenteval.results.importers.fluxloop import is_summary, is_trace
 from agenteval.results.model import Results, Run, Tool
@@ -23,23 +25,26 @@ from agenteval.results.rollup import summarise, turn_means
 from agenteval.results.store import LARGEST_OF_OTHERS, RESULTS_FILE, no_results, read_results
 from agenteval.suite.model import OVERALL
 
-_IMPORTERS = (fluxloop.IMPORTER, holodeck.IMPORTER, promptfoo.IMPORTER)
+_IMPORTERS = tuple(tool.IMPORTER for tool in (fluxloop, holodeck, promptfoo, deepeval, inspect, junit))
 _UNDERSTOOD = ", ".join(("results.json of agenteval", *(importer.files for importer in _IMPORTERS)))
 # Number of mistakes that a message lists.
 _MOST_NAMED = 20
 _TRACES, _SUMMARY = "per_trace.jsonl", "summary.json"
 #: The files that are looked for in a folder without results.json. FluxLoop writes an evaluation into a folder of the
 #: experiment. The experiment has another summary.json.
-FILES_IN_FOLDER = (_TRACES, f"evaluation/{_TRACES}", f"evaluation/{_SUMMARY}", _SUMMARY)
+FILES_IN_FOLDER = (_TRACES, f"evaluation/{_TRACES}", f"evaluation/{_SUMMARY}", _SUMMARY, ".latest_test_run.json")
 # Suites and configurations; results are JSON.
 _SUITES = frozenset({".yaml", ".yml", ".toml"})
 _NO_TRACE = "not a scored trace: it needs `scores`, `final_score` and `pass`"
 _DIGITS = 16
+# Inspect's own format is a zip archive.
+_ARCHIVE = b"PK\x03\x04"
+_CONVERT = "a zip archive; convert a log of Inspect: inspect log convert --to json --output-dir logs {}"
 _NO_OBJECT = "Input should be a valid dictionary"
 
 
 def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tuple[str, ...]]:
-    """Read a run: a results file of agenteval, or one that HoloDeck, FluxLoop or promptfoo recorded.
+    """Read a run: a results file of agenteval, or one of another tool.
 
     Statuses, scores from 0 to 1, answers, times and costs are imported if the file contains them. The file does not
     record the configuration of the metrics, so the cases have no fingerprints.
@@ -51,9 +56,6 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
 
     Returns:
         The run, and notes about data that the file lacks.
-
-    Raises:
-        ConfigError: the file does not exist, is broken or too large, or its format is unknown.
     """
     if (path / RESULTS_FILE).is_file():
         path = path / RESULTS_FILE
@@ -221,6 +223,10 @@ def _read_files(path: Path) -> tuple[_File, ...]:
 def _read(file: Path) -> _File:
     try:
         content = read_regular(file, limit=LARGEST_OF_OTHERS)
+        if content.startswith(_ARCHIVE):
+            raise ConfigError(_wrong(_CONVERT.format(file), file))
+        if content.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<"):
+            return _File(file, content, junit.parse(content))
         text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(no_results(file)) from None
@@ -228,6 +234,9 @@ def _read(file: Path) -> _File:
         raise ConfigError(_wrong(f"cannot be read: {error.strerror}", file)) from None
     except UnicodeDecodeError:
         raise ConfigError(_wrong("not UTF-8 text", file)) from None
+    except ParseError as error:
+        line, _ = getattr(error, "position", (None, None))
+        raise ConfigError(_wrong(f"not valid XML: {error}", file, line)) from None
     if file.suffix.lower() in _SUITES:
         raise ConfigError(_wrong(f"this is a suite, not results; run it: agenteval run {file}", file))
     try:

@@ -18,10 +18,6 @@ from agenteval.suite.cases import content_id, excerpt
 # Their thresholds are edits, words, milliseconds, dollars and the like, not scores.
 _OTHER_UNITS = frozenset({"cost", "latency", "levenshtein", "perplexity", "word-count"})
 _FORMAT: Final = "promptfoo"
-_SEVERAL = (
-    "has answers of several providers or prompts to the same cases ({}), and a run is compared with one; "
-    "keep one with --filter-providers or --filter-prompts of promptfoo"
-)
 # ResultFailureReason.ERROR
 _BROKEN = 2
 _TITLES = AliasChoices(AliasPath("testCase", "description"), "description")
@@ -84,6 +80,10 @@ class _Row(base.ImportedShape):
         return self.failure_reason == _BROKEN
 
     @property
+    def has_one_text(self) -> bool:
+        return len(self.vars) == 1 and all(isinstance(value, str) for value in self.vars.values())
+
+    @property
     def asked(self) -> str:
         """The variables as text; a single one by itself."""
         values = [text_of(value) for value in self.vars.values()]
@@ -96,7 +96,8 @@ class _Row(base.ImportedShape):
         used = (self.input_tokens or None, self.output_tokens or None, self.cost or None)
         turn = TurnResult(
             index=0,
-            input=self.prompt or self.asked,
+            # The prompt is the template around the question.
+            input=self.asked if self.has_one_text else self.prompt or self.asked,
             ground_truth=None,
             response=None if self.is_broken else text_of(self.output),
             # A cached answer took no time.
@@ -132,22 +133,17 @@ def _recognises(content: Any) -> bool:
 
 def _read(content: Mapping[str, Any], suites: Sequence[base.KnownSuite]) -> base.ImportedRun:
     file = _File.model_validate(_whole(content))
-    known = {suite.path: suite for suite in suites}
     found = [(column, *case) for column, rows in _columns(file.rows) for case in _cases(column, rows, suites)]
-    groups: defaultdict[str, list[CaseResult]] = defaultdict(list)
     columns: defaultdict[str, list[str]] = defaultdict(list)
-    for column, path, case, _ in found:
-        groups[path].append(case)
+    for column, _, case, _ in found:
         columns[case.id].append(column)
     if several := next((names for names in columns.values() if len(set(names)) > 1), None):
-        raise ConfigError(Problem(_SEVERAL.format(", ".join(several)), kind=Kind.RESULTS))
+        raise ConfigError(Problem(base.SEVERAL.format(", ".join(several)), kind=Kind.RESULTS))
     return base.ImportedRun(
         version=file.version,
         started_at=file.timestamp,
         duration_s=(file.duration_ms or 0.0) / 1000,
-        suites=[
-            known.get(path, base.KnownSuite(path, path, _FORMAT)).result(cases) for path, cases in groups.items()
-        ],
+        suites=base.suites_with(((path, case) for _, path, case, _ in found), suites, _FORMAT),
         questions={case.id: question for _, _, case, question in found if question is not None},
     )
 
@@ -174,38 +170,24 @@ def _cases(
         # A repeated test has another index and is otherwise the same.
         tests.setdefault(content_id([row.title, row.vars, row.checks]), []).append(row)
     titles = Counter(repeated[0].title for repeated in tests.values())
-    known = _known(suites)
-    taken: set[str] = set()
+    # Cases of other promptfoo results get the same ids.
+    known = base.KnownCases(suite for suite in suites if suite.path.partition("[")[0] != _FORMAT)
     repeats = base.Repeats()
     for repeated in tests.values():
         row = repeated[0]
         iterations = [each.iteration(index) for index, each in enumerate(repeated)]
         title = row.title if titles[row.title] == 1 else None
         texts = {row.prompt, *(value for value in row.vars.values() if isinstance(value, str))}
-        # The known case that the description names, else the one whose question is in a variable or the prompt.
-        candidates = (known.get(title, []), [one for text in texts for one in known.get(text, [])])
-        same = next((each[0] for each in candidates if len(each) == 1 and each[0][1].id not in taken), None)
+        same = known.take(title, texts)
         if same is None:
             own = title or " ".join(filter(None, (row.title, content_id(row.vars))))
             name = row.title or excerpt(row.asked) or own
             yield column, base.case_of(repeats.unique(f"{column}::{own}"), name, iterations), None
             continue
         path, case = same
-        taken.add(case.id)
         said = (row.prompt, *map(text_of, row.vars.values()))
         asks_the_same = len(case.inputs) != 1 or any(case.inputs[0] in text for text in said)
         yield path, base.case_of(case.id, case.name, iterations), None if asks_the_same else row.prompt
-
-
-def _known(suites: Sequence[base.KnownSuite]) -> Mapping[str | None, list[tuple[str, base.KnownCase]]]:
-    """Return the known cases, with the paths of their suites, by name and by question."""
-    found: dict[str | None, list[tuple[str, base.KnownCase]]] = {}
-    # Cases of other promptfoo results get the same ids.
-    for suite in (suite for suite in suites if suite.path.partition("[")[0] != _FORMAT):
-        for case in suite.cases:
-            for text in {case.name, *(case.inputs if len(case.inputs) == 1 else ())}:
-                found.setdefault(text, []).append((suite.path, case))
-    return found
 
 
 _WHAT = "results of promptfoo (promptfoo eval --output results.json)"

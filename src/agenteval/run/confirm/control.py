@@ -11,7 +11,7 @@ from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.records import dataclass, field, replace
 from agenteval.run.base_commit import BaseCommit, Checkout
 from agenteval.run.git import ControlError
-from agenteval.run.resolve.control import ControlCase, read_control_cases
+from agenteval.run.resolve.control import DEPLOY, ControlCase, read_control_cases
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.setup import SetupError, provisioned
 from agenteval.suite.model import AgentSpec
@@ -22,7 +22,6 @@ _SAME = {
     "http_tool": "a tool that is called over http",
     "callable": "a function of the calling program",
 }
-_DEPLOY = "deploy the base commit's agent too, and name it with `control:` in agenteval.yaml or with --control"
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _agents(cases: Iterable[ControlCase], place: Checkout) -> dict[int, AgentSpe
     there = {key: replace(agent, directory=str(place.there(Path(agent.directory)))) for key, agent in unlike.items()}
     for agent in there.values():
         if agent.kind in _SAME:
-            raise ControlError(f"{_SAME[agent.kind]} is the same for every commit; {_DEPLOY}")
+            raise ControlError(f"{_SAME[agent.kind]} is the same for every commit; {DEPLOY}")
         if not Path(agent.directory).is_relative_to(place.worktree):
             raise ControlError(
                 f"{agent.where or agent.directory} is not in the repository of the working directory, so it is the "

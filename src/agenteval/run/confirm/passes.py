@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
@@ -190,7 +190,8 @@ class Passes:
         # Without a baseline, the run of the base is one, and is refused as every other one is.
         if side == "base" and self.spec.baseline is not None:
             self._of_base = found if len(found) >= _FEWEST else [*self._of_base, *found][-_FEWEST:]
-            if broken := _why_broken(self._of_base):
+            named = self.spec.control.agents if self.controls is None else self.controls
+            if broken := _why_broken(self._of_base, named):
                 raise ControlError(broken)
         return found
 
@@ -258,19 +259,26 @@ def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
     return ""
 
 
-def _why_broken(cases: Iterable[tuple[str, CaseResult]]) -> str:
+def _why_broken(cases: Sequence[tuple[str, CaseResult]], named: Collection[str]) -> str:
     """Return why the passes of the base say nothing about it; empty if they do.
 
     An agent that fails has the score 0. A base that lacks what earlier steps installed always fails, and a change
     that is as bad would look harmless beside it. The baseline shows that the base commit can answer.
+
+    Args:
+        named: the cases that a deployment answers, by id.
     """
     iterations = [iteration for _, case in cases for iteration in case.iterations]
-    errors = [
-        turn.error for iteration in iterations for turn in iteration.turns[-1:] if turn.error and not turn.unavailable
-    ]
+    failed = [turn for iteration in iterations for turn in iteration.turns[-1:] if turn.error]
+    is_deployed = any(case.id in named for _, case in cases)
+    # A deployment that never answers is no outage that a later pass might not meet.
+    is_gone = is_deployed and len(failed) == len(iterations) and all(turn.unavailable for turn in failed)
+    errors = [turn.error or "" for turn in failed if is_gone or not turn.unavailable]
     if len(iterations) < _FEWEST or len(errors) * 2 <= len(iterations):
         return ""
     lacks = "what earlier steps install in the workspace is not in its checkout: install it with setup, or elsewhere"
+    if is_deployed:
+        lacks = "check the deployment that `control:` or --control names"
     first = shortened(errors[0], _LONGEST_ERROR)
     return f"its agent failed in {len(errors)} of {len(iterations)} iterations ({lacks}): {first}"
 

@@ -116,7 +116,7 @@ class _Binder:
         if target.kind == "agent" and self.asked is not None:
             is_name = isinstance(self.asked, str) and not is_inline_agent(self.asked)
             return (str(self.asked) if is_name else DEFAULT_AGENT,)
-        defined = self.config.agents if target.kind == "agent" else self.config.tools
+        defined = _without_controls(self.config.agents if target.kind == "agent" else self.config.tools)
         found = defined or (self._discovered.agents if target.kind == "agent" else self._discovered.tools)
         if not found:
             problems.append(self._problem(target, self._nobody(target)))
@@ -171,6 +171,11 @@ class _Binder:
 
     def _why(self) -> str:
         return f": {'; '.join(self._left_out)}" if self._left_out else ""
+
+
+def _without_controls(agents: Mapping[str, AgentSpec]) -> Mapping[str, AgentSpec]:
+    controls = {agent.control for name, agent in agents.items() if agent.control != name}
+    return {name: agent for name, agent in agents.items() if name not in controls}
 
 
 def _example(target: Target) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from agenteval.report.parts import Presentation, Site
 from agenteval.report.report import ANALYSES
 from agenteval.results.case import SuiteResult
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.config import CONFIG_FILE, Config
+from agenteval.run.config import CONFIG_FILE, CONFIG_FILES, Config
 from agenteval.run.store import JOURNAL_FILE
 from agenteval.suite.cases import exists
 from agenteval.suite.model import AgentSpec, MetricConfig
@@ -41,7 +41,21 @@ def directories_above(directory: Path) -> Sequence[Path]:
 
 def nearest_config(directories: Sequence[Path]) -> Path | None:
     """Return the configuration in the first of the directories that has one."""
-    return next((folder / CONFIG_FILE for folder in directories if (folder / CONFIG_FILE).is_file()), None)
+    files = (folder / name for folder in directories for name in CONFIG_FILES)
+    return next((file for file in files if file.is_file()), None)
+
+
+# Names that people give to a configuration, and that nothing reads.
+_LIKE_CONFIG = re.compile(r"\.?agent[-_]?eval(\.config)?\.(ya?ml|toml|json|cfg|ini)", re.IGNORECASE)
+
+
+def _unread(directories: Iterable[Path], read: Collection[Path | None]) -> Iterator[str]:
+    """Yield a warning for each file that looks like a configuration and is not read."""
+    for folder in dict.fromkeys(directories):
+        with contextlib.suppress(OSError):
+            for file in sorted(folder.iterdir()):
+                if _LIKE_CONFIG.fullmatch(file.name) and file not in read:
+                    yield f"{display_path(file)}: not read; the configuration of agenteval is {CONFIG_FILE}"
 
 
 def read_config(path: Path | None) -> Config:
@@ -86,10 +100,12 @@ class Places:
     Attributes:
         of_suites: each suite's, by the suite's path on this machine; ``None`` if the suite has none.
         of_run: the one that decides the settings of the run as a whole; ``None`` if those of the suites must agree.
+        unread: warnings about files that look like a configuration.
     """
 
     of_suites: Mapping[Path, Path | None]
     of_run: Path | None
+    unread: tuple[str, ...] = ()
 
     @property
     def files(self) -> Sequence[Path]:
@@ -109,8 +125,11 @@ def find_configurations(sources: Sources, suites: Iterable[Path]) -> Places:
     directories = cache(directories_above)
     above = {file: directories(file.resolve().parent) for file in files}
     shared = [folder for folder in next(iter(above.values()), ()) if all(folder in other for other in above.values())]
-    of_run = nearest_config(directories_above(sources.here)) or nearest_config(shared)
-    return Places({file: nearest_config(folders) for file, folders in above.items()}, of_run)
+    around = directories_above(sources.here)
+    of_run = nearest_config(around) or nearest_config(shared)
+    of_suites = {file: nearest_config(folders) for file, folders in above.items()}
+    searched = (folder for folders in (around, *above.values()) for folder in folders)
+    return Places(of_suites, of_run, tuple(_unread(searched, {of_run, *of_suites.values()})))
 
 
 @dataclass(frozen=True)

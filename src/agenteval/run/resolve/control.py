@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass, replace
 from agenteval.core.secrets import redactor
 from agenteval.metrics.registry import is_case_metric
 from agenteval.run.config import AddedMetric, Config
+from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.agents import resolve_agent
 from agenteval.run.resolve.configurations import Sources, find_configurations, read_configurations
-from agenteval.run.resolve.suites import bind_all, collected, load_suites, without_cases
+from agenteval.run.resolve.suites import bind_all, checked_suites, collected, load_suites, without_cases
+from agenteval.suite.agent_keys import REPLY_KEYS, request_problem
 from agenteval.suite.agents import TOOL_SUFFIX
 from agenteval.suite.cases import masked_suite, persona_tag
 from agenteval.suite.model import OVERALL, AgentSpec, Case, MetricConfig, Suite
@@ -154,7 +156,8 @@ def read_control_files(sources: Sources, *, agents: bool = True) -> ControlFiles
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     config_of = {suite.path: configs.by_file[file_of[suite.path]] for suite in loaded}
-    suites = [with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded]
+    every = (with_metrics(with_config_defaults(suite, config_of[suite.path]), sources.metrics) for suite in loaded)
+    suites = checked_suites(every, [])
     found: Mapping[str, AgentSpec] = {}
     if agents:
         suites, found = bind_all([(suite, config_of[suite.path]) for suite in suites], sources.agent, problems)
@@ -214,21 +217,58 @@ def named_controls(
         where = f" for {name or 'suites without a configuration'}" if len(configs) > 1 else ""
         with collected(problems):
             of_caller[name] = resolve_agent(asked, config, f"--control{where}")
-    of_agents: dict[tuple[str, str, str], AgentSpec | None] = {}
+    of_agents: dict[tuple[str, int], AgentSpec | None] = {}
     found: dict[str, AgentSpec] = {}
     for suite, config in suites:
         for case_id in (case.id for case in suite.cases if case.id in agents):
             agent = agents[case_id]
-            is_tool = agent.kind.endswith(TOOL_SUFFIX)
-            control = None if is_tool else of_caller.get(config.name)
-            if control is None and agent.control is not None:
-                key = (config.name, agent.control, agent.kind)
-                if key not in of_agents:
-                    of_agents[key] = None
-                    known = replace(config, agents=config.tools) if is_tool else config
-                    with collected(problems):
-                        of_agents[key] = resolve_agent(agent.control, known, f"{agent.where}: control")
-                control = of_agents[key]
-            if control is not None:
-                found[case_id] = control
+            key = (config.name, id(agent))
+            if key not in of_agents:
+                of_agents[key] = None
+                is_tool = agent.kind.endswith(TOOL_SUFFIX)
+                with collected(problems):
+                    control = None if is_tool else of_caller.get(config.name)
+                    if control is None and agent.control:
+                        known = replace(config, agents=config.tools) if is_tool else config
+                        control = resolve_agent(agent.control, known, f"{agent.where}: control")
+                    of_agents[key] = control and _completed(control, agent)
+            if (of_agent := of_agents[key]) is not None:
+                found[case_id] = of_agent
     return found
+
+
+def _completed(control: AgentSpec, agent: AgentSpec) -> AgentSpec:
+    """Return a control with the keys of its agent that it does not have: both are the same service."""
+    if control.kind != agent.kind or not is_deployed(agent):
+        return control
+    own = {name: value for name, value in control.options.items() if value or name != "headers"}
+    has_reply = any(name in own for name in REPLY_KEYS)
+    theirs = {name: value for name, value in agent.options.items() if not (has_reply and name in REPLY_KEYS)}
+    options, config = {**theirs, **own}, control.config or agent.config
+    request = {name: options.get(name) for name in ("method", "body", "shape")}
+    if problem := request_problem(url=str(control.target), config=config, **request):
+        raise ConfigError(Problem(problem, file=control.where, kind=Kind.VALUE))
+    return replace(
+        control,
+        timeout_s=control.timeout_s or agent.timeout_s,
+        concurrency=control.concurrency or agent.concurrency,
+        retries=agent.retries if control.retries is None else control.retries,
+        config=config,
+        options=options,
+    )
+
+
+#: What lets the gate prove something about a deployed agent.
+DEPLOY = "deploy the base commit's agent too, and name it with `control:` in agenteval.yaml or with --control"
+
+
+def is_deployed(agent: AgentSpec) -> bool:
+    """Return whether an agent or tool is behind an address, so that every commit uses the same one."""
+    return agent.kind.removesuffix(TOOL_SUFFIX) == "http"
+
+
+def without_control(cases: Iterable[PlannedCase], controls: Mapping[str, AgentSpec]) -> Collection[str]:
+    """Return a warning for each deployed agent that has no control; an empty ``control`` is one on purpose."""
+    alone = (item.agent for item in cases if item.agent.control is None and item.case.id not in controls)
+    said = "without `control:`, this address is compared with earlier days only, and a suspicion stays unproven"
+    return dict.fromkeys(f"{agent.where}: {said}; {DEPLOY}" for agent in alone if is_deployed(agent))

@@ -38,7 +38,7 @@ from agenteval.run.resolve.configurations import (
     traces_of,
     unusable_directory,
 )
-from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics
+from agenteval.run.resolve.control import named_controls, with_config_defaults, with_metrics, without_control
 from agenteval.run.resolve.selection import Selection, failed_cases
 from agenteval.run.resolve.spec import (
     ControlSpec,
@@ -55,6 +55,7 @@ from agenteval.run.resolve.spec import (
 from agenteval.run.resolve.suites import (
     agent_beside_traces,
     bind_all,
+    checked_suites,
     collected,
     gate_warnings,
     load_suites,
@@ -124,8 +125,11 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
     # The search uses the network, so it starts only after the files are valid.
     search = found.baseline or _search(found, context)
     run_provenance = context.provenance or provenance(os.environ, sources.here)
+    alone: Collection[str] = ()
     if found.traces or not _is_proposed(context, run_provenance):
         search = search.accepted()
+        # Said where baselines are made; a suspicion of a change names its own reason.
+        alone = without_control(cases, found.controls) if context.baseline is not None else ()
     selected, part = len(cases), None
     if settings.shard is not None:
         cases, part = _one_shard(cases, settings.shard, search.found.results if search.found else None)
@@ -164,6 +168,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         redact=redact,
         warnings=(
             *context.warnings,
+            *found.warnings,
             *configs.warnings,
             *(text for suite in suites for text in (*suite.warnings, *unreadable_texts(suite))),
             *gate_warnings(settings, context, known, config.compare, config.gate.required),
@@ -172,6 +177,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
             *(() if found.traces else selection.warnings(item.case for item in every)),
             *search.warnings,
             *past.warnings,
+            *alone,
         ),
     )
     return Draft(
@@ -221,6 +227,7 @@ class _Found:
     presentation: Presentation
     baseline: Search | None
     definitions: Sequence[Path]
+    warnings: tuple[str, ...]
 
     def masked(self, redact: Redactor) -> _Found:
         """Return the same with masked secrets in the paths, ids and names of suites and cases."""
@@ -240,14 +247,15 @@ class _Found:
 def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Found:
     """Read suites, configurations, templates and the baseline file."""
     broken: list[Problem] = []
-    loaded, places, files_of = load_suites(
-        sources, broken, [suite for suite in settings.suites if isinstance(suite, Suite)]
-    )
+    skipped: list[Problem] = []
+    given = [suite for suite in settings.suites if isinstance(suite, Suite)]
+    loaded, places, files_of = load_suites(sources, broken, given, skipped)
     problems += broken
     configs = read_configurations(places, problems)
     definitions = [*places.of_suites, *places.files]
     valid = {path: configs.by_file[file] for path, file in files_of.items() if file in configs.by_file}
-    suites = [_with_defaults(suite, valid.get(suite.path), settings) for suite in loaded]
+    every = (_with_defaults(suite, valid.get(suite.path), settings) for suite in loaded)
+    suites = checked_suites(every, skipped, with_traces=settings.traces is not None)
     # Without its configuration, the names in a suite would be reported as unknown.
     known = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
     look, baseline = Presentation(), None
@@ -276,7 +284,10 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
             # Recorded traces replace the cases of the suites.
             asked = [replace(suite, cases=()) for suite in suites] if traces else suites
             baseline = Search(read_baseline(settings.baseline, known_suites(asked)))
-    return _Found(suites, bool(broken), configs, valid, agents, traces, controls, look, baseline, definitions)
+    warnings = (*map(str, skipped), *places.unread)
+    return _Found(
+        suites, bool(broken), configs, valid, agents, traces, controls, look, baseline, definitions, warnings
+    )
 
 
 def _inputs(found: _Found, cases: Iterable[PlannedCase]) -> Iterator[Path]:

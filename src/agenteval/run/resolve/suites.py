@@ -23,10 +23,11 @@ from agenteval.core.secrets import is_maskable, redactor
 from agenteval.core.text import did_you_mean, display_path, place_of, real_path, repository_of, working_directory
 from agenteval.gate.failures import Required
 from agenteval.gate.values import ComparePolicy, quarantine_warnings
-from agenteval.run.config import CONFIG_FILE, Config, Settings, read_pass_env
+from agenteval.run.config import CONFIG_FILES, Config, Settings, read_pass_env
 from agenteval.run.context import RunContext
+from agenteval.run.plan import counts, why_unchecked
 from agenteval.run.resolve.agents import bind, discover_targets
-from agenteval.run.resolve.configurations import Places, Sources, find_configurations
+from agenteval.run.resolve.configurations import Places, Sources, find_configurations, read_configurations
 from agenteval.suite.formats.registry import conventional_places, discover, format_of, project_directory, suite_files
 from agenteval.suite.formats.registry import load_suites as load_files
 from agenteval.suite.model import OVERALL, AgentSpec, Suite
@@ -82,7 +83,7 @@ def no_suite() -> Problem:
 
 def suites_below(directory: Path) -> list[str]:
     """Return the suites in the folders of a directory and in theirs, as paths from it."""
-    files = [file for file in suite_files([directory / "*", directory / "*/*"], []) if file.name != CONFIG_FILE]
+    files = [file for file in suite_files([directory / "*", directory / "*/*"], []) if file.name not in CONFIG_FILES]
     return sorted({Path(os.path.relpath(file, directory)).as_posix() for file in files})
 
 
@@ -94,6 +95,28 @@ def without_cases(suites: Sequence[Suite]) -> list[Problem]:
         for suite in suites
         if not suite.cases
     ]
+
+
+def checked_suites(suites: Iterable[Suite], skipped: list[Problem], *, with_traces: bool = False) -> list[Suite]:
+    """Return the suites in which something is checked; all of them if nothing is checked in any.
+
+    Args:
+        skipped: receives why nothing is checked in the others.
+        with_traces: whether recorded traces are scored.
+    """
+    every = list(suites)
+    idle = without_metrics(every) if with_traces else without_cases(every)
+    idle += [
+        why_unchecked(suite, suite.cases[0])
+        for suite in every
+        if suite.cases and not with_traces
+        if not any(counts(metric, case) for case in suite.cases for metric in case.all_metrics)
+    ]
+    left_out = {problem.file for problem in idle}
+    if len(left_out) == len(every):
+        return every
+    skipped += [replace(problem, message=f"skipped: {problem.message}") for problem in idle]
+    return [suite for suite in every if suite.path not in left_out]
 
 
 def _traces_hint(suite: Suite) -> str:
@@ -217,17 +240,19 @@ def collected(problems: list[Problem]) -> Iterator[None]:
 
 
 def load_suites(
-    sources: Sources, problems: list[Problem], given: Sequence[Suite] = ()
+    sources: Sources, problems: list[Problem], given: Sequence[Suite] = (), skipped: list[Problem] | None = None
 ) -> tuple[list[Suite], Places, Mapping[str, Path | None]]:
     """Load every valid suite, with the variables that its configuration lists, and then the caller's suites.
+
+    Args:
+        skipped: receives why files that were found are no suites.
 
     Returns:
         The suites, their configurations, and that of each suite by the suite's path.
     """
-    paths = sources.suites or (() if given else discover(sources.here))
-    if not paths and not given:
+    if not sources.suites and not given and not discover(sources.here):
         raise ConfigError([*problems, no_suite()])
-    files = suite_files(paths, problems)
+    files = suite_files(sources.suites or (() if given else (sources.here,)), problems, skipped)
     built = {suite.path: place_of(suite.path) for suite in given}
     places = find_configurations(sources, [*files, *(file for file in built.values() if file is not None)])
     suites: list[Suite] = []
@@ -304,9 +329,11 @@ def list_suites(paths: Sequence[Path]) -> tuple[list[ListedSuite], list[Problem]
     """Return the suites that were found, and the mistakes in them."""
     here = working_directory()
     problems: list[Problem] = []
-    files = suite_files(paths or [here / "**", here], problems if paths else [])
+    skipped: list[Problem] = []
+    files = suite_files(paths or [here / "**", here], problems if paths else [], skipped)
     if problems:
         raise ConfigError(problems)
+    problems += skipped
     if not files:
         raise ConfigError(
             Problem(
@@ -320,13 +347,19 @@ def list_suites(paths: Sequence[Path]) -> tuple[list[ListedSuite], list[Problem]
     files = sorted(real_path(file) for file in files if file not in refused)
     if not files:
         raise ConfigError(problems)
-    loaded, _, _ = load_suites(Sources(here, tuple(files)), problems)
+    loaded, places, config_of = load_suites(Sources(here, tuple(files)), problems)
+    configs = read_configurations(places, []).by_file
+    # A configuration may add metrics to suites without any.
+    plain = [suite for suite in loaded if not getattr(configs.get(config_of[suite.path]), "metrics", ())]
+    idle = {suite.path for suite in plain} - {suite.path for suite in checked_suites(plain, problems)}
     by_path = {suite.path: suite for suite in loaded}
     redact = redactor(frozenset[str]().union(*(suite.secrets for suite in loaded)))
     shown = {file: os.path.relpath(file, here).replace(os.sep, "/") for file in files}
     ids = _ids(list(shown.values()))
     found = []
     for file, path in shown.items():
+        if display_path(file) in idle:
+            continue
         suite = by_path.get(display_path(file))
         listed = ListedSuite(
             id=ids[path],

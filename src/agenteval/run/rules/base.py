@@ -23,7 +23,7 @@ from agenteval.run.git import ControlError
 from agenteval.run.resolve.configurations import Sources, shortened, template_texts
 from agenteval.run.resolve.control import ControlFiles, read_control_configuration, read_control_files
 from agenteval.run.rules.accepted_file import read_accepted
-from agenteval.suite.formats.registry import discover, suite_files
+from agenteval.suite.formats.registry import suite_files
 from agenteval.suite.model import Case, Suite
 
 
@@ -106,7 +106,7 @@ def read_base_rules(
     moved = sources.moved(place.there)
     # Suites that the change has moved or added are searched for.
     there = [file for path in moved.suites for file in ([path] if path.exists() else suite_files([path], []))]
-    suites = tuple(dict.fromkeys((*(there or discover(moved.here)), *_lost_suites(place, baseline))))
+    suites = tuple(dict.fromkeys((*(there or suite_files([moved.here], [])), *_lost_suites(place, baseline))))
     place.check((*moved.suites, *suites, *([moved.config] if moved.config else ())))
     if not suites:
         # A suite may be in what is missing.

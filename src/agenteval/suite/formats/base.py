@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -57,6 +58,22 @@ class Source:
         from agenteval.core.errors import Kind, Problem
 
         return Problem(message, file=self.name, line=line, path=key, kind=Kind.VALUE)
+
+
+def has_key(path: Path, keys: Iterable[str], *, unreadable: bool = False) -> bool:
+    """Return whether a file has one of some keys at its top, without parsing: its loader reports what is invalid.
+
+    Args:
+        unreadable: the answer for a file that cannot be read.
+    """
+    from agenteval.core.files import LARGEST_TEXT, read_regular
+
+    try:
+        text = read_regular(path, limit=LARGEST_TEXT).decode("utf-8-sig", "replace")
+    except OSError:
+        return unreadable
+    begins = r"[{,\s]" if text.lstrip().startswith("{") else r"^\[*"
+    return bool(re.search(rf"""{begins}["']?(?:{"|".join(keys)})["']?\s*[:=.\]]""", text, re.MULTILINE))
 
 
 class Findings:
@@ -134,6 +151,7 @@ class Format:
         name: its name in commands and results.
         title: a short description of its files.
         patterns: conventional places of its files: globs relative to a project's directory.
+        keys: at least one of them is at the top of its files; empty if nothing is known about their keys.
         matches: returns whether a file has this format; it must not raise.
         load: converts a file to a suite; raises ``ConfigError`` with every problem of the file.
         schema: makes the JSON Schema of its files, for ``agenteval schema``.
@@ -150,7 +168,13 @@ class Format:
     schema: Callable[[], dict[str, Any]] | None = None
     starter: Path | None = None
     project: Callable[[Source], HolodeckProject] | None = None
+    keys: tuple[str, ...] = ()
     places: Callable[[], tuple[str, ...]] | None = None
+
+    @property
+    def why_foreign(self) -> str:
+        """What is said about a file without any of the keys."""
+        return f"not {self.title}, for it has none of the keys {', '.join(self.keys)}"
 
     @property
     def searched(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from agenteval.core.text import did_you_mean, display_path
 from agenteval.suite.agent_definitions import HolodeckProject
 from agenteval.suite.cases import DistinctNames
 from agenteval.suite.formats.agentci import FORMAT as AGENTCI
-from agenteval.suite.formats.base import Format, Source
+from agenteval.suite.formats.base import Format, Source, has_key
 from agenteval.suite.formats.fluxloop import FORMAT as FLUXLOOP
 from agenteval.suite.formats.holodeck import FORMAT as HOLODECK
 from agenteval.suite.model import Suite, Target
@@ -126,9 +126,15 @@ def _with_distinct_names(suite: Suite) -> Suite:
     return replace(suite, cases=tuple(replace(case, name=name) for case, name in cases))
 
 
-def suite_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
-    """Return the files of suites. A suite that is given several times or by several names is returned once."""
+def suite_files(paths: Iterable[Path], problems: list[Problem], skipped: list[Problem] | None = None) -> list[Path]:
+    """Return the files of suites. A suite that is given several times or by several names is returned once.
+
+    Args:
+        skipped: receives why files at the conventional places of directories are no suites, if there is a suite.
+    """
     files: dict[Path, Path] = {}
+    named: set[Path] = set()
+    foreign: dict[Path, Problem] = {}
     for path in paths:
         try:
             found = _files_at(path)
@@ -137,9 +143,27 @@ def suite_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
             continue
         for file in found:
             files.setdefault(file.resolve(), file)
+            if file == path:
+                named.add(file.resolve())
+            elif why := _why_foreign(file):
+                foreign[file.resolve()] = why
         if not found:
             problems.append(_without_suite(path))
-    return list(files.values())
+    others = {real: why for real, why in foreign.items() if real not in named}
+    if len(others) == len(files):
+        return list(files.values())
+    if skipped is not None:
+        skipped += others.values()
+    return [file for real, file in files.items() if real not in others]
+
+
+def _why_foreign(path: Path) -> Problem | None:
+    """Return why a file at a conventional place is no suite: other tools have files of the same name."""
+    source, at = Source(path, display_path(path)), path.absolute()
+    for item in formats():
+        if item.keys and any(map(at.match, item.searched)) and not has_key(path, item.keys, unreadable=True):
+            return source.problem(f"skipped: {item.why_foreign}")
+    return None
 
 
 def _files_at(path: Path) -> Sequence[Path]:

@@ -38,7 +38,7 @@ def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
         ("https_proxy", True, True, True),
         ("SHOP", False, True, True),
         ("OPENAI_API_KEY", False, True, True),
-        ("GITHUB_TOKEN", False, True, False),
+        ("GITHUB_TOKEN", False, False, False),
         ("GITHUB_SHA", False, True, True),
         ("AGENTEVAL_CACHE", False, True, True),
         ("AGENTEVAL_CACHE_KEY", False, False, False),

@@ -32,7 +32,6 @@ ALLOWED = {
     "suite/formats/agentci/metrics.py": "data of the package",
     "report/html.py": "templates of the package",
     "report/templates.py": "templates of the package, and their compiled form",
-    "run/resume.py": "a pipe that the user of the command names",
     "metrics/overlap.py": "data of the package",
     "testing.py": "examples of a test",
     "github/artifacts.py": "opens connections and members of archives in memory",

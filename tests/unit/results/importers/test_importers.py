@@ -754,7 +754,7 @@ def test_promptfoo_results_are_imported(tmp_path: Path) -> None:
     case = only(results)
     (turn,) = case.iterations[0].turns
     assert (case.id, case.name, case.status, case.score) == ("promptfoo::greets", "greets", "passed", 1.0)
-    assert (turn.input, turn.response, turn.latency_ms) == ("Answer: {'q': 'question greets'}", "hello", 800)
+    assert (turn.input, turn.response, turn.latency_ms) == ("question greets", "hello", 800)
     assert turn.usage is not None
     assert (turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cost_usd) == (5, 7, 0.002)
     assert [(score.id, score.kind, score.passed, score.reason) for score in turn.scores] == [
@@ -946,6 +946,112 @@ def test_two_results_of_promptfoo_have_the_same_ids(tmp_path: Path, content: dic
     assert {case.change for case in pair_cases(first, second, ids)} == {"same"}
 
 
+# DeepEval, Inspect and JUnit XML
+
+
+def geval(
+    name: str = "Correctness [GEval]", score: float | None = 0.9, passed: bool = True, **more: Any
+) -> dict[str, Any]:
+    return {"name": name, "threshold": 0.5, "success": passed, "score": score, "strictMode": False, **more}
+
+
+def deepeval(*tests: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"testRunData": {"testFile": "t.py", "testCases": list(tests), "conversationalTestCases": [], **more}}
+
+
+def inspect(*samples: Mapping[str, Any]) -> dict[str, Any]:
+    evaluation = {"task": "support", "model": "m", "created": "2026-11-20T10:00:00+00:00"}
+    return {"version": 2, "status": "success", "eval": evaluation, "samples": list(samples)}
+
+
+def junit(*cases: str) -> str:
+    suite = f'<testsuite name="pytest" timestamp="2026-11-20T10:00:00">{"".join(cases)}</testsuite>'
+    return f"<testsuites>{suite}</testsuites>"
+
+
+def found(results: Results) -> dict[str, tuple[str, list[float | None]]]:
+    return {case.id: (case.status, [score.score for score in case.scores]) for _, case in results.cases()}
+
+
+def test_deepeval_scores_below_a_threshold_count_from_the_other_end(tmp_path: Path) -> None:
+    tests: list[Mapping[str, Any]] = [
+        {"name": "bias", "input": "a", "success": True, "metricsData": [geval("Bias", 0.1)]},
+        {"name": "bias", "input": "b", "success": True, "metricsData": [geval("Bias", 0.5), geval()]},
+        {"name": "test_case_2", "input": "c", "success": None, "metricsData": [geval(score=None, error="no key")]},
+        {"name": "test_case_3", "input": "d", "success": True, "metricsData": []},
+    ]
+    talk = {
+        "name": "talk", "success": False, "metricsData": [geval(passed=False, score=0.2)],
+        "turns": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}] * 2,
+    }  # fmt: skip
+    results = read(tmp_path, deepeval(*tests, conversationalTestCases=[talk]))
+    ids = [f"t.py::{name}" for name in map(case_names.turns_id, (["a"], ["b"], ["c"], ["d"]))]
+    assert found(results) == {
+        ids[0].replace("::", "::bias "): ("passed", [0.9]),
+        ids[1].replace("::", "::bias "): ("passed", [0.5, 0.9]),
+        ids[2]: ("error", [None]),
+        ids[3]: ("skipped", []),
+        "t.py::talk": ("failed", [0.2]),
+    }
+    assert [turn.response for turn in results.suites[0].cases[-1].turns] == ["ho", "ho"]
+
+
+def test_epochs_of_inspect_are_iterations_and_grades_are_scores(tmp_path: Path) -> None:
+    def sample(value: Any, epoch: int = 1, **more: Any) -> dict[str, Any]:
+        return {"id": more.pop("id", "q"), "epoch": epoch, "input": "hi", "scores": {"s": {"value": value}}, **more}
+
+    values = {"C": 1, "I": 0, "P": 0.5, 0.7: 0.7, True: 1, None: None, 7: None, "?": None}
+    assert [only(read(tmp_path, inspect(sample(value)))).scores[0].score for value in values] == [*values.values()]
+    results = read(tmp_path, inspect(sample("I", 2), sample("C"), sample({"a": 1, "b": 0}, id=1)))
+    assert found(results) == {"support::q": ("failed", [1, 0]), "support::1": ("failed", [1, 0])}
+    broken = only(read(tmp_path, inspect(sample("C", error={"message": "boom"}))))
+    assert (broken.status, broken.turns[0].error) == ("error", "boom")
+    messages = [
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "1", "function": "bash", "arguments": {"cmd": "ls"}}],
+        },
+        {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "a.txt"}]},
+    ]
+    (call,) = only(read(tmp_path, inspect(sample("C", messages=messages)))).turns[0].tool_calls
+    assert (call.name, call.args, call.result) == ("bash", {"cmd": "ls"}, "a.txt")
+
+
+def test_tests_of_junit_are_cases(tmp_path: Path) -> None:
+    cases = (
+        '<testcase classname="a.yaml" name="one"/>',
+        '<testcase classname="b" name="one"><skipped message="later"/></testcase>',
+        '<testcase name="x&amp;y"><error>Traceback</error><failure message="no"/></testcase>',
+    )
+    (tmp_path / "junit.xml").write_text(junit(*cases))
+    results = read_run(tmp_path / "junit.xml", [known_suite("a.yaml", "one")])[0]
+    assert found(results) == {
+        "a.yaml::one": ("passed", [1]),
+        "b::one": ("skipped", [None]),
+        "pytest::x&y": ("error", [None]),
+    }
+    assert [case.reason for _, case in results.cases()] == ["", "test: later", "Traceback; test: Traceback"]
+    assert results.run.started_at == "2026-11-20T10:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'<!DOCTYPE a [<!ENTITY x "yyyy">]><testsuite name="&x;"/>', "x.xml: not valid XML: a document type"),
+        (b"<testsuite>\n<a></testsuite>", "x.xml:2: not valid XML: mismatched tag"),
+        (b"<html/>", "x.xml: not the results of a run"),
+        (b"PK\x03\x04", "x.xml: a zip archive; convert a log of Inspect: inspect log convert --to json"),
+        (b'{"testRunLink": "https://app.confident-ai.com/x"}', "x.xml: has a link to Confident AI, not the results"),
+    ],
+)
+def test_files_without_results_are_named_with_the_reason(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "x.xml").write_bytes(content)
+    with pytest.raises(ConfigError) as raised:
+        read_run(tmp_path / "x.xml")
+    assert str(raised.value).replace(f"{tmp_path}/", "").startswith(message)
+
+
 # All of them
 
 GOOD = {
@@ -953,6 +1059,10 @@ GOOD = {
     "fluxloop": summary(),
     "fluxloop traces": trace(),
     "promptfoo": promptfoo(row("a", component())),
+    "deepeval": deepeval(
+        {"name": "a", "input": "hi", "actualOutput": "ho", "metricsData": [geval()], "success": True}
+    ),
+    "inspect": inspect({"id": "a", "epoch": 1, "input": "hi", "scores": {"match": {"value": "C"}}}),
 }
 
 

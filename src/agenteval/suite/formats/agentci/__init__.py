@@ -10,6 +10,7 @@ FORMAT = Format(
     name="agentci",
     title="AgentCI's .agentci/evals/NAME.toml",
     patterns=(".agentci/evals/*.toml",),
+    keys=("eval",),
     matches=lambda source: source.path.suffix == ".toml",
     load=load_by("agentci.suite:load_agentci"),
     schema=lazy("agentci.schema:published"),

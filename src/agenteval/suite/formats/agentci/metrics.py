@@ -222,7 +222,8 @@ class MetricReader(Findings):
         if expected.strategy == "similar":
             options = {"reference": expected.expected[0], "model": self._embedder}
             return self._config("match", "similar", options, at, threshold=expected.threshold, name="similar")
-        return self._config("match", "text_match", {"match": expected}, at)
+        config = self._config("match", "text_match", {"match": expected}, at)
+        return replace(config, gating=not expected.matches_everything)
 
     def _performance(self, case: EvaluationCase, at: KeyPath) -> tuple[MetricConfig, ...]:
         if case.latency is None and case.tokens is None:

@@ -29,8 +29,10 @@ from agenteval.suite.evaluation import (
     alert_problem,
 )
 from agenteval.suite.formats.base import Findings
+from agenteval.suite.formats.fluxloop import FORMAT
 from agenteval.suite.formats.fluxloop.cases import read_cases
 from agenteval.suite.formats.fluxloop.metrics import Evaluator, EvaluatorReader, prebuilt_names
+from agenteval.suite.formats.fluxloop.newer import as_older, is_newer
 from agenteval.suite.formats.fluxloop.project import read_env_files, root_of
 from agenteval.suite.formats.fluxloop.schema import (
     ErrorRateCriterion,
@@ -193,8 +195,16 @@ class EvaluationReader(Findings):
         return path
 
 
-FORMAT = "fluxloop"
 _CREDENTIALS = tuple(f"agent.{key}" for key in AGENT_CREDENTIALS)
+
+
+def _read(path: Path, shown_as: str, problems: list[Problem]) -> Document:
+    document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
+    if not isinstance(document.data, dict):
+        raise ConfigError([*problems, document.problem((), not_a_mapping(document.data, "evaluators"))])
+    if document.data.keys().isdisjoint((*FORMAT.keys, *EvaluationFile.model_fields)):
+        raise ConfigError([*problems, document.problem((), FORMAT.why_foreign)])
+    return as_older(document, problems) if is_newer(document.data) else document
 
 
 def load_fluxloop(path: Path, shown_as: str) -> Suite:
@@ -203,10 +213,8 @@ def load_fluxloop(path: Path, shown_as: str) -> Suite:
     Its metrics score recorded traces. Its cases, from inputs beside it, are for running the agent.
     """
     problems: list[Problem] = []
-    document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
+    document = _read(path, shown_as, problems)
     warnings = list(document.warnings)
-    if not isinstance(document.data, dict):
-        raise ConfigError([*problems, document.problem((), not_a_mapping(document.data, "evaluators"))])
     entry, found = validate(EvaluationFile, document.data, document)
     problems += found
     # Read evaluators and inputs even with other problems, to report every mistake at once.
@@ -244,7 +252,7 @@ def load_fluxloop(path: Path, shown_as: str) -> Suite:
     return Suite(
         path=document.file,
         name=asked.name or root_of(document).name,
-        format=FORMAT,
+        format=FORMAT.name,
         cases=asked.cases,
         agent=agent,
         fallback_agent=asked.agent,

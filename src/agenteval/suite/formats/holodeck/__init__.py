@@ -10,6 +10,7 @@ FORMAT = Format(
     name="holodeck",
     title="HoloDeck's agent.yaml",
     patterns=("agent.yaml", "agent.yml"),
+    keys=("test_cases", "test_cases_file", "evaluations"),
     # Every YAML file that no other format claims.
     matches=lambda source: source.path.suffix in {".yaml", ".yml"},
     load=load_by("holodeck.suite:load_holodeck"),

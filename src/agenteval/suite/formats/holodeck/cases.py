@@ -181,12 +181,17 @@ class CaseLoader(Protocol):
 
 @dataclass
 class CaseReader:
-    """Reads the entries of a case list."""
+    """Reads the entries of a case list.
+
+    Attributes:
+        without_tools: where ``expected_tools`` is an empty list.
+    """
 
     loader: CaseLoader
     source: Document
     shared: tuple[MetricConfig, ...]
     files: FileReader
+    without_tools: list[KeyPath] = field(default_factory=list)
 
     def read(self, at: KeyPath) -> Case | None:
         """Return the case at a place of the document; ``None`` if it has problems."""
@@ -229,6 +234,8 @@ class CaseReader:
         if entry.expected_tools:
             where = Place(line=self.source.line((*at, "expected_tools")), file=self.source.file)
             metrics = (*metrics, expected_tools(entry.expected_tools, metrics, where))
+        elif entry.expected_tools is not None:
+            self.without_tools.append((*at, "expected_tools"))
         return Turn(
             input=entry.input or "",
             ground_truth=entry.ground_truth,

@@ -217,10 +217,10 @@ def default_judge(entry: AgentFile | None, variables: Mapping[str, str]) -> Mode
 
 
 def _scaled_threshold(entry: StandardMetric) -> float | None:
-    """Return the threshold on 0..1: with ``scale: 5``, 4 means 4 of 5."""
-    if entry.threshold is None or entry.scale is None or entry.threshold <= 1:
-        return entry.threshold
-    return entry.threshold / entry.scale
+    """Return the threshold on 0..1: with ``scale: 5``, 4 means 4 of 5, and below 0 is 0."""
+    if entry.threshold is None:
+        return None
+    return max(0.0, entry.threshold if entry.scale is None or entry.threshold <= 1 else entry.threshold / entry.scale)
 
 
 def expected_tools(expected: Sequence[ExpectedTool], others: Sequence[MetricConfig], where: Place) -> MetricConfig:

@@ -20,7 +20,7 @@ from agenteval.suite.agent_definitions import HOLODECK_AGENT, MODEL_AGENT, Holod
 from agenteval.suite.cases import is_file
 from agenteval.suite.formats.base import EnvFiles
 from agenteval.suite.formats.holodeck.agent import model_agent, plain_json, validate_file, written_secrets
-from agenteval.suite.formats.holodeck.schema import INDEXED, AgentFile, Execution, HoloDeckModel
+from agenteval.suite.formats.holodeck.schema import ONLY_HOLODECK, AgentFile, Execution, HoloDeckModel
 from agenteval.suite.model import AgentSpec
 
 
@@ -309,12 +309,12 @@ class Described:
     reasons: Reasons
 
     def agent(self) -> AgentSpec | None:
-        """Return the agent; ``None`` if the file describes none. HoloDeck runs it if it searches documents."""
+        """Return the agent; ``None`` if the file describes none. HoloDeck runs it if it has a tool only there."""
         if self.entry.model is None or self.entry.instructions is None:
             return None
-        indexed = [index for index, tool in enumerate(self.entry.tools or ()) if tool.type in INDEXED]
-        if indexed:
-            return self._spec(HOLODECK_AGENT, self.document.file, self.project(), ("tools", indexed[0]))
+        special = [index for index, tool in enumerate(self.entry.tools or ()) if tool.type in ONLY_HOLODECK]
+        if special:
+            return self._spec(HOLODECK_AGENT, self.document.file, self.project(), ("tools", special[0]))
         agent = model_agent(self.entry, self.document, self.reasons.agent, self.env.variables)
         return self._spec(MODEL_AGENT, agent.model.label, agent, ("model",))
 

@@ -24,6 +24,8 @@ _GRADER = re.compile(r"[\w.]+:\w+")
 MATCHERS = frozenset({"fuzzy", "regex"})
 #: Types of tools that search an index that HoloDeck makes, so that HoloDeck runs their agent.
 INDEXED = frozenset({"vectorstore", "hierarchical_document"})
+#: Types of tools that only HoloDeck can offer to an agent.
+ONLY_HOLODECK = INDEXED | {"hosted", "skill"}
 
 
 class _Strict(BaseModel):

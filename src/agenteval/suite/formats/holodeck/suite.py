@@ -175,6 +175,10 @@ class _HoloDeckLoader(Findings):
         reader = CaseReader(self, source, shared_configs, files)
         at, listed = _listed(source)
         read = [reader.read((*at, index)) for index in range(len(listed) if isinstance(listed, list) else 0)]
+        if reader.without_tools:
+            more = f", and of {len(reader.without_tools) - 1} more" if len(reader.without_tools) > 1 else ""
+            message = f"an empty list expects no call, and allows each; it checks nothing{more}"
+            self.warnings.append(str(source.problem(reader.without_tools[0], message)))
         return with_unique_ids(
             [case for case in read if case is not None],
             lambda case, first, number: self._renamed(case, first, number, source),
@@ -239,8 +243,8 @@ class _HoloDeckLoader(Findings):
                 self.warnings.append(str(document.problem((*at, key), message)))
 
     def _check_threshold(self, entry: StandardMetric, document: Document, at: KeyPath) -> None:
-        """Report a threshold that no score can reach, or that every score reaches, because it is out of range."""
-        if entry.threshold is None or 0 <= entry.threshold <= (entry.scale or 1):
+        """Report a threshold that no score can reach, because it is out of range."""
+        if entry.threshold is None or entry.threshold <= (entry.scale or 1):
             return
         message = score_message(entry.threshold)
         if entry.scale is not None:
@@ -252,7 +256,9 @@ class _HoloDeckLoader(Findings):
 
     def _warn_of_zero(self, entry: AnyMetric, document: Document, at: KeyPath) -> None:
         if entry.threshold is not None and entry.threshold <= 0:
-            message = f"every score reaches {entry.threshold:g}, so {metric_name(entry)} decides nothing"
+            message = (
+                f"every score reaches {entry.threshold:g}, so {metric_name(entry)} decides nothing: it always passes"
+            )
             self.warnings.append(str(document.problem((*at, "threshold"), message)))
 
 

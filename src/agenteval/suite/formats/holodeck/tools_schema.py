@@ -164,8 +164,17 @@ class HierarchicalDocumentEntry(_Tool):
     keyword_index: Any = None
 
 
+class HostedEntry(BaseModel):
+    """``type: hosted`` and ``type: skill``, newer than HoloDeck 0.7.1, which only HoloDeck runs."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    type: Literal["hosted", "skill"]
+
+
 ToolEntry = Annotated[
-    FunctionEntry | McpEntry | PromptEntry | VectorstoreEntry | HierarchicalDocumentEntry,
+    FunctionEntry | McpEntry | PromptEntry | VectorstoreEntry | HierarchicalDocumentEntry | HostedEntry,
     Field(discriminator="type"),
 ]
 
