@@ -59,13 +59,13 @@ def present(values: Sequence[Any]) -> list[Any]:
 
 def is_written_as(cell: str, value: Fraction | int) -> bool:
     """Whether a number of a report, with its unit, is the value to as many decimals as it has."""
-    found = re.fullmatch(r"([+-]?[\d,]+(?:\.(\d+))?)( ms| s|%| points)?", cell.replace("±", ""))
+    found = re.fullmatch(r"([+−]?[\d,]+(?:\.(\d+))?)( ms| s| %| points)?", cell.replace("±", ""))
     if not found:
         return False
-    scales = {"%": Fraction(100), " points": Fraction(100), " s": Fraction(1, 1000)}
+    scales = {" %": Fraction(100), " points": Fraction(100), " s": Fraction(1, 1000)}
     step = Fraction(1, 10 ** len(found[2] or ""))
     scaled = Fraction(value) * scales.get(found[3], Fraction(1))
-    return abs(Fraction(found[1].replace(",", "")) - scaled) <= step * Fraction("0.5000001")
+    return abs(Fraction(found[1].replace(",", "").replace("−", "-")) - scaled) <= step * Fraction("0.5000001")
 
 
 def are_written_as(cells: Sequence[str], values: Sequence[Fraction | int]) -> bool:

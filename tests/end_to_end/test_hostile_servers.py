@@ -113,7 +113,9 @@ def test_a_judge_cannot_use_up_the_budget(web: Web, tmp_path: Path) -> None:
     ended = judged(web, tmp_path, 3, "--max-cost-usd", "0.1")
 
     assert (ended.status, len(web.asked)) == (0, 3), ended.text
-    assert "are estimates" in ended.text
+    assert ended.out.splitlines()[0] == "warning: max_cost_usd does not limit openai/gpt-4.1: the price is not known"
+    assert judged(web, tmp_path / "fewer", 3, "--max-llm-calls", "2").status == 3
+    assert len(web.asked) == 3 + 2
 
 
 @pytest.mark.parametrize("address", ["http://localhost:{port}/secret", "http://[::ffff:127.0.0.1]:{port}/secret"])

@@ -386,6 +386,11 @@ def test_what_is_over_the_budget_is_skipped(server: ModelServer, tmp_path: Path)
     assert {score.reason for (score,) in scores if score.score is None} == {"limits.max_llm_calls (3) is used up"}
     assert len(server.asked) == 3
     assert len(cached(tmp_path)) == 3
+    server.script("excellent")
+    for traces, calls in ((8, 3), (2, 3), (1, 2)):
+        server.asked.clear()
+        judge(suite, *map(trace, range(10, 10 + traces)), concurrency=8)
+        assert len(server.asked) == calls
 
 
 def test_judgements_from_the_cache_and_failures_do_not_count(server: ModelServer, tmp_path: Path) -> None:

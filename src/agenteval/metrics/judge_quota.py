@@ -160,6 +160,11 @@ class JudgeSample:
         if limits.max_calls is not None and drawn < limits.sample_rate:
             self._suites.setdefault(suite, _LowestDraws(limits.max_calls)).add(drawn, calls)
 
+    @property
+    def calls(self) -> Mapping[str, int]:
+        """Return the calls that the sample of each suite needs."""
+        return {suite: lowest.calls for suite, lowest in self._suites.items()}
+
     def left_out(self, suite: str, limits: JudgeLimits, identity: str) -> NotAskedError | None:
         """Return why an answer is not judged; ``None`` if it is."""
         drawn = draw(identity, self.seed)
@@ -212,9 +217,14 @@ class _LowestDraws:
 
 @dataclass
 class Judgements:
-    """The quotas of all suites of a run."""
+    """The quotas of all suites of a run.
+
+    Attributes:
+        planned: the calls that the sample of each suite needs, by its path, if no reply has to be repeated.
+    """
 
     remembers: bool = True
+    planned: dict[str, int] = field(default_factory=dict)
     _entries: dict[str, QuotaEntry] = field(default_factory=dict)
     _earlier: dict[str, int] = field(default_factory=dict)
 
@@ -233,7 +243,9 @@ class Judgements:
         if key not in self._entries:
             wanted = limits.cache if self.remembers else None
             cache = JudgementCache(Path(suite.directory) / wanted, seal()) if wanted else None
-            self._entries[key] = QuotaEntry(limits.max_calls, cache, self._earlier.get(key, 0))
+            self._entries[key] = QuotaEntry(
+                limits.max_calls, cache, self.planned.get(suite.file, 0), self._earlier.get(key, 0)
+            )
         return self._entries[key]
 
 
@@ -244,30 +256,39 @@ class QuotaEntry:
     Attributes:
         max_calls: maximum number of answers; ``None`` for no limit.
         cache: earlier judgements; ``None`` disables the cache.
+        planned: the calls that the sample needs, and repeated questions; a repeat never takes a call of the sample.
+        answered: number of answers so far, usable or not.
     """
 
     max_calls: int | None
     cache: JudgementCache | None
+    planned: int = 0
     answered: int = 0
     _under_way: int = 0
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @asynccontextmanager
-    async def question(self) -> AsyncIterator[asyncio.Event]:
-        """Reserve a call for the duration of the block; it counts once the event is set."""
+    async def question(self) -> AsyncIterator[None]:
+        """Reserve a call for the duration of the block."""
         async with self._changed:
             await self._changed.wait_for(self._is_decided)
             if self.max_calls is not None and self.answered >= self.max_calls:
                 raise limit_reached(self.max_calls)
             self._under_way += 1
-        answered = asyncio.Event()
         try:
-            yield answered
+            yield
         finally:
             async with self._changed:
                 self._under_way -= 1
-                self.answered += answered.is_set()
                 self._changed.notify_all()
+
+    def may_repeat(self) -> bool:
+        """Return whether the limit leaves a call to repeat a running question, whose answer cannot be used."""
+        limit = self.max_calls
+        if limit is not None and (self.planned >= limit or self.answered + self._under_way > limit):
+            return False
+        self.planned += 1
+        return True
 
     def _is_decided(self) -> bool:
         """Return whether another call can be granted or refused without waiting for a running call."""

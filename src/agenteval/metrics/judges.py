@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from agenteval.core.llm.calls import Call
+from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.models import ModelSpec, endpoint
 from agenteval.core.records import dataclass, field
 from agenteval.core.secrets import beginning
@@ -209,14 +209,15 @@ class TraceJudge:
         if known is not None:
             self.resources.gateway.cached_calls += 1
             return self._outcome(*known, cached=True, cost_usd=0.0)
-        async with quota.question() as answered:
-            completion = await self.resources.gateway.complete(
-                Call(self.model, self._prompt(record), sample=observation.iteration, options=self.asked),
-                lambda answer: self._read(answer.text),
-                self.limits.timeout_s,
-            )
-            if not completion.cached:
-                answered.set()
+
+        def accept(answer: Completion) -> None:
+            quota.answered += not answer.cached
+            self._read(answer.text)
+
+        sample, prompt = observation.iteration, self._prompt(record)
+        call = Call(self.model, prompt, sample=sample, options=self.asked, may_repeat=quota.may_repeat)
+        async with quota.question():
+            completion = await self.resources.gateway.complete(call, accept, self.limits.timeout_s)
         judgement = self._read(completion.text)
         if quota.cache is not None:
             quota.cache.put(

@@ -103,9 +103,9 @@ def baseline(comparison: Mapping[str, Any]) -> Table:
 def _change(key: str, delta: Mapping[str, float]) -> tuple[str, str, str]:
     before, now, change = delta["baseline"], delta["current"], delta["delta"]
     if key == "pass_rate":
-        return share(before), share(now), f"{100 * change:+.1f} points" if change else "±0"
+        return share(before), share(now), f"{100 * change:+.1f} points".replace("-", "−") if change else "±0"
     if key in {"total_traces", "passed_traces"}:
-        return f"{before:,.0f}", f"{now:,.0f}", f"{change:+,.0f}" if change else "±0"
+        return f"{before:,.0f}", f"{now:,.0f}", f"{change:+,.0f}".replace("-", "−") if change else "±0"
     return number(before), number(now), signed(change)
 
 

@@ -136,6 +136,8 @@ def _checked(plan: Plan) -> _Precheck:
     survey = _surveyed(plan)
     if survey.unchecked and not survey.some_checked:
         raise ConfigError(dict.fromkeys(survey.unchecked))
+    for path, calls in survey.judged.calls.items():
+        plan.suites[path].catalog.resources.judgements.planned[path] = calls
     return survey
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,11 @@ class JudgedCases:
         limits = _limits(item.case)
         if limits:
             self._sample.add(item.suite.path, limits[0], _identity(item), len(limits) * item.iterations)
+
+    @property
+    def calls(self) -> Mapping[str, int]:
+        """Return the calls that the judged cases of each suite need, by its path."""
+        return self._sample.calls
 
     def why_not(self, item: PlannedCase) -> NotAskedError | None:
         """Return why a case is not judged; ``None`` if it is, or if it has no judge with limits."""

@@ -30,6 +30,7 @@ class Call:
     sample: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     by_agent: bool = False
+    may_repeat: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class ModelCall:
         key: identifies the question; see ``agenteval.core.llm.gateway.key_of``.
         size: length of the question in bytes, from which its price is estimated.
         send: sends one request without retries; raises ``LlmError``.
+        may_repeat: asked whether the question may be sent once more if its answer cannot be used.
     """
 
     model: ModelSpec
@@ -67,6 +69,7 @@ class ModelCall:
     send: Callable[[], Awaitable[Completion]]
     timeout_s: float | None = None
     by_agent: bool = False
+    may_repeat: Callable[[], bool] | None = None
 
 
 @dataclass

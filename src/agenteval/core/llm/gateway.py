@@ -246,7 +246,9 @@ class Gateway:
         async def send() -> Completion:
             return await self.provider(call.model).complete(call)
 
-        exchange = ModelCall(call.model, cache_key(call), _size(call), send, timeout_s, call.by_agent)
+        exchange = ModelCall(
+            call.model, cache_key(call), _size(call), send, timeout_s, call.by_agent, call.may_repeat
+        )
         return await self.exchange(exchange, accept)
 
     async def exchange(self, exchange: ModelCall, accept: Accept = _anything) -> Completion:
@@ -317,7 +319,7 @@ class Gateway:
         problem = _problem(first, accept)
         if problem is None:
             return first
-        if first.is_cut or exchange.by_agent:
+        if first.is_cut or exchange.by_agent or (exchange.may_repeat is not None and not exchange.may_repeat()):
             raise problem
         try:
             second = await self._attempts(exchange)
