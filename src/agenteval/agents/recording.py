@@ -16,6 +16,7 @@ from agenteval.core.files import read_head, read_lines
 from agenteval.core.records import dataclass, field
 from agenteval.results.case import CaseResult, TurnResult
 from agenteval.results.masking import ANSWER_FIELDS, shortened_note
+from agenteval.results.model import OWN_NAME
 from agenteval.results.record import Record
 from agenteval.results.store import OWN_BEGINNING, RESULTS_FILE, parse_results
 
@@ -32,11 +33,15 @@ _NOT_WHOLE = (
 
 
 class RecordedResults:
-    """The answers of a run by case id; for a case of another suite by name, else by question, if it is unique."""
+    """The answers of a run by case id; for a case of another suite by name, if it is unique.
+
+    Args:
+        by_question: whether a case of another name with the same question gets the answer: other tools need no names.
+    """
 
     is_run: ClassVar[bool] = True
 
-    def __init__(self, cases: Iterable[CaseResult]) -> None:
+    def __init__(self, cases: Iterable[CaseResult], *, by_question: bool = False) -> None:
         self._by_id: dict[str, RecordedCase] = {}
         self._by_name: dict[str, RecordedCase | None] = {}
         self._by_input: dict[str, RecordedCase | None] = {}
@@ -44,7 +49,7 @@ class RecordedResults:
             recorded = _recorded(case)
             self._by_id[case.id] = recorded
             self._by_name[case.name] = None if case.name in self._by_name else recorded
-            asked = case.turns[0].input if len(case.turns) == len(case.iterations) > 0 else ""
+            asked = case.turns[0].input if by_question and len(case.turns) == len(case.iterations) > 0 else ""
             self._by_input[asked] = None if asked in self._by_input else recorded
 
     def find(self, asked: RecordedQuestion) -> RecordedCase:
@@ -78,7 +83,8 @@ def read_recorded_results(path: Path) -> RecordedResults:
     columns = {suite.path: {case.name for case in suite.cases} for suite in results.suites if "[" in suite.path}
     if len(set[str]().union(*columns.values())) < sum(map(len, columns.values())):
         raise ConfigError(Problem(SEVERAL.format(", ".join(columns)), file=str(path), kind=Kind.RESULTS))
-    return RecordedResults(case for _, case in results.cases())
+    is_own = results.tool.name == OWN_NAME
+    return RecordedResults((case for _, case in results.cases()), by_question=not is_own)
 
 
 def _cases(file: Path) -> Iterator[CaseResult]:

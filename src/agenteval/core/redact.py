@@ -234,6 +234,8 @@ def _forms(secret: str) -> set[str]:
         secret,
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
+        # The arguments of a tool call are JSON in JSON.
+        json.dumps(json.dumps(secret)[1:-1])[1:-1],
         repr(secret)[1:-1],
         *in_addresses,
         *(re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in in_addresses),

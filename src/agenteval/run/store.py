@@ -191,10 +191,15 @@ def parsed(model: type[ModelT], text: bytes) -> ModelT:
         return model.model_validate_json(text)
     except ValidationError:
         # The json module accepts lone surrogates; pydantic's parser does not.
-        try:
-            return model.model_validate(json.loads(text))
-        except ValueError:
-            raise InfrastructureError(f"{JOURNAL_FILE} was changed by another program during the run") from None
+        return model.model_validate(json.loads(text))
+
+
+def _reread(model: type[ModelT], text: bytes) -> ModelT:
+    """Parse what this run has written."""
+    try:
+        return parsed(model, text)
+    except ValueError:
+        raise InfrastructureError(f"{JOURNAL_FILE} was changed by another program during the run") from None
 
 
 #: No report lists more passed cases.
@@ -285,7 +290,7 @@ class CaseStore(Archive):
 
     def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
         """Yield every case of a suite, complete."""
-        return (parsed(CaseResult, data) for _, data in self._read(suite.path))
+        return (_reread(CaseResult, data) for _, data in self._read(suite.path))
 
     def texts(self, suite: SuiteResult) -> Iterator[str]:
         """Yield every case of a suite as JSON in one line."""
@@ -295,8 +300,8 @@ class CaseStore(Archive):
         """Yield the cases of a suite; those that did not pass are complete, with the agent's seconds."""
         for position, data in self._read(suite.path):
             seconds = self._seconds[position]
-            brief = parsed(_Brief, data)
-            yield Passed(brief.name, seconds) if brief.status == "passed" else (parsed(CaseResult, data), seconds)
+            brief = _reread(_Brief, data)
+            yield Passed(brief.name, seconds) if brief.status == "passed" else (_reread(CaseResult, data), seconds)
 
     def pooled(self, entry: PoolEntry) -> Iterator[Mapping[str, PoolCase]]:
         """Yield the cases of a pool entry by case id, in batches; those of the run's own entry in plan order."""
@@ -340,7 +345,7 @@ class CaseStore(Archive):
                 is_listed = not is_plain or compared or passed > 0 or position in usual
                 if not is_listed and is_named is None:
                     continue
-                case = parsed(CaseResult, data)
+                case = _reread(CaseResult, data)
                 if not is_listed and not (is_named and is_named(case)):
                     continue
                 passed -= is_plain

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from agenteval.core.records import dataclass, field, replace
 from agenteval.run.base_commit import ControlRule, LocalHost, control_commit
 from agenteval.run.git import Clone, ControlError, Head
 
