@@ -44,7 +44,6 @@ from agenteval.run.plan import Job, Plan, PlannedCase, needs_whole_answers
 if TYPE_CHECKING:
     from agenteval.results.analysis.answers import EvaluatedAnswer
 
-
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 JOURNAL_FILE = "journal.jsonl"
@@ -195,7 +194,6 @@ def parsed(model: type[ModelT], text: bytes) -> ModelT:
 
 
 def _reread(model: type[ModelT], text: bytes) -> ModelT:
-    """Parse what this run has written."""
     try:
         return parsed(model, text)
     except ValueError:
