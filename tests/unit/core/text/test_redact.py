@@ -31,7 +31,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "HTML": to_html,
     "HTML without quotes": lambda text: to_html(text, quote=False),
     "JSON": lambda text: json.dumps(text)[1:-1],
-    "JSON in JSON in JSON": lambda text: json.dumps(json.dumps(json.dumps(text)[1:-1])[1:-1])[1:-1],
+    "JSON in JSON": lambda text: json.dumps(json.dumps(text)[1:-1])[1:-1],
     "Python": lambda text: repr(text)[1:-1],
 }
 
