@@ -245,10 +245,10 @@ def _criteria(report: Report) -> Part:
 
 
 def _spent(report: Report) -> Part:
-    columns: tuple[str, ...] = ("", "#This run", f"#{report.base_name}", "")
+    columns: tuple[str, ...] = ("Used", "#This run", f"#{report.base_name}", "Note")
     rows: tuple[tuple[str, ...], ...] = report.spent
     if not any(before for _, _, before, _ in report.spent):
-        columns, rows = ("", "#This run", ""), tuple((what, here, note) for what, here, _, note in report.spent)
+        columns, rows = ("Used", "#This run", "Note"), tuple((what, here, note) for what, here, _, note in report.spent)
     return Part("spent", "What was used", tables=(table("", columns, rows, _MOST_ROWS),))
 
 
