@@ -312,7 +312,8 @@ def test_paths_in_results_lead_to_no_other_file(fork: Fork) -> None:
 
     assert published.verdict == "failed"
     assert [request.route for request in fork.github.proxy.called("GET", "/contents/")] == [
-        f"/repos/{REPOSITORY}/contents/agenteval.yaml"
+        f"/repos/{REPOSITORY}/contents/agenteval.yaml",
+        f"/repos/{REPOSITORY}/contents/agenteval.yml",
     ]
 
 

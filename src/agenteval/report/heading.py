@@ -39,8 +39,8 @@ _COUNTED = re.compile(
 )
 
 
-# Where a heading may end.
-_END = re.compile(r" \(|[:;] ")
+# Where a heading may end, besides the details in parentheses at its end.
+_END = re.compile(r"[:;] ")
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,9 @@ class _Sentences:
     def heading(self) -> str:
         """The text, or as many of its parts as the heading has room for."""
         text = one_line(self.text)
-        heads = (text[: found.start()] for found in _END.finditer(text) if found.start() <= self.room)
+        details = text.find(" (") if text.endswith(")") else 0
+        ends = [details, *(found.start() for found in _END.finditer(text))]
+        heads = (text[:end] for end in ends if 0 < end <= self.room)
         return text if len(text) <= self.room else max(heads, key=len, default=one_line(text, self.room))
 
     @property
