@@ -248,8 +248,7 @@ def _spent(report: Report) -> Part:
     columns: tuple[str, ...] = ("Used", "#This run", f"#{report.base_name}", "Note")
     rows: tuple[tuple[str, ...], ...] = report.spent
     if not any(before for _, _, before, _ in report.spent):
-        columns = (*columns[:2], columns[3])
-        rows = tuple((what, here, note) for what, here, _, note in report.spent)
+        columns, rows = (*columns[:2], columns[3]), tuple((what, here, note) for what, here, _, note in report.spent)
     return Part("spent", "What was used", tables=(table("", columns, rows, _MOST_ROWS),))
 
 
