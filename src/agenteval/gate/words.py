@@ -35,7 +35,7 @@ class Telling:
     Attributes:
         commit: the commit that ran beside the change, if one did.
         allowed: resource → the share by which it may rise.
-        lower: metric → how much lower the mean of the first run is than that of the pool.
+        lower: metric → how much lower the mean of the first run is than that of the baseline.
         drop: drop that is found in about 8 of 10 pull requests; ``None`` if it is unknown.
     """
 

@@ -81,7 +81,7 @@ class Base:
             run_id=baseline.run_id,
             created_at=baseline.created_at,
             age=f"{old} old" if old else "",
-            runs=count(len(comparison.pool), "run") if comparison.pool else "",
+            runs=count(len(comparison.baseline_runs), "run") if comparison.baseline_runs else "",
             distance=baseline.distance,
             between=tuple(baseline.between),
             beside=comparison.base_sha or "",
@@ -211,7 +211,7 @@ class MetricRow:
 
     @property
     def basis(self) -> str:
-        """The number of cases, runs of the pool, iterations and passes."""
+        """The number of cases, runs of the baseline, iterations and passes."""
         metric = self.compared
         if metric is None:
             return ""

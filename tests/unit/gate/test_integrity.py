@@ -80,7 +80,7 @@ def test_a_renamed_case_keeps_its_history() -> None:
     now = results(*PASSED, case("b", "failed", [{"numeric": 0.0}]), fingerprints={**DIGESTS, "b": DIGESTS["a"]})
     then = with_ids_of(now, THEN)
     assert [found.id for _, found in then.cases()][-1] == "agent.yaml::b"
-    assert set(then.pool[0].cases) == set(own_cases(now))
+    assert set(then.baseline_runs[0].cases) == set(own_cases(now))
     found = compared(now, then)
     assert found.word == "suspicious"
     assert {item.change for item in found.cases} == {"same"}
