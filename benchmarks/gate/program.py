@@ -66,7 +66,7 @@ def gate(
     """Decide with the arguments of the reference."""
     evidence = Evidence(
         first=run_of(first),
-        baseline_runs=[run_of(run) for run in baseline],
+        baseline=[run_of(run) for run in baseline],
         metrics=metrics_of(metrics),
         no_base="" if has_base else "the base cannot run",
         can_run=again is not None,

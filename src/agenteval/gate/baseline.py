@@ -142,14 +142,14 @@ def without_cases(entry: BaselineRun, case_ids: Collection[str]) -> BaselineRun:
 
 
 @dataclass(frozen=True)
-class BaselineValues:
+class EarlierScores:
     """The comparable scores of runs of a baseline, oldest first, and messages about omitted ones."""
 
     scores: tuple[Scores, ...]
     notes: tuple[str, ...] = ()
 
 
-def comparable_runs(current: Results, baseline: UsableRuns) -> BaselineValues:
+def comparable_runs(current: Results, baseline: UsableRuns) -> EarlierScores:
     """Return the runs of a baseline, limited to cases and metrics that match the current run."""
     now = own_cases(current)
     changes = _Changes()
@@ -162,7 +162,7 @@ def comparable_runs(current: Results, baseline: UsableRuns) -> BaselineValues:
     notes = [*baseline.notes, *changes.notes()]
     if broken:
         notes.append(f"{_count(broken, 'score')} of earlier runs outside 0..1, left out")
-    return BaselineValues(tuple(runs), tuple(notes))
+    return EarlierScores(tuple(runs), tuple(notes))
 
 
 @dataclass

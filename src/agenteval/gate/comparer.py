@@ -112,17 +112,13 @@ class Comparer:
 
     @property
     def _looks_back(self) -> bool:
-        return (
-            self.is_of_branch
-            and bool(self.current.baseline_runs)
-            and is_look_due(self.current.baseline_runs[0], self.baseline)
-        )
+        runs = self.current.baseline_runs
+        return self.is_of_branch and bool(runs) and is_look_due(runs[0], self.baseline)
 
     def may_stop(self) -> bool:
         """Return whether the first run may end early, as far as it has come."""
-        return may_stop(
-            self.sides.evidence.first, self.sides.evidence.baseline_runs, self.sides.metrics, self.policy.rules
-        )
+        evidence = self.sides.evidence
+        return may_stop(evidence.first, evidence.baseline, self.sides.metrics, self.policy.rules)
 
     def prove(self, again: Callable[[Ask], Pass], look_back: Callable[[Ask], Pass] | None = None) -> Decision:
         """Decide with the passes that the gate asks for."""
@@ -158,7 +154,7 @@ class Comparer:
         except CannotRunError as error:
             return GateOutcome(
                 "unproven",
-                f"an earlier attempt was proven worse, and that could not be looked at again: {error.why}",
+                f"an earlier run was proven worse, and that could not be checked again: {error.why}",
                 error.mended_by,
                 metrics=metrics,
             )
@@ -181,7 +177,7 @@ class Comparer:
 
     def _decline(self) -> Generator[Ask, Pass, GateOutcome]:
         evidence = self.sides.evidence
-        newest = [*evidence.baseline_runs[-2:], evidence.first]
+        newest = [*evidence.baseline[-2:], evidence.first]
         return decline(newest, self.sides.first_runs(), _means(self.sides), self.policy.rules, self.current.run.id)
 
     @property
@@ -261,7 +257,7 @@ def answered(asking: Generator[Ask, Pass, Found], again: Callable[[Ask], Pass]) 
 
 def planned_pairs(sides: Sides, margin: float) -> int:
     """Return the pairs that prove ``no worse than``, in 8 of 10 runs of an agent that is as good."""
-    baseline = sides.evidence.baseline_runs
+    baseline = sides.evidence.baseline
     needed = [pairs_needed([run[name] for run in baseline], margin) for name in _means(sides)]
     return max((number for number in needed if number is not None), default=_FEWEST_PAIRS)
 

@@ -150,7 +150,7 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
         if not metric.slack
         and (
             drop := detectable_drop(
-                [run[name] for run in evidence.baseline_runs], length(evidence.first[name]), comparer.policy.rules
+                [run[name] for run in evidence.baseline], length(evidence.first[name]), comparer.policy.rules
             )
         )
     ]
@@ -184,9 +184,9 @@ def _improvement(comparer: Comparer, decision: Decision, told: Telling) -> str:
     if found or not by:
         return found
     if decision.rise is None:
-        return f"{by} asked for the proof of an improvement: nothing can run again here."
+        return f"{by} asked to prove an improvement, but nothing can run again here."
     why = f" ({decision.rise.why})" if decision.rise.why else ""
-    return f"{by} asked for the proof of an improvement: none is proven{why}."
+    return f"{by} asked to prove an improvement: none is proven{why}."
 
 
 def _look_words(comparer: Comparer, decision: Decision, told: Telling) -> list[str]:
@@ -250,7 +250,7 @@ def _lower(sides: Sides) -> dict[str, float]:
     found = {}
     for name in sides.metrics:
         now = case_means(sides.evidence.first[name])
-        then = case_means(joined([run[name] for run in sides.evidence.baseline_runs]))
+        then = case_means(joined([run[name] for run in sides.evidence.baseline]))
         both = [now[case] - then[case] for case in now if case in then]
         if both:
             found[name] = sum(both) / len(both)

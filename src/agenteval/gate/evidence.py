@@ -8,15 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from agenteval.core.records import dataclass
-from agenteval.gate.baseline import (
-    BaselineValues,
-    Scores,
-    UsableRuns,
-    comparable_runs,
-    first_runs,
-    usable_runs,
-    valid,
-)
+from agenteval.gate.baseline import EarlierScores, Scores, UsableRuns, comparable_runs, first_runs, usable_runs, valid
 from agenteval.gate.decide import Evidence
 from agenteval.gate.pairing import Match, own_cases
 from agenteval.gate.run_scores import RESOURCE, ScoredTurns, case_amounts, is_whole, scored_turns, scores_of
@@ -76,7 +68,7 @@ class Sides:
         return usable_runs(self.baseline, self.current.run.id, self.unrelated)
 
     @cached_property
-    def earlier(self) -> BaselineValues:
+    def earlier(self) -> EarlierScores:
         """The values of the baseline."""
         return comparable_runs(self.current, self.usable)
 
@@ -183,7 +175,7 @@ class Sides:
         """What the gate decides on."""
         return Evidence(
             first=self._values(self.scores),
-            baseline_runs=[self._values(run) for run in self.earlier.scores],
+            baseline=[self._values(run) for run in self.earlier.scores],
             metrics=self.metrics,
             can_run=self.policy.can_run and not any(case_id in self.policy.recorded for case_id in self.compared),
         )

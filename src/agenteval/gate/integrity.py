@@ -16,7 +16,7 @@ from agenteval.results.model import Acceptance, Difference, Results
 from agenteval.results.verdict import Unproven
 from agenteval.suite.model import Fingerprints
 
-AcceptedChange = Literal["removed", "edited", "regressed"]
+AcceptedChange = Literal["removed", "edited", "worse"]
 
 
 def digest_of(fingerprints: Fingerprints) -> str:
@@ -120,7 +120,7 @@ def settled(entries: Iterable[Accepted], differences: Iterable[Difference]) -> t
     found = []
     for entry in entries:
         withdrawn = [change for change in ("removed", "edited") if (change, entry.case) in kinds]
-        if not (entry.for_commit and entry.case) or entry.change in (withdrawn or ["regressed"]):
+        if not (entry.for_commit and entry.case) or entry.change in (withdrawn or ["worse"]):
             found.append(entry)
     return tuple(found)
 
@@ -182,7 +182,7 @@ class Integrity:
         found: dict[str, Accepted] = {}
         for case_id in {entry.case for entry in self.accepted if entry.case}:
             old, new = then.get(case_id, ""), now.get(case_id, "")
-            changes: dict[AcceptedChange, str] = {"regressed": new, "edited": new if new != old else ""}
+            changes: dict[AcceptedChange, str] = {"worse": new, "edited": new if new != old else ""}
             for change, digest in (changes | ({} if case_id in now else {"removed": old})).items():
                 entry = accepted_of(self.accepted, change, case_id, digest)
                 if entry is not None:

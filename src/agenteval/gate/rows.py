@@ -85,7 +85,7 @@ def _metric(
     sides: Sides, name: str, test: Test | None, out: GateOutcome | None, *, better: bool = False
 ) -> ComparedMetric | None:
     evidence = sides.evidence
-    now, baseline = evidence.first[name], [run[name] for run in evidence.baseline_runs]
+    now, baseline = evidence.first[name], [run[name] for run in evidence.baseline]
     then = case_means(joined(baseline))
     both = {case: value for case, value in case_means(now).items() if case in then}
     if not both or out is None:

@@ -187,12 +187,12 @@ class ComparedMetric(ResultsModel):
 
 
 class Suspicion(ResultsModel):
-    """A mean, or a case in one metric, that looked worse than in the baseline.
+    """A mean, or a case in one metric, that may be worse than in the baseline.
 
     Attributes:
         case: ``None`` for the mean.
         p: of the comparison with the baseline.
-        stage: the last one in which it looked worse.
+        stage: the last one in which it was lower.
     """
 
     metric: str
@@ -379,7 +379,7 @@ class Comparison(ResultsModel):
         memory: whether an earlier attempt of the pull request had proven it already.
         cost: what ran again; ``None`` if nothing did.
         resources: time, tokens and cost per answer in both runs.
-        improvement: whether somebody asked for the proof of an improvement, and what it found.
+        improvement: whether somebody asked to prove an improvement, and what it found.
         decline: what a look back at the base branch found; ``None`` if none was made.
         rescored: the metrics whose baseline scores are new scores of the baseline's stored answers.
         notes: about omitted data and other facts.

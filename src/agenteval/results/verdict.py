@@ -154,7 +154,7 @@ CONCEPTS = (
     Concept("judge", "a model that scores answers"),
     Concept("agent", "the program, service or function that is evaluated"),
     Concept("run", "the agent answers every case, metrics score the answers, and the gate gives a verdict", VERDICTS),
-    Concept("iteration", "one try of a case, in a session of its own: with several, the majority decides"),
+    Concept("iteration", "one try of a case in a new session: with several, the majority decides"),
     Concept("baseline", "the newest ten runs of the base branch, with which a first run is compared"),
     Concept("control", "the base commit's agent, which runs side by side with the changed one to prove a drop"),
     Concept("known failure", "a case that fails in the baseline too: it is listed and blocks nothing"),

@@ -150,9 +150,8 @@ class _Rescoring:
             suite.model_copy(update={"cases": [self.scored.get(case.id, case) for case in suite.cases]})
             for suite in stored.suites
         ]
-        own = [
-            self._entry(entry, suites) if entry.run_id == stored.run.id else entry for entry in stored.baseline_runs
-        ]
+        runs = stored.baseline_runs
+        own = [self._entry(entry, suites) if entry.run_id == stored.run.id else entry for entry in runs]
         metrics = summarise(case for suite in suites for case in suite.cases).metrics
         summary = stored.summary.model_copy(update={"metrics": metrics})
         results = stored.model_copy(update={"suites": suites, "baseline_runs": own, "summary": summary})

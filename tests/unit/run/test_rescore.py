@@ -58,9 +58,7 @@ def test_the_metrics_that_score_again(before: Case, now: Case, names: set[str]) 
     assert rescorable(now, baseline_case(before.fingerprints, {})) == names
 
 
-@pytest.mark.parametrize(
-    "then", [None, BaselineCase(fingerprint="", scores={}), BaselineCase(fingerprint="x", scores={})]
-)
+@pytest.mark.parametrize("then", [None, *(BaselineCase(fingerprint=text, scores={}) for text in ("", "x"))])
 def test_an_unknown_question_is_not_scored_again(then: BaselineCase | None) -> None:
     assert rescorable(asking(ROUGE), then) == frozenset()
 

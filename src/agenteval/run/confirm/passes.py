@@ -390,14 +390,6 @@ def _results_of(done: Sequence[tuple[str, CaseResult]], results: Results, passes
         }
     )
     kept = [case for suite in suites for case in suite.cases]
-    made = results.model_copy(
-        update={
-            "run": run,
-            "suites": suites,
-            "summary": summarise(kept),
-            "gate": None,
-            "baseline_runs": [],
-            "memory": None,
-        }
-    )
+    nothing: dict[str, object] = {"gate": None, "baseline_runs": [], "memory": None}
+    made = results.model_copy(update={"run": run, "suites": suites, "summary": summarise(kept), **nothing})
     return made.model_copy(update={"baseline_runs": [baseline_run(made, fingerprints)]})
