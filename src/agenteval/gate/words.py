@@ -209,7 +209,7 @@ def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
 
 def _clear(told: Telling) -> Iterator[str]:
     if 0 < told.cases < _FEW_CASES:
-        yield "The suite has few cases: a broken case is found, a smaller drop hardly ever."
+        yield "The suite has few cases: broken cases are found, smaller drops rarely."
     elif told.cases and told.drop:
         yield f"Drops of about {told.drop:.2f} are found in 8 of 10 pull requests."
 

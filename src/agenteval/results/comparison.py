@@ -362,7 +362,7 @@ class Comparison(ResultsModel):
     """The comparison of this run with a baseline.
 
     Attributes:
-        word: what was found about a regression.
+        word: the state of the comparison.
         stage: what the word rests on.
         why: what is missing for a proof; empty unless the word is ``unproven``.
         headline: the finding in one phrase.
@@ -371,16 +371,16 @@ class Comparison(ResultsModel):
         base_sha: the commit that ran beside the change; ``None`` if none did.
         start_sha: the commit since which the base branch is the same.
         cause: why a new baseline begins with this run; ``None`` if none does.
-        baseline_runs: ids of the runs that could raise a suspicion.
-        suspicions: what may be worse.
+        baseline_runs: ids of the runs that the first run was compared with.
+        suspicions: what was suspicious.
         pairs: pairs of passes side by side.
-        family: number of suspicions by which the limits are divided.
+        family: number of suspicious means and cases, by which the limits are divided.
         proofs: the tests side by side.
         memory: whether an earlier attempt of the pull request had proven it already.
         cost: what ran again; ``None`` if nothing did.
         resources: time, tokens and cost per answer in both runs.
         improvement: whether somebody asked to prove an improvement, and what it found.
-        decline: what a look back at the base branch found; ``None`` if none was made.
+        decline: whether the base branch has declined slowly; empty if this run did not look.
         rescored: the metrics whose baseline scores are new scores of the baseline's stored answers.
         notes: about omitted data and other facts.
     """

@@ -133,7 +133,7 @@ class Passes:
 
     def _tell(self, side: Side, number: int) -> None:
         """Say once that the change runs again, and once that it runs side by side with the base."""
-        text = "running side by side with the base" if side == "base" else "running again what looks different"
+        text = "running side by side with the base" if side == "base" else "running again what may be worse"
         if side not in self._told and not self.spec.output.quiet:
             self._told.add(side)
             sys.stderr.write(f"{text}: {number:,} {'case' if number == 1 else 'cases'}\n")

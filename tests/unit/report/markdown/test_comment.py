@@ -283,7 +283,7 @@ def test_numbers_of_the_proof_are_the_gates() -> None:
         plain_text("mean")
     )
     assert "fails 8 of 8 passes here and 0 of 8 on main (89abcde) beside it" in plain_text("broke")
-    assert "The suite has few cases: a broken case is found" in plain_text("all-green")
+    assert "The suite has few cases: broken cases are found" in plain_text("all-green")
 
 
 def plain_text(state: str) -> str:
