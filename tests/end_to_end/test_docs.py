@@ -26,7 +26,7 @@ from tests.support import AGENTEVAL, PATIENCE_S, ROOT, copied_agenteval, environ
 
 from agenteval.cli import main as cli
 from agenteval.cli.explanations import schema
-from agenteval.cli.init import write_starter
+from agenteval.cli.init import starter_for, write_starter
 from agenteval.github.connection import WITHOUT
 from agenteval.run.resolve.configurations import read_config
 from agenteval.run.rules.accepted_file import read_accepted
@@ -251,7 +251,7 @@ def test_what_can_be_run_does_what_it_says(block: Block, tmp_path: Path) -> None
     lines = [line for line in block.text.splitlines() if line.startswith(("git ", "sed ")) or "agenteval" in line]
     lines = [line for line in lines if not line.startswith("pip ")]
     if "agenteval init" not in lines:
-        write_starter(tmp_path, "holodeck", "python")
+        write_starter(starter_for(tmp_path, "holodeck", "python", "main"))
     if block.page.name == "README.md":
         # Its reader has cloned the repository.
         git(tmp_path, "init", "--quiet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,16 +139,25 @@ def _demo(_: argparse.Namespace) -> int:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.init import next_steps, starter_formats, write_starter
+    from agenteval.cli.init import USUAL_BRANCH, default_branch, next_steps, starter_for, write_starter
     from agenteval.core.escape import terminal
 
     directory = Path(arguments.directory)
-    suite_format = arguments.format or next(iter(starter_formats()))
-    for line in write_starter(directory, suite_format, arguments.agent):
+    branch = default_branch(directory)
+    is_known = bool(branch)
+    if not is_known and sys.stdin.isatty() and sys.stdout.isatty():
+        branch = input(f"default branch of the repository [{USUAL_BRANCH}]: ").strip() or USUAL_BRANCH
+        is_known = True
+    starter = starter_for(directory, arguments.format, arguments.agent, branch or USUAL_BRANCH)
+    for line in write_starter(starter):
         print(terminal(line))
+    if not is_known:
+        guess = f"git does not tell the default branch; if it is not {USUAL_BRANCH}"
+        print(terminal(f"{guess}, set `branches:` in {starter.files[-1].path}"))
     print("next:")
-    for step in next_steps(directory, suite_format, arguments.agent):
+    for step in next_steps(starter):
         print(terminal(f"  {step}"))
+    print("to block merges, require the check `evaluate`: repository settings, Rules, Rulesets, status checks")
     return 0
 
 

@@ -17,8 +17,9 @@ from agenteval.core.files import LARGEST_TEXT, read_regular
 from agenteval.core.records import dataclass
 from agenteval.core.text import repository_of
 from agenteval.core.writing import make_directory, remove_file, write_file, write_new_file
+from agenteval.run.config import CONFIG_FILES
 from agenteval.suite.agents import KINDS, AgentKind
-from agenteval.suite.formats.registry import formats
+from agenteval.suite.formats.registry import discover, format_of, formats
 
 #: The name of the file.
 GITIGNORE = ".gitignore"
@@ -60,7 +61,8 @@ def _forms(line: str) -> Iterable[str]:
 
 _TEMPLATE = Path(__file__).parent / "starters" / "workflow.yml"
 _FOLDER = ".github/workflows"
-_BRANCH = "main"
+#: The default branch of a new repository, and the likely one where git does not tell.
+USUAL_BRANCH = "main"
 _REPORT = "agenteval-report/"
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 _GIT_TIMEOUT_S = 10
@@ -102,13 +104,15 @@ def workflow_name(place: SuitePlace) -> str:
     return f"{_FOLDER}/{'-'.join(filter(None, ('agenteval', label)))}.yml"
 
 
-def workflow(place: SuitePlace) -> bytes:
-    """Return the text of the workflow."""
+def workflow(place: SuitePlace, branch: str) -> bytes:
+    """Return the text of the workflow, which makes baselines of a branch."""
     if "${{" in place.path or "\\" in place.path or not place.path.isprintable() or place.path != place.path.strip():
         why = "it contains ${{, a backslash, a control character, or a space at an end"
         message = f"no workflow can name the directory {place.path!r}: {why}; rename it"
         raise ConfigError(Problem(f"{message}; nothing was written", kind=Kind.FILE))
-    text = _TEMPLATE.read_text(encoding="utf-8").replace(f"branches: [{_BRANCH}]", f"branches: [{_branch(place)}]")
+    # Of the characters with a meaning here, the name of a branch can have these.
+    pattern = _scalar(re.sub(r"[+!]", r"\\\g<0>", branch))
+    text = _TEMPLATE.read_text(encoding="utf-8").replace(f"branches: [{USUAL_BRANCH}]", f"branches: [{pattern}]")
     if place.path:
         step = "        with:\n          runs:"
         folder = f"        with:\n          working-directory: {_scalar(place.path)}\n          runs:"
@@ -119,23 +123,34 @@ def workflow(place: SuitePlace) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _branch(place: SuitePlace) -> str:
-    """Return the default branch of the repository: that of its origin, else the current one if it is ``master``."""
+def default_branch(directory: Path) -> str:
+    """Return the default branch of a directory's repository; empty if git does not tell.
+
+    It is that of the remote, the only branch there is, or ``main`` or ``master`` beside others. Without a repository,
+    it is the one that git would make.
+    """
+    place = SuitePlace.of(directory)
     if not place.is_in_repository:
-        return _BRANCH
-    remote = _reference(place.root, "refs/remotes/origin/HEAD").removeprefix("origin/")
-    branch = remote or ("master" if _reference(place.root, "HEAD") == "master" else _BRANCH)
-    # Of the characters with a meaning here, the name of a branch can have these.
-    return _scalar(re.sub(r"[+!]", r"\\\g<0>", branch))
+        return _git(Path.cwd(), "config", "init.defaultBranch") or USUAL_BRANCH
+    remote = _git(place.root, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    if remote:
+        return remote.removeprefix("origin/")
+    # A new repository has no branch but the one that its first commit will make.
+    names = {_git(place.root, "symbolic-ref", "--quiet", "--short", "HEAD")}
+    for reference in _git(place.root, "for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes").split():
+        names.add(re.sub(r"^refs/(heads|remotes/[^/]+)/", "", reference))
+    names -= {"", "HEAD"}
+    usual = names & {"main", "master"}
+    return next(iter(names if len(names) == 1 else usual)) if 1 in {len(names), len(usual)} else ""
 
 
-def _reference(root: Path, name: str) -> str:
-    """Return the short name of what a symbolic reference names; empty if git does not tell."""
+def _git(directory: Path, *arguments: str) -> str:
+    """Return what git prints; empty if it fails."""
     program = shutil.which("git")
     if program is None:
         return ""
     try:
-        done = run_confined([program, "symbolic-ref", "--quiet", "--short", name], root, timeout_s=_GIT_TIMEOUT_S)
+        done = run_confined([program, *arguments], directory, timeout_s=_GIT_TIMEOUT_S)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -189,12 +204,49 @@ class NewFile:
         return self.directory / self.name
 
 
-def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
-    """Write a starter to a directory, and create the directory if it does not exist.
+@dataclass(frozen=True)
+class Starter:
+    """What to write to a directory, so that its agent is evaluated.
+
+    Attributes:
+        kept: files that are there already, and that nothing replaces.
+    """
+
+    directory: Path
+    suite_format: str
+    agent_kind: str
+    branch: str
+    files: tuple[NewFile, ...]
+    kept: tuple[Path, ...]
+
+
+def starter_for(directory: Path, suite_format: str | None, agent_kind: str, branch: str) -> Starter:
+    """Return the starter for a directory: what its suite, its settings and a workflow need and what is missing.
+
+    Args:
+        suite_format: by default the format of the suite that is there.
+    """
+    there = {path: format_of(path) for path in discover(directory)} if os.path.lexists(directory) else {}
+    chosen = suite_format or next(filter(None, there.values()), next(iter(starter_formats())))
+    found = [path for path, name in there.items() if name == chosen]
+    settings = [path for name in CONFIG_FILES if os.path.lexists(path := directory / name)]
+    suite, kind = starter_formats()[chosen], starter_agents()[agent_kind]
+    files = {} if found else {path.relative_to(suite).as_posix(): path.read_bytes() for path in _files(suite)}
+    if not settings:
+        files["agenteval.yaml"] = (_STARTERS / "settings.yaml").read_bytes() + _definition(agent_kind).read_bytes()
+        files |= {_AGENT: (_STARTERS / _AGENT).read_bytes()} if kind.is_local else {}
+    place = SuitePlace.of(directory)
+    workflow_file = NewFile(_shown_root(directory, place), workflow_name(place), workflow(place, branch))
+    new = (*(NewFile(directory, name, content) for name, content in files.items()), workflow_file)
+    return Starter(directory, chosen, agent_kind, branch, new, (*found, *settings))
+
+
+def write_starter(starter: Starter) -> Sequence[str]:
+    """Write a starter, and create its directory if it does not exist; return what was done.
 
     The workflow is written to the root of the repository. Patterns that are missing in ``.gitignore`` are added.
     """
-    files = starter_files(directory, suite_format, agent_kind)
+    directory, files = starter.directory, starter.files
     _refuse_existing(files)
     written: list[NewFile] = []
     try:
@@ -203,28 +255,14 @@ def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequen
             # A file created since the check is not overwritten either.
             write_new_file(file.directory, file.name, file.content)
             written.append(file)
-        ignored = _ignore(directory, agent_kind)
+        ignored = _ignore(directory, starter.agent_kind)
     except (OSError, InfrastructureError) as error:
         for file in written:
             remove_file(file.directory, file.name)
         at = files[len(written)].path if len(written) < len(files) else directory / GITIGNORE
         why = f"cannot write {at}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise InfrastructureError(f"{why}; nothing was written") from None
-    return (*(f"wrote {file.path}" for file in files), *ignored)
-
-
-def starter_files(directory: Path, suite_format: str, agent_kind: str) -> Sequence[NewFile]:
-    """Return the files of a starter."""
-    suite = starter_formats()[suite_format]
-    kind = starter_agents()[agent_kind]
-    files = {
-        **{path.relative_to(suite).as_posix(): path.read_bytes() for path in _files(suite)},
-        "agenteval.yaml": (_STARTERS / "settings.yaml").read_bytes() + _definition(agent_kind).read_bytes(),
-        **({_AGENT: (_STARTERS / _AGENT).read_bytes()} if kind.is_local else {}),
-    }
-    place = SuitePlace.of(directory)
-    workflow_file = NewFile(_shown_root(directory, place), workflow_name(place), workflow(place))
-    return (*(NewFile(directory, name, content) for name, content in files.items()), workflow_file)
+    return (*(f"kept {path}" for path in starter.kept), *(f"wrote {file.path}" for file in files), *ignored)
 
 
 def _shown_root(directory: Path, place: SuitePlace) -> Path:
@@ -247,15 +285,16 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
+def next_steps(starter: Starter) -> Sequence[str]:
     """Return the next commands for a starter, one per line, with comments after ``#``."""
+    directory = starter.directory
     steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
-    is_local = starter_agents()[agent_kind].is_local
-    steps.append(_commit_command(directory) if is_local else "agenteval validate")
-    if (starter_formats()[suite_format] / _TRACES).is_dir():
+    is_demo = starter_agents()[starter.agent_kind].is_local and not starter.kept
+    steps.append(_commit_command(starter) if is_demo else "agenteval validate")
+    if not starter.kept and (starter_formats()[starter.suite_format] / _TRACES).is_dir():
         steps.append(f"agenteval run --traces {_TRACES}   # scores the recorded traces; no agent is called")
-    if not is_local:
-        return [*steps, "agenteval run   # once agenteval.yaml has the address of your agent"]
+    if not is_demo:
+        return [*steps, "agenteval run   # once agenteval.yaml names your agent"]
     return [
         *steps,
         f"agenteval run --out {_BEFORE}",
@@ -263,11 +302,12 @@ def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[
     ]
 
 
-def _commit_command(directory: Path) -> str:
-    place = SuitePlace.of(directory)
-    begin = "" if place.is_in_repository else "git init --quiet && "
+def _commit_command(starter: Starter) -> str:
+    place = SuitePlace.of(starter.directory)
+    new = f"git init --quiet --initial-branch {shlex.quote(starter.branch)} && "
     root = os.path.relpath(place.root, place.directory)
     above = f" {shlex.quote(f'{root}/{workflow_name(place)}')}" if place.path else ""
+    begin = "" if place.is_in_repository else new
     return f"{begin}git add --all .{above} && git commit --quiet --message 'Evaluate the agent'"
 
 
