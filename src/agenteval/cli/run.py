@@ -111,11 +111,11 @@ def _run(arguments: argparse.Namespace) -> int:
             outcome = run(replace(settings, out=out))
         else:
             outcome = run_repeatedly(settings, out, arguments.runs, _tell)
-        if outcome.agent_problems:
+        if outcome.dead:
             from agenteval.cli.output import print_mistakes
             from agenteval.core.mistakes import mistakes
 
-            print_mistakes(mistakes(outcome.agent_problems), sys.stderr)
+            print_mistakes(mistakes(outcome.dead), sys.stderr)
             sys.stderr.flush()
         if outcome.exit_status != outcome.gate.exit_status:
             print("agenteval: interrupted after the last case; the reports are complete", file=sys.stderr)

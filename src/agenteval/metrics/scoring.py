@@ -11,8 +11,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from functools import cache
 from typing import Any, NoReturn
 
-from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Problem
-from agenteval.core.llm.models import MissingKeyError, ModelSpec, NotAskedError
+from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem
+from agenteval.core.escape import display_url
+from agenteval.core.llm.gateway import Gateway
+from agenteval.core.llm.models import MissingKeyError, ModelSpec, NotAskedError, endpoint
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import contained, in_thread
 from agenteval.metrics.base import (
@@ -31,7 +33,7 @@ from agenteval.metrics.resources import Resources
 from agenteval.metrics.text import PatternGivenUpError, PatternTimeouts
 from agenteval.results.case import NotAsked, Score
 from agenteval.suite.forms import text_at_path
-from agenteval.suite.model import MetricConfig
+from agenteval.suite.model import MetricConfig, Place
 
 # Rounding can move a score this far outside of 0 to 1; a larger distance is an error.
 _ROUNDING = 1e-9
@@ -69,9 +71,9 @@ class MetricCatalog:
         return found[1]
 
     @property
-    def configs(self) -> list[MetricConfig]:
-        """The configurations of the metrics that are built."""
-        return [config for config, _ in self._built.values()]
+    def built(self) -> Iterable[tuple[MetricConfig, Any]]:
+        """The metrics that are built, with their configurations."""
+        return self._built.values()
 
 
 class _WithoutKey:
@@ -90,8 +92,29 @@ class _WithoutKey:
 
 def built_metrics(catalogs: Iterable[MetricCatalog]) -> list[MetricConfig]:
     """Return the configurations of all metrics that are built, each once."""
-    found = {id(config): config for catalog in catalogs for config in catalog.configs}
+    found = {id(config): config for catalog in catalogs for config, _ in catalog.built}
     return list(found.values())
+
+
+def dead_judges(catalogs: Iterable[MetricCatalog], gateway: Gateway) -> tuple[Problem, ...]:
+    """Return a problem for each judge of which every call failed alike, at the first metric that asks it."""
+    places: dict[ModelSpec, Place] = {}
+    for catalog in catalogs:
+        for config, metric in catalog.built:
+            if isinstance(model := getattr(metric, "model", None), ModelSpec):
+                places.setdefault(model, config.where)
+    return tuple(
+        Problem(_why_dead(model, error), places[model].file, places[model].line, kind=Kind.JUDGE)
+        for model, error in gateway.dead().items()
+        if model in places
+    )
+
+
+def _why_dead(model: ModelSpec, error: str) -> str:
+    address = endpoint(model)
+    at = f" at {display_url(address)}" if address else ""
+    fix = "correct its key, its `endpoint` or its name; `agenteval run --failed` scores these cases again"
+    return f"the judge {model.label}{at} failed in every call: {error.removeprefix(f'{model.label} ')}; {fix}"
 
 
 def _placed(problem: Problem, config: MetricConfig) -> Problem:

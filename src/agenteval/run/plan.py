@@ -228,6 +228,7 @@ class RunExecution:
         is_pooled: whether the run gets an entry in its pool, for later statistical comparisons.
         answers: the answers that analyses need, by path of each suite that defines an analysis.
         earlier_s: the part of the duration before the run was interrupted, in seconds.
+        dead: why agents and judges failed in every case.
     """
 
     run_id: str
@@ -248,7 +249,7 @@ class RunExecution:
     nothing_to_check: bool = False
     warnings: tuple[str, ...] = ()
     plugins: tuple[UsedPlugin, ...] = ()
-    agent_problems: tuple[Problem, ...] = ()
+    dead: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
 
     @classmethod

@@ -231,6 +231,10 @@ class Gateway:
         # Label of a model that failed alike too often → calls that were not made, and its error.
         self.given_up: dict[str, tuple[int, str]] = {}
 
+    def dead(self) -> dict[ModelSpec, str]:
+        """Return the error of each model of which every call failed alike."""
+        return {model: str(alike.error) for model, alike in self._alike.items() if alike.is_dead}
+
     def check(self, model: ModelSpec) -> None:
         """Check, before any case runs, that a model can be called; raise ``MissingKeyError`` without its key."""
         self.provider(model)
