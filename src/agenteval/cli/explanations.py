@@ -35,6 +35,7 @@ def _schemas() -> Mapping[str, tuple[str, Callable[[], dict[str, Any]]]]:
 
     return {
         "results": (f"agenteval results.json, schema_version {SCHEMA_VERSION}", _results),
+        "findings": ("agenteval findings.json, schema_version 1", _findings),
         "config": ("agenteval.yaml", _config),
         "accepted": (".agenteval/accepted.yaml", _accepted),
         **{
@@ -53,6 +54,12 @@ def _results() -> dict[str, Any]:
     from agenteval.results.model import Results
 
     return Results.model_json_schema(mode="serialization")
+
+
+def _findings() -> dict[str, Any]:
+    from agenteval.report.findings import FindingsFile
+
+    return FindingsFile.model_json_schema(mode="serialization")
 
 
 def _config() -> dict[str, Any]:
