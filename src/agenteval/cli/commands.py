@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,40 +92,24 @@ def add_project(commands: Any) -> None:
     started.add_argument(
         "--format",
         metavar="FORMAT",
-        choices=Choices(_starter_formats),
+        choices=Choices("agenteval.cli.init:starter_formats"),
         help="format of the suite; default: that of agent.yaml",
     )
     started.add_argument(
         "--agent",
         metavar="KIND",
-        choices=Choices(_starter_agents),
+        choices=Choices("agenteval.cli.init:starter_agents"),
         default="command",
         help="kind of the agent; default: %(default)s",
     )
     explained = add_command(commands, "explain", _explain, "say what a metric, a setting or a word means")
     explained.add_argument("name", nargs="*", metavar="NAME", help="what to explain; default: list all names")
     schema = add_command(commands, "schema", _schema, "print the JSON Schema of a file")
-    schema.add_argument("name", metavar="NAME", choices=Choices(_schema_names), help="which file")
+    schema.add_argument(
+        "name", metavar="NAME", choices=Choices("agenteval.cli.explanations:schema_names"), help="which file"
+    )
     plugins = add_command(commands, "plugins", _plugins, "list the installed extensions and whether they may run")
     plugins.add_argument("--json", action="store_true", help="print a JSON list")
-
-
-def _starter_formats() -> Iterable[str]:
-    from agenteval.cli.init import starter_formats
-
-    return starter_formats()
-
-
-def _starter_agents() -> Iterable[str]:
-    from agenteval.cli.init import starter_agents
-
-    return starter_agents()
-
-
-def _schema_names() -> Iterable[str]:
-    from agenteval.cli.explanations import schema_names
-
-    return schema_names()
 
 
 def _demo(_: argparse.Namespace) -> int:
@@ -139,7 +122,15 @@ def _demo(_: argparse.Namespace) -> int:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.init import USUAL_BRANCH, default_branch, next_steps, starter_for, write_starter
+    from agenteval.cli.init import (
+        USUAL_BRANCH,
+        SuitePlace,
+        default_branch,
+        next_steps,
+        starter_for,
+        workflow_name,
+        write_starter,
+    )
     from agenteval.core.escape import terminal
 
     directory = Path(arguments.directory)
@@ -153,7 +144,7 @@ def _init(arguments: argparse.Namespace) -> int:
         print(terminal(line))
     if not is_known:
         guess = f"git does not tell the default branch; if it is not {USUAL_BRANCH}"
-        print(terminal(f"{guess}, set `branches:` in {starter.files[-1].path}"))
+        print(terminal(f"{guess}, set `branches:` in {workflow_name(SuitePlace.of(directory))}"))
     print("next:")
     for step in next_steps(starter):
         print(terminal(f"  {step}"))

@@ -190,18 +190,8 @@ def _definition(agent_kind: str) -> Path:
     return _STARTERS / "agents" / f"{agent_kind}.yaml"
 
 
-@dataclass(frozen=True)
-class NewFile:
-    """A file to write."""
-
-    directory: Path
-    name: str
-    content: bytes
-
-    @property
-    def path(self) -> Path:
-        """The path of the file."""
-        return self.directory / self.name
+#: A file to write: a directory, the name in it, and the content.
+NewFile = tuple[Path, str, bytes]
 
 
 @dataclass(frozen=True)
@@ -236,8 +226,8 @@ def starter_for(directory: Path, suite_format: str | None, agent_kind: str, bran
         files["agenteval.yaml"] = (_STARTERS / "settings.yaml").read_bytes() + _definition(agent_kind).read_bytes()
         files |= {_AGENT: (_STARTERS / _AGENT).read_bytes()} if kind.is_local else {}
     place = SuitePlace.of(directory)
-    workflow_file = NewFile(_shown_root(directory, place), workflow_name(place), workflow(place, branch))
-    new = (*(NewFile(directory, name, content) for name, content in files.items()), workflow_file)
+    workflow_file = (_shown_root(directory, place), workflow_name(place), workflow(place, branch))
+    new = (*((directory, name, content) for name, content in files.items()), workflow_file)
     return Starter(directory, chosen, agent_kind, branch, new, (*found, *settings))
 
 
@@ -253,16 +243,20 @@ def write_starter(starter: Starter) -> Sequence[str]:
         make_directory(directory)
         for file in files:
             # A file created since the check is not overwritten either.
-            write_new_file(file.directory, file.name, file.content)
+            write_new_file(*file)
             written.append(file)
         ignored = _ignore(directory, starter.agent_kind)
     except (OSError, InfrastructureError) as error:
-        for file in written:
-            remove_file(file.directory, file.name)
-        at = files[len(written)].path if len(written) < len(files) else directory / GITIGNORE
+        for folder, name, _ in written:
+            remove_file(folder, name)
+        at = _paths(files)[len(written)] if len(written) < len(files) else directory / GITIGNORE
         why = f"cannot write {at}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise InfrastructureError(f"{why}; nothing was written") from None
-    return (*(f"kept {path}" for path in starter.kept), *(f"wrote {file.path}" for file in files), *ignored)
+    return (*(f"kept {path}" for path in starter.kept), *(f"wrote {path}" for path in _paths(files)), *ignored)
+
+
+def _paths(files: Sequence[NewFile]) -> list[Path]:
+    return [folder / name for folder, name, _ in files]
 
 
 def _shown_root(directory: Path, place: SuitePlace) -> Path:
@@ -313,13 +307,13 @@ def _commit_command(starter: Starter) -> str:
 
 def _refuse_existing(files: Sequence[NewFile]) -> None:
     """Check that no file exists already and that every folder can be created."""
-    existing = [file.path for file in files if os.path.lexists(file.path)]
+    existing = [path for path in _paths(files) if os.path.lexists(path)]
     if existing:
         listed = ", ".join(map(str, existing))
         verb = "exists" if len(existing) == 1 else "exist"
         fix = "nothing was written; name another directory: agenteval init DIRECTORY"
         raise ConfigError(Problem(f"{listed} {verb} already; {fix}", kind=Kind.FILE))
-    folders = dict.fromkeys(folder for file in files for folder in reversed(file.path.parents))
+    folders = dict.fromkeys(folder for path in _paths(files) for folder in reversed(path.parents))
     blocked = [str(folder) for folder in folders if _blocks_directory(folder)]
     if blocked:
         raise ConfigError(Problem(f"not a directory: {', '.join(blocked)}; nothing was written", kind=Kind.FILE))
