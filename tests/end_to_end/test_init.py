@@ -29,7 +29,6 @@ from tests.support import (
     open_folder,
     results_in,
     serving,
-    statuses,
     verdict_of,
 )
 
@@ -112,36 +111,6 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
     comment = (tmp_path / "agenteval-report" / "comment.md").read_text(encoding="utf-8")
     assert "side by side with" in comment
     assert "I do not know. Please call the shop." in comment
-
-
-@each_format
-def test_an_http_agent_is_reached_once_its_address_is_there(
-    suite_format: str, tmp_path: Path, command: Command
-) -> None:
-    initialised(command, suite_format, "http")
-    configuration = tmp_path / "agenteval.yaml"
-    text = configuration.read_text(encoding="utf-8")
-    # A name of this top-level domain never leads anywhere (RFC 2606).
-    assert text.count(PLACEHOLDER) == 1
-    configuration.write_text(text.replace(PLACEHOLDER, "http://127.0.0.1:1/reply"), encoding="utf-8")
-    ended = command("run", "--quiet")
-    assert ended.status == 3
-    assert "nothing listens on 127.0.0.1:1" in ended.err
-    with serving(lambda body: Answer({"response": "No idea."})) as service:
-        configuration.write_text(text.replace(PLACEHOLDER, service.url), encoding="utf-8")
-        assert command("run", "--quiet").status == 1
-    assert set(statuses(results_in(tmp_path)).values()) == {"failed"}
-
-
-def test_the_installed_command_starts_a_new_directory(tmp_path: Path) -> None:
-    started = agenteval("init", "my shop/assistant", cwd=tmp_path)
-    assert (started.status, started.err) == (0, "")
-    assert "wrote my shop/assistant/agent.yaml\n" in started.out
-    assert "\n  cd 'my shop/assistant'\n" in started.out
-    folder = tmp_path / "my shop" / "assistant"
-    assert sorted(files_in(folder)) == sorted([".gitignore", "agent.yaml", "agenteval.yaml", "agent.py", WORKFLOW])
-    assert agenteval("validate", cwd=folder).status == 0
-    assert agenteval("run", cwd=folder).status == 0
 
 
 @each_agent
@@ -374,19 +343,6 @@ def test_on_a_terminal_it_asks_for_a_branch_that_git_does_not_tell(
     assert command("init").status == 0
 
     assert "branches: [trunk]" in (tmp_path / WORKFLOW).read_text(encoding="utf-8")
-
-
-def test_a_second_workflow_of_a_directory_is_not_overwritten(tmp_path: Path, command: Command) -> None:
-    (tmp_path / ".git").mkdir()
-    file = tmp_path / ".github" / "workflows" / "agenteval-shop.yml"
-    file.parent.mkdir(parents=True)
-    file.write_text("mine", encoding="utf-8")
-
-    ended = command("init", "shop")
-
-    assert (ended.status, ended.out) == (2, "")
-    assert shown(ended.err)[0].says(".github/workflows/agenteval-shop.yml exists already; nothing was written")
-    assert files_in(tmp_path) == {".github/workflows/agenteval-shop.yml": b"mine"}
 
 
 OURS = ["agenteval-report/", ".agenteval-cache/", "__pycache__/"]

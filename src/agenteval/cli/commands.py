@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -122,29 +123,21 @@ def _demo(_: argparse.Namespace) -> int:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.init import (
-        USUAL_BRANCH,
-        SuitePlace,
-        default_branch,
-        next_steps,
-        starter_for,
-        workflow_name,
-        write_starter,
-    )
+    from agenteval.cli.init import USUAL_BRANCH, default_branch, next_steps, starter_for, write_starter
     from agenteval.core.escape import terminal
 
     directory = Path(arguments.directory)
     branch = default_branch(directory)
-    is_known = bool(branch)
-    if not is_known and sys.stdin.isatty() and sys.stdout.isatty():
-        branch = input(f"default branch of the repository [{USUAL_BRANCH}]: ").strip() or USUAL_BRANCH
-        is_known = True
+    if not branch and sys.stdin.isatty() and sys.stdout.isatty():
+        with contextlib.suppress(EOFError):
+            branch = input(f"default branch of the repository [{USUAL_BRANCH}]: ").strip() or USUAL_BRANCH
     starter = starter_for(directory, arguments.format, arguments.agent, branch or USUAL_BRANCH)
     for line in write_starter(starter):
         print(terminal(line))
-    if not is_known:
+    if not branch:
         guess = f"git does not tell the default branch; if it is not {USUAL_BRANCH}"
-        print(terminal(f"{guess}, set `branches:` in {workflow_name(SuitePlace.of(directory))}"))
+        folder, name, _ = starter.files[-1]
+        print(terminal(f"{guess}, set `branches:` in {folder / name}"))
     print("next:")
     for step in next_steps(starter):
         print(terminal(f"  {step}"))

@@ -21,11 +21,10 @@ from agenteval.run.config import CONFIG_FILES
 from agenteval.suite.agents import KINDS, AgentKind
 from agenteval.suite.formats.registry import discover, format_of, formats
 
-#: The name of the file.
-GITIGNORE = ".gitignore"
+_GITIGNORE = ".gitignore"
 
 
-def missing_patterns(patterns: Iterable[str], directory: Path, root: Path) -> Sequence[str]:
+def _missing(patterns: Iterable[str], directory: Path, root: Path) -> list[str]:
     """Return the patterns that no ``.gitignore`` from a directory up to the root of its repository has."""
     above = [folder for folder in directory.parents if folder.is_relative_to(root)]
     # A slash at the beginning means the directory of the file.
@@ -35,23 +34,22 @@ def missing_patterns(patterns: Iterable[str], directory: Path, root: Path) -> Se
     return [pattern for pattern in patterns if pattern not in present]
 
 
-def with_patterns(content: bytes, patterns: Iterable[str]) -> bytes:
-    """Return the content of a file with further lines at its end, which have the line end of the others."""
+def _with_patterns(content: bytes, patterns: Iterable[str]) -> bytes:
+    # New lines have the end of the others.
     end = b"\r\n" if b"\r\n" in content else b"\n"
     complete = content if not content or content.endswith(b"\n") else content + end
     return complete + b"".join(pattern.encode() + end for pattern in patterns)
 
 
-def read_gitignore(directory: Path) -> bytes:
-    """Return the content of the file in a directory; empty if it does not exist."""
+def _read_gitignore(directory: Path) -> bytes:
     try:
-        return read_regular(directory / GITIGNORE, limit=LARGEST_TEXT)
+        return read_regular(directory / _GITIGNORE, limit=LARGEST_TEXT)
     except FileNotFoundError:
         return b""
 
 
 def _lines(directory: Path) -> Sequence[str]:
-    return [line.strip() for line in read_gitignore(directory).decode("utf-8", "replace").splitlines()]
+    return [line.strip() for line in _read_gitignore(directory).decode("utf-8", "replace").splitlines()]
 
 
 def _forms(line: str) -> Iterable[str]:
@@ -60,7 +58,6 @@ def _forms(line: str) -> Iterable[str]:
 
 
 _TEMPLATE = Path(__file__).parent / "starters" / "workflow.yml"
-_FOLDER = ".github/workflows"
 #: The default branch of a new repository, and the likely one where git does not tell.
 USUAL_BRANCH = "main"
 _REPORT = "agenteval-report/"
@@ -69,21 +66,15 @@ _GIT_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True)
-class SuitePlace:
-    """A directory with a suite, and the root of its repository.
-
-    Attributes:
-        directory: the directory, absolute and without links; it need not exist.
-        root: the root of the repository; the directory itself if it is in none.
-    """
+class _Place:
+    """A directory, which need not exist, and the root of its repository, or itself if it is in none."""
 
     directory: Path
     root: Path
     is_in_repository: bool
 
     @classmethod
-    def of(cls, directory: Path) -> SuitePlace:
-        """Return the place of a directory."""
+    def of(cls, directory: Path) -> _Place:
         here = directory.resolve()
         try:
             root = repository_of(here)
@@ -94,18 +85,15 @@ class SuitePlace:
 
     @property
     def path(self) -> str:
-        """The directory relative to the root; empty for the root."""
         return "" if self.directory == self.root else self.directory.relative_to(self.root).as_posix()
 
 
-def workflow_name(place: SuitePlace) -> str:
-    """Return the path of the workflow relative to the root, which names the directory."""
+def _workflow_name(place: _Place) -> str:
     label = re.sub(r"[^\w.-]+", "-", place.path).strip("-.")
-    return f"{_FOLDER}/{'-'.join(filter(None, ('agenteval', label)))}.yml"
+    return f".github/workflows/{'-'.join(filter(None, ('agenteval', label)))}.yml"
 
 
-def workflow(place: SuitePlace, branch: str) -> bytes:
-    """Return the text of the workflow, which makes baselines of a branch."""
+def _workflow(place: _Place, branch: str) -> bytes:
     if "${{" in place.path or "\\" in place.path or not place.path.isprintable() or place.path != place.path.strip():
         why = "it contains ${{, a backslash, a control character, or a space at an end"
         message = f"no workflow can name the directory {place.path!r}: {why}; rename it"
@@ -129,7 +117,7 @@ def default_branch(directory: Path) -> str:
     It is that of the remote, the only branch there is, or ``main`` or ``master`` beside others. Without a repository,
     it is the one that git would make.
     """
-    place = SuitePlace.of(directory)
+    place = _Place.of(directory)
     if not place.is_in_repository:
         return _git(Path.cwd(), "config", "init.defaultBranch") or USUAL_BRANCH
     remote = _git(place.root, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
@@ -172,8 +160,7 @@ _TRACES = "traces"
 _WORSEN = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
 _BEFORE = "agenteval-report/before"
 # What runs leave in the directory.
-_IGNORED = ("agenteval-report/", ".agenteval-cache/")
-_IGNORED_OF_PYTHON = ("__pycache__/",)
+_IGNORED = ("agenteval-report/", ".agenteval-cache/", "__pycache__/")
 
 
 def starter_formats() -> Mapping[str, Path]:
@@ -225,9 +212,10 @@ def starter_for(directory: Path, suite_format: str | None, agent_kind: str, bran
     if not settings:
         files["agenteval.yaml"] = (_STARTERS / "settings.yaml").read_bytes() + _definition(agent_kind).read_bytes()
         files |= {_AGENT: (_STARTERS / _AGENT).read_bytes()} if kind.is_local else {}
-    place = SuitePlace.of(directory)
-    workflow_file = (_shown_root(directory, place), workflow_name(place), workflow(place, branch))
-    new = (*((directory, name, content) for name, content in files.items()), workflow_file)
+    place = _Place.of(directory)
+    root = Path(os.path.relpath(place.root)) if place.path else directory
+    workflow = (root, _workflow_name(place), _workflow(place, branch))
+    new = (*((directory, name, content) for name, content in files.items()), workflow)
     return Starter(directory, chosen, agent_kind, branch, new, (*found, *settings))
 
 
@@ -249,7 +237,7 @@ def write_starter(starter: Starter) -> Sequence[str]:
     except (OSError, InfrastructureError) as error:
         for folder, name, _ in written:
             remove_file(folder, name)
-        at = _paths(files)[len(written)] if len(written) < len(files) else directory / GITIGNORE
+        at = _paths(files)[len(written)] if len(written) < len(files) else directory / _GITIGNORE
         why = f"cannot write {at}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise InfrastructureError(f"{why}; nothing was written") from None
     return (*(f"kept {path}" for path in starter.kept), *(f"wrote {path}" for path in _paths(files)), *ignored)
@@ -259,20 +247,14 @@ def _paths(files: Sequence[NewFile]) -> list[Path]:
     return [folder / name for folder, name, _ in files]
 
 
-def _shown_root(directory: Path, place: SuitePlace) -> Path:
-    if not place.path:
-        return directory
-    return Path(os.path.relpath(place.root))
-
-
 def _ignore(directory: Path, agent_kind: str) -> Sequence[str]:
-    place = SuitePlace.of(directory)
-    wanted = _IGNORED + (_IGNORED_OF_PYTHON if starter_agents()[agent_kind].is_local else ())
-    missing = missing_patterns(wanted, place.directory, place.root)
+    place = _Place.of(directory)
+    wanted = _IGNORED if starter_agents()[agent_kind].is_local else _IGNORED[:-1]
+    missing = _missing(wanted, place.directory, place.root)
     if not missing:
         return ()
-    write_file(directory, GITIGNORE, with_patterns(read_gitignore(directory), missing))
-    return (f"added {' '.join(missing)} to {directory / GITIGNORE}",)
+    write_file(directory, _GITIGNORE, _with_patterns(_read_gitignore(directory), missing))
+    return (f"added {' '.join(missing)} to {directory / _GITIGNORE}",)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -297,10 +279,10 @@ def next_steps(starter: Starter) -> Sequence[str]:
 
 
 def _commit_command(starter: Starter) -> str:
-    place = SuitePlace.of(starter.directory)
+    place = _Place.of(starter.directory)
     new = f"git init --quiet --initial-branch {shlex.quote(starter.branch)} && "
     root = os.path.relpath(place.root, place.directory)
-    above = f" {shlex.quote(f'{root}/{workflow_name(place)}')}" if place.path else ""
+    above = f" {shlex.quote(f'{root}/{_workflow_name(place)}')}" if place.path else ""
     begin = "" if place.is_in_repository else new
     return f"{begin}git add --all .{above} && git commit --quiet --message 'Evaluate the agent'"
 

@@ -33,7 +33,7 @@ from agenteval.metrics.resources import Resources
 from agenteval.metrics.text import PatternGivenUpError, PatternTimeouts
 from agenteval.results.case import NotAsked, Score
 from agenteval.suite.forms import text_at_path
-from agenteval.suite.model import MetricConfig, Place
+from agenteval.suite.model import MetricConfig
 
 # Rounding can move a score this far outside of 0 to 1; a larger distance is an error.
 _ROUNDING = 1e-9
@@ -98,16 +98,17 @@ def built_metrics(catalogs: Iterable[MetricCatalog]) -> list[MetricConfig]:
 
 def dead_judges(catalogs: Iterable[MetricCatalog], gateway: Gateway) -> tuple[Problem, ...]:
     """Return a problem for each judge of which every call failed alike, at the first metric that asks it."""
-    places: dict[ModelSpec, Place] = {}
-    for catalog in catalogs:
-        for config, metric in catalog.built:
-            if isinstance(model := getattr(metric, "model", None), ModelSpec):
-                places.setdefault(model, config.where)
+    built = [entry for catalog in catalogs for entry in catalog.built if isinstance(_model_of(entry[1]), ModelSpec)]
+    places = {_model_of(metric): config.where for config, metric in reversed(built)}
     return tuple(
         Problem(_why_dead(model, error), places[model].file, places[model].line, kind=Kind.JUDGE)
         for model, error in gateway.dead().items()
         if model in places
     )
+
+
+def _model_of(metric: Metric) -> Any:
+    return getattr(metric, "model", None)
 
 
 def _why_dead(model: ModelSpec, error: str) -> str:
@@ -262,7 +263,6 @@ async def _left_out(config: MetricConfig, error: NotAskedError) -> Score:
 
 
 def _not_asked(config: MetricConfig, error: NotAskedError) -> Score:
-    """Return the score of a metric whose judge a limit left out."""
     reason = NotAsked(cause=error.cause, limit=error.limit)
     return skipped_score(config, str(error)).model_copy(update={"not_asked": reason})
 
@@ -309,7 +309,6 @@ async def _attempt(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 def _time_limit(seconds: float | None) -> AbstractAsyncContextManager[None]:
-    """Limit the time of one attempt; ``None`` does not limit it."""
     return nullcontext() if seconds is None else _limited(seconds)
 
 

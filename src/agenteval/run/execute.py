@@ -133,7 +133,6 @@ class _Precheck:
 
 
 def _checked(plan: Plan) -> _Precheck:
-    """Iterate over all cases once."""
     survey = _surveyed(plan)
     if survey.unchecked and not survey.some_checked:
         raise ConfigError(dict.fromkeys(survey.unchecked))
@@ -143,7 +142,6 @@ def _checked(plan: Plan) -> _Precheck:
 
 
 def _surveyed(plan: Plan) -> _Precheck:
-    """Iterate over all cases once."""
     survey = _Precheck(RunKey(plan), JudgedCases(plan.seed))
     complete = plan.earlier.complete if plan.earlier else {}
     problems: dict[tuple[str, str], Problem] = {}
@@ -181,7 +179,6 @@ def _surveyed(plan: Plan) -> _Precheck:
 
 
 def _unchecked(first_cases: Mapping[str, PlannedCase], checked: Collection[str], plan: Plan) -> Iterator[Problem]:
-    """Yield why no metric applies to any case of some suites."""
     for path, first in first_cases.items():
         if path not in checked and not _has_checkable_case(first, plan):
             lacking = plan.suites[path].catalog.without_key

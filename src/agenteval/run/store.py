@@ -266,7 +266,6 @@ class CaseStore(Archive):
         """Write a finished iteration to the journal; a case with a single iteration is written only as a case."""
         if job.item.iterations == 1:
             return iteration
-        self._plan.progress.iterated(job.item.case.id)
         kept, text = shortened(*redacted(iteration, self._plan.redact), self._plan.limits.max_answer_bytes)
         self._record_spend()
         self.journal.add_iteration(job.item.suite.path, job.item.case.id, text)
