@@ -109,8 +109,7 @@ def add_project(commands: Any) -> None:
     schema.add_argument(
         "name", metavar="NAME", choices=Choices("agenteval.cli.explanations:schema_names"), help="which file"
     )
-    plugins = add_command(commands, "plugins", _plugins, "list the installed extensions and whether they may run")
-    plugins.add_argument("--json", action="store_true", help="print a JSON list")
+    add_command(commands, "plugins", _plugins, "list the installed extensions and whether they may run")
 
 
 def _demo(_: argparse.Namespace) -> int:
@@ -161,11 +160,11 @@ def _schema(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _plugins(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.output import as_table, plugins_as_json
+def _plugins(_: argparse.Namespace) -> int:
+    from agenteval.cli.output import as_table
     from agenteval.core.plugins import installed
 
-    print(plugins_as_json(installed()) if arguments.json else as_table(installed()))
+    print(as_table(installed()))
     return 0
 
 
