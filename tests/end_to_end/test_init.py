@@ -176,28 +176,6 @@ def test_a_disk_that_fills_up_keeps_nothing(tmp_path: Path) -> None:
     assert files_in(tmp_path) == {}
 
 
-def test_the_workflow_of_a_subdirectory_is_at_the_root(tmp_path: Path, command: Command) -> None:
-    (tmp_path / ".git").mkdir()
-    for folder in ("bots/my shop", "bots/search"):
-        assert command("init", folder).status == 0
-    assert command("init").status == 0
-
-    def paths(name: str) -> tuple[str, str | None, str]:
-        workflow = yaml.safe_load((tmp_path / WORKFLOW).with_name(name).read_text(encoding="utf-8"))
-        *_, ours, upload = steps_of(workflow)
-        return workflow["name"], ours["with"].get("working-directory"), upload["with"]["path"]
-
-    assert sorted(file.name for file in (tmp_path / WORKFLOW).parent.iterdir()) == [
-        "agenteval-bots-my-shop.yml",
-        "agenteval-bots-search.yml",
-        "agenteval.yml",
-    ]
-    assert paths("agenteval.yml") == ("agenteval", None, "agenteval-report/")
-    shop, search = "bots/my shop", "bots/search"
-    assert paths("agenteval-bots-my-shop.yml") == (f"agenteval {shop}", shop, f"{shop}/agenteval-report/")
-    assert paths("agenteval-bots-search.yml") == (f"agenteval {search}", search, f"{search}/agenteval-report/")
-
-
 def test_directories_whose_workflows_would_have_one_name(tmp_path: Path, command: Command) -> None:
     (tmp_path / ".git").mkdir()
     folder = (tmp_path / WORKFLOW).parent
