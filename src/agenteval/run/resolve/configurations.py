@@ -267,7 +267,7 @@ def _missing(templates: Mapping[str, Path | None]) -> Iterable[Problem]:
 
 
 # What a run leaves in a directory; those of other programs have other names.
-_OURS = (RESULTS_FILE, JOURNAL_FILE, ANALYSES, "badge.json", "trend.json")
+_OURS = (RESULTS_FILE, JOURNAL_FILE, ANALYSES, "findings.json", "badge.json", "trend.json")
 
 
 def unusable_directory(out: Path, inputs: Iterable[Path]) -> Iterator[Problem]:
