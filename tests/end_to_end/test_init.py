@@ -107,7 +107,7 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
     assert verdict_of(ended[1].stdout).startswith("passed")
     comparison = results_in(tmp_path).comparison
     assert comparison is not None
-    assert (comparison.word, comparison.stage) == ("proven", "beside")
+    assert (comparison.state, comparison.stage) == ("proven", "beside")
     comment = (tmp_path / "agenteval-report" / "comment.md").read_text(encoding="utf-8")
     assert "side by side with" in comment
     assert "I do not know. Please call the shop." in comment

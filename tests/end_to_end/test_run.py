@@ -81,7 +81,7 @@ class TestQuickstart:
         assert second.status == 1, second.text
         after = read_results(folder / "after")
         assert after.comparison is not None
-        assert after.comparison.word == "proven"
+        assert after.comparison.state == "proven"
         written = {path.name for path in (folder / "after").iterdir()}
         assert written >= {*WRITTEN, "confirmation-1.jsonl"}
         comment = (folder / "after" / "comment.md").read_text(encoding="utf-8")

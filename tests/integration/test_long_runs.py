@@ -366,7 +366,7 @@ def test_a_long_run_is_a_baseline_like_any_other(tmp_path: Path) -> None:
         ended = long_run(*command, "--baseline", baseline, "--out", f"after-{baseline}", cwd=tmp_path)
         found = read_results(tmp_path / f"after-{baseline}").comparison
         assert found is not None
-        outcomes.append((ended.status, found.word, [(item.id, item.change) for item in found.cases]))
+        outcomes.append((ended.status, found.state, [(item.id, item.change) for item in found.cases]))
     assert outcomes[0] == outcomes[1]
     assert {change for _, change in outcomes[0][2]} == {"same"}
 

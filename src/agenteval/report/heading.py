@@ -125,7 +125,7 @@ class _Sentences:
 
         Where passes beside the base prove that answers are lost, it is the change.
         """
-        if self.comparison is not None and self.comparison.word == "proven":
+        if self.comparison is not None and self.comparison.state == "proven":
             return False
         errors = [case for _, case in self.results.cases() if case.status == "error"]
         turns = [turn for case in errors for turn in case.turns]
@@ -148,7 +148,7 @@ class _Sentences:
                 return "❌"
             case "unproven":
                 return ("🔌" if self._lacks_something_outside else "❌") if self._fails_job else "⚠️"
-        is_suspicious = self.comparison is not None and self.comparison.word == "suspicious"
+        is_suspicious = self.comparison is not None and self.comparison.state == "suspicious"
         is_doubtful = self.loosens or is_suspicious or nothing_decided(self.results)
         return "⚠️" if is_doubtful or self.amount("broke", "failed", "fell") else "✅"
 
@@ -229,7 +229,7 @@ class _Sentences:
             return f"{_passed(self.counts)} — nothing to compare with yet"
         if self.loosens:
             return f"{_NOTHING} — but this change loosens the rules of {self.base}"
-        if self.comparison.word == "suspicious":
+        if self.comparison.state == "suspicious":
             return self.comparison.headline
         if accepted := self.amount("accepted"):
             verb = "does" if accepted == 1 else "do"

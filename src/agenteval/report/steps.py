@@ -96,7 +96,7 @@ def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
 
 
 def _is_suspicious(results: Results) -> bool:
-    return results.comparison is not None and results.comparison.word == "suspicious"
+    return results.comparison is not None and results.comparison.state == "suspicious"
 
 
 def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:

@@ -62,7 +62,7 @@ def compare(
         gate: its quarantined cases are excluded; without it every case counts.
 
     Returns:
-        The word, with every compared metric and case. Nothing runs again, so what may be worse is ``suspicious``, or
+        The state, with every compared metric and case. Nothing runs again, so what may be worse is ``suspicious``, or
         ``unproven`` if days alone do not explain it.
 
     Raises:

@@ -235,7 +235,7 @@ def test_trends_have_axes_around_their_values_and_a_band_of_the_earlier_runs() -
 def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, above: float) -> None:
     low, high = value - below, value + above
     compared = ComparedMetric(
-        id="f1", n=3, baseline=0.5, current=0.5, difference=value, low=low, high=high, word="clear"
+        id="f1", n=3, baseline=0.5, current=0.5, difference=value, low=low, high=high, state="clear"
     )
     far = max(0.05, abs(low), abs(high))
     drawing = interval_svg(MetricRow("f1", 3, 0.5, None, compared, reach=far))
