@@ -42,7 +42,7 @@ from tests.support import (
 
 from agenteval.results.store import read_results
 
-RENDERED = ["badge.json", "comment.md", "junit.xml", "report.html", "summary.md", "trend.json"]
+RENDERED = ["badge.json", "comment.md", "findings.json", "junit.xml", "report.html", "summary.md", "trend.json"]
 WRITTEN = sorted([*RENDERED, "journal.jsonl", "results.json"])
 
 

@@ -285,7 +285,16 @@ def reply(request):
     time.sleep(0.03 if int(number) % 3 == 0 else 0)
     return "wrong" if int(number) % 4 == 0 else {"response": request["input"], "usage": {"cost_usd": 0.1}}
 """
-REPORTS = ("results.json", "junit.xml", "summary.md", "comment.md", "report.html", "trend.json", "badge.json")
+REPORTS = (
+    "results.json",
+    "junit.xml",
+    "summary.md",
+    "comment.md",
+    "report.html",
+    "trend.json",
+    "badge.json",
+    "findings.json",
+)
 
 
 def project(directory: Path, *names: str, **config: Any) -> None:

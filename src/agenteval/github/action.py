@@ -154,7 +154,7 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
         return
     _publish(context, files, content)
     _report_decline(context, outcome)
-    _annotate(mistakes(outcome.agent_problems))
+    _annotate(mistakes(outcome.dead))
     publisher = context.publisher
     if publisher is None or publisher.check is None:
         for line in as_commands(content.annotations, _COMMANDS):

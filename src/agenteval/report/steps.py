@@ -77,6 +77,14 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
     )
 
 
+def command_of(results: Results, found: CaseChange) -> str:
+    """Return the command that runs one case; empty if it is gone, was recorded, or has a name that no shell takes."""
+    words = (found.path, found.id)
+    if _is_recorded(results) or found.kind == "removed" or not all(map(_is_plain, words)) or not found.id:
+        return ""
+    return f"agenteval run {shlex.quote(found.path)} --case {shlex.quote(found.id)} --out {_AGAIN}"
+
+
 def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
     """Return whether a mean fell over cases of which some pass, and no case broke: the others alone show little."""
     fell = [found.id for cause in causes if cause.kind == "fell" for found in cause.cases]

@@ -90,7 +90,6 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
 
 
 def _check_is_file(output: Path) -> None:
-    """Check that what a report replaces is a file."""
     if os.path.lexists(output) and not stat.S_ISREG(mode := output.lstat().st_mode):
         message = f"it is {kind_of(mode)}, not a regular file; name another file with -o"
         raise ConfigError(Problem(message, file=str(output), kind=Kind.OPTION))

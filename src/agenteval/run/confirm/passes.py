@@ -228,7 +228,6 @@ class Passes:
         return self.signal is not None
 
     def _opened_control(self) -> Control:
-        """Return the base commit's agent."""
         if self._control is None:
             try:
                 opened = opened_control(self.base, self.spec, self.controls)
@@ -338,10 +337,7 @@ _COMMIT = 7
 
 
 def first_baseline(results: Results, passes: Passes) -> FoundBaseline:
-    """Run the suite with the base commit's agent, with as many iterations as a first run.
-
-    Args:
-        results: the first run of the pull request.
+    """Run the suite with the base commit's agent, with as many iterations as the first run of the pull request.
 
     Raises:
         CannotRunError: the base cannot run.

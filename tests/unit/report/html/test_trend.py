@@ -340,7 +340,7 @@ def test_all_reports_are_written(tmp_path: Path) -> None:
     sample = samples.regressed()
     render_reports(sample.report, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html",
+        "junit.xml", "summary.md", "comment.md", "findings.json", "badge.json", "trend.json", "report.html",
     }  # fmt: skip
     write_reports(sample.report, tmp_path / "results.json")
     assert (tmp_path / "results.json").exists()
