@@ -127,7 +127,7 @@ def comment_of(pull: PullRequest) -> str:
 
 GREEN = {"verdict": "passed", "exit_status": 0, "headline": "passed", "reasons": []}
 # The sentence below the heading of a comment.
-DECISIONS = {"passed": "Merging is not blocked", "failed": "Merging is blocked"}
+DECISIONS = {"passed": "Merging is not blocked", "failed": "This check fails"}
 LAX = {"fail_on": [], "max_error_rate": 0.1, "quarantine": []}
 Make = Callable[[GithubService, int], None]
 

@@ -111,7 +111,7 @@ def _of_markdown(outlet: str, text: str) -> Iterator[tuple[str, str, Any]]:
         yield outlet, f"p of {name}", p
     for counted, kind in _COUNTED.findall(text):
         yield outlet, f"cases in sentences that {kind}", counted
-    for name in re.findall(r"Passed on (.+?) → here", text):
+    for name in re.findall(r"(?:Passed|Score|Amount) on (.+?) → here", text):
         yield outlet, "base", name
 
 

@@ -35,8 +35,8 @@ from agenteval.gate.values import (
 
 Deciding = Generator[Ask, Pass, GateOutcome]
 COPIES = "answers are copies of each other (a cache outlives the session); switch it off in CI"
-THIN = "too little was answered side by side"
-FILES = "nothing ran side by side, and days cannot be told from changes"
+THIN = "too little was answered side by side; run it again when agents and judges answer"
+FILES = "nothing ran side by side, and days cannot be told from changes; agenteval prove runs both sides"
 
 
 @dataclass(frozen=True)

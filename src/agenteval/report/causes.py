@@ -169,6 +169,11 @@ class Cause:
         return max(0, len(self.cases) - _NAMES) if self.metric is None else 0
 
     @property
+    def unit(self) -> str:
+        """What its numbers are: ``Passed`` tries, a ``Score``, or the ``Amount`` of a resource."""
+        return "Passed" if self.metric is None else "Score" if self.metric.allowed is None else "Amount"
+
+    @property
     def before(self) -> str:
         """The passed tries of each case on the other side: ``9/9``, or ``7/9 to 9/9``; or the earlier mean."""
         return self._means[0] if self.metric is not None else _span(found.before for found in self.cases)

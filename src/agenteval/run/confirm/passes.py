@@ -36,7 +36,8 @@ from agenteval.run.resolve.spec import PassPlan, RunSpec, make_plan
 from agenteval.run.store import confirmation_file
 from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
 
-_INTERRUPTED = "the passes side by side were interrupted"
+_INTERRUPTED = "the passes side by side were interrupted; run it again"
+_BUDGET, _TIME = "raise llm.max_calls or llm.max_cost_usd in agenteval.yaml", "raise time_limit in agenteval.yaml"
 # Errors before any case ran: the agent of the base commit cannot start.
 _CANNOT_START = (ControlError, ConfigError, UserCodeError)
 _LONGEST_ERROR = 300
@@ -156,14 +157,15 @@ class Passes:
         budget = self.spec.llm.limits.minus(asked_so_far.llm_calls, asked_so_far.cost_usd)
         limits = self.spec.limits.minus(self.first.duration_s - self.first.earlier_s + self._seconds)
         if budget.are_exhausted and asked_so_far.llm_calls > 0:
-            raise CannotRunError("the LLM budget is exhausted")
+            raise CannotRunError(f"the LLM budget is exhausted; {_BUDGET}")
         if limits.time_limit_reached:
-            raise CannotRunError("the time limit was reached")
+            raise CannotRunError(f"the time limit was reached; {_TIME}")
         control = self._opened_control() if side == "base" else Control()
         cases = self._planned(side, asked, control, iterations)
         self._tell(side, len(cases))
         if not cases:
-            raise CannotRunError("no requested case is in the base commit with the same question and metrics")
+            why = "no requested case is in the base commit with the same question and metrics"
+            raise CannotRunError(f"{why}; merge the change of the suite first, or accept it with 'agenteval accept'")
         again = PassPlan(
             cases=tuple(cases),
             limits=limits,
@@ -253,9 +255,9 @@ def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
     if execution.signal is not None:
         return _INTERRUPTED
     if plan.resources.gateway.budget.refused:
-        return "the LLM budget was exhausted by the passes side by side"
+        return f"the LLM budget was exhausted by the passes side by side; {_BUDGET}"
     if execution.unfinished:
-        return "the time limit was reached before the passes side by side had ended"
+        return f"the time limit was reached before the passes side by side had ended; {_TIME}"
     return ""
 
 

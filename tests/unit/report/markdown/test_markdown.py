@@ -104,7 +104,7 @@ class TestSummary:
     def test_is_not_the_comment_again(self) -> None:
         sample = SCENARIOS["statistics"]().sample
         comment, summary = _comment(sample), _summary(sample)
-        for part in ("Merging is blocked", "How sure?", "Full report"):
+        for part in ("This check fails", "How sure?", "Full report"):
             assert part in comment
             assert part not in summary
         for part in (
