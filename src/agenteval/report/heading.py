@@ -126,12 +126,16 @@ class _Sentences:
 
         Where passes beside the base prove that answers are lost, it is the change.
         """
-        if self.comparison is not None and self.comparison.word == "proven":
+        if self._is_of_change:
             return False
         errors = [case for _, case in self.results.cases() if case.status == "error"]
         turns = [turn for case in errors for turn in case.turns]
         agent = [turn for turn in turns if turn.error]
         return bool(errors) and all(turn.unavailable or turn.not_asked for turn in agent)
+
+    @property
+    def _is_of_change(self) -> bool:
+        return self.comparison is not None and self.comparison.word == "proven"
 
     @property
     def loosens(self) -> bool:
@@ -140,9 +144,9 @@ class _Sentences:
     @property
     def icon(self) -> str:
         match self.gate.verdict:
-            case "error":
+            case "error" if not self._is_of_change:
                 return "🔌"
-            case "failed":
+            case "failed" | "error":
                 return "❌"
             case "unproven":
                 return ("🔌" if self._lacks_something_outside else "❌") if self._fails_job else "⚠️"
@@ -172,9 +176,9 @@ class _Sentences:
     def text(self) -> str:
         if not self.results.run.complete:
             return headline(self.results, self.gate)
-        if self.gate.verdict == "error":
+        if self.gate.verdict == "error" and not self._is_of_change:
             return self._not_run
-        if self.gate.verdict in {"failed", "passed"} and (worse := self._worse):
+        if self.gate.verdict != "unproven" and (worse := self._worse):
             return f"{worse}{self._rules}"
         if self.gate.verdict == "passed":
             return f"{self._passed}{self._rules}"
@@ -213,7 +217,7 @@ class _Sentences:
         fallen = [cause for cause in self.causes if cause.kind == "fell"]
         if fallen:
             more = f", and {count(len(fallen) - 1, 'more metric')}" if len(fallen) > 1 else ""
-            if fallen[0].metric.allowed is None and 2 * self.counts.failed >= self.counts.cases:
+            if fallen[0].unit == "Score" and 2 * self.counts.failed >= self.counts.cases:
                 fell = fallen[0].words.rpartition(" over ")[0]
                 return f"{self._of(self.counts.failed)} fail ({fell}{more})"
             return f"{fallen[0].words}{more}"

@@ -19,6 +19,7 @@ from agenteval.results.case import CaseResult, IterationResult, ToolCall, TurnRe
 from agenteval.results.comparison import AnswerChange, ComparedCase
 from agenteval.results.masking import shortened_note
 from agenteval.results.model import Results
+from agenteval.results.rollup import with_lines
 
 # Cases with the same cause that are shown in full.
 MOST_ALIKE = 3
@@ -290,7 +291,7 @@ def reply_lines(turn: TurnResult, earlier: AnswerChange | None, limit: int) -> I
     if turn.error:
         if earlier and earlier.before is not None:
             yield from _all("-", _cut(earlier.before, limit))
-        yield from _all("+" if earlier else " ", f"(error) {_cut(turn.error, limit)}")
+        yield from _all("+" if earlier else " ", f"(error) {_cut(with_lines(turn.error), limit)}")
         return
     yield from _answers(turn, earlier, limit)
     if _needs_expected(turn, earlier):
