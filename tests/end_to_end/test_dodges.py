@@ -56,12 +56,11 @@ DODGES: dict[str, tuple[Dodge, str]] = {
     "a metric that does not gate": (lambda it: it.configure(metrics={"equality": {"gating": False}}), "setting"),
     "fail_on": (lambda it: it.configure(fail_on=["errors"]), "setting"),
     "fail_on none": (lambda it: it.configure(fail_on=["none"]), "setting"),
-    "a looser gate": (lambda it: it.configure(fail_on=["errors"]), "setting"),
     "quarantine": (lambda it: it.configure(quarantine=[{"case": "*", "until": "2999-01-01"}]), "setting"),
     "no configuration": (without_configuration, "setting"),
     "an expected answer": (lambda it: it.edit_case("c0", ground_truth="wrong"), "edited"),
     "another question": (lambda it: it.edit_case("c0", input="hello", ground_truth="hello"), "edited"),
-    "a grader": (grader_that_passes, "metric"),
+    "a grader": (grader_that_passes, "setting"),
     "another name": (renamed, "renamed"),
     "everything": (everything, "metric"),
 }

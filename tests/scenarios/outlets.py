@@ -74,6 +74,11 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str, Any]]:
     yield from _of_junit(seen.text("junit"))
     if f"{seen.reports.name}/report.html" in seen.ended.out:
         yield from _of_terminal(seen.ended.out)
+        text = _plain(seen.text("comment")).partition("\n")[0].partition(": ")[2].rstrip("…")
+        repeats = (seen.results.get("memory") or {}).get("repeats")
+        is_told = text in seen.ended.out or repeats or seen.results["gate"]["verdict"] == "passed"
+        yield "terminal", "heading of the comment", bool(is_told)
+        yield "results", "heading of the comment", True
     yield from _of_github(seen)
     badge = json.loads((seen.reports / "badge.json").read_text(encoding="utf-8"))
     found = re.match(r"(\d[\d,]*) of (\d[\d,]*) passed(?!, \d+ unchecked)", badge["message"])

@@ -202,7 +202,6 @@ def _first_passes(values: Values, number: int) -> Values:
 
 
 def _passes_again(state: _Case, item: GateSuspicion) -> bool:
-    """Return whether a case passed all of its further passes; one that was lost shows nothing."""
     case = item.case or ""
     row = state.out.second.get(item.metric, {}).get(case, ())[: state.rules.again]
     return None not in row and not state.metrics[item.metric].failures(case, row)

@@ -57,7 +57,6 @@ def _cases(cases: Collection[ComparedCase]) -> Iterator[Unproven]:
 
 
 def _nothing(sides: Sides, pairing: Collection[ComparedCase]) -> Iterator[Unproven]:
-    """Yield that no case was compared; a selection of cases can consist of new ones."""
     covered = sides.current.run.coverage
     is_selection = covered is not None and bool(covered.selection_note)
     if compared_cases(pairing) or is_selection or not any(suite.cases for suite in sides.baseline.suites):
@@ -67,7 +66,6 @@ def _nothing(sides: Sides, pairing: Collection[ComparedCase]) -> Iterator[Unprov
 
 
 def _metrics(sides: Sides, baseline: Results, cases: Iterable[ComparedCase]) -> Iterator[Unproven]:
-    """Yield the metrics that decided about cases of the baseline, and by which too few of these can be compared."""
     paired = {case.id for case in cases if case.change not in {"removed", "changed"}}
     now, then = own_cases(sides.current), own_cases(baseline)
     ignored = {name for name, gates in sides.policy.gating.items() if not gates}
@@ -119,7 +117,6 @@ def ungraded(sides: Sides, cases: Iterable[ComparedCase]) -> list[Unproven]:
 
 
 def _failing(suite: SuiteResult, case: CaseResult) -> set[str]:
-    """Return the ids of the metrics that fail a case; of a suite that aggregates scores, the aggregate."""
     if suite.threshold is not None:
         return {OVERALL}
     return {score.id for score in case.scores if score.passed is False and score.gating}

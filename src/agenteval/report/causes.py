@@ -348,7 +348,6 @@ def _cause(key: _Key, cases: tuple[CaseChange, ...], metrics: Mapping[str, Compa
 
 
 def _one_answer(cases: Sequence[CaseChange]) -> tuple[int, str]:
-    """Return how many cases give the most frequent answer, and the answer in words; nothing if they are few."""
     # A case that still passes at times may give this answer as before.
     broken = [found for found in cases if found.answer_hash and found.now is not None and not found.now.passed]
     amounts = Counter(found.answer_hash for found in broken)

@@ -19,7 +19,6 @@ from agenteval.results.case import CaseResult, IterationResult, ToolCall, TurnRe
 from agenteval.results.comparison import AnswerChange, ComparedCase
 from agenteval.results.masking import shortened_note
 from agenteval.results.model import Results
-from agenteval.results.rollup import with_lines
 
 # Cases with the same cause that are shown in full.
 MOST_ALIKE = 3
@@ -241,6 +240,8 @@ _INDENT = "    "
 _MOST_TURNS = 10
 _MOST_CALLS = 12
 _LONGEST_EXPECTED = 300
+# Where a line of a traceback begins: tracebacks come as one line.
+_OF_TRACEBACK = re.compile(r'\s+(?=File "[^"]+", line \d)|(?<=\S) (?=(?:\w+\.)*\w+(?:Error|Exception): [^:]*$)')
 # An unchanged answer is shown with so many lines, and a change with so many on either side.
 _LINES_OF_CONTEXT = 3
 # Shorter answers are shown as a whole.
@@ -291,7 +292,8 @@ def reply_lines(turn: TurnResult, earlier: AnswerChange | None, limit: int) -> I
     if turn.error:
         if earlier and earlier.before is not None:
             yield from _all("-", _cut(earlier.before, limit))
-        yield from _all("+" if earlier else " ", f"(error) {_cut(with_lines(turn.error), limit)}")
+        error = _OF_TRACEBACK.sub("\n", turn.error) if "Traceback" in turn.error else turn.error
+        yield from _all("+" if earlier else " ", f"(error) {_cut(error, limit)}")
         return
     yield from _answers(turn, earlier, limit)
     if _needs_expected(turn, earlier):
@@ -365,7 +367,6 @@ def _lines(mark: Mark, lines: Sequence[str]) -> Iterator[DiffLine]:
 
 
 def _cut(text: str | None, limit: int) -> str:
-    """Return at most ``limit`` characters of a text, or a note about an empty answer."""
     if text is None:
         return "(no answer)"
     if not text.strip():

@@ -126,7 +126,6 @@ def metric_lines(report: Report) -> Iterator[Line]:
 
 
 def _columns(table: Sequence[tuple[str, ...]]) -> Iterator[Line]:
-    """Yield rows with all columns but the last aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)][:-1]
     start = sum(widths) + len(_GAP) * len(widths)
     for number, (*values, last) in enumerate(table):
@@ -227,7 +226,6 @@ def _cost(report: Report) -> Iterator[Line]:
 
 
 def _notes(report: Report) -> Iterator[Line]:
-    """Yield what differs from the base, warnings, and what closes the gate unless the verdict states it."""
     yield from _listed("differs from the base: ", [str(row) for row in report.rules], "yellow")
     # Each reason stands once: headline and certainty follow.
     told = {report.gate.headline, *report.certainty}
@@ -271,7 +269,6 @@ def _commands(report: Report, commands: NextCommands) -> Iterator[Line]:
     wrong = report.steps.open_cases
     again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {words.count(wrong, 'case')}"
     if report.steps.needs_all:
-        # The reports of this run stay: agenteval accept reads them.
         again = again and f"{again.removesuffix(' --failed')} --out agenteval-again"
         only, wrong = "all cases: a mean is worse", 1
     offered = [

@@ -34,7 +34,7 @@ _ATTEMPTS = re.compile(r" \(after \d+ attempts\)$")
 
 
 _TRACEBACK = "Traceback (most recent call last):"
-_FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 #: The exception at the end of a traceback, with its text.
 RAISED = re.compile(r"(?:^|[\s:])(?P<error>(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning): (?P<text>.*))$")
 
@@ -58,16 +58,6 @@ def without_traceback(error: str) -> str:
     frames = [frame for frame in _FRAME.finditer(after) if "site-packages" not in frame["file"]]
     place = f" ({Path(frames[-1]['file']).name}:{frames[-1]['line']})" if frames else ""
     return f"{before}{raised['error']}{place}"
-
-
-def with_lines(error: str) -> str:
-    """Return an error with the lines of its traceback, which came as one."""
-    before, found, after = error.partition(_TRACEBACK)
-    raised = RAISED.search(after) if found else None
-    if raised is None:
-        return error
-    frames = _FRAME.sub(lambda frame: f"\n  {frame[0]}", after[: raised.start("error")].rstrip())
-    return f"{before}{found}{frames}\n{raised['error']}"
 
 
 #: Key in the details of a rule-based score: the rules that had nothing to measure in the reply.

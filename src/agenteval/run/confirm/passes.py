@@ -133,7 +133,6 @@ class Passes:
             raise CannotRunError(why, "outside", "base") from None
 
     def _tell(self, side: Side, number: int) -> None:
-        """Say once that the change runs again, and once that it runs side by side with the base."""
         text = "running side by side with the base" if side == "base" else "running again what looks different"
         if side not in self._told and not self.spec.output.quiet:
             self._told.add(side)
@@ -224,13 +223,11 @@ class Passes:
         return cases
 
     def _is_interrupted(self) -> bool:
-        """Return whether a signal arrived, during a run of cases or after it."""
         if self.signal is None:
             self.signal = held_signal()
         return self.signal is not None
 
     def _opened_control(self) -> Control:
-        """Return the base commit's agent."""
         if self._control is None:
             try:
                 opened = opened_control(self.base, self.spec, self.controls)
@@ -251,7 +248,6 @@ class Passes:
 
 
 def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
-    """Return why a pass is incomplete, the main reason first; empty if it is complete."""
     if execution.signal is not None:
         return _INTERRUPTED
     if plan.resources.gateway.budget.refused:
@@ -286,24 +282,14 @@ def _why_broken(cases: Sequence[tuple[str, CaseResult]], named: Collection[str])
 
 
 def _shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
-    """Return the metrics that can score both the answers of the base and those of the agent under test.
-
-    These are the metrics with the same configuration, and those that need nothing but an answer.
-
-    Returns:
-        ``None`` if the two ask different questions, or share no metric.
-    """
+    """Return the metrics that can score both the answers of the base and those of the agent under test."""
     before, now = theirs.fingerprints, ours.fingerprints
     shared = _alike(before, now) | rescorable(ours, pool_case(before, {}))
     return None if before.question != now.question or (now.metrics and not shared) else shared
 
 
 def _comparable(theirs: Case, ours: Case) -> Case | None:
-    """Return a case of the base with the metrics that it shares with the case under test.
-
-    A metric with another configuration or expected answer is that of the case under test, so both are scored by the
-    same rules.
-    """
+    """Return a case of the base with the metrics that it shares with the case under test."""
     shared = _shared_metrics(theirs, ours)
     if shared is None:
         return None
@@ -370,7 +356,6 @@ def _first_error(made: Results) -> str:
 
 
 def _results_of(done: Sequence[tuple[str, CaseResult]], results: Results, passes: Passes) -> Results:
-    """Return the run of the base commit's agent as the results of a run of the base branch."""
     by_id = {case.id: case for _, case in done}
     fingerprints = {case_id: known for case_id, known in passes.fingerprints().items() if case_id in by_id}
     suites = [
