@@ -172,7 +172,7 @@ def test_an_edited_case_runs_in_both_versions(repository: Repository) -> None:
     assert ended.status == 1, ended.text
     statuses = {found.name: found.status for _, found in repository.results.cases()}
     assert (statuses["c0"], statuses["c0 (edited)"]) == ("passed", "failed")
-    assert "1 of 7 cases failed" in ended.text
+    assert "1 of 7 cases fails" in ended.text
 
 
 def test_a_new_case_is_decided_by_itself(repository: Repository) -> None:
@@ -181,7 +181,7 @@ def test_a_new_case_is_decided_by_itself(repository: Repository) -> None:
     repository.write_suite(suite)
     ended = repository.compared()
     assert ended.status == 1, ended.text
-    assert "1 of 7 cases failed" in ended.text
+    assert "1 of 7 cases fails" in ended.text
 
 
 def test_a_new_metric_is_only_reported_until_it_is_merged(repository: Repository) -> None:
