@@ -167,7 +167,7 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
         commit=decision.commit,
         allowed={name: share for name in sides.metrics if (share := sides.allowed(name)) is not None},
         lower=_lower(sides),
-        cases=len(sides.compared),
+        cases=sum(case.id not in sides.quarantined for case in compared_cases(comparer.pairing)),
         drop=max(filter(None, drops), default=None),
     )
 
