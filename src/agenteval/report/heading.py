@@ -160,7 +160,6 @@ class _Sentences:
 
     @property
     def _lacks_something_outside(self) -> bool:
-        """Whether the change cannot mend what is missing: a budget, a judge, a base that runs."""
         return self.results.gate is not None and self.results.gate.exit_status == _BROKEN
 
     @property
