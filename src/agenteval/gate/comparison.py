@@ -240,7 +240,7 @@ def _acknowledged(comparer: Comparer) -> Iterator[str]:
     for case_id, entry in comparer.accepted_cases.items():
         alike.setdefault((entry.change, _by(entry)), []).append(names.get(case_id, case_id))
     for (change, by), cases in alike.items():
-        kind = "" if change == "regressed" else f" ({change})"
+        kind = "" if change == "worse" else f" ({change})"
         yield f"{some(sorted(cases), 'case')}{kind} {'was' if len(cases) == 1 else 'were'} {by}"
     for name, entry in comparer.accepted_metrics.items():
         means = (run.summary.metrics.get(name) for run in (comparer.baseline, comparer.current))
