@@ -147,10 +147,10 @@ def _unmet(criterion: Criterion) -> str:
 
 
 def _regressions(comparison: Comparison) -> Iterator[Finding]:
-    if comparison.word == "proven":
+    if comparison.state == "proven":
         details = tuple(comparison.sentences)
         yield Finding("regressions", comparison.headline, details, tuple(_worse(comparison)))
-    if comparison.word == "suspicious":
+    if comparison.state == "suspicious":
         text = f"suspicious: {comparison.headline}"
         yield Finding("suspicious", text, tuple(comparison.sentences), (Condition(found=text, about="cases"),))
 

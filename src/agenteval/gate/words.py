@@ -55,9 +55,9 @@ class Telling:
 
 def headline(out: GateOutcome, told: Telling) -> str:
     """Return the state as one phrase."""
-    if out.word == "proven":
+    if out.state == "proven":
         return _proven(out, told)
-    if out.word in {"unproven", "suspicious"}:
+    if out.state in {"unproven", "suspicious"}:
         return f"{_suspected(out)} may be worse"
     return NO_REGRESSION
 
@@ -108,7 +108,7 @@ def _latest(out: GateOutcome) -> list[GateSuspicion]:
 
 def sentences(out: GateOutcome, told: Telling) -> list[str]:
     """Return how certain a state is, one sentence each."""
-    match out.word:
+    match out.state:
         case "proven":
             return list(_proofs(out, told))
         case "unproven":

@@ -331,7 +331,7 @@ def facts(
     compared = Base.of(comparison, results.run.started_at) if comparison else None
     differences = tuple(integrity_rows(results.run))
     certainty = (*comparison.sentences, comparison.improvement) if comparison else ()
-    if gate.verdict == "failed" and comparison is not None and comparison.word == "clear":
+    if gate.verdict == "failed" and comparison is not None and comparison.state == "clear":
         # A threshold is a rule.
         certainty = (comparison.improvement,)
     return Report(

@@ -135,7 +135,7 @@ class _Sentences:
 
     @property
     def _is_of_change(self) -> bool:
-        return self.comparison is not None and self.comparison.word == "proven"
+        return self.comparison is not None and self.comparison.state == "proven"
 
     @property
     def loosens(self) -> bool:
@@ -150,7 +150,7 @@ class _Sentences:
                 return "❌"
             case "unproven":
                 return ("🔌" if self._lacks_something_outside else "❌") if self._fails_job else "⚠️"
-        is_suspicious = self.comparison is not None and self.comparison.word == "suspicious"
+        is_suspicious = self.comparison is not None and self.comparison.state == "suspicious"
         is_doubtful = self.loosens or is_suspicious or nothing_decided(self.results)
         return "⚠️" if is_doubtful or self.amount("broke", "failed", "fell") else "✅"
 
@@ -235,7 +235,7 @@ class _Sentences:
             return self.gate.headline
         if self.comparison is None:
             return f"{_passed(self.counts)} — nothing to compare with yet"
-        if self.comparison.word == "suspicious":
+        if self.comparison.state == "suspicious":
             return self.comparison.headline
         if accepted := self.amount("accepted"):
             verb = "does" if accepted == 1 else "do"

@@ -77,6 +77,14 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
     )
 
 
+def command_of(results: Results, found: CaseChange) -> str:
+    """Return the command that runs one case; empty if it is gone, was recorded, or has a name that no shell takes."""
+    words = (found.path, found.id)
+    if _is_recorded(results) or found.kind == "removed" or not all(map(_is_plain, words)) or not found.id:
+        return ""
+    return f"agenteval run {shlex.quote(found.path)} --case {shlex.quote(found.id)} --out {_AGAIN}"
+
+
 def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
     """Return whether a mean fell over cases of which some pass, and no case broke: the others alone show little."""
     fell = [found.id for cause in causes if cause.kind == "fell" for found in cause.cases]
@@ -88,7 +96,7 @@ def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
 
 
 def _is_suspicious(results: Results) -> bool:
-    return results.comparison is not None and results.comparison.word == "suspicious"
+    return results.comparison is not None and results.comparison.state == "suspicious"
 
 
 def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
@@ -98,7 +106,7 @@ def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
 
 def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[str]:
     run = _number(results.run.workflow_run_id)
-    if not run or (results.run.coverage is not None and results.run.coverage.cases is None):
+    if not run or _is_recorded(results):
         # On a terminal, the command line is known, which a report does not have. Recorded traces are in no artifact.
         return []
     found = _not_passed(results, causes)
@@ -126,6 +134,10 @@ def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[st
 def _download(run: str, artifact: str | None, folder: str, note: str) -> str:
     name = shlex.quote(_artifact(artifact) or DEFAULT_ARTIFACT)
     return f"gh run download {run} -n {name} -D {folder}   # {note}"
+
+
+def _is_recorded(results: Results) -> bool:
+    return results.run.coverage is not None and results.run.coverage.cases is None
 
 
 def _accept(results: Results, causes: Sequence[Cause]) -> str:

@@ -41,7 +41,6 @@ def failed_cases(results: Results) -> dict[tuple[str, str], Accepted]:
 
 
 def _withdrawn(results: Results) -> Iterator[Accepted]:
-    """Yield the removed and the edited cases."""
     for item in results.run.integrity:
         is_open = item.kind == "edited" or (item.kind == "removed" and item.effect == "unproven")
         if is_open and item.case is not None and item.fingerprint and item.accepted_by is None:
@@ -200,7 +199,6 @@ def accept(request: AcceptRequest, results: Results) -> PlannedAcceptance:
 
 
 def _last_day(request: AcceptRequest) -> date:
-    """Return the last day of the entries."""
     today = datetime.now(UTC).date()
     last = request.until or today + timedelta(days=DAYS)
     problems = (
@@ -239,7 +237,6 @@ def check_suites_here(results: Results) -> None:
 
 
 def _suites_here(files: Sequence[Path]) -> Sequence[Suite]:
-    """Return suites as a run reads them."""
     sources = Sources(working_directory(), tuple(files))
     try:
         return read_control_files(sources).suites

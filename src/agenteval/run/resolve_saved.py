@@ -178,7 +178,6 @@ def _rules_of_base(
     settings: Settings,
     host: ControlHost,
 ) -> RunSpec:
-    """Return the rules of the base commit for a finished run."""
     rule, ref, is_compared = host.rule, results.run.ref, baseline is not None
     try:
         with base_commit(working_directory(), host, baseline.run.commit if baseline else None) as found:

@@ -70,7 +70,7 @@ def test_limits_that_left_nothing_out_make_no_part(coverage: dict[str, Any] | No
     whole = run(coverage)
     assert why_partial(whole.run) == ""
     check_baseline(whole, None)
-    assert compare(whole, whole).word == "clear"
+    assert compare(whole, whole).state == "clear"
 
 
 @pytest.mark.parametrize(

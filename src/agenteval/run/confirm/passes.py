@@ -326,10 +326,7 @@ _COMMIT = 7
 
 
 def first_baseline(results: Results, passes: Passes) -> FoundBaseline:
-    """Run the suite with the base commit's agent, with as many iterations as a first run.
-
-    Args:
-        results: the first run of the pull request.
+    """Run the suite with the base commit's agent, with as many iterations as the first run of the pull request.
 
     Raises:
         CannotRunError: the base cannot run.

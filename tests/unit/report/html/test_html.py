@@ -154,7 +154,7 @@ def _everywhere(text: str) -> Sample:
         }
     )
     metric = ComparedMetric(
-        id=text, n=1, baseline=1.0, current=0.0, difference=-1.0, word="proven", low=-1.0, high=-0.5,
+        id=text, n=1, baseline=1.0, current=0.0, difference=-1.0, state="proven", low=-1.0, high=-0.5,
         detectable_drop=0.1,
     )  # fmt: skip
     baseline = BaselineInfo(commit=text, ref=text, run_id=text, created_at=text, distance=2)

@@ -235,7 +235,7 @@ def test_trends_have_axes_around_their_values_and_a_band_of_the_earlier_runs() -
 def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, above: float) -> None:
     low, high = value - below, value + above
     compared = ComparedMetric(
-        id="f1", n=3, baseline=0.5, current=0.5, difference=value, low=low, high=high, word="clear"
+        id="f1", n=3, baseline=0.5, current=0.5, difference=value, low=low, high=high, state="clear"
     )
     far = max(0.05, abs(low), abs(high))
     drawing = interval_svg(MetricRow("f1", 3, 0.5, None, compared, reach=far))
@@ -340,7 +340,7 @@ def test_all_reports_are_written(tmp_path: Path) -> None:
     sample = samples.regressed()
     render_reports(sample.report, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html",
+        "junit.xml", "summary.md", "comment.md", "findings.json", "badge.json", "trend.json", "report.html",
     }  # fmt: skip
     write_reports(sample.report, tmp_path / "results.json")
     assert (tmp_path / "results.json").exists()

@@ -19,7 +19,7 @@ from agenteval.report.heading import LONGEST_HEADING
 from agenteval.report.markdown import render_comment
 from agenteval.report.parts import COMMENT_LIMIT, characters
 from agenteval.results.case import CaseResult
-from agenteval.results.comparison import AnswerChange, ComparedResource, Word
+from agenteval.results.comparison import AnswerChange, ComparedResource, State
 from agenteval.results.model import Difference, Memory, Results
 
 MOST_VISIBLE = 40
@@ -176,7 +176,7 @@ def test_any_mixture_stays_in_sight(kinds: list[str], warnings: int, rules: int,
         for number in range(rules)
     ]
     run = run.model_copy(update={"suites": suites, "run": run.run.model_copy(update={"integrity": integrity})})
-    verdict: Word = "proven" if "broke" in kinds else "clear"
+    verdict: State = "proven" if "broke" in kinds else "clear"
     sample = compared_run(run, verdict, {case.id: change for case, change in told})
     text = comment(replace(sample, warnings=tuple(map(str, range(warnings)))))
     assert len(visible(text)) <= MOST_VISIBLE
