@@ -210,46 +210,17 @@ def test_secrets_in_the_files_of_a_project_are_remembered(tmp_path: Path, monkey
 
 MISTAKES = [
     ({"configs__input": "base_inputs: [{}]"}, "configs/input.yaml:1: base_inputs[0].input: is missing or empty"),
-    ({"configs__input": "base_inputs:\n- {input: ' '}"}, "configs/input.yaml:2: base_inputs[0].input: is missing"),
-    (
-        {"configs__input": "base_inputs:\n- Hello"},
-        "configs/input.yaml:2: base_inputs[0]: must be a mapping with `input`",
-    ),
-    ({"configs__input": "base_inputs: Hello"}, "configs/input.yaml:1: base_inputs: must be a list, not 'Hello'"),
-    (
-        {"configs__input": "base_inputs:\n- {input: a, metadata: [b]}"},
-        "configs/input.yaml:2: base_inputs[0].metadata: must be a mapping",
-    ),
     (
         {"configs__input": "base_inputs:\n- {input: a, persona: [b]}"},
         "configs/input.yaml:2: base_inputs[0]: `persona` must be the name of a persona",
     ),
-    (
-        {"configs__input": "personas: [{description: x}]"},
-        "configs/input.yaml:1: personas[0].name: this key is required",
-    ),
-    (
-        {"configs__simulation": "iterations: 0"},
-        "configs/simulation.yaml:1: iterations: must be greater than or equal to 1",
-    ),
-    (
-        {"configs__simulation": "iterations: yes"},
-        "configs/simulation.yaml:1: iterations: must be a number, not a boolean",
-    ),
-    ({"configs__simulation": "- a"}, "configs/simulation.yaml: must be a mapping"),
     ({"configs__simulation": "a: [b"}, "configs/simulation.yaml:2: not valid YAML"),
     ({"configs__input": "inputs_file: made.yaml", "made": "{}"}, "made.yaml: inputs: must be a list of inputs"),
-    ({"configs__input": "inputs_file: made.yaml", "made": "[]"}, "made.yaml: must be a list of inputs"),
     ({"configs__input": "inputs_file: made.yaml", "made": ""}, "made.yaml: must be a list of inputs"),
-    (
-        {"configs__input": "inputs_file: made.yaml", "made": "- 3\n"},
-        "made.yaml:1: [0]: must be a mapping with `input`",
-    ),
     (
         {"configs__input": "inputs_file: made.yaml", "made": "inputs:\n- input: a\n- inptu: b"},
         "made.yaml:3: inputs[1].input: is missing or empty; it is the question for the agent",
     ),
-    ({"configs__input": "inputs_file: made.yaml", "made": "{"}, "made.yaml:2: not valid YAML"),
     (
         {"configs__input": "base_inputs: [{input: '${NOBODY}'}]"},
         "configs/input.yaml:1: environment variable NOBODY is not set",

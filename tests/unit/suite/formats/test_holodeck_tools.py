@@ -92,10 +92,7 @@ class TestModelAndInstructions:
     @pytest.mark.parametrize(
         ("written", "problem"),
         [
-            ("{}", "exactly one of `inline` and `file` is needed"),
             ("{inline: a, file: b}", "exactly one of `inline` and `file` is needed"),
-            ("''", "must not be empty"),
-            ("[a]", "must be a mapping (key: value), not a list"),
             ("{inlien: a}", "unknown key; did you mean 'inline'?; allowed: file, inline"),
         ],
     )
@@ -297,29 +294,7 @@ class TestTools:
     @pytest.mark.parametrize(
         ("fields", "problem"),
         [
-            ("name: a, description: d", "1: tools[0]: the key 'type' is required"),
-            (
-                "name: a, description: d, type: functon",
-                "1: tools[0].type: type 'functon' is not allowed; did you mean 'function'?; "
-                "allowed: function, mcp, prompt, vectorstore, hierarchical_document",
-            ),
-            ("type: function, name: a, description: d, file: a.py", "1: tools[0].function: this key is required"),
-            (FUNCTION + ", functoin: x", "1: tools[0].functoin: unknown key; did you mean 'function'?"),
-            (
-                FUNCTION.replace("price,", "the-price,"),
-                "1: tools[0].name: 'the-price' may consist of letters, digits",
-            ),
-            (FUNCTION.replace("tools.py", "' '"), "1: tools[0].file: must not be empty"),
-            (FUNCTION + ", parameters: {a: string}", "1: tools[0].parameters.a: must be a mapping"),
             ("name: a, description: d, type: mcp", "1: tools[0]: `command` is required for the transport stdio"),
-            (
-                "name: a, description: d, type: mcp, transport: http",
-                "1: tools[0]: `url` is required for the transport http",
-            ),
-            (
-                "name: a, description: d, type: mcp, transport: websocket, url: 'wss://x/mcp'",
-                "1: tools[0].transport: 'websocket' is not allowed; allowed: stdio, sse, http",
-            ),
             (
                 "name: a, description: d, type: mcp, transport: http, url: 'http://x/mcp'",
                 "1: tools[0].url: 'http://x/mcp' must begin with https:// (http:// only for localhost)",
@@ -328,14 +303,7 @@ class TestTools:
                 "name: a, description: d, type: mcp, transport: http, url: 'http://localhost.x/mcp'",
                 "1: tools[0].url: 'http://localhost.x/mcp' must begin with https:// (http:// only for localhost)",
             ),
-            (SERVER + ", request_timeout: 0", "1: tools[0].request_timeout: must be greater than 0"),
             (PROMPT, "1: tools[0]: exactly one of `template` and `file` is needed"),
-            (PROMPT + ", template: t, file: f", "1: tools[0]: exactly one of `template` and `file` is needed"),
-            (
-                "name: a, description: d, type: prompt, template: t, parameters: {}",
-                "1: tools[0].parameters: must have at least 1 entry, not 0",
-            ),
-            ("name: a, description: d, type: vectorstore, source: ''", "1: tools[0].source: must not be empty"),
         ],
     )
     def test_values_that_holodeck_refuses_are_refused(self, folder: Path, fields: str, problem: str) -> None:
