@@ -245,8 +245,6 @@ SCENARIOS: Mapping[str, Callable[[], Scenario]] = {
     "cleared": cleared,
     "broken-case": broken_case,
 }
-#: Those whose whole texts are in no golden file: ``tests/scenarios/outlets`` shows runs like them.
-SHOWN_BY_SCENARIOS = frozenset({"no-baseline", "all-errors", "multi-turn", "unicode"})
 
 
 def run_of(cases: list[CaseResult], usage: RunUsage | None = None) -> Results:
