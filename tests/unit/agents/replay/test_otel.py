@@ -194,15 +194,6 @@ def test_an_answer_that_is_json_stays_as_it_is() -> None:
         assert read_said({"gen_ai.output.messages": json.dumps([message])}, []).text == content
 
 
-def test_texts_of_several_parts_are_joined_without_reasoning() -> None:
-    parts = [
-        {"type": "reasoning", "content": "Hm."},
-        {"type": "text", "content": "a"},
-        {"type": "text", "content": "b"},
-    ]
-    assert read_said({"gen_ai.output.messages": [{"role": "assistant", "parts": parts}]}, []).text == "a\nb"
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -237,13 +228,6 @@ def test_without_an_agent_the_first_call_asks_and_the_last_answers() -> None:
         chat("a", 10, 40, "http", **said("Where?", "Let me see.")),
     )
     assert (found.input, found.response) == ("Where?", "There.")
-
-
-def test_an_answer_of_tool_calls_alone_has_no_text() -> None:
-    call = {"role": "assistant", "parts": [{"type": "tool_call", "id": "1", "name": "search"}]}
-    found = answer(chat("a", 0, 10, **{**said("Where?"), "gen_ai.output.messages": [call]}))
-    assert found.response == ""
-    assert found.tool_calls == (ToolCall(name="search"),)
 
 
 def test_a_trace_without_agent_and_model_is_no_answer() -> None:
@@ -297,12 +281,6 @@ def test_a_tool_and_its_client_are_one_call() -> None:
     assert [call.duration_ms for call in found.tool_calls] == [30, 10]
 
 
-def test_an_error_that_the_agent_recovered_from_is_ignored() -> None:
-    failed = {**chat("b", 1, 2, "a"), "status": {"code": "STATUS_CODE_ERROR", "message": "429"}}
-    assert answer(agent("a", 0, 9, **said("Where?", "There.")), failed).error is None
-    assert answer(agent("a", 0, 9, **said("Where?")), failed).error == "429"
-
-
 @pytest.mark.parametrize(
     ("message", "attributes", "told"),
     [
@@ -317,26 +295,9 @@ def test_messages_of_errors(message: str, attributes: dict[str, Any], told: str)
     assert answer(span("a", attributes=operation | attributes, error=message)).error == told
 
 
-def test_an_exception_adds_its_type_to_the_status() -> None:
-    values = {"exception.type": "ValueError", "exception.message": "no city"}
-    event = {
-        "name": "exception",
-        "attributes": [{"key": key, "value": any_value(value)} for key, value in values.items()],
-    }
-    operation = {"gen_ai.operation.name": "invoke_agent"}
-    assert answer(span("a", attributes=operation, error="", events=[event])).error == "ValueError: no city"
-
-
 def test_a_root_that_is_missing_is_made_up_for() -> None:
     found = answer(chat("b", 10, 30, "gone", **said("Where?")), chat("c", 40, 70, "gone", **said(None, "There.")))
     assert (found.input, found.response, found.latency_ms) == ("Where?", "There.", 60)
-
-
-def test_the_case_is_that_of_the_outermost_span() -> None:
-    outer = {"test.case.name": "outer"}
-    found = answer(agent("a", 0, 9, **outer), agent("b", 1, 2, "a", **{"agenteval.case": "inner"}))
-    assert found.case == "outer"
-    assert answer(agent("a", 0, 9, **outer, **{"agenteval.case": "own"})).case == "own"
 
 
 @given(JSON)
