@@ -39,7 +39,7 @@ class TestEquality:
             ("punctuation", "«a»", "a", False),
             ("punctuation", "€5", "5", False),
             ("case space punctuation", " The answer: YES! ", "the answer yes", True),
-],
+        ],
     )
     def test_rules(self, flags: str, response: str, ground_truth: str, equal: bool) -> None:
         metric = Equality(
@@ -98,7 +98,7 @@ class TestNumericParsing:
             ("٣", 3.0),
             ("inf", math.inf),
             ("-Infinity", -math.inf),
-],
+        ],
     )
     def test_numbers(self, text: str, number: float) -> None:
         assert Numeric().parse(text) == number
@@ -203,7 +203,7 @@ class TestNumericComparison:
             ({"accept_percent": True}, "35", "35%", False),
             ({}, "nan", "nan", False),
             ({"relative_tolerance": 0.01}, "5", "nan", False),
-],
+        ],
     )
     def test_rules(self, options: dict[str, Any], response: str, ground_truth: str, equal: bool) -> None:
         outcome = measure(Numeric(**options), response, ground_truth)
@@ -216,7 +216,7 @@ class TestNumericComparison:
             ("", "5", "the response is empty, not a number"),
             ("5", "five", "the ground truth 'five' is not a number"),
             ("7", "5", "expected 5.0, got 7.0: a difference of 2"),
-],
+        ],
     )
     def test_reasons(self, response: str, ground_truth: str, reason: str) -> None:
         outcome = measure(Numeric(), response, ground_truth)
