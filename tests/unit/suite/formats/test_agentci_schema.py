@@ -62,40 +62,11 @@ def kind(name: str, item: FieldType | None = None) -> FieldType:
 # Types
 
 
-@pytest.mark.parametrize(
-    ("written", "types"),
-    [
-        ('"any"', [kind("any")]),
-        ('" str "', [kind("str")]),
-        ('"list[ dict ]"', [kind("list", kind("dict"))]),
-        ('"list[set[str]]"', [kind("list", kind("set", kind("str")))]),
-        ('["list[str]", "bool"]', [kind("list", kind("str")), kind("bool")]),
-    ],
-)
-def test_types(folder: Path, written: str, types: list[FieldType]) -> None:
-    assert field(folder, f"{{ type = {written} }}") == FieldSpec(types=tuple(types))
-
-
 def test_a_definition_may_name_no_type(folder: Path) -> None:
     assert field(folder, "{ required = false }") == FieldSpec(required=False)
     assert field(folder, "{}") == FieldSpec()
     assert field(folder, '{ value = "x" }') == FieldSpec(text=TextMatch("exact", ("x",)))
     assert field(folder, '{ value.contains = "x" }') == FieldSpec(text=TextMatch("contains", ("x",)))
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("object", "dict"),
-        ("array", "list"),
-        ("array[string]", "list[str]"),
-    ],
-)
-def test_names_of_json_schema_are_read(folder: Path, name: str, meant: str) -> None:
-    fields = load(folder, f'{SCHEMA}a = {{ type = "{name}" }}\n').fields
-    assert fields is not None
-    (kind,) = fields["a"].types
-    assert str(kind) == meant
 
 
 @pytest.mark.parametrize(
@@ -115,45 +86,7 @@ def test_an_unknown_type_is_an_error(folder: Path, name: str, hint: str) -> None
     assert problem.endswith("allowed: str, int, float, bool, dict, list, list[…], set[…], any")
 
 
-@pytest.mark.parametrize(
-    ("definition", "said"),
-    [
-        ("{ type = 5 }", ".type: must be the name of a type, a list of names, or a table of fields; not 5"),
-        ("{ type = [] }", ".type: must name at least one type"),
-        ('"str"', "must be a table, for instance { type = \"str\" }, not 'str'"),
-        ("{ type = '" + "list[" * 11 + "int" + "]" * 11 + "' }", ".type: lists are nested more than 10 levels deep"),
-    ],
-)
-def test_what_is_no_definition(folder: Path, definition: str, said: str) -> None:
-    assert field_problems(folder, definition) == [said]
-
-
 # Constraints
-
-
-@pytest.mark.parametrize(
-    ("definition", "spec"),
-    [
-        (
-            '{ type = "list[list[str]]", min_length = 1 }',
-            FieldSpec((kind("list", kind("list", kind("str"))),), min_length=1),
-        ),
-        (
-            '{ type = ["str", "int"], min = 1, min_length = 2 }',
-            FieldSpec((kind("str"), kind("int")), min=1, min_length=2),
-        ),
-        (
-            '{ type = "int", default = 30 }',
-            FieldSpec((kind("int"),), required=False),
-        ),
-        (
-            '{ type = "str", default = "", required = true }',
-            FieldSpec((kind("str"),), required=False),
-        ),
-    ],
-)
-def test_constraints(folder: Path, definition: str, spec: FieldSpec) -> None:
-    assert field(folder, definition) == spec
 
 
 @pytest.mark.parametrize(
@@ -286,41 +219,12 @@ def test_an_object_may_have_fields_that_are_called_like_keys(folder: Path) -> No
     ]
 
 
-@pytest.mark.parametrize(
-    ("items", "entry"),
-    [
-        ('{ id = { type = "int" } }', FieldSpec((kind("dict"),), fields={"id": FieldSpec((kind("int"),))})),
-        (
-            '{ type = { type = "str" }, n = { type = "int" } }',
-            FieldSpec((kind("dict"),), fields={"type": FieldSpec((kind("str"),)), "n": FieldSpec((kind("int"),))}),
-        ),
-        (
-            '{ tags = { type = "list", items = { type = "str" } } }',
-            FieldSpec((kind("dict"),), fields={"tags": FieldSpec((kind("list"),), items=FieldSpec((kind("str"),)))}),
-        ),
-    ],
-)
-def test_items_say_what_an_entry_is(folder: Path, items: str, entry: FieldSpec) -> None:
-    assert field(folder, f'{{ type = "list", items = {items} }}') == FieldSpec((kind("list"),), items=entry)
-
-
 def test_keys_of_fields_may_be_any_text(folder: Path) -> None:
     spec = load(folder, SCHEMA + '"a b".type = "int"\n"".type = "str"\n"x.y" = { type = "bool" }')
     assert set(spec.fields or {}) == {"a b", "", "x.y"}
 
 
 # Texts
-
-
-@pytest.mark.parametrize(
-    ("written", "match"),
-    [
-        ('{ similar = "x", threshold = 0.8 }', TextMatch("similar", ("x",), threshold=0.8)),
-        ('{ exact = "x", case_sensitive = true }', TextMatch("exact", ("x",), case_sensitive=True)),
-    ],
-)
-def test_values(folder: Path, written: str, match: TextMatch) -> None:
-    assert field(folder, f'{{ type = "str", value = {written} }}') == FieldSpec((kind("str"),), text=match)
 
 
 def test_case_sensitive_of_the_case_holds_for_its_fields(folder: Path) -> None:
