@@ -86,19 +86,11 @@ def test_the_json_schema_of_a_judge_reads_as_people_would_write_it() -> None:
         ("str", ["", "a", "1"], [1, None, True, [], {}]),
         ("int", [0, -1, 72, 72.0, 1e300, 10**400], [72.5, "72", True, False, None, [1]]),
         ("float", [0, 1, 72.5, -1e-9, 10**400], ["1.5", True, None, [1.5]]),
-        ("bool", [True, False], [0, 1, "true", None]),
-        ("dict", [{}, {"a": 1}], [[], "{}", None, 1]),
-        ("list", [[], [1, "a", None]], [{}, "[]", None, 1]),
         ("set", [[], [1, "1", True, None, [1], {"a": 1}]], [[1, 1], [None, None], {}, None]),
-        ("any", [None, 1, "a", [], {}], []),
         ("list[str]", [[], ["a"]], [["a", 1], [None], "a", [["a"]]]),
-        ("list[int]", [[], [1, 2.0, 1]], [[1.5], [True], ["1"]]),
         ("set[int]", [[], [1, 2]], [[1, 1], [1, 1.0], ["1"]]),
-        ("list[list[int]]", [[], [[]], [[1], [2, 3]]], [[1], [[1], 2], [["a"]]]),
         ("list[set[int]]", [[[1], [1]]], [[[1, 1]], [[1], [2, 3, 2]]]),
         ("set[list[int]]", [[[1], [1, 1]]], [[[1], [1]], [[1], [1.0]]]),
-        ("list[any]", [[], [1, None]], ["a"]),
-        ("list[dict]", [[{}]], [[[]]]),
         ("list[bool]", [[True]], [[1]]),
     ],
 )
@@ -112,24 +104,15 @@ def test_types(name: str, fits: list[Any], does_not_fit: list[Any]) -> None:
     [
         ([1, 1.0], True),
         ([1, True], False),
-        ([0, False], False),
         (["1", 1], False),
-        (["a", "A"], False),
-        ([None, None], True),
         ([[1, {"a": 1}], [1.0, {"a": 1.0}]], True),
         ([[1], [True]], False),
         ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], True),
-        ([{"a": 1}, {"a": 2}], False),
         ([2**53, 2**53 + 1], False),
-        ([1e400, 1e400], True),
     ],
 )
 def test_entries_of_a_set_that_are_equal(entries: list[Any], twice: bool) -> None:
     assert accepts(of("set"), entries) is not twice
-
-
-def test_further_keys_of_an_object_do_not_matter() -> None:
-    assert accepts(obj(a=of("int")), {"a": 1, "b": object})
 
 
 def test_one_of_several_types_is_enough() -> None:
@@ -146,19 +129,14 @@ def test_one_of_several_types_is_enough() -> None:
 @pytest.mark.parametrize(
     ("spec", "fits", "does_not_fit"),
     [
-        (of("int", min=0, max=100), [0, 100, 50.0], [-1, 101]),
-        (of("float", min=0.1, max=0.3), [0.1, 0.3, 0.2], [0.09, 0.30000001, 1]),
         (of("int", max=10), [-(10**400)], [10**400]),
         (of("str", min_length=2, max_length=3), ["ab", "äöü", "😀😀😀"], ["a", "abcd", ""]),
         (of("list[str]", min_items=1, max_items=2), [["a"], ["a", "b"]], [[], ["a", "b", "c"]]),
         (of("list[int]", min=3), [[], [3, 4]], [[2], [3, 2]]),
         (of("list[list[int]]", min=3), [[[]], [[3]]], [[[2]]]),
-        (of("list[str]", max_length=1), [["a"]], [["ab"]]),
-        (of("str", enum=("a", "b")), ["a", "b"], ["A", "c", ""]),
         (of("list[str]", enum=("a", "b")), [[], ["a", "b", "a"]], [["c"], ["a", "c"]]),
         (of("list[int]", enum=([1, 2], [3])), [[1, 2], [3.0]], [[1], [], [2, 1]]),
         (of(enum=("a",)), ["a"], [[], ["a"], {}, None, 1]),
-        (of(enum=(1, None)), [1, 1.0, None], [True, "1"]),
         (of(enum=(True,)), [True], [1, "true"]),
         (of(enum=({"a": 1},)), [{"a": 1.0}], [{"a": True}, {}]),
         (of("any", text=TextMatch("exact", ("ok",))), ["OK"], [[], {}, None, 1]),

@@ -78,10 +78,6 @@ class TestScalars:
     def test_only_scalars_have_a_source_text(self, folder: Path, path: KeyPath) -> None:
         assert read(folder, "a: {x: 1}\nb: [1]\n").source_text(path) is None
 
-    def test_as_written_keeps_structure_and_nothing(self, folder: Path) -> None:
-        document = read(folder, "a: [1.0, yes, null, {b: 0x1F, c: text}]")
-        assert document.as_written(document.data["a"], ["a"]) == ["1.0", "yes", None, {"b": "0x1F", "c": "text"}]
-
 
 class TestLines:
     TEXT = "name: x\ncases:\n- input: q\n  turns:\n    - input: deep\n\n- {input: r, answer: s}\nlast: 1\n"
@@ -198,15 +194,6 @@ number: 60.940
     def test_a_value_that_is_not_utf8_is_an_error(self, folder: Path) -> None:
         assert problems(folder, "a: ${A}", A="x\udcff") == ["suite.yaml:1: environment variable A is not UTF-8 text"]
 
-    def test_an_anchored_value_is_replaced_once(self, folder: Path) -> None:
-        assert read(folder, "a: &x ${A}\nb: *x\n", A="${A}").data == {"a": "${A}", "b": "${A}"}
-
-    def test_the_process_environment_is_the_default(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("SOME_TEST", "here")
-        path = folder / "other.yaml"
-        path.write_text("a: ${SOME_TEST}")
-        assert read_yaml(path).data == {"a": "here"}
-
 
 class TestSecrets:
     @pytest.mark.parametrize(
@@ -261,10 +248,6 @@ class TestAnchors:
     )
     def test_repeated_keys_are_a_warning(self, folder: Path, text: str, warnings: list[str]) -> None:
         assert list(read(folder, text).warnings) == warnings
-
-    def test_the_last_of_repeated_keys_counts_for_values_lines_and_texts(self, folder: Path) -> None:
-        document = read(folder, "a: 1\na: 2.0\n")
-        assert (document.data, document.line(["a"]), document.source_text(["a"])) == ({"a": 2.0}, 2, "2.0")
 
 
 class TestBrokenFiles:
@@ -353,10 +336,6 @@ class TestHarmfulFiles:
     def test_aliases_cannot_be_a_bomb(self, folder: Path, text: str) -> None:
         (problem,) = problems(folder, text)
         assert problem.endswith(": aliases repeat too much text")
-
-    def test_many_cases_may_share_their_defaults(self, folder: Path) -> None:
-        text = "base: &base {answer: " + "x" * 1000 + "}\ncases:\n" + "- {<<: *base, input: q}\n" * 2_000
-        assert len(read(folder, text).data["cases"]) == 2_000
 
 
 class TestVariablesInFlowStyle:

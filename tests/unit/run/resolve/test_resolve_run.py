@@ -15,7 +15,6 @@ from tests.unit import runs
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
-from agenteval.gate.verdict import DEFAULT_FAIL_ON
 from agenteval.results.model import Results, RunShard
 from agenteval.run.config import Settings
 from agenteval.run.context import FoundBaseline, RunContext, Search
@@ -26,7 +25,6 @@ from agenteval.run.resolve.control import read_control_cases
 from agenteval.run.resolve.selection import Selection
 from agenteval.run.resolve.spec import RunSpec, TraceFiles
 from agenteval.run.resolve_run import resolve_files
-from agenteval.run.resolve_saved import resolve_saved
 from agenteval.run.setup import Setup
 
 SUITE = Path("agent.yaml")
@@ -80,16 +78,6 @@ def test_settings_overrule_the_configuration(
     found = (limits.concurrency, limits.run_s, spec.llm.limits, item.iterations, item.follow_recording)
     assert (*found, spec.gate.fail_on) == expected
     assert spec.settings["agent.yaml"].case_s == 5
-
-
-def test_without_a_configuration_there_are_defaults(folder: Path) -> None:
-    suite(folder, "a")
-    spec = resolve_files(Settings())
-    (item,) = spec.cases
-    assert (spec.limits.concurrency, spec.limits.run_s, spec.llm.limits) == (8, None, Limits())
-    assert (item.iterations, spec.gate.fail_on, spec.baseline, spec.shard) == (1, DEFAULT_FAIL_ON, None, None)
-    assert spec.llm.cache is not None
-    assert resolve_files(Settings(use_cache=False)).llm.cache is None
 
 
 def test_every_problem_is_named_at_once(folder: Path) -> None:
@@ -154,18 +142,6 @@ def test_a_recording_answers_the_inputs_of_a_suite(folder: Path) -> None:
     both = resolve_files(Settings((SUITE, Path("evaluation.yaml")), agent="replay:t.jsonl"))
     assert (both.traces, names(both)) == (None, ["a"])
     assert any(text.startswith("evaluation.yaml: skipped: the suite has no cases") for text in both.warnings)
-
-
-@pytest.mark.parametrize(
-    ("tag", "selected"), [("billing", ["refund fee", "invoice"]), ("all", ["refund fee", "invoice", "hours"])]
-)
-def test_patterns_of_the_configuration_give_cases_tags(folder: Path, tag: str, selected: list[str]) -> None:
-    """HoloDeck's format has no tags."""
-    suite(folder, "refund fee", "invoice", "hours")
-    configure(folder, tags={"billing": ["refund *", "agent.yaml::invoice"], "all": ["agent.yaml::*"]})
-    spec = resolve_files(Settings(tags=(tag,)))
-    assert names(spec) == selected
-    assert all(tag in item.case.tags for item in spec.cases)
 
 
 def test_a_shard_has_some_cases_and_no_baseline(folder: Path) -> None:
@@ -239,14 +215,6 @@ def test_agents_are_read_again_in_another_checkout(folder: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         read_control_cases(moved)
     assert {Path(problem.file).name for problem in caught.value.problems} == {"agent.yaml", "agenteval.yaml"}
-
-
-def test_saved_results_take_the_gate_of_the_configuration(folder: Path) -> None:
-    configure(folder, gate={"fail_on": ["errors"], "pairs": 8})
-    spec = resolve_saved(runs.results(), Settings(), {"GITHUB_REPOSITORY": "o/r"})
-    assert spec.gate.fail_on == {"errors"}
-    assert (spec.compare.pairs, spec.presentation.site.repository) == (8, "o/r")
-    assert resolve_saved(runs.results(), Settings(fail_on=frozenset({"failures"})), {}).gate.fail_on == {"failures"}
 
 
 def test_no_secret_is_in_the_representation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,12 +137,6 @@ def test_what_is_no_evaluation(folder: Path, text: str, said: list[str]) -> None
 # What each type needs
 
 
-def test_some_types_need_no_cases(folder: Path) -> None:
-    assert load(folder, head("llm") + LLM).cases == ()
-    assert load(folder, head("custom") + CUSTOM).cases == ()
-    assert len(load(folder, head("safety", 'template = "harmful_content"')).cases) > 1
-
-
 @pytest.mark.parametrize(
     ("kind", "asked"),
     [
@@ -286,34 +280,11 @@ def test_limits_that_every_answer_meets_are_a_warning_and_decide_nothing(
     assert len(warnings(folder, text)) == (0 if decides else 1)
 
 
-def test_white_space_is_something_where_it_counts(folder: Path) -> None:
-    assert warnings(folder, head() + CASE + 'output = { contains = " ", case_sensitive = true }') == []
-
-
 def test_a_pattern_that_later_pythons_read_otherwise_is_read(folder: Path) -> None:
     assert only_metric(folder, head() + CASE + "output.match = '[[:alpha:]]+'").type == "text_match"
 
 
-def test_tool_calls_may_be_tables(folder: Path) -> None:
-    text = head() + CASE + '[[eval.cases.tools]]\nname = "t"\n[eval.cases.tools.args]\nx = 1\n'
-    assert only_metric(folder, text).options["expected"] == ({"name": "t", "args": {"x": 1}},)
-
-
 # Performance
-
-
-@pytest.mark.parametrize(
-    ("latency", "limits"),
-    [
-        ("{ min_ms = 100, max = 5 }", {"minimum": 0.1, "maximum": 5.0}),
-        ("{ min = 1, min_ms = 5000, max = 2, max_ms = 1 }", {"minimum": 1.0, "maximum": 2.0}),
-    ],
-)
-def test_latency_is_in_seconds(folder: Path, latency: str, limits: dict[str, float]) -> None:
-    case = only_case(folder, head("performance") + CASE + f"latency = {latency}")
-    (metric,) = case.metrics
-    assert case.turns[0].metrics == ()
-    assert (metric.id, metric.type, metric.kind, metric.options) == ("latency", "latency", "performance", limits)
 
 
 @pytest.mark.parametrize("limit", ["latency = {}", "tokens = {}"])
@@ -343,14 +314,6 @@ def test_a_kind_of_answer_needs_a_judge(folder: Path, kind: str) -> None:
     assert options["model"] == ModelSpec("openai", "gpt-4", temperature=0.0)
 
 
-def test_a_template_comes_before_the_cases_of_the_file(folder: Path) -> None:
-    cases = load(folder, head("safety", 'template = "prompt_injection"') + CASE + "blocked = false").cases
-    asked = [case.turns[0].input for case in cases]
-    assert asked == [*(case.question("agent") for case in template_cases("prompt_injection")), "q"]
-    assert {case.line for case in cases[:-1]} == {5}
-    assert all(case.strict and case.turns[0].exception_is_answer for case in cases)
-
-
 def test_a_template_has_cases_for_agents_and_for_tools(folder: Path) -> None:
     text = head("safety", 'targets.tools = ["t"]', 'template = "sql_injection"')
     cases = load(folder, text).cases
@@ -359,14 +322,6 @@ def test_a_template_has_cases_for_agents_and_for_tools(folder: Path) -> None:
         offered = [case.question(kind) for case in template_cases("sql_injection")]
         assert asked == [question for question in offered if question is not None]
         assert len(asked) < len(offered)
-
-
-def test_templates_of_other_types_are_a_warning(folder: Path) -> None:
-    text = head("accuracy", 'template = "prompt_injection"') + NEEDS["accuracy"]
-    assert warnings(folder, text) == [
-        "5: eval.template: an evaluation of type accuracy has no templates; this is not used"
-    ]
-    assert len(load(folder, text).cases) == 1
 
 
 # Consistency
@@ -394,11 +349,6 @@ def test_llm(folder: Path) -> None:
 def test_limits_above_ten_mean_a_scale_up_to_a_hundred(folder: Path) -> None:
     text = head("llm") + LLM + CASE + "score = { min = 80 }\n" + '[[eval.cases]]\nprompt = "p"\nscore = { max = 5 }\n'
     assert {case.turns[0].metrics[0].options["scale"] for case in load(folder, text).cases} == {(0.0, 100.0)}
-
-
-def test_a_score_may_have_to_be_one_number(folder: Path) -> None:
-    for score in ("{ equal = 10 }", "{ min = 10, max = 10 }"):
-        assert only_metric(folder, head("llm") + LLM + CASE + f"score = {score}").type == "judge"
 
 
 def test_no_limit_on_a_score_is_a_warning(folder: Path) -> None:
@@ -444,19 +394,6 @@ def test_embedding_models(monkeypatch: pytest.MonkeyPatch) -> None:
 # Targets
 
 
-@pytest.mark.parametrize(
-    ("targets", "meant"),
-    [
-        ('targets.agents = ["a", "b", "a"]', ["agent a", "agent b"]),
-        ('targets.agents = []\ntargets.tools = ["t"]', ["tool t"]),
-    ],
-)
-def test_targets(folder: Path, targets: str, meant: list[str]) -> None:
-    text = f'[eval]\ndescription = ""\ntype = "accuracy"\n{targets}\n{NEEDS["accuracy"]}'
-    targeted = [case.target for case in load(folder, text).cases]
-    assert [f"{target.kind} {target.name}" for target in targeted if target] == meant
-
-
 # Questions and ids
 
 
@@ -497,14 +434,6 @@ def test_ids_stay_the_same_where_the_expectation_or_the_order_changes(folder: Pa
     assert ids(folder, "# comment\n\n" + head("accuracy", "iterations = 7") + one + two) == before
 
 
-def test_ids_differ_where_the_question_differs(folder: Path) -> None:
-    text = head() + "".join(
-        f'[[eval.cases]]\n{asked}\noutput = "x"\n'
-        for asked in ('prompt = "1"', 'prompt = "1"\ncontext = { a = 1 }', 'prompt = "1"\ncontext = { a = 2 }')
-    )
-    assert len(set(ids(folder, text))) == 3
-
-
 def test_a_repeated_question_is_numbered(folder: Path) -> None:
     one, two, three = ids(folder, head() + NEEDS["accuracy"] * 3)
     assert (two, three) == (f"{one}#2", f"{one}#3")
@@ -521,10 +450,6 @@ def test_the_fingerprint_changes_with_what_is_expected(folder: Path) -> None:
 
 
 # Conversions, unknown keys, variables
-
-
-def test_the_place_in_the_list_may_be_written(folder: Path) -> None:
-    assert len(load(folder, head() + NEEDS["accuracy"] + "index = 0").cases) == 1
 
 
 @pytest.mark.parametrize(
@@ -632,18 +557,6 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Everything at once
-
-
-def test_all_problems_of_a_file_are_named_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("UNSET_TWO", raising=False)
-    text = (
-        head("accuracy", "iteration = 2")
-        + "[[eval.cases]]\nprompt = 5\noutput = 4\n"
-        + '[[eval.cases]]\nprompt = "${UNSET_TWO}"\noutput = { contains = [], exact = "x" }\n'
-        + '[[eval.cases]]\nexpected = 1\n[eval.cases.output.schema]\na = { type = "strng" }\n'
-    )
-    lines = [int(problem.partition(":")[0]) for problem in problems(folder, text)]
-    assert sorted(lines) == [5, 7, 8, 10, 11, 13, 15]
 
 
 def loaded(folder: Path, text: str) -> Suite | tuple[Problem, ...]:

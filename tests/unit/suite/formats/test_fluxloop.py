@@ -15,7 +15,7 @@ from agenteval.core.llm.models import ModelSpec
 from agenteval.suite.evaluation import Aggregate, AlertRule, Analyses, Criteria, EvaluationReport, JudgeLimits
 from agenteval.suite.formats.fluxloop.metrics import prebuilt_names, prebuilt_template
 from agenteval.suite.formats.fluxloop.suite import load_fluxloop
-from agenteval.suite.formats.registry import discover, load_suites
+from agenteval.suite.formats.registry import load_suites
 from agenteval.suite.forms import template_warnings
 from agenteval.suite.model import AgentSpec, Suite
 
@@ -60,42 +60,12 @@ def test_the_documented_examples_load(name: str) -> None:
     assert suite.aggregate.weights.keys() == {metric.id for metric in suite.metrics}
 
 
-def test_the_documented_standard_example() -> None:
-    suite = load_fluxloop(DATA / "standard.yaml", "standard.yaml")
-    assert [(metric.id, metric.type, metric.kind) for metric in suite.metrics] == [
-        ("completeness", "rules", "rule"),
-        ("intent_recognition", "trace_judge", "judge"),
-        ("response_clarity", "trace_judge", "judge"),
-    ]
-    weights = {"completeness": 0.3, "intent_recognition": 0.35, "response_clarity": 0.35}
-    assert suite.aggregate == Aggregate("weighted_sum", 0.75, weights)
-    assert options(suite, 1)["limits"] == JudgeLimits(0.5, 100, 60.0, "evaluation_cache.jsonl")
-    assert options(suite, 1)["template"] == prebuilt_template("intent_recognition", "first_number_1_10", 10)
-    assert suite.warnings == ()
-
-
 def test_the_documented_production_example_warns_about_missing_parts() -> None:
     suite = load_fluxloop(DATA / "production.yaml", "production.yaml")
     (warning,) = suite.warnings
     assert warning.startswith("production.yaml:30: evaluators[3]: response_quality has no prompt_template")
     assert suite.evaluation is not None
     assert suite.evaluation.criteria.quality == {"intent_recognition": None, "response_quality": None}
-
-
-def test_documented_defaults(tmp_path: Path) -> None:
-    suite = load(tmp_path, JUDGE + "}\n")
-    assert suite.aggregate == Aggregate("weighted_sum", 0.7, {"tone": 1.0})
-    assert suite.evaluation is not None
-    assert suite.evaluation.goal is None
-    assert suite.evaluation.criteria == Criteria()
-    assert suite.evaluation.analyses == Analyses(personas=True)
-    assert suite.evaluation.report == EvaluationReport()
-    assert options(suite)["limits"] == JudgeLimits(1.0, 50, 60.0, "evaluation_cache.jsonl")
-    assert options(suite)["parser"] == "first_number_1_10"
-    assert options(suite)["max_score"] == 10
-    assert options(suite)["model"] == ModelSpec("openai", "gpt-4o-mini", temperature=0.0)
-    assert options(suite)["asked"] == {}
-    assert (suite.cases, suite.agent, suite.iterations) == ((), None, None)
 
 
 def test_the_judge_of_the_complete_example() -> None:
@@ -189,12 +159,6 @@ def test_the_rest_of_the_complete_example() -> None:
     )
 
 
-def test_a_metric_has_its_position() -> None:
-    tone = complete().metrics[1]
-    assert (tone.where.directory, tone.where.file, tone.where.line) == (str(DATA), "complete.yaml", 42)
-    assert (tone.threshold, tone.timeout_s, tone.requested_by) == (None, None, "suite")
-
-
 def test_keys_without_a_value_mean_their_defaults_but_null_lifts_limits(tmp_path: Path) -> None:
     text = EVALUATORS + "aggregate:\nreport: {style: , template_path: null}\nsuccess_criteria: {performance: }\n"
     suite = load(tmp_path, text)
@@ -223,12 +187,6 @@ def test_prebuilt_judges_need_no_template(tmp_path: Path, name: str) -> None:
         warnings = [warning.partition("prompt_template: ")[2] for warning in suite.warnings]
         only = "contains only comments, so the built-in prompt of this name is used"
         assert warnings == ([only] if "#" in template else [])
-
-
-def test_a_user_template_overrides_the_built_in_one(tmp_path: Path) -> None:
-    text = "evaluators:\n- name: response_clarity\n  type: llm_judge\n  model: gpt-4o\n"
-    suite = load(tmp_path, text + "  prompt_template: |\n    # Title\n    Clear? {output}\n")
-    assert options(suite)["template"] == "# Title\nClear? {output}\n"
 
 
 @pytest.mark.parametrize("name", prebuilt_names())
@@ -383,15 +341,6 @@ def test_repeated_names_are_numbered(
     ]
 
 
-def test_unknown_placeholders_are_warnings(tmp_path: Path) -> None:
-    text = JUDGE.replace("'Kind? {output}'", "'{outptu} {input} as {\"score\": 1}'")
-    warnings = load(tmp_path, text + "}").warnings
-    assert [warning.partition("prompt_template: ")[2].partition(";")[0] for warning in warnings] == [
-        "{outptu} is not a placeholder and stays unchanged",
-        "braces without a placeholder stay unchanged",
-    ]
-
-
 MISTAKES = [
     ("", " the file is empty; write keys with values, at least `evaluators`"),
     (
@@ -519,19 +468,3 @@ def test_the_format_is_told_by_the_content(tmp_path: Path, name: str, text: str,
     found: list[Problem] = []
     assert [suite.format for suite in load_suites([path], found)] == ([expected] if expected else [])
     assert all("holodeck" in str(problem) or "evaluators" in str(problem) for problem in found)
-
-
-def test_a_broken_evaluation_is_read_by_the_loader_that_knows_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "evaluation.yaml"
-    path.write_text("aggregate: {threshold: 70}\n")
-    found: list[Problem] = []
-    assert load_suites([path], found) == []
-    assert {problem.path for problem in found} == {"evaluators", "aggregate.threshold"}
-
-
-def test_evaluations_are_found_in_projects(tmp_path: Path) -> None:
-    (tmp_path / "configs").mkdir()
-    path = tmp_path / "configs" / "evaluation.yaml"
-    path.write_text(EVALUATORS)
-    (tmp_path / "evaluation.yaml").write_text(EVALUATORS)
-    assert discover(tmp_path) == [path]
