@@ -17,9 +17,7 @@ from tests.unit.report.samples import HOSTILE_TEXTS, check_golden, own_parts_cut
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
 from agenteval.core.writing import make_directory
-from agenteval.report import analysis as evaluation
 from agenteval.report.analysis import MOST_ANSWERS, ORDER, SECTION_TITLES, render_markdown, report_files, suite_files
-from agenteval.report.charts import svg, time_histogram
 from agenteval.report.facts import facts
 from agenteval.report.report import write_files
 from agenteval.results.analysis.answers import EvaluatedAnswer
@@ -225,18 +223,6 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
     )
 
 
-def test_charts_and_tables_and_interaction_can_be_left_out() -> None:
-    everything = Elements(_html(EvaluationReport(style="detailed")))
-    assert (everything.count("svg"), everything.count("script"), everything.count("input")) == (2, 1, 1)
-    plain = Elements(_html(EvaluationReport(style="detailed", charts=False, tables=False, interactive=False)))
-    assert [plain.count(name) for name in ("svg", "script", "input", "select", "table")] == [0] * 5
-    text = _html(EvaluationReport(interactive=False))
-    assert "script-src 'none'" in text
-    static = Elements(text)
-    assert len(list(static.rows())) == 240
-    assert static.count("script") == 0
-
-
 def test_a_large_run_names_omitted_content() -> None:
     answers = [answer(0.9, 10.0, name=str(number), persona=f"p{number}") for number in range(MOST_ANSWERS + 500)]
     answers.append(answer(0.1, 10.0, name="the only failure"))
@@ -320,16 +306,6 @@ def test_hostile_answers_cannot_leave_the_script_of_a_template(tmp_path: Path) -
     assert names == [text.replace("\ud800", "\ufffd") for text in HOSTILE]
 
 
-def test_a_template_gets_no_more_traces_than_a_browser_bears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "_MOST_TRACES", 100)
-    subtitle, traces, summary = _html(
-        _template(tmp_path, "[[SUBTITLE]]\n[[PER_TRACE_JSON]]\n[[SUMMARY_JSON]]")
-    ).split("\n")
-    assert "140 of them only in per_trace.jsonl" in subtitle
-    assert len(json.loads(traces)) == 100
-    assert json.loads(summary)["per_trace_left_out"] == 140
-
-
 def test_a_template_that_cannot_be_read_is_replaced_and_named(tmp_path: Path) -> None:
     missing, warnings = _page_and_warnings(_suite(EvaluationReport(template=str(tmp_path / "none.html"))))
     (warning,) = warnings
@@ -381,15 +357,3 @@ def test_each_analysed_suite_has_a_separate_folder() -> None:
 
 
 # Charts.
-
-
-def test_a_long_tail_is_gathered_in_the_last_bin() -> None:
-    times = sorted([100.0 + number for number in range(100)] + [90_000.0])
-    chart = time_histogram("Times", times, [(150.0, "half"), (90_000.0, "longest")])
-    assert (chart.low, chart.high, chart.beyond) == (0.0, 500.0, 1)
-    assert sum(chart.counts) == 101
-    assert [label for _, label in chart.marks] == ["half"]
-    assert "and more: 1</title>" in svg(chart)
-    short = time_histogram("Times", [10.0, 20.0], [])
-    assert (short.high, short.beyond) == (20.0, 0)
-    assert time_histogram("Times", [0.0], []).high == 1.0

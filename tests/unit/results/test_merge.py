@@ -13,7 +13,7 @@ from tests.unit.runs import case, iteration, results, score, skipped, turn
 from agenteval.core.errors import ConfigError
 from agenteval.core.version import __version__
 from agenteval.gate.run_scores import pool_entry
-from agenteval.results.case import CaseResult, CaseStatus, Criterion, Score, SuiteResult
+from agenteval.results.case import CaseResult, CaseStatus, Score, SuiteResult
 from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import Results, RunShard, RunUsage, Tool
 from agenteval.results.rollup import case_status, mean
@@ -135,15 +135,6 @@ def test_a_metric_measured_nothing_if_it_did_in_no_shard(second: Score, unmeasur
     ]
     (suite,) = merged(*shards_of(run_of({"a": cases}), 2)).results.suites
     assert (suite.unmeasured, suite.undecided) == (unmeasured, 1)
-
-
-def test_criteria_stay_undecided() -> None:
-    decided = Criterion(name="error_rate", met=True, value=0.0, threshold=0.1)
-    runs = [
-        run.model_copy(update={"suites": [suite.model_copy(update={"criteria": [decided]}) for suite in run.suites]})
-        for run in (run_of({"a": [case("x")]}, "one"), run_of({"a": [case("x")]}, "two"))
-    ]
-    assert merged(*runs).results.suites[0].criteria == [Criterion(name="error_rate", met=None, threshold=0.1)]
 
 
 # Further iterations
@@ -268,12 +259,3 @@ def test_metrics_over_all_iterations_cannot_be_merged() -> None:
         f"1.json: {reason}",
     ]
     assert merged(run_of({"a": cases}, "one")).results.summary.cases == 1
-
-
-def test_another_patch_version_is_a_warning() -> None:
-    one, two = shards_of(WHOLE, 2)
-    versions = [
-        shard.model_copy(update={"tool": Tool(version=version)})
-        for shard, version in ((one, "0.1.1"), (two, "0.1.0"))
-    ]
-    assert merged(*versions).warnings == ("merged results of several versions of agenteval: 0.1.0, 0.1.1",)

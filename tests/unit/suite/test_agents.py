@@ -57,18 +57,6 @@ class TestForms:
     def test_a_recording_lies_beside_the_file(self, tmp_path: Path, text: str) -> None:
         assert agent(tmp_path, text).target == str(tmp_path / "data" / "answers.jsonl")
 
-    @pytest.mark.parametrize(
-        ("written", "program"),
-        [
-            ("python3.12", "python3.12"),
-            (".venv/bin/python", "{folder}/.venv/bin/python"),
-            ("/usr/bin/py", "/usr/bin/py"),
-        ],
-    )
-    def test_interpreter(self, tmp_path: Path, written: str, program: str) -> None:
-        spec = agent(tmp_path, f"    {{python: 'm:f', interpreter: {written}}}")
-        assert spec.options["interpreter"] == program.format(folder=tmp_path)
-
     def test_requests_and_replies_of_another_form(self, tmp_path: Path) -> None:
         spec = agent(
             tmp_path,
@@ -86,13 +74,6 @@ class TestForms:
     def test_every_shape_has_a_name_in_files(self, tmp_path: Path, name: str) -> None:
         assert agent(tmp_path, f"    {{http: 'http://x', shape: {name}}}").options["shape"] == name
         assert tuple(SHAPES) == get_args(ShapeName)
-
-    @pytest.mark.parametrize(
-        ("text", "seconds"),
-        [("2000ms", 2.0), ("0.5 s", 0.5), ("2m", 120.0), ("2min", 120.0), ("1h", 3600.0), ("'3'", 3.0), ("4", 4.0)],
-    )
-    def test_times_have_units(self, tmp_path: Path, text: str, seconds: float) -> None:
-        assert agent(tmp_path, f"    {{command: [x], timeout: {text}}}").timeout_s == seconds
 
     @pytest.mark.parametrize(
         "key", ["method: PUT", "body: {a: 1}", "shape: ag-ui", "response_path: a", "response: {}"]

@@ -175,19 +175,6 @@ def test_all_forms_say_the_same(attributes: dict[str, Any], events: list[tuple[s
     assert (found.user, found.text, found.answered) == ("Where?", "There.", True)
 
 
-def test_the_last_message_of_the_user_is_the_question() -> None:
-    messages = [
-        text("user", "First?"),
-        text("assistant", "Yes."),
-        text("user", "Second?"),
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": "1", "name": "search", "arguments": {"q": 1}}]},
-        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "response": "[2]"}]},
-    ]
-    found = read_said({"gen_ai.input.messages": messages}, [])
-    assert found.user == "Second?"
-    assert found.results == {"1": [2]}
-
-
 def test_an_answer_that_is_json_stays_as_it_is() -> None:
     content = '[{"city": "Paris"}]'
     for message in ({"role": "assistant", "content": content}, text("assistant", content)):
@@ -248,12 +235,6 @@ def test_tokens_are_those_of_model_calls_counted_once(tokens: Sequence[int], ord
     assert answer(*spans).usage == Usage(input_tokens=sum(tokens), output_tokens=len(tokens))
 
 
-def test_tokens_of_the_agent_count_if_calls_record_none() -> None:
-    found = answer(agent("a", 0, 9, **{"gen_ai.usage.prompt_tokens": 7}), chat("b", 1, 2, "a"))
-    assert found.usage == Usage(input_tokens=7)
-    assert answer(chat("b", 1, 2)).usage is None
-
-
 def test_tools_are_listed_in_the_order_of_time() -> None:
     calls = [
         {"type": "tool_call", "id": str(number), "name": "search", "arguments": {"q": number}} for number in (1, 2)
@@ -293,11 +274,6 @@ def test_a_tool_and_its_client_are_one_call() -> None:
 def test_messages_of_errors(message: str, attributes: dict[str, Any], told: str) -> None:
     operation = {"gen_ai.operation.name": "invoke_agent"}
     assert answer(span("a", attributes=operation | attributes, error=message)).error == told
-
-
-def test_a_root_that_is_missing_is_made_up_for() -> None:
-    found = answer(chat("b", 10, 30, "gone", **said("Where?")), chat("c", 40, 70, "gone", **said(None, "There.")))
-    assert (found.input, found.response, found.latency_ms) == ("Where?", "There.", 60)
 
 
 @given(JSON)

@@ -131,14 +131,12 @@ def test_everything_around_the_values_stays(news: dict[int, str], end: str) -> N
 @pytest.mark.parametrize(
     ("new", "written"),
     [
-        ("new", ["new  # another", "'new',", "|- # why\n      new\n\n", "|-\n      new\n  - name", '"new"\n']),
         ("it's", ["it's  # another", "'it''s',", "|- # why\n      it's\n", "|-\n      it's\n", '"it\'s"\n']),
         ("a: b", ['"a: b"  # another', "'a: b',", "|- # why\n      a: b\n", "|-\n      a: b\n", '"a: b"\n']),
         (
             "a\nb\n",
             ['"a\\nb\\n"  # another', '"a\\nb\\n",', "| # why\n      a\n      b\n\n", "|\n      a\n      b\n"],
         ),
-        (" a", ['" a"  # another', "' a',", '" a" # why\n\n', '" a"\n']),
         ("\u2028\x07\x85", ['"\\u2028\\u0007\\u0085"  # another', '"\\u2028\\u0007\\u0085",', '\\u0085" # why']),
     ],
 )

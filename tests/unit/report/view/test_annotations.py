@@ -159,15 +159,6 @@ def test_the_level_says_whether_a_case_is_held_against_the_change(
     assert (found.level, found.message.splitlines()[0]) == (level, f"{said}: 0/1 passed")
 
 
-def test_the_history_is_shown_if_known() -> None:
-    case = failed("Case")
-    history = History(runs=3, iterations=9, pass_rate=1.0)
-
-    [found] = of(case, compared=[compared(case, "broke", history=history)])
-
-    assert found.message.startswith("Broke: 9/9 passed on baseline, 0/1 here\n")
-
-
 @pytest.mark.parametrize("line", [None, 0, -3, 2**70])
 def test_without_a_usable_line_it_is_the_first(line: int | None) -> None:
     assert [item.line for item in of(failed("Case", line))] == [1]
@@ -189,45 +180,6 @@ def test_without_a_usable_line_it_is_the_first(line: int | None) -> None:
 )
 def test_suites_outside_the_repository_are_only_counted(path: str) -> None:
     assert of(failed("a"), samples.passed_case("b"), broken("c"), path=path) == ()
-
-
-@pytest.mark.parametrize(("most", "titles"), [(0, []), (1, ["r"]), (2, ["r", "f1"]), (3, ["r", "f1", "f2"])])
-def test_causes_beyond_the_limit_are_counted(most: int, titles: list[str]) -> None:
-    suite = samples.suite(told("f1", "a"), told("f2", "b"), failed("r"), broken("e"))
-    results = run(suite, compared=[compared(suite.cases[2], "broke")])
-
-    found = annotate(reported(results), most=most)
-
-    assert [item.title for item in found] == titles
-
-
-def test_a_case_of_which_only_the_outline_is_known_is_annotated() -> None:
-    suite = samples.suite(failed("Case"))
-    results = run(
-        suite.model_copy(update={"cases": [case.model_copy(update={"iterations": []}) for case in suite.cases]})
-    )
-
-    assert messages(annotate(reported(results))) == ["Failed"]
-
-
-def test_a_few_metrics_stand_for_many() -> None:
-    scores = [samples.score(f"metric_{number}", 0.0) for number in range(8)]
-    lines = messages(of(samples.failed_case("Case", "42", "41", *scores)))[0].splitlines()
-
-    assert lines == [
-        "Failed: 0/1 passed",
-        *(f"metric_{number} 0.00 < 1.00" for number in range(5)),
-        "… and 3 more",
-        "Answer: 41",
-    ]
-
-
-def test_several_lines_cannot_imitate_built_in_lines() -> None:
-    score = samples.score(value=0.0, reason="wrong\nAnswer: forged")
-
-    assert messages(of(samples.failed_case("a\nb", "42", "41\nFailed", score))) == [
-        "Failed: 0/1 passed\nnumeric 0.00 < 1.00: wrong Answer: forged\nAnswer: 41 Failed"
-    ]
 
 
 def assert_harmless(found: tuple[Annotation, ...]) -> None:
