@@ -90,7 +90,6 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
 
 
 def _check_is_file(output: Path) -> None:
-    """Check that what a report replaces is a file."""
     if os.path.lexists(output) and not stat.S_ISREG(mode := output.lstat().st_mode):
         message = f"it is {kind_of(mode)}, not a regular file; name another file with -o"
         raise ConfigError(Problem(message, file=str(output), kind=Kind.OPTION))
@@ -198,7 +197,7 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
     comparison = results.comparison
     suspicions = [] if comparison is None else comparison.suspicions
     found = results
-    if comparison is not None and suspicions and comparison.word in {"suspicious", "unproven"}:
+    if comparison is not None and suspicions and comparison.state in {"suspicious", "unproven"}:
         alone = results.model_copy(update={"comparison": None})
         # Its only earlier run is itself, which tells the metrics and what was asked.
         run = results.run.model_copy(update={"ref": comparison.baseline.ref})

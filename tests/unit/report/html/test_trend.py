@@ -42,14 +42,14 @@ def steady(count: int, **others: Sequence[float]) -> list[CaseResult]:
 
 
 def past(count: int, cases: Sequence[CaseResult]) -> Results:
-    """The last of some runs of the base branch that all went alike, with all of them in its pool."""
+    """The last of some runs of the base branch that all went alike, with all of them in its baseline."""
     runs = [results(*cases, run_id=f"base-{day}") for day in range(1, count + 1)]
     entries = [
         entry.model_copy(update={"created_at": f"2026-01-{day:02}T00:00:00.000Z"})
         for day, run in enumerate(runs, start=1)
-        for entry in run.pool
+        for entry in run.baseline_runs
     ]
-    return runs[-1].model_copy(update={"pool": entries})
+    return runs[-1].model_copy(update={"baseline_runs": entries})
 
 
 def _run(name: str, moment: str, results: Results | None = None) -> Results:
@@ -110,7 +110,7 @@ def test_a_run_counts_once_however_it_is_known() -> None:
     earlier = [_earlier(_run("base-1", "2026-01-01", now)), _earlier(now), _earlier(_run("older", "2025-12-31", now))]
     points = trend(now, earlier)
     assert [(point.run_id, point.source) for point in points] == [
-        ("older", "history"), ("base-1", "history"), ("base-2", "pool"), ("base-3", "run"),
+        ("older", "history"), ("base-1", "history"), ("base-2", "baseline"), ("base-3", "run"),
     ]  # fmt: skip
 
 

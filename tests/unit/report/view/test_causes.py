@@ -65,7 +65,7 @@ def compared(case: CaseResult, **more: Any) -> ComparedCase:
 def run_of(cases: Sequence[CaseResult], pairs: Iterable[ComparedCase] = (), **more: Any) -> Results:
     comparison = Comparison(
         baseline=BaselineInfo(run_id="b", created_at="2026-01-01T00:00:00Z"),
-        word="proven",
+        state="proven",
         headline="broke",
         cases=list(pairs),
         **{"metrics": [], **more},
@@ -174,7 +174,7 @@ def test_every_kind_is_told_apart() -> None:
     bad, good = told("x", "cold"), runs.case("x")
     error, skipped = errored("x", "down"), runs.case("x", "skipped")
     metric = ComparedMetric(
-        id="polite", n=8, baseline=1.0, current=0.4, difference=-0.6, word="proven",
+        id="polite", n=8, baseline=1.0, current=0.4, difference=-0.6, state="proven",
         moved=[CaseMove(id=bad.id, baseline=1.0, current=0.2)],
     )  # fmt: skip
     table: list[tuple[Kind | None, CaseResult, dict[str, Any] | None]] = [

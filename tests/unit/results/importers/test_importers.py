@@ -325,7 +325,7 @@ def test_rouge_without_a_value_is_not_a_score(tmp_path: Path) -> None:
 def test_a_history_file_of_holodeck_has_its_commit(tmp_path: Path) -> None:
     history = {"report": report(holodeck_test("a", metric())), "metadata": {"git_commit": "abc", "cli_args": []}}
     results = read(tmp_path, history)
-    assert (results.run.commit, results.pool[0].commit) == ("abc", "abc")
+    assert (results.run.commit, results.baseline_runs[0].commit) == ("abc", "abc")
     assert statuses(results) == {"a": "passed"}
 
 
@@ -474,7 +474,7 @@ def test_both_files_of_an_evaluation_are_read_whichever_is_named(tmp_path: Path)
     assert len({results.run.id for results in found}) == 1
     assert found[0].suites[0].threshold == 0.7
     assert [case.name for _, case in found[1].cases()] == ["a [novice]", "b [novice]"]
-    assert next(iter(found[0].pool[0].cases.values())).scores["score"] == [0.75]
+    assert next(iter(found[0].baseline_runs[0].cases.values())).scores["score"] == [0.75]
 
 
 def test_success_criteria_are_taken_over_in_our_units(tmp_path: Path) -> None:
@@ -752,7 +752,7 @@ def test_a_test_with_a_known_name_may_have_another_question(
     tmp_path: Path, asked: dict[str, Any], fingerprint: str
 ) -> None:
     content = promptfoo(row("refund", component(), vars=asked))
-    (case,) = read(tmp_path, content, [known_suite("a.yaml", "refund")]).pool[0].cases.values()
+    (case,) = read(tmp_path, content, [known_suite("a.yaml", "refund")]).baseline_runs[0].cases.values()
     assert case.fingerprint.startswith(fingerprint)
     assert bool(case.fingerprint) == bool(fingerprint)
 
