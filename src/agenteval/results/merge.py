@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import reduce
 from typing import TypeVar
 
-from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.errors import ConfigError, Kind, MissingRunsError, Problem
 from agenteval.core.records import dataclass
 from agenteval.core.version import __version__
 from agenteval.results.case import CaseResult, SuiteResult
@@ -107,7 +107,7 @@ _SAME: tuple[tuple[str, Callable[[RunToMerge], object]], ...] = (
 )
 
 
-def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
+def _contradictory(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     first = parts[0].shard
     seen: dict[int, str] = {}
     for part in parts:
@@ -131,13 +131,17 @@ def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
         elif shard.index in seen:
             yield Problem(f"shard {shard.index} is also in {seen[shard.index]}", file=part.file, kind=Kind.MERGE)
         seen.setdefault(shard.index, part.file)
-    missing = [str(index) for index in range(1, first.count + 1) if index not in seen]
-    if len(missing) == 1:
-        yield Problem(f"shard {missing[0]} of {first.count} is missing", kind=Kind.MERGE)
-    elif missing:
-        yield Problem(f"{len(missing)} shards of {first.count} are missing: {_some(missing)}", kind=Kind.MERGE)
-    else:
-        yield from _badly_divided(parts)
+
+
+def missing_shards(parts: Sequence[RunToMerge]) -> list[Problem]:
+    """Return the problem of the shards that are not among the parts, if there is one."""
+    if not parts:
+        return []
+    count, there = parts[0].shard.count, {part.shard.index for part in parts}
+    missing = [str(index) for index in range(1, count + 1) if index not in there]
+    if len(missing) > 1:
+        return [Problem(f"{len(missing)} shards of {count} are missing: {_some(missing)}", kind=Kind.MERGE)]
+    return [Problem(f"shard {index} of {count} is missing", kind=Kind.MERGE) for index in missing]
 
 
 def _badly_divided(parts: Iterable[RunToMerge]) -> Iterator[Problem]:
@@ -210,8 +214,13 @@ def merge(parts: Sequence[RunToMerge]) -> Merged:
     are appended in the order of the parts.
     """
     problems = list(_unusable(parts)) or list(_foreign(parts))
-    if not problems:
-        problems = list(_unlike(parts) if parts[0].run.shard is None else _incomplete(parts))
+    if not problems and parts[0].run.shard is None:
+        problems = list(_unlike(parts))
+    elif not problems:
+        problems, missing = list(_contradictory(parts)), missing_shards(parts)
+        if missing and not problems:
+            raise MissingRunsError(missing)
+        problems += missing or _badly_divided(parts)
     if problems:
         raise ConfigError(problems)
     sharded = parts[0].run.shard is not None
