@@ -83,7 +83,8 @@ def _foreign(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
         again = next((files[run_id] for run_id in part.run_ids if run_id in files), None)
         files |= dict.fromkeys(part.run_ids, part.file)
         different = [what for what, of in _SAME if of(part) != of(first)]
-        if again is not None:
+        # All shards of a proof contain the run.
+        if again is not None and first.shard.proof is None:
             yield Problem(f"the same run is in {again}", file=part.file, kind=Kind.MERGE)
         elif part.run.shard is None and first.run.shard is not None:
             yield Problem(f"a whole run, but {first.file} is a shard", file=part.file, kind=Kind.MERGE)
@@ -104,6 +105,7 @@ _SAME: tuple[tuple[str, Callable[[RunToMerge], object]], ...] = (
         "of suites with other cases or metrics",
         lambda part: sorted(suite.fingerprint for suite in part.results.suites),
     ),
+    ("with passes of another run", lambda part: part.shard.proof and part.run_ids),
 )
 
 
@@ -136,7 +138,7 @@ def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
         yield Problem(f"shard {missing[0]} of {first.count} is missing", kind=Kind.MERGE)
     elif missing:
         yield Problem(f"{len(missing)} shards of {first.count} are missing: {_some(missing)}", kind=Kind.MERGE)
-    else:
+    elif first.proof is None:
         yield from _badly_divided(parts)
 
 
@@ -214,6 +216,10 @@ def merge(parts: Sequence[RunToMerge]) -> Merged:
         problems = list(_unlike(parts) if parts[0].run.shard is None else _incomplete(parts))
     if problems:
         raise ConfigError(problems)
+    if parts[0].shard.proof is not None:
+        whole = parts[0].results
+        run = whole.run.model_copy(update={"shard": None})
+        return Merged(whole.model_copy(update={"run": run}), {}, tuple(_warnings(parts)))
     sharded = parts[0].run.shard is not None
     ordered = sorted(parts, key=lambda part: part.shard.index) if sharded else list(parts)
     suites = _joined(ordered) if sharded else _repeated(ordered) if len(ordered) > 1 else ordered[0].results.suites
