@@ -65,6 +65,12 @@ class RunToMerge:
         return next((entry for entry in self.results.pool if entry.run_id == self.run.id), None)
 
 
+class MissingShardError(ConfigError):
+    """A machine wrote no results, or not all of them: the shard can run again (exit status 3)."""
+
+    exit_status = 3
+
+
 def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     for part in parts:
         if not part.run.complete:
@@ -215,7 +221,8 @@ def merge(parts: Sequence[RunToMerge]) -> Merged:
     if not problems:
         problems = list(_unlike(parts) if parts[0].run.shard is None else _incomplete(parts))
     if problems:
-        raise ConfigError(problems)
+        is_lost = len(parts) < parts[0].shard.count or not all(part.run.complete for part in parts)
+        raise (MissingShardError if is_lost else ConfigError)(problems)
     if parts[0].shard.proof is not None:
         whole = parts[0].results
         run = whole.run.model_copy(update={"shard": None})
