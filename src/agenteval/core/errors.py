@@ -105,12 +105,6 @@ class InfrastructureError(AgentEvalError):
     """Something outside the suite failed: disk, network, a service (exit status 3)."""
 
 
-class MissingRunsError(ConfigError):
-    """Runs to merge are missing, because their jobs died (exit status 3)."""
-
-    exit_status = InfrastructureError.exit_status
-
-
 class UserCodeError(InfrastructureError):
     """The user's code cannot be loaded, so no case was run: its import fails or hangs (exit status 3)."""
 

@@ -30,7 +30,7 @@ from agenteval.run.plan import Shard
 class Inputs:
     """What the inputs of the action say, and their defaults; the table of options has one for each attribute."""
 
-    mode: Literal["run", "gate", "publish"]
+    mode: Literal["run", "gate", "prove", "publish"]
     suites: tuple[Path, ...] = ()
     config: Path | None = None
     working_directory: str = ""

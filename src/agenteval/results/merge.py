@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import reduce
 from typing import TypeVar
 
-from agenteval.core.errors import ConfigError, Kind, MissingRunsError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass
 from agenteval.core.version import __version__
 from agenteval.results.case import CaseResult, SuiteResult
@@ -65,6 +65,12 @@ class RunToMerge:
         return next((entry for entry in self.results.pool if entry.run_id == self.run.id), None)
 
 
+class MissingShardError(ConfigError):
+    """A machine wrote no results, or not all of them: the shard can run again (exit status 3)."""
+
+    exit_status = 3
+
+
 def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     for part in parts:
         if not part.run.complete:
@@ -83,7 +89,8 @@ def _foreign(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
         again = next((files[run_id] for run_id in part.run_ids if run_id in files), None)
         files |= dict.fromkeys(part.run_ids, part.file)
         different = [what for what, of in _SAME if of(part) != of(first)]
-        if again is not None:
+        # All shards of a proof contain the run.
+        if again is not None and first.shard.proof is None:
             yield Problem(f"the same run is in {again}", file=part.file, kind=Kind.MERGE)
         elif part.run.shard is None and first.run.shard is not None:
             yield Problem(f"a whole run, but {first.file} is a shard", file=part.file, kind=Kind.MERGE)
@@ -104,10 +111,11 @@ _SAME: tuple[tuple[str, Callable[[RunToMerge], object]], ...] = (
         "of suites with other cases or metrics",
         lambda part: sorted(suite.fingerprint for suite in part.results.suites),
     ),
+    ("with passes of another run", lambda part: part.shard.proof and part.run_ids),
 )
 
 
-def _contradictory(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
+def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     first = parts[0].shard
     seen: dict[int, str] = {}
     for part in parts:
@@ -131,6 +139,10 @@ def _contradictory(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
         elif shard.index in seen:
             yield Problem(f"shard {shard.index} is also in {seen[shard.index]}", file=part.file, kind=Kind.MERGE)
         seen.setdefault(shard.index, part.file)
+    missing = missing_shards(parts)
+    yield from missing
+    if not missing and first.proof is None:
+        yield from _badly_divided(parts)
 
 
 def missing_shards(parts: Sequence[RunToMerge]) -> list[Problem]:
@@ -214,15 +226,15 @@ def merge(parts: Sequence[RunToMerge]) -> Merged:
     are appended in the order of the parts.
     """
     problems = list(_unusable(parts)) or list(_foreign(parts))
-    if not problems and parts[0].run.shard is None:
-        problems = list(_unlike(parts))
-    elif not problems:
-        problems, missing = list(_contradictory(parts)), missing_shards(parts)
-        if missing and not problems:
-            raise MissingRunsError(missing)
-        problems += missing or _badly_divided(parts)
+    if not problems:
+        problems = list(_unlike(parts) if parts[0].run.shard is None else _incomplete(parts))
     if problems:
-        raise ConfigError(problems)
+        is_lost = len(parts) < parts[0].shard.count or not all(part.run.complete for part in parts)
+        raise (MissingShardError if is_lost else ConfigError)(problems)
+    if parts[0].shard.proof is not None:
+        whole = parts[0].results
+        run = whole.run.model_copy(update={"shard": None})
+        return Merged(whole.model_copy(update={"run": run}), {}, tuple(_warnings(parts)))
     sharded = parts[0].run.shard is not None
     ordered = sorted(parts, key=lambda part: part.shard.index) if sharded else list(parts)
     suites = _joined(ordered) if sharded else _repeated(ordered) if len(ordered) > 1 else ordered[0].results.suites

@@ -169,7 +169,8 @@ class Option(NamedTuple):
 OPTIONS: tuple[Option, ...] = (
     Option("suites", "suite files, directories, or patterns like agents/*; default: suites at the usual paths",
            input="suite", read=_paths, metavar="SUITE", in_action="Separated by white space or line ends; quote a "
-           "path with spaces. In mode gate: results files, or directories that contain them (agenteval-shards)."),
+           "path with spaces. In modes gate and prove: results files, or directories that contain them "
+           "(agenteval-shards)."),
     Option("config",
            "configuration of all suites; default: for each suite the nearest agenteval.yaml at or above it",
            ("--config",), "config", read=Path, metavar="FILE"),
@@ -177,8 +178,9 @@ OPTIONS: tuple[Option, ...] = (
            metavar="AGENT"),
     Option("mode", "run: evaluates the suites, writes reports and decides the gate. gate: evaluates nothing and "
            "does the same with results that exist: shards of a run, runs of earlier steps, or results of another "
-           "tool. publish: posts the results of another workflow run, in a workflow_run event", input="mode",
-           choices=("run", "gate", "publish"), action_default="run"),
+           "tool. prove: runs what may be worse in such results side by side with the base commit. publish: posts "
+           "the results of another workflow run, in a workflow_run event", input="mode",
+           choices=("run", "gate", "prove", "publish"), action_default="run"),
     Option("working_directory",
            "directory that contains the suites and that the agent starts in; default: the workspace",
            input="working-directory"),

@@ -17,7 +17,7 @@ def test_the_mode(given: str) -> None:
 
 
 def test_an_unknown_mode_names_the_others() -> None:
-    with pytest.raises(ConfigError, match="'judge' is not allowed; allowed: run, gate, publish"):
+    with pytest.raises(ConfigError, match="'judge' is not allowed; allowed: run, gate, prove, publish"):
         read_inputs({"INPUT_MODE": "judge"})
 
 
