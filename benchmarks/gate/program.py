@@ -78,7 +78,7 @@ def gate(
 def merged_gate(
     first: Arrays, pool: Sequence[Arrays], metrics: Mapping[str, reference.Metric], again: Again, seed: int
 ) -> GateOutcome:
-    """Decide on a merged run by its files, and prove what is suspicious in shards, each in a session of its own."""
+    """Decide on a merged run by its files, and prove what is suspicious in shards, each in a separate session."""
 
     def in_shards(side: str, rows: np.ndarray) -> Arrays:
         seen: Arrays = {}
