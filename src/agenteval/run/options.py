@@ -119,10 +119,10 @@ OPTIONS: tuple[Option, ...] = (
            ("--config",), "config", read=Path, metavar="FILE"),
     Option("agent", "name in agenteval.yaml, replay:FILE, python:MODULE:NAME, or a URL", ("--agent",),
            metavar="AGENT"),
-    Option("mode", "run: evaluates the suites and decides the gate. gate: decides by results that exist: shards of a "
-           "run, runs of earlier steps, or results of another tool. prove: runs what may be worse in such results side "
-           "by side with the base commit. publish: posts the results of another workflow run, in a workflow_run event",
-           input="mode", choices=("run", "gate", "prove", "publish"), action_default="run"),
+    Option("mode", "run: evaluates the suites and decides the gate. gate: decides by results that exist: shards of "
+           "a run, runs of earlier steps, or results of another tool. prove: runs what may be worse in such results "
+           "side by side with the base commit. publish: posts the results of another workflow run, in a workflow_run "
+           "event", input="mode", choices=("run", "gate", "prove", "publish"), action_default="run"),
     Option("working_directory",
            "directory that contains the suites and that the agent starts in; default: the workspace",
            input="working-directory"),
