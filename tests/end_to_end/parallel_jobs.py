@@ -1,7 +1,7 @@
 """Runs parallel jobs as the engines of `examples/shards` do; linked as `sbatch` and `aws`, it is their program.
 
-``DEAD_JOB`` is the index of a job that is killed while it waits for its agent, ``MACHINES`` the folder of the working
-directories, ``STORE`` that of what is uploaded.
+``DEAD_JOB`` is the index of a job, from 0, that is killed while it waits for its agent, ``MACHINES`` the folder of
+the working directories, ``STORE`` that of what is uploaded.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+DEAD = int(os.environ.get("DEAD_JOB", "-1"))
 
 
 @dataclass(frozen=True)
@@ -67,25 +69,17 @@ def _option(words: Sequence[str], name: str) -> str:
 
 def sbatch(words: Sequence[str]) -> int:
     """Run an array, or one job, in the directory of the caller, which all nodes share."""
-    command = ["sh", "-c", _option(words, "--wrap")]
-    array = _option(words, "--array")
+    command, array = ["sh", "-c", _option(words, "--wrap")], _option(words, "--array")
+    assert "--wait" in words
     if not array:
-        assert _option(words, "--dependency") == "afterany:4711"
-        [status] = ended([Job(command, Path())])
-        return status if "--wait" in words else 0
+        return ended([Job(command, Path())])[0]
     first, last = map(int, array.split("-"))
     names = {"COUNT": last - first + 1, "MIN": first, "MAX": last, "STEP": 1}
     fixed = {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in names.items()}
-    ended(
-        [
-            Job(
-                command, Path(), fixed | {"SLURM_ARRAY_TASK_ID": str(index)}, os.environ.get("DEAD_JOB") == str(index)
-            )
-            for index in range(first, last + 1)
-        ]
+    indexes = range(first, last + 1)
+    return max(
+        ended([Job(command, Path(), fixed | {"SLURM_ARRAY_TASK_ID": str(n)}, n - first == DEAD) for n in indexes])
     )
-    print("4711")
-    return 0
 
 
 def aws(words: Sequence[str]) -> int:
@@ -95,25 +89,23 @@ def aws(words: Sequence[str]) -> int:
         shutil.copytree(source, target, dirs_exist_ok=True)
         return 0
     assert words[:2] == ["batch", "submit-job"]
-    name, command = _option(words, "--job-name"), _option(words, "--container-overrides")
-    state = Path(os.environ["MACHINES"], "state")
-    if _option(words, "--depends-on"):
-        # Batch does not start a job that depends on a failed one.
-        if state.read_text("utf-8") == "[0, 0, 0]":
-            return ended([Job(command.removeprefix("command=").split(","), machine(name, Path()))])[0]
-        return 0
-    size = int(_option(words, "--array-properties").removeprefix("size="))
-    jobs = [
-        Job(
-            command.removeprefix("command=").split(","),
-            machine(f"{name}-{index}", Path()),
-            {"AWS_BATCH_JOB_ARRAY_INDEX": str(index), "AWS_BATCH_JOB_ARRAY_SIZE": str(size)},
-            os.environ.get("DEAD_JOB") == str(index),
-        )
-        for index in range(size)
-    ]
-    state.write_text(str(ended(jobs)), "utf-8")
+    name, sizes = _option(words, "--job-name"), _option(words, "--array-properties")
+    command = _option(words, "--container-overrides").removeprefix("command=").split(",")
+    failed = Path(os.environ["MACHINES"], "failed")
     print("job-id")
+    # Batch does not start a job that depends on a failed one.
+    if failed.exists():
+        return 0
+    jobs = [Job(command, machine(name, Path()))]
+    if sizes:
+        size = sizes.removeprefix("size=")
+        known = {"AWS_BATCH_JOB_ARRAY_SIZE": size}
+        jobs = [
+            Job(command, machine(f"{name}-{n}", Path()), known | {"AWS_BATCH_JOB_ARRAY_INDEX": str(n)}, n == DEAD)
+            for n in range(int(size))
+        ]
+    if any(ended(jobs)):
+        failed.touch()
     return 0
 
 

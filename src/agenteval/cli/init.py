@@ -120,7 +120,6 @@ def workflow(place: SuitePlace) -> bytes:
 
 
 def _branch(place: SuitePlace) -> str:
-    """Return the default branch of the repository: that of its origin, else the current one if it is ``master``."""
     if not place.is_in_repository:
         return _BRANCH
     remote = _reference(place.root, "refs/remotes/origin/HEAD").removeprefix("origin/")
@@ -130,7 +129,6 @@ def _branch(place: SuitePlace) -> str:
 
 
 def _reference(root: Path, name: str) -> str:
-    """Return the short name of what a symbolic reference names; empty if git does not tell."""
     program = shutil.which("git")
     if program is None:
         return ""
@@ -272,7 +270,6 @@ def _commit_command(directory: Path) -> str:
 
 
 def _refuse_existing(files: Sequence[NewFile]) -> None:
-    """Check that no file exists already and that every folder can be created."""
     existing = [file.path for file in files if os.path.lexists(file.path)]
     if existing:
         listed = ", ".join(map(str, existing))
@@ -286,7 +283,6 @@ def _refuse_existing(files: Sequence[NewFile]) -> None:
 
 
 def _blocks_directory(path: Path) -> bool:
-    """Return whether the path exists and is not a directory; a broken link counts, a link to a directory does not."""
     try:
         return os.path.lexists(path) and not path.is_dir()
     except OSError:

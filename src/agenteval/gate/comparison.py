@@ -203,7 +203,6 @@ def _look_words(comparer: Comparer, decision: Decision, told: Telling) -> list[s
 
 
 def _cause(comparer: Comparer, decision: Decision) -> tuple[AnchorCause | None, list[str]]:
-    """Return why a new pool begins with this run, and a note about it."""
     if not comparer.is_of_branch:
         return None, []
     found = (decision.outcome, decision.rise, decision.look)

@@ -156,7 +156,6 @@ def _regressions(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Iterator[Condition]:
-    """Yield the failing cases as a condition; those that broke are told by the regressions already."""
     if failing is None:
         yield Condition(found=failed(counts, None), about="cases")
         return
@@ -170,7 +169,6 @@ def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Itera
 
 
 def _worse(comparison: Comparison) -> Iterator[Condition]:
-    """Yield what is proven to be worse, each with the limit that decided."""
     broke = {proof.case for proof in comparison.worse if proof.case is not None}
     if broke:
         yield Condition(found=f"{of_cases(len(broke), max(compared(comparison), len(broke)))} broke", about="cases")

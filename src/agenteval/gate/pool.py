@@ -188,7 +188,6 @@ class _Changes:
 def _comparable_cases(
     entry: PoolEntry, now: Mapping[str, PoolCase], changes: _Changes
 ) -> dict[str, dict[str, tuple[float | None, ...]]]:
-    """Return the comparable scores of one run by case and metric, and record the changes."""
     found: dict[str, dict[str, tuple[float | None, ...]]] = {}
     for case_id, case in entry.cases.items():
         if now and case_id not in now:

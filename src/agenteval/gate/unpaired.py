@@ -57,7 +57,6 @@ def _cases(cases: Collection[ComparedCase]) -> Iterator[Unproven]:
 
 
 def _nothing(sides: Sides, pairing: Collection[ComparedCase]) -> Iterator[Unproven]:
-    """Yield that no case was compared; a selection of cases can consist of new ones."""
     covered = sides.current.run.coverage
     is_selection = covered is not None and bool(covered.selection_note)
     if compared_cases(pairing) or is_selection or not any(suite.cases for suite in sides.baseline.suites):

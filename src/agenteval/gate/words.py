@@ -281,7 +281,6 @@ def first(texts: Sequence[str], noun: str) -> list[str]:
 
 
 def _few(told: Sequence[str]) -> Iterator[str]:
-    """Yield the first sentences on metrics, and how many there are besides."""
     yield from [*told[:_NAMED], *([f"{_more(told, 'metric')} likewise."] if len(told) > _NAMED else [])]
 
 

@@ -212,7 +212,6 @@ def out_of_reach(directory: Path) -> Iterator[Path]:
 
 
 def _hand_over(private: Path, directory: Path) -> None:
-    """Write all files of a directory to another one, and give that to the owner of the workspace."""
     make_directory(directory)
     try:
         # A signal must not mix the reports of two runs.

@@ -41,7 +41,6 @@ def failed_cases(results: Results) -> dict[tuple[str, str], Accepted]:
 
 
 def _withdrawn(results: Results) -> Iterator[Accepted]:
-    """Yield the removed and the edited cases."""
     for item in results.run.integrity:
         is_open = item.kind == "edited" or (item.kind == "removed" and item.effect == "unproven")
         if is_open and item.case is not None and item.fingerprint and item.accepted_by is None:
@@ -56,7 +55,6 @@ def _entry(
 
 
 def _failing(results: Results) -> Iterator[Accepted]:
-    """Yield the cases that passed before and fail now, and those that are proven to be worse."""
     if results.comparison is None:
         return
     own = own_cases(results)
@@ -200,7 +198,6 @@ def accept(request: AcceptRequest, results: Results) -> PlannedAcceptance:
 
 
 def _last_day(request: AcceptRequest) -> date:
-    """Return the last day of the entries."""
     today = datetime.now(UTC).date()
     last = request.until or today + timedelta(days=DAYS)
     problems = (
@@ -239,7 +236,6 @@ def check_suites_here(results: Results) -> None:
 
 
 def _suites_here(files: Sequence[Path]) -> Sequence[Suite]:
-    """Return suites as a run reads them."""
     sources = Sources(working_directory(), tuple(files))
     try:
         return read_control_files(sources).suites
@@ -262,7 +258,6 @@ def _updated(entry: Accepted, answers: Answers, suites: Iterable[Suite]) -> Acce
 
 
 def _completed(entry: Accepted, cases: Mapping[str, Case]) -> Accepted:
-    """Return the entry of a case with the fingerprint of its new version."""
     if entry.metric or entry.fingerprint:
         return entry
     return replace(entry, fingerprint=digest_of(cases[entry.case].fingerprints))

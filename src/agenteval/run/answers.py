@@ -71,7 +71,6 @@ def _result(case: Case, results: Results) -> CaseResult:
 
 
 def _texts(suite: Suite, case: Case, result: CaseResult) -> Mapping[AnswerPlace, str]:
-    """Return the answers to the turns of a case that differ from the expected ones."""
     found: dict[AnswerPlace, str] = {}
     for index, turn in enumerate(case.turns):
         if turn.answer_at is not None:
@@ -84,7 +83,6 @@ def _texts(suite: Suite, case: Case, result: CaseResult) -> Mapping[AnswerPlace,
 
 
 def _answer(turns: Sequence[TurnResult], result: CaseResult) -> str:
-    """Return the answer that all iterations gave to one turn."""
     texts = {turn.response for turn in turns if turn.response is not None and not turn.error}
     if not turns or len(turns) < len(result.iterations) or any(turn.response is None or turn.error for turn in turns):
         raise _NoAnswerError("was not answered in every iteration")

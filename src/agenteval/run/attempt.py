@@ -70,7 +70,6 @@ def _states(root: Path, left_out: Sequence[str], folder: str = "") -> Iterator[t
 
 
 def _tracked(listed: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the path of each entry of an index; for a submodule with its commit."""
     for entry in listed.split("\0"):
         about, _, path = entry.partition("\t")
         if path:
@@ -85,7 +84,6 @@ def _without_reports(listed: str) -> list[str]:
 
 
 def _state(path: Path) -> str:
-    """Return kind, mode and hash of a file; empty if it was removed."""
     try:
         if path.is_symlink():
             return f"link {hashlib.sha256(os.fsencode(path.readlink())).hexdigest()}"

@@ -114,7 +114,6 @@ def _first_parent(head: Head) -> str:
 
 
 def _merge_base(host: ControlHost, clone: Clone, other: str) -> str:
-    """Return the merge base of the head and another commit, from the clone or else from its host."""
     one = clone.head.commit
     try:
         return clone.merge_base(one, other)
@@ -243,7 +242,6 @@ def copied_commit(clone: Clone, remote: Remote | None, commit: str, note: str = 
 
 
 def _separate_user(folder: Path) -> Apart | None:
-    """Return a separate user for the programs in a folder, if user code runs as another user."""
     owner = confinement().owner
     if owner is None:
         return None
@@ -361,7 +359,6 @@ def _converted(clone: Clone, repository: Path) -> Iterator[tuple[str, str]]:
 
 
 def _blobs(repository: Path) -> dict[str, str]:
-    """Return the blob of each file in the index of a repository."""
     entries = (entry.partition("\t") for entry in git(repository, "ls-files", "--stage", "-z").split("\0"))
     return {path: about.split(" ")[1] for about, _, path in entries if path and not about.startswith(SUBMODULE)}
 

@@ -132,7 +132,6 @@ class _Precheck:
 
 
 def _checked(plan: Plan) -> _Precheck:
-    """Iterate over all cases once."""
     survey = _surveyed(plan)
     if survey.unchecked and not survey.some_checked:
         raise ConfigError(dict.fromkeys(survey.unchecked))
@@ -142,7 +141,6 @@ def _checked(plan: Plan) -> _Precheck:
 
 
 def _surveyed(plan: Plan) -> _Precheck:
-    """Iterate over all cases once."""
     survey = _Precheck(RunKey(plan), JudgedCases(plan.seed))
     complete = plan.earlier.complete if plan.earlier else {}
     problems: dict[tuple[str, str], Problem] = {}
@@ -249,7 +247,6 @@ class _Runner:
 
     @contextmanager
     def _begun(self) -> Iterator[None]:
-        """Open the journal of the run in place of that of an earlier run, or continue it."""
         plan, earlier = self._plan, self._plan.earlier
         for directory in plan.replaced:
             # The journal comes last: what a killed process leaves is of one run at any time.
@@ -309,7 +306,6 @@ async def _start(
     agents: dict[int, Agent],
     ready: Callable[[Agent], Awaitable[None]] = lambda agent: agent.start(),
 ) -> None:
-    """Start the metrics' resources, then every agent that will be called."""
     await plan.resources.start()
     await check_unnamed_judge(built_metrics(suite.catalog for suite in plan.suites.values()), plan.resources.gateway)
     failures: list[ConfigError | UserCodeError] = []

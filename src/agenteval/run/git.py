@@ -296,7 +296,6 @@ def _parents(content: bytes) -> tuple[str, ...]:
 
 
 def _contents(listed: bytes) -> Iterator[bytes]:
-    """Yield the contents of objects in the output of ``git cat-file --batch``, up to a missing one."""
     place = 0
     while found := _OBJECT.match(listed, place):
         end = found.end() + int(found[1])

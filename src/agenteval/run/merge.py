@@ -113,7 +113,6 @@ def _of(provenance: Provenance | None, results: Results) -> Results:
 
 
 def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
-    """Return the runs in files, and what other tools do not record."""
     parts: list[RunToMerge] = []
     notes: dict[str, None] = {}
     problems: list[Problem] = []

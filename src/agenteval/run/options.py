@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def _times(text: str) -> int:
-    """Return how often, or how many at the same time."""
     digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
     if not digits:
         raise ValueError(f"{text!r} is not a whole number above 0")
@@ -176,11 +175,10 @@ OPTIONS: tuple[Option, ...] = (
            ("--config",), "config", read=Path, metavar="FILE"),
     Option("agent", "name in agenteval.yaml, replay:FILE, python:MODULE:NAME, or a URL", ("--agent",),
            metavar="AGENT"),
-    Option("mode", "run: evaluates the suites, writes reports and decides the gate. gate: evaluates nothing and "
-           "does the same with results that exist: shards of a run, runs of earlier steps, or results of another "
-           "tool. prove: runs what may be worse in such results side by side with the base commit. publish: posts "
-           "the results of another workflow run, in a workflow_run event", input="mode",
-           choices=("run", "gate", "prove", "publish"), action_default="run"),
+    Option("mode", "run: evaluates the suites and decides the gate. gate: decides by results that exist: shards of "
+           "a run, runs of earlier steps, or results of another tool. prove: runs what may be worse in such results "
+           "side by side with the base commit. publish: posts the results of another workflow run, in a workflow_run "
+           "event", input="mode", choices=("run", "gate", "prove", "publish"), action_default="run"),
     Option("working_directory",
            "directory that contains the suites and that the agent starts in; default: the workspace",
            input="working-directory"),

@@ -290,7 +290,6 @@ def reported(
 
 
 def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
-    """Return the decision on a run that a signal ended, if one did."""
     if execution.signal is not None:
         return gate.model_copy(update={"exit_status": _SIGNALS + execution.signal})
     if confirming is None:

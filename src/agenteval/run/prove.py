@@ -103,7 +103,7 @@ def merged_proof(
 
 
 def _base_run(results: Results, comparison: Comparison) -> Results:
-    """Return what stands for the baseline, of which the results have only the name."""
+    """Return a run in the place of the baseline, of which the results have only the name."""
     of_base = {"commit": comparison.baseline.commit, "ref": comparison.baseline.ref, "uncommitted": False}
     return results.model_copy(update={"run": results.run.model_copy(update=of_base), "comparison": None})
 

@@ -114,7 +114,6 @@ def resolve(settings: Settings, context: RunContext | None = None) -> Iterator[R
 
 
 def _base_commit(spec: RunSpec, context: RunContext, entered: ExitStack) -> BaseCommit | AgentEvalError:
-    """Return the base commit, or why it cannot be used."""
     commit = spec.baseline.results.run.commit if spec.baseline is not None else None
     try:
         return entered.enter_context(base_commit(spec.control.sources.here, context.control, commit))
@@ -125,7 +124,6 @@ def _base_commit(spec: RunSpec, context: RunContext, entered: ExitStack) -> Base
 def _control(
     spec: RunSpec, base: BaseCommit | AgentEvalError | None, context: RunContext, entered: ExitStack
 ) -> ControlSpec:
-    """Return what passes side by side with the base commit need."""
     control = replace(spec.control, base=base, branch=context.control.rule.branch)
     if not spec.compare.can_run or (spec.baseline is None and spec.earlier.missing is None):
         return control
@@ -160,7 +158,6 @@ def _anchor(
 def _attempt(
     spec: RunSpec, config: str, base: BaseCommit | AgentEvalError | None, context: RunContext
 ) -> Attempt | None:
-    """Begin an attempt of a pull request; ``None`` if the run is for none, or a shard, which decides nothing."""
     if context.attempts is None or spec.shard is not None:
         return None
     # Imported here: most runs are for no pull request.
@@ -201,7 +198,6 @@ def _paired_with_baseline(spec: RunSpec) -> RunSpec:
 
 
 def _renamed(integrity: Integrity, ours: Mapping[str, Case], then: Mapping[str, PoolCase]) -> dict[str, str]:
-    """Return the new ids of the baseline's cases, by old id."""
     if not (then.keys() - ours.keys()) or not (ours.keys() - then.keys()):
         return {}
     # The pairs of the cases that the base commit has are known.

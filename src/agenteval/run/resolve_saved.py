@@ -184,7 +184,6 @@ def _rules_of_base(
     settings: Settings,
     host: ControlHost,
 ) -> RunSpec:
-    """Return the rules of the base commit for a finished run."""
     rule, ref, is_compared = host.rule, results.run.ref, baseline is not None
     try:
         with base_commit(working_directory(), host, baseline.run.commit if baseline else None) as found:
@@ -220,7 +219,7 @@ def _baseline(settings: Settings, context: RunContext, results: Results) -> Sear
 
 
 def check_origin(part: RunToMerge, context: RunContext) -> None:
-    """Check that a workflow decides only on results of its own commit and repository."""
+    """Check that the results on which a workflow decides are of this commit and repository."""
     _check_evaluated_here(part, context)
     _check_repository(part, context)
     _check_commit(part, context)
@@ -265,7 +264,6 @@ def _check_commit(part: RunToMerge, context: RunContext) -> None:
 
 
 def _check_repository(part: RunToMerge, context: RunContext) -> None:
-    """Check that results are of the repository of the workflow."""
     here = context.provenance.repository if context.provenance is not None else None
     there = part.run.repository
     if here is not None and there is not None and there.casefold() != here.casefold():

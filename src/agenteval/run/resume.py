@@ -103,7 +103,6 @@ class RecordedCases:
 
 
 def _listed(file: Path, bad: Sequence[BadLine], more: int) -> list[Problem]:
-    """Return the first lines that are not traces, and the number of the others."""
     found = [Problem(item.message, file=str(file), line=item.line, kind=Kind.FILE) for item in bad]
     rest = [Problem(f"{more} more lines are not traces", file=str(file), kind=Kind.FILE)] if more else []
     return [*found, *rest]
@@ -144,7 +143,6 @@ def _problem(message: str, path: Path) -> Problem:
 
 
 def _read(path: Path, planned: Iterable[PlannedCase] = ()) -> tuple[ResumedRun, Mapping[str, str]]:
-    """Read a journal; return the interrupted run and the conditions that it ran under."""
     if not path.is_file():
         message = "there is nothing to resume: no run left a journal here; run without --resume"
         raise ConfigError(_problem(message, path))

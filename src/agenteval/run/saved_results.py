@@ -84,7 +84,6 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
 
 
 def _check_is_file(output: Path) -> None:
-    """Check that what a report replaces is a file."""
     if os.path.lexists(output) and not stat.S_ISREG(mode := output.lstat().st_mode):
         message = f"it is {kind_of(mode)}, not a regular file; name another file with -o"
         raise ConfigError(Problem(message, file=str(output), kind=Kind.OPTION))
@@ -99,7 +98,6 @@ def _consistent_results(path: Path) -> Results:
 
 
 def _check_is_free(output: Path, inputs: Iterable[Path]) -> None:
-    """Check that a report replaces nothing that the command has read."""
     for path in inside(output, inputs):
         message = "a report would take the place of this file; name another one with -o"
         raise ConfigError(Problem(message, file=display_path(path), kind=Kind.OPTION))
@@ -110,7 +108,6 @@ def _results_file(path: Path) -> Path:
 
 
 def _check_same_run(results: Results, directory: Path) -> None:
-    """Check that a report directory does not contain the results of another run."""
     if results_identity(directory) is None:
         return
     other = read_results(directory)

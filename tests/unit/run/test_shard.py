@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.runs import case, iteration, results, turn
 
+from agenteval.core.llm.budget import Limits
+from agenteval.core.llm.gateway import LlmSettings
 from agenteval.results.case import CaseResult, Criterion
 from agenteval.run.options import read_shard
 from agenteval.run.plan import MOST_SHARDS, Shard, divide, durations_of, with_open_criteria
+from agenteval.run.resolve.spec import llm_share
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
 from agenteval.suite.model import Suite
 
@@ -30,6 +33,18 @@ TIMES = st.floats(0, 1e6, allow_subnormal=False)
 @pytest.mark.parametrize(("text", "shard"), [("1/1", (1, 1)), ("2/3", (2, 3)), ("0010/1000", (10, 1000))])
 def test_one_of_so_many(text: str, shard: tuple[int, int]) -> None:
     assert Shard.parse(text) == Shard(*shard)
+
+
+@given(number=st.integers(0, 1000), count=st.integers(1, 20))
+def test_budgets_and_rates_of_all_shards_are_those_of_the_run(number: int, count: int) -> None:
+    run = LlmSettings(Limits(number, number / 7), requests_per_minute=number + 1)
+    parts = [llm_share(run, Shard(index, count)) for index in range(1, count + 1)]
+    assert sum(part.limits.max_calls or 0 for part in parts) == number
+    assert {part.limits.max_calls for part in parts} <= {number // count, number // count + 1}
+    assert sum(part.limits.max_cost_usd or 0.0 for part in parts) == pytest.approx(number / 7)
+    # No share of a rate is 0, which would be no limit.
+    assert sum(part.requests_per_minute or 0.0 for part in parts) == pytest.approx(number + 1)
+    assert llm_share(LlmSettings(), Shard(1, count)) == LlmSettings()
 
 
 @given(count=st.integers(1, MOST_SHARDS), data=st.data())

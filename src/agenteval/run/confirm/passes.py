@@ -222,13 +222,11 @@ class Passes:
         return cases
 
     def _is_interrupted(self) -> bool:
-        """Return whether a signal arrived, during a run of cases or after it."""
         if self.signal is None:
             self.signal = held_signal()
         return self.signal is not None
 
     def _opened_control(self) -> Control:
-        """Return the base commit's agent."""
         if self._control is None:
             try:
                 opened = opened_control(self.base, self.spec, self.controls)
@@ -368,7 +366,6 @@ def _first_error(made: Results) -> str:
 
 
 def _results_of(done: Sequence[tuple[str, CaseResult]], results: Results, passes: Passes) -> Results:
-    """Return the run of the base commit's agent as the results of a run of the base branch."""
     by_id = {case.id: case for _, case in done}
     fingerprints = {case_id: known for case_id, known in passes.fingerprints().items() if case_id in by_id}
     suites = [

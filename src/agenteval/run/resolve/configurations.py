@@ -50,7 +50,6 @@ _LIKE_CONFIG = re.compile(r"\.?agent[-_]?eval(\.config)?\.(ya?ml|toml|json|cfg|i
 
 
 def _unread(directories: Iterable[Path], read: Collection[Path | None]) -> Iterator[str]:
-    """Yield a warning for each file that looks like a configuration and is not read."""
     for folder in dict.fromkeys(directories):
         with contextlib.suppress(OSError):
             for file in sorted(folder.iterdir()):
@@ -185,7 +184,6 @@ def read_configurations(places: Places, problems: list[Problem]) -> Configuratio
 
 
 def _agreed(places: Places, by_file: Mapping[Path | None, Config], problems: list[Problem]) -> Config:
-    """Return a configuration with the settings of the run that those of all suites share."""
     first_with: dict[Path | None, Path] = {}
     for suite, path in places.of_suites.items():
         if path in by_file:

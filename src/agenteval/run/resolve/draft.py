@@ -246,7 +246,6 @@ class _Found:
 
 
 def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Found:
-    """Read suites, configurations, templates and the baseline file."""
     broken: list[Problem] = []
     skipped: list[Problem] = []
     given = [suite for suite in settings.suites if isinstance(suite, Suite)]
@@ -377,7 +376,6 @@ def _planned(found: _Found, settings: Settings) -> tuple[PlannedCase, ...]:
 def _one_shard(
     cases: Sequence[PlannedCase], shard: Shard, baseline: Results | None
 ) -> tuple[tuple[PlannedCase, ...], RunShard]:
-    """Return the cases of one shard, and the record of the shard for results.json."""
     ids = [item.case.id for item in cases]
     durations = durations_of(baseline) if baseline else {}
     part = shard.cases(ids, durations)

@@ -374,7 +374,6 @@ def list_suites(paths: Sequence[Path]) -> tuple[list[ListedSuite], list[Problem]
 
 
 def _why_refused(file: Path, root: Path) -> str:
-    """Return why a workflow could not run a suite; empty if it can."""
     if Path(os.path.abspath(file)).is_relative_to(root) and not real_path(file).is_relative_to(root):  # noqa: PTH100
         return "a link leads out of the repository, where the action reads nothing"
     try:

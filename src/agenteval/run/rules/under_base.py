@@ -241,7 +241,6 @@ def _portable(value: Any, root: str) -> Any:
 def _suite_differences(
     draft: Draft, continued: Mapping[str, Suite | None], config_of: Mapping[str, Config]
 ) -> Iterator[Difference]:
-    """Yield how suites as a whole, and the settings for them, differ."""
     known = [(suite, theirs) for suite in draft.spec.suites if (theirs := continued[suite.path]) is not None]
     if draft.spec.traces is not None:
         # The metrics of suites score recorded traces.
@@ -315,7 +314,6 @@ def _by_new_id(pairs: Pairs, of_base: Mapping[str, AgentSpec]) -> Mapping[str, A
 
 
 def _passing(draft: Draft, gate: GatePolicy) -> frozenset[str]:
-    """Return the ids of the cases that passed in the baseline and count."""
     if draft.spec.baseline is None:
         return frozenset()
     results = draft.spec.baseline.results
