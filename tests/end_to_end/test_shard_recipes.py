@@ -31,9 +31,7 @@ NAMES = [f"case-{number}" for number in range(7)]
 MISSING = f"shard 2 of {COUNT} is missing"
 HARMLESS, BROKEN = "nothing", "*case-[125]*"
 # What a change does, whether the second shard dies, and the exit status.
-each = pytest.mark.parametrize(
-    ("wrong", "dies", "status"), [(BROKEN, False, 1), (HARMLESS, False, 0), (BROKEN, True, 3)]
-)
+each = pytest.mark.parametrize(("wrong", "dies", "status"), [(BROKEN, False, 1), (BROKEN, True, 3)])
 
 
 @pytest.fixture
@@ -91,7 +89,7 @@ def script(name: str, repository: Path, *arguments: str) -> subprocess.Completed
     return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
 
 
-@each
+@pytest.mark.parametrize(("wrong", "dies", "status"), [(HARMLESS, False, 0), (BROKEN, False, 1), (BROKEN, True, 3)])
 def test_slurm(repository: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, dies: bool, status: int) -> None:
     change(repository, wrong)
     if dies:
@@ -157,12 +155,12 @@ def completed(job: dict[str, Any], claims: Path, repository: Path, deaths: int) 
 
 @pytest.mark.parametrize(("wrong", "deaths", "status"), [(BROKEN, 0, 1), (HARMLESS, 1, 0), (BROKEN, 2, 3)])
 def test_kubernetes(
-    repository: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], wrong: str, deaths: int, status: int
+    repository: Path, capfd: pytest.CaptureFixture[str], wrong: str, deaths: int, status: int
 ) -> None:
     change(repository, wrong)
     jobs = yaml.safe_load_all((repository / "examples/shards/kubernetes.yaml").read_text("utf-8"))
     shards, merge, proofs, gate = jobs
-    claims = tmp_path / "claims"
+    claims = repository.parent / "claims"
     shutil.copytree(repository / "baseline", claims / "agenteval" / "baseline")
 
     assert completed(shards, claims, repository, deaths) is (status != 3)
@@ -188,13 +186,11 @@ def test_kubernetes_accepts_the_manifest() -> None:
 
 
 @each
-def test_gitlab(
-    repository: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], wrong: str, dies: bool, status: int
-) -> None:
+def test_gitlab(repository: Path, capfd: pytest.CaptureFixture[str], wrong: str, dies: bool, status: int) -> None:
     change(repository, wrong)
     pipeline = yaml.safe_load((repository / "examples/shards/gitlab-ci.yml").read_text("utf-8"))
     assert pipeline["default"]["before_script"] == ["pip install agenteval-action"]
-    artifacts = tmp_path / "artifacts"
+    artifacts = repository.parent / "artifacts"
     artifacts.mkdir()
     ends = 0
     for stage in pipeline["stages"]:
@@ -257,7 +253,7 @@ def test_a_matrix_on_github(repository: Path, nothing_there: str, dead: int | No
         assert (step.ended.status, MISSING in step.ended.text) == (3 if dead else 0, bool(dead)), step
         if not dead:
             found = read_results(last.workspace / "agenteval-report")
-            assert (found.summary.passed, found.gate.verdict) == (len(NAMES), "passed")
+            assert (found.summary.passed, len(found.pool)) == (len(NAMES), 1)
 
 
 def runner_of(home: Path, repository: Path, nothing_there: str) -> Runner:
