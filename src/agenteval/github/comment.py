@@ -73,7 +73,7 @@ class StepName:
 
 
 def leg_of(matrix: object) -> tuple[MatrixValue, ...]:
-    """Return the values of a matrix, in the order of their keys; what is no object has none.
+    """Return the values of a matrix, in the order of their keys; other values than objects have none.
 
     An object with an ``id`` counts by its id, because its other values can change with every commit.
     """
