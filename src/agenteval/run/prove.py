@@ -103,7 +103,7 @@ def merged_proof(
 
 
 def _base_run(results: Results, comparison: Comparison) -> Results:
-    """Return a run in the place of the baseline, of which the results have only the name."""
+    # The results have only the name of the baseline.
     of_base = {"commit": comparison.baseline.commit, "ref": comparison.baseline.ref, "uncommitted": False}
     return results.model_copy(update={"run": results.run.model_copy(update=of_base), "comparison": None})
 
@@ -111,7 +111,6 @@ def _base_run(results: Results, comparison: Comparison) -> Results:
 def _suspected(
     results: Results, comparison: Comparison, policy: ComparePolicy
 ) -> tuple[Comparer, list[GateSuspicion]]:
-    """Return what compares the passes, and what is not yet proven or cleared."""
     alone = results.model_copy(update={"comparison": None})
     # Its only earlier run is itself, which tells the metrics and what was asked.
     run = results.run.model_copy(update={"ref": comparison.baseline.ref})
@@ -136,7 +135,6 @@ def _decided(results: Results, spec: RunSpec, warnings: Iterable[str], signal: i
 def _part(
     results: Results, comparer: Comparer, asked: Sequence[GateSuspicion], passes: Passes, shard: Shard
 ) -> Results:
-    """Return the results with the passes of a shard's cases, without any decision."""
     every = cases_to_prove(comparer.sides.evidence, asked)
     mine = shard.cases(every, durations_of(results))
     made: list[ShardPass] = []
@@ -170,11 +168,7 @@ def _part(
 
 
 def _made(proofs: Sequence[ShardProof], mine: Sequence[Collection[str]]) -> Callable[[Ask], Pass]:
-    """Return what answers requests with the passes of all shards, each in the order in which it made them.
-
-    Args:
-        mine: the cases of each shard.
-    """
+    """Return what answers requests with the passes of all shards, each in the order in which it made them."""
     left: list[dict[tuple[str, str, bool], deque[ShardPass]]] = []
     for proof in proofs:
         left.append(defaultdict(deque))
