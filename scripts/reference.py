@@ -21,15 +21,13 @@ from agenteval.cli.explanations import ConfigKey, ConfigMapping, config_mappings
 from agenteval.cli.main import command_line
 from agenteval.github.inputs import variables_of
 from agenteval.metrics.registry import METRICS
-from agenteval.results.verdict import WORDS, WordKind
+from agenteval.results.verdict import CONCEPTS, STATES, STATUSES, VERDICTS
 from agenteval.run.options import INPUTS, Option
 
 ROOT = Path(__file__).parents[1]
 _ACTION = ROOT / "action.yml"
 # The place of agents, whose keys tools have, too.
 _AGENT = "agents.NAME."
-# Words that are values in files and outputs.
-_VALUES = frozenset({"comparison", "status", "verdict"})
 
 
 def inputs() -> str:
@@ -107,14 +105,16 @@ def metrics() -> str:
     return "\n".join([*lines, *(f"| {_names(names)} | {summary} |" for summary, names in rows.items())])
 
 
-def words(kind: WordKind, title: str) -> str:
-    """Return the table of the words of a kind."""
-    lines = [f"| {title} | meaning |", "|---|---|"]
-    for word in WORDS:
-        if word.kind == kind:
-            names = _names([word.name]) if kind in _VALUES else ", ".join((word.name, *word.also))
-            lines.append(f"| {names} | {_cell(word.meaning)} |")
-    return "\n".join(lines)
+def concepts() -> str:
+    """Return the table of the concepts."""
+    rows = (f"| **{concept.name}** | {_cell(concept.meaning)} |" for concept in CONCEPTS)
+    return "\n".join(["| concept | |", "|---|---|", *rows])
+
+
+def values(title: str, meanings: Mapping[str, str]) -> str:
+    """Return the table of what a run, a case or a comparison can be."""
+    rows = (f"| `{name}` | {_cell(meaning)} |" for name, meaning in meanings.items())
+    return "\n".join([f"| {title} | meaning |", "|---|---|", *rows])
 
 
 def action_inputs() -> str:
@@ -147,15 +147,12 @@ SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "docs/github.md": (("inputs", inputs), ("outputs", outputs)),
     "docs/configuration.md": (("configuration", configuration),),
     "docs/command-line.md": (("commands", commands),),
+    "docs/index.md": (("concepts", concepts),),
     "docs/gate.md": (
-        ("comparisons", partial(words, "comparison", "comparison")),
-        ("verdicts", partial(words, "verdict", "verdict")),
+        ("states", partial(values, "state", STATES)),
+        ("verdicts", partial(values, "verdict", VERDICTS)),
     ),
-    "docs/gate-arithmetic.md": (
-        ("words-for-cases", partial(words, "case", "a case is")),
-        ("terms", partial(words, "term", "term")),
-    ),
-    "docs/metrics.md": (("statuses", partial(words, "status", "status")), ("metrics", metrics)),
+    "docs/metrics.md": (("statuses", partial(values, "status", STATUSES)), ("metrics", metrics)),
     "action.yml": (("inputs", action_inputs),),
     "native/action.yml": (("inputs", action_inputs), ("outputs", native_outputs), ("variables", native_variables)),
 }

@@ -403,7 +403,7 @@ def test_long_runs_have_every_case_in_full() -> None:
     outcome = evaluate(suite(*texts), agent=async_echo)
     turns = [found.iterations[0].turns[0] for _, found in outcome.results.cases()]
     assert [turn.response for turn in turns] == texts
-    assert len(outcome.results.pool[0].cases) == len(texts)
+    assert len(outcome.results.baseline_runs[0].cases) == len(texts)
 
 
 @dataclass(frozen=True)

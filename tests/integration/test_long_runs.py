@@ -122,7 +122,7 @@ def run_of(
             ],
         }
     )
-    return kept_cases, results.model_copy(update={"pool": [entry_without_cases(results)]})
+    return kept_cases, results.model_copy(update={"baseline_runs": [entry_without_cases(results)]})
 
 
 def reports(directory: Path, kept: CaseStore, results: Results, policy: GatePolicy) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def both_reports(
         tempfile.TemporaryDirectory() as place,
         patch.object(store, "MOST_SHOWN", most),
         patch.object(store, "_MOST_IN_FULL", room),
-        patch.object(store, "_POOLED_AT_ONCE", 3),
+        patch.object(store, "_CASES_AT_ONCE", 3),
     ):
         said = []
         for name in ("all", "shown"):
@@ -223,7 +223,7 @@ def both_reports(
             more = {"compared": name == "all", "is_quarantined_by_name": partial(is_quarantined_by_name, policy)}
             kept_cases, results = run_of(directory, found, order, unfinished, **more)
             said.append(reports(directory, kept_cases, results, policy))
-        assert len(read_results(directory).pool[0].cases) == len(order)
+        assert len(read_results(directory).baseline_runs[0].cases) == len(order)
         return said
 
 
@@ -398,7 +398,7 @@ def test_an_interrupted_run_reports_what_finished_and_goes_on(tmp_path: Path, re
     results = results_in(tmp_path)
     assert [found.name for _, found in results.cases()] == names
     assert (results.run.complete, results.summary.cases) == (False, len(names))
-    assert list(results.pool[0].cases) == [f"agent.yaml::{name}" for name in names]
+    assert list(results.baseline_runs[0].cases) == [f"agent.yaml::{name}" for name in names]
     size = journal.stat().st_size
     # What hung is asked again, and answers now.
     (tmp_path / "agent.py").write_text(AGENT.replace("sleep(1000)", "sleep(0)"), encoding="utf-8")

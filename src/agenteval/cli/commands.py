@@ -102,7 +102,7 @@ def add_project(commands: Any) -> None:
         default="command",
         help="kind of the agent; default: %(default)s",
     )
-    explained = add_command(commands, "explain", _explain, "say what a metric, a setting or a word means")
+    explained = add_command(commands, "explain", _explain, "say what a concept, a metric or a setting means")
     explained.add_argument("name", nargs="*", metavar="NAME", help="what to explain; default: list all names")
     schema = add_command(commands, "schema", _schema, "print the JSON Schema of a file")
     schema.add_argument("name", metavar="NAME", choices=Choices(_schema_names), help="which file")

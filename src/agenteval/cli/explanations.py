@@ -1,4 +1,4 @@
-"""``agenteval explain``: what a metric, a setting or a word means, in the words of the documentation."""
+"""``agenteval explain``: what a concept, a metric or a setting means, in the words of the documentation."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass
 from agenteval.core.text import did_you_mean
 from agenteval.metrics.registry import METRICS, MetricType
-from agenteval.results.verdict import WORDS, Word
+from agenteval.results.verdict import CONCEPTS, Concept
 from agenteval.suite.formats.registry import formats
 
 
@@ -198,16 +199,6 @@ def _name(value: Mapping[str, Any]) -> str:
 
 _MOST_NEAREST = 3
 _WIDTH = 80
-# Pages of the documentation, and how the kinds of words are called.
-_PAGES = {"status": "docs/metrics.md", "case": "docs/gate-arithmetic.md", "term": "docs/gate-arithmetic.md"}
-_GATE = "docs/gate.md"
-_TITLES = {
-    "verdict": "a verdict of the gate",
-    "comparison": "a result of the comparison with the baseline",
-    "status": "a status of a case",
-    "case": "said of a case",
-    "term": "a term of the gate",
-}
 
 
 @dataclass(frozen=True)
@@ -215,6 +206,7 @@ class Topic:
     """Something that can be explained.
 
     Attributes:
+        group: the list that has it; empty for a value of a concept.
         lines: its explanation; made when it is asked for, because a metric is imported for it.
     """
 
@@ -230,7 +222,9 @@ def explain(name: str) -> list[str]:
     found = [entry for entry in entries if asked in map(_plain, entry.names)]
     if not found:
         raise ConfigError(
-            Problem(f"no metric, setting or word is named {name!r}{_nearest(asked, entries)}", kind=Kind.UNKNOWN_NAME)
+            Problem(
+                f"no concept, metric or setting is named {name!r}{_nearest(asked, entries)}", kind=Kind.UNKNOWN_NAME
+            )
         )
     lines = [line for entry in found for line in ("", *entry.lines())]
     return _wrapped(lines[1:])
@@ -240,12 +234,13 @@ def all_names() -> list[str]:
     """Return a line for each group, with the names that can be explained."""
     groups: dict[str, list[str]] = {}
     for entry in _entries():
-        groups.setdefault(entry.group, []).append(entry.names[0])
+        if entry.group:
+            groups.setdefault(entry.group, []).append(entry.names[0])
     return _wrapped(f"{group}: {', '.join(dict.fromkeys(names))}" for group, names in groups.items())
 
 
 def _entries() -> list[Topic]:
-    return [*map(_of_metric, METRICS), *_of_settings(), *map(_of_word, WORDS)]
+    return [*chain.from_iterable(map(_of_concept, CONCEPTS)), *map(_of_metric, METRICS), *_of_settings()]
 
 
 def _wrapped(lines: Iterable[str]) -> list[str]:
@@ -258,7 +253,7 @@ def _wrapped(lines: Iterable[str]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    return name.strip("`: ").casefold().replace("-", "_")
+    return name.strip("`: ").casefold().replace("-", "_").replace(" ", "_")
 
 
 def _nearest(asked: str, entries: Iterable[Topic]) -> str:
@@ -307,8 +302,13 @@ def _of_setting(key: ConfigKey, places: list[str]) -> Topic:
     return Topic("settings", (key.name, *places), lines)
 
 
-def _of_word(word: Word) -> Topic:
-    also = [f"  also: {', '.join(word.also)}"] if word.also else []
-    page = _PAGES.get(word.kind, _GATE)
-    lines = [f"{word.name}: {_TITLES[word.kind]}", f"  {word.meaning}", *also, f"  more: {page}"]
-    return Topic("words", (word.name, *word.also), lambda: lines)
+def _of_concept(concept: Concept) -> Iterator[Topic]:
+    values = [f"  {name}: {meaning}" for name, meaning in concept.values.items()]
+    lines = [f"{concept.name}: a concept", f"  {concept.meaning}", *values, "  more: docs/index.md"]
+    yield Topic("concepts", (concept.name,), lambda: lines)
+    for name, meaning in concept.values.items():
+        yield _of_value(name, [f"{name}: said of a {concept.name}", f"  {meaning}"])
+
+
+def _of_value(name: str, lines: list[str]) -> Topic:
+    return Topic("", (name,), lambda: lines)

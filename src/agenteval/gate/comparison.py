@@ -17,10 +17,10 @@ from agenteval.gate.unpaired import ungraded
 from agenteval.gate.values import case_means, joined, length
 from agenteval.gate.words import NO_REGRESSION, Telling, better, headline, sentences, some
 from agenteval.results.comparison import (
-    AnchorCause,
     BaselineInfo,
     Comparison,
     Cost,
+    StartCause,
     Suspicion,
 )
 from agenteval.results.verdict import Unproven
@@ -61,7 +61,7 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
     out, sides = decision.outcome, comparer.sides
     told = _telling(comparer, decision)
     points = [*_points(comparer, out, told)]
-    run, pool = comparer.baseline.run, comparer.sides.pool.runs
+    run, baseline = comparer.baseline.run, comparer.sides.usable.runs
     cause, why_new = _cause(comparer, decision)
     planned = sum(case.planned for _, case in comparer.current.cases())
     cost = Cost(calls=decision.calls, runs=round(decision.calls / max(planned, 1), 2)) if decision.calls else None
@@ -86,9 +86,9 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
         metrics=compared_metrics(sides, decision.outcome, decision.rise, decision.look),
         cases=with_acceptances(annotated(sides, comparer.pairing, out, decision.rise), comparer.accepted_cases),
         base_sha=decision.commit,
-        anchor_sha=pool[-1].anchor if pool else None,
+        start_sha=baseline[-1].start if baseline else None,
         cause=cause,
-        pool=[entry.run_id for entry in pool],
+        baseline_runs=[entry.run_id for entry in baseline],
         suspicions=[
             Suspicion(metric=item.metric, case=item.case, p=item.p, stage=item.stage) for item in out.suspicions
         ],
@@ -102,14 +102,14 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
         cost=cost,
         resources=resources_of(comparer.current, comparer.baseline, comparer.counting),
         improvement=_improvement(comparer, decision, told),
-        long_look=" ".join(look) if look else "",
+        decline=" ".join(look) if look else "",
         rescored=[] if comparer.rescored is None else list(comparer.rescored.metrics),
         notes=[*comparer.notes, *sides.earlier.notes, *_not_run(comparer), *_acknowledged(comparer), *why_new],
     )
 
 
 def replace_decision(comparer: Comparer, comparison: Comparison, decision: Decision) -> Comparison:
-    """Return a comparison with another decision about the same run, whose pool is not known any more."""
+    """Return a comparison with another decision about the same run, whose baseline is not known any more."""
     found = make_comparison(comparer, decision)
     told = {metric.id: metric for metric in found.metrics}
     metrics = [
@@ -150,7 +150,7 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
         if not metric.slack
         and (
             drop := detectable_drop(
-                [run[name] for run in evidence.pool], length(evidence.first[name]), comparer.policy.rules
+                [run[name] for run in evidence.baseline], length(evidence.first[name]), comparer.policy.rules
             )
         )
     ]
@@ -184,25 +184,25 @@ def _improvement(comparer: Comparer, decision: Decision, told: Telling) -> str:
     if found or not by:
         return found
     if decision.rise is None:
-        return f"{by} asked for the proof of an improvement: nothing can run again here."
+        return f"{by} asked to prove an improvement, but nothing can run again here."
     why = f" ({decision.rise.why})" if decision.rise.why else ""
-    return f"{by} asked for the proof of an improvement: none is proven{why}."
+    return f"{by} asked to prove an improvement: none is proven{why}."
 
 
 def _look_words(comparer: Comparer, decision: Decision, told: Telling) -> list[str]:
     look = decision.look
     if look is None:
         return []
-    anchor = comparer.anchor or "the anchor"
-    beside = replace(told, commit=comparer.anchor, base="the anchor")
+    start = comparer.start or "its start"
+    beside = replace(told, commit=comparer.start, base="the older commit")
     if look.word == "proven":
-        return [f"since {anchor[:7]} {headline(look, beside)}", *sentences(look, beside)]
+        return [f"since {start[:7]} {headline(look, beside)}", *sentences(look, beside)]
     if look.word == "unproven":
-        return ["", f"The base branch could not be compared with {anchor[:7]}: {look.why}."]
-    return ["", f"No decline since {anchor[:7]}."]
+        return ["", f"The base branch could not be compared with {start[:7]}: {look.why}."]
+    return ["", f"No decline since {start[:7]}."]
 
 
-def _cause(comparer: Comparer, decision: Decision) -> tuple[AnchorCause | None, list[str]]:
+def _cause(comparer: Comparer, decision: Decision) -> tuple[StartCause | None, list[str]]:
     if not comparer.is_of_branch:
         return None, []
     found = (decision.outcome, decision.rise, decision.look)
@@ -211,8 +211,8 @@ def _cause(comparer: Comparer, decision: Decision) -> tuple[AnchorCause | None, 
     accepted = [f"the mean of {name} was {_by(entry)}" for name, entry in comparer.accepted_metrics.items()]
     if accepted:
         return "accepted", [f"earlier runs do not count from now on: {'; '.join(accepted)}"]
-    newest = max(comparer.baseline.pool, key=lambda entry: entry.created_at, default=None)
-    own = comparer.current.pool[0] if comparer.current.pool else None
+    newest = max(comparer.baseline.baseline_runs, key=lambda entry: entry.created_at, default=None)
+    own = comparer.current.baseline_runs[0] if comparer.current.baseline_runs else None
     text = declared_change(own.made_with if own else None, newest.made_with if newest else None)
     return ("declared", [f"earlier runs do not count from now on: {text}"]) if text else (None, [])
 
@@ -249,7 +249,7 @@ def _lower(sides: Sides) -> dict[str, float]:
     found = {}
     for name in sides.metrics:
         now = case_means(sides.evidence.first[name])
-        then = case_means(joined([run[name] for run in sides.evidence.pool]))
+        then = case_means(joined([run[name] for run in sides.evidence.baseline]))
         both = [now[case] - then[case] for case in now if case in then]
         if both:
             found[name] = sum(both) / len(both)

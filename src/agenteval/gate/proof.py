@@ -359,17 +359,17 @@ def no_worse(
     return out
 
 
-def pairs_needed(pool: Sequence[Values], margin: float, chance: float = 0.8) -> int | None:
+def pairs_needed(baseline: Sequence[Values], margin: float, chance: float = 0.8) -> int | None:
     """Return the pairs with which an agent that is as good is shown to be not worse than ``margin``.
 
     Args:
-        pool: values of earlier runs, which tell how much a pass varies.
+        baseline: values of earlier runs, which tell how much a pass varies.
         margin: the allowed drop of the mean.
 
     Returns:
         ``None`` if nothing is known about the spread.
     """
-    spread = spread_of_pass(pool)
+    spread = spread_of_pass(baseline)
     if spread is None:
         return None
     pairs = 4

@@ -26,7 +26,7 @@ from agenteval.results.comparison import (
 )
 from agenteval.results.model import Results
 
-# A case is flaky if its pass rate is between 0.1 and 0.9 in at least so many iterations of the pool.
+# A case is flaky if its pass rate is between 0.1 and 0.9 in at least so many iterations of the baseline.
 _FLAKY_RANGE = 0.4
 _FLAKY_ITERATIONS = 10
 _ROUNDING = 1e-9
@@ -85,8 +85,8 @@ def _metric(
     sides: Sides, name: str, test: Test | None, out: GateOutcome | None, *, better: bool = False
 ) -> ComparedMetric | None:
     evidence = sides.evidence
-    now, pool = evidence.first[name], [run[name] for run in evidence.pool]
-    then = case_means(joined(pool))
+    now, baseline = evidence.first[name], [run[name] for run in evidence.baseline]
+    then = case_means(joined(baseline))
     both = {case: value for case, value in case_means(now).items() if case in then}
     if not both or out is None:
         return None
@@ -118,10 +118,10 @@ def _metric(
         p=test.p if test is not None else None,
         limit=test.limit if test is not None else None,
         passes=len(test.here) if test is not None else None,
-        runs=len(pool),
+        runs=len(baseline),
         iterations=_usual(now),
         allowed=allowed,
-        detectable_drop=detectable_drop(pool, length(now), rules) if allowed is None else None,
+        detectable_drop=detectable_drop(baseline, length(now), rules) if allowed is None else None,
         moved=_moved(sides, name, out, better=better) if test is not None and test.proven else [],
     )
 

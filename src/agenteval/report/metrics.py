@@ -81,7 +81,7 @@ class Base:
             run_id=baseline.run_id,
             created_at=baseline.created_at,
             age=f"{old} old" if old else "",
-            runs=count(len(comparison.pool), "run") if comparison.pool else "",
+            runs=count(len(comparison.baseline_runs), "run") if comparison.baseline_runs else "",
             distance=baseline.distance,
             between=tuple(baseline.between),
             beside=comparison.base_sha or "",
@@ -111,9 +111,9 @@ def base_name(comparison: Comparison | None) -> str:
 
 def _needs(comparison: Comparison) -> tuple[str, ...]:
     if comparison.stage == "alone":
-        return ("Nothing could run side by side with the base, and days cannot be told from changes.",)
+        return ("Nothing could run side by side with the base, so a bad day cannot be told from a worse change.",)
     return (
-        "Earlier runs only raise suspicion. The gate fails if a mean, or a single case, is proven worse side by side "
+        "Earlier runs only make a result suspicious. The gate fails if a mean or a case is proven worse side by side "
         "with the base commit.",
     )
 
@@ -211,7 +211,7 @@ class MetricRow:
 
     @property
     def basis(self) -> str:
-        """The number of cases, runs of the pool, iterations and passes."""
+        """The number of cases, runs of the baseline, iterations and passes."""
         metric = self.compared
         if metric is None:
             return ""
@@ -244,7 +244,7 @@ class MetricRow:
             (f"passed {percent(self.pass_rate)}", "the share of scores at or above their threshold"),
             ("" if self.baseline is None else both, "the means of the cases that both runs scored"),
             (self.range, "the changes that fit the data; if all are below 0, a drop is proven"),
-            (f"p {self.p}" if self.p else "", "how often so large a drop is seen although nothing changed"),
+            (f"p {self.p}" if self.p else "", "how often a drop this large appears although nothing changed"),
             (self.catches, "a real drop of this size is found in 8 of 10 runs"),
             (self.basis if self._found else "", "what the comparison is based on"),
         )

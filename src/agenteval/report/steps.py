@@ -23,13 +23,13 @@ _HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         r"connect|refused|(?<!limit was )reach|resolve|name or service|listens",
         (
-            "Is the agent started before this step, and ready? Wait for it in a step before.",
-            "In a container, the services of a job are called by their names: http://agent:8000, not 127.0.0.1.",
+            "Is the agent started before this step, and ready? Wait for it in an earlier step.",
+            "In a container, a service of the job has its name as its host: http://agent:8000, not 127.0.0.1.",
         ),
     ),
     (
         r"\b40[13]\b|unauthori[sz]ed|forbidden|api.?key|credential|permission",
-        ("Is the secret set, and named in env of the step? Runs of forks get no secrets.",),
+        ("Is the secret set, and passed in env of the step? Runs from forks get no secrets.",),
     ),
     (
         r"\b429\b|rate.?limit|quota|too many requests",

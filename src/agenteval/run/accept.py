@@ -64,7 +64,7 @@ def _failing(results: Results) -> Iterator[Accepted]:
             fingerprints = Fingerprints(own[case.id].fingerprint, own[case.id].metrics)
             before = _result(case.status_before, case.score_before)
             after = _result(case.status_after, case.score_after)
-            yield _entry("regressed", case.id, digest_of(fingerprints), before, after)
+            yield _entry("worse", case.id, digest_of(fingerprints), before, after)
 
 
 def _result(status: str | None, score: float | None) -> str:
@@ -75,7 +75,7 @@ def _means(results: Results) -> Iterator[Accepted]:
     for metric in results.comparison.metrics if results.comparison else ():
         if metric.fell and metric.gating:
             before, after = f"{metric.baseline:.4f}", f"{metric.current:.4f}"
-            yield Accepted("regressed", "", date.max, metric=metric.id, before=before, after=after)
+            yield Accepted("worse", "", date.max, metric=metric.id, before=before, after=after)
 
 
 def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results) -> Iterable[Accepted]:

@@ -205,7 +205,7 @@ class Attempt:
         return found or list(self.memory.proven)
 
 
-_CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "regressed")
+_CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "worse")
 _BY_LABEL = "by a label of the pull request"
 # The lowest mean that somebody accepts, and the reason.
 _LOWEST = re.compile(r"0(?:\.[0-9]{1,9})?|1(?:\.0{1,9})?|\.[0-9]{1,9}")
@@ -252,7 +252,7 @@ def named(
 
 
 def _entries(item: GivenAcceptance, ids: Collection[str], metrics: Collection[str], author: str) -> list[Accepted]:
-    given = Accepted(change="regressed", reason=_BY_LABEL, until=date.max, author=author, for_commit=True)
+    given = Accepted(change="worse", reason=_BY_LABEL, until=date.max, author=author, for_commit=True)
     if len(ids) > 1:
         raise ValueError(f"{len(ids)} cases have this name; give the id of one")
     if ids:

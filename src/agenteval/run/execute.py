@@ -105,7 +105,7 @@ def _execution(plan: Plan, runner: _Runner, started: float, duration_s: float) -
         answers=store.answers(),
         tallies=store.tallies,
         archive=store,
-        is_pooled=plan.known_cases is not None,
+        is_baseline_run=plan.known_cases is not None,
         plugins=plan.resources.plugins,
     )
 

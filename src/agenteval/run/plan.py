@@ -175,7 +175,7 @@ class Plan:
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
         replaced: directories with files of an earlier run, which are removed when this run begins.
         baseline: the file of the baseline that the caller named; empty without one.
-        measured: what cases take that the pool keeps: ``latency``, ``cost``, ``tokens``.
+        measured: what cases take that the baseline keeps: ``latency``, ``cost``, ``tokens``.
         may_stop: returns whether a first run may end after a pass, by the iterations so far of each case, with the
             path of its suite; ``None`` if it always makes all iterations.
     """
@@ -225,7 +225,7 @@ class RunExecution:
     Attributes:
         cases: cases by suite path, in suite order; large runs keep only what reports show.
         tallies: the counts of each suite's cases, by suite path.
-        is_pooled: whether the run gets an entry in its pool, for later statistical comparisons.
+        is_baseline_run: whether the run gets an entry in its baseline, for later statistical comparisons.
         answers: the answers that analyses need, by path of each suite that defines an analysis.
         earlier_s: the part of the duration before the run was interrupted, in seconds.
     """
@@ -237,7 +237,7 @@ class RunExecution:
     summary: Summary
     asked: RunUsage
     total: int
-    is_pooled: bool = True
+    is_baseline_run: bool = True
     earlier_s: float = 0.0
     answers: Mapping[str, Sequence[EvaluatedAnswer]] = field(default_factory=dict)
     tallies: Mapping[str, CaseTally] = field(default_factory=dict)

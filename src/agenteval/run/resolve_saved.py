@@ -13,7 +13,7 @@ from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor, shortened
 from agenteval.core.text import real_path, working_directory
 from agenteval.gate.integrity import with_ids_of
-from agenteval.gate.run_scores import pool_entry
+from agenteval.gate.run_scores import baseline_run
 from agenteval.results.case import SuiteResult
 from agenteval.results.history import read_history
 from agenteval.results.merge import Merged, RunToMerge
@@ -145,7 +145,7 @@ def resolve_merge(
         # Other tools mask no secrets.
         results = masked(FoundBaseline(results), redact, limit).results
     if merged.fingerprints:
-        results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
+        results = results.model_copy(update={"baseline_runs": [baseline_run(results, merged.fingerprints)]})
     found = masked(search.found, redact, limit) if search.found else None
     then = found.results if found else None
     given = context.given()

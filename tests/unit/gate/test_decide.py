@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Generator, Sequence
 
 import pytest
 
-from agenteval.gate.decide import COPIES, THIN, Evidence, decide, decide_improvement, long_look
+from agenteval.gate.decide import COPIES, THIN, Evidence, decide, decide_improvement, decline
 from agenteval.gate.proof import Ask, CannotRunError, GateOutcome
 from agenteval.gate.suspicion import detectable_drop, may_stop
 from agenteval.gate.values import Constants, GateMetric, Pass, Run
@@ -51,7 +51,7 @@ def test_a_run_that_is_not_lower_asks_for_nothing() -> None:
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
 @pytest.mark.parametrize("runs", range(1, 11))
-def test_a_broken_case_is_proven_whatever_the_pool(passes: int, runs: int) -> None:
+def test_a_broken_case_is_proven_whatever_the_baseline(passes: int, runs: int) -> None:
     evidence = Evidence(_run({"c3"}, passes), [_run(passes=passes)] * runs, _METRICS)
     found, asks = _play(decide(evidence), _agents({"c3"}))
     assert found.word == "proven"
@@ -115,8 +115,8 @@ def test_an_outage_of_the_base_clears_nothing() -> None:
 
 
 def test_copies_prove_nothing() -> None:
-    pool = [_run(), _run({"c1"}), _run(), _run({"c2"})]
-    found, _ = _play(decide(Evidence(_run({"c3"}), pool, _METRICS)), _agents({"c3"}))
+    baseline = [_run(), _run({"c1"}), _run(), _run({"c2"})]
+    found, _ = _play(decide(Evidence(_run({"c3"}), baseline, _METRICS)), _agents({"c3"}))
     assert (found.word, found.why) == ("unproven", COPIES)
 
 
@@ -165,9 +165,9 @@ def test_a_slow_decline_is_proven_by_the_long_look() -> None:
         return {"m": dict.fromkeys(ask.cases, 0.8 if ask.side == "pr" else 0.9)}
 
     runs = [_run(value=0.9)] * 3, [_run(value=0.8)] * 3
-    found, _ = _play(long_look(runs[1], runs[0], {"m": GateMetric()}), answer)
+    found, _ = _play(decline(runs[1], runs[0], {"m": GateMetric()}), answer)
     assert found.word == "proven"
-    assert _play(long_look(runs[0], runs[0], {"m": GateMetric()}), answer)[0].word == "clear"
+    assert _play(decline(runs[0], runs[0], {"m": GateMetric()}), answer)[0].word == "clear"
 
 
 def test_a_first_run_stops_where_nothing_looks_low() -> None:

@@ -441,7 +441,7 @@ class TestVerdict:
             assert "f" not in statuses or before is not None
         if gate.exit_status == 0:
             assert icon in {"✅", "⚠️"}
-            assert "Merging is blocked" not in comment
+            assert "The check fails" not in comment
         assert (content_of(report, PublishOptions()).conclusion == "success") is gate.passed
         assert not gate.passed or gate.exit_status == 0
         if gate.passed:

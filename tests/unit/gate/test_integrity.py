@@ -40,7 +40,7 @@ BROKEN = results(*PASSED, case("a", "failed", [{"numeric": 0.0}]), fingerprints=
 
 def test_an_accepted_regression_is_noted_and_does_not_count() -> None:
     assert compared(BROKEN, THEN).word == "suspicious"
-    comparison = compared(BROKEN, THEN, entry("a", "regressed", BROKEN))
+    comparison = compared(BROKEN, THEN, entry("a", "worse", BROKEN))
     assert comparison.word == "clear"
     (found,) = [item for item in comparison.cases if item.notes]
     assert (found.name, found.notes, found.change) == ("a", ["accepted"], "same")
@@ -50,7 +50,7 @@ def test_an_accepted_regression_is_noted_and_does_not_count() -> None:
 
 def test_an_entry_for_another_content_does_not_count() -> None:
     other = results(*PASSED, case("a"), fingerprints={**DIGESTS, "a": "another question"})
-    assert compared(BROKEN, THEN, entry("a", "regressed", other)).word == "suspicious"
+    assert compared(BROKEN, THEN, entry("a", "worse", other)).word == "suspicious"
 
 
 def test_a_removed_case_is_unproven_unless_accepted_or_gone_in_the_base() -> None:
@@ -67,7 +67,7 @@ def test_an_accepted_mean_covers_no_further_fall(accepted_mean: str, word: str) 
     now = results(*(case(name, scores=[{"numeric": 0.9}]) for name in NAMES), fingerprints=DIGESTS)
     then = results(*PASSED, run_id="then", fingerprints=DIGESTS)
     assert compared(now, then).word == "unproven"
-    mean = Accepted("regressed", "shorter answers", LATER, metric="numeric", before="1.0", after=accepted_mean)
+    mean = Accepted("worse", "shorter answers", LATER, metric="numeric", before="1.0", after=accepted_mean)
     comparison = compared(now, then, mean)
     assert comparison.word == word
     note = "the mean of numeric (1.00 → 0.90) was accepted: shorter answers"
@@ -80,7 +80,7 @@ def test_a_renamed_case_keeps_its_history() -> None:
     now = results(*PASSED, case("b", "failed", [{"numeric": 0.0}]), fingerprints={**DIGESTS, "b": DIGESTS["a"]})
     then = with_ids_of(now, THEN)
     assert [found.id for _, found in then.cases()][-1] == "agent.yaml::b"
-    assert set(then.pool[0].cases) == set(own_cases(now))
+    assert set(then.baseline_runs[0].cases) == set(own_cases(now))
     found = compared(now, then)
     assert found.word == "suspicious"
     assert {item.change for item in found.cases} == {"same"}

@@ -299,7 +299,7 @@ def compared_run(
         metrics=[_metric(name, metric.n, word, out) for name, metric in run.summary.metrics.items()],
         cases=[*(_case(case, changed.get(case.id, {})) for _, case in run.cases()), *gone],
         base_sha=_BASE if word in {"proven", "cleared"} else None,
-        pool=[f"run-{number}" for number in range(_RUNS)],
+        baseline_runs=[f"run-{number}" for number in range(_RUNS)],
         proofs=proofs_of(out),
         resources=resources or [],
     )

@@ -88,7 +88,7 @@ class ControlSpec:
 
     Attributes:
         base: its files, or why they cannot be used; ``None`` if the run needs none.
-        anchor: the same of the commit of the base branch that a long look runs beside; ``None`` if none is due.
+        start: the same of the commit of the base branch that a look back runs beside; ``None`` if none is due.
         unrelated: commits of earlier runs that are not in its history, for instance after a forced push.
         branch: the target branch; ``None`` if it is unknown.
         sources: where suites and configuration are in the change.
@@ -97,7 +97,7 @@ class ControlSpec:
     """
 
     base: BaseCommit | AgentEvalError | None = None
-    anchor: BaseCommit | AgentEvalError | None = None
+    start: BaseCommit | AgentEvalError | None = None
     unrelated: frozenset[str] = frozenset()
     branch: str | None = None
     sources: Sources

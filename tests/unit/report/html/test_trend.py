@@ -45,14 +45,14 @@ def steady(count: int, **others: Sequence[float]) -> list[CaseResult]:
 
 
 def past(count: int, cases: Sequence[CaseResult]) -> Results:
-    """The last of some runs of the base branch that all went alike, with all of them in its pool."""
+    """The last of some runs of the base branch that all went alike, with all of them in its baseline."""
     runs = [results(*cases, run_id=f"base-{day}") for day in range(1, count + 1)]
     entries = [
         entry.model_copy(update={"created_at": f"2026-01-{day:02}T00:00:00.000Z"})
         for day, run in enumerate(runs, start=1)
-        for entry in run.pool
+        for entry in run.baseline_runs
     ]
-    return runs[-1].model_copy(update={"pool": entries})
+    return runs[-1].model_copy(update={"baseline_runs": entries})
 
 
 def _run(name: str, moment: str, results: Results | None = None) -> Results:
@@ -152,16 +152,16 @@ def test_a_run_counts_once_however_it_is_known() -> None:
     earlier = [_earlier(_run("base-1", "2026-01-01", now)), _earlier(now), _earlier(_run("older", "2025-12-31", now))]
     points = trend(now, earlier)
     assert [(point.run_id, point.source) for point in points] == [
-        ("older", "history"), ("base-1", "history"), ("base-2", "pool"), ("base-3", "run"),
+        ("older", "history"), ("base-1", "history"), ("base-2", "baseline"), ("base-3", "run"),
     ]  # fmt: skip
 
 
-def test_pool_and_summary_have_the_same_mean() -> None:
+def test_baseline_and_summary_have_the_same_mean() -> None:
     now = past(2, steady(4, c00=(0.0, 0.5, 1.0)))
-    pooled, own = trend(now, ())
-    assert pooled.metrics == own.metrics
-    assert pooled.score == own.score == pytest.approx(0.875)
-    assert pooled.pass_rate is None
+    earlier, own = trend(now, ())
+    assert earlier.metrics == own.metrics
+    assert earlier.score == own.score == pytest.approx(0.875)
+    assert earlier.pass_rate is None
 
 
 def test_trend_json_has_every_run_and_no_number_that_json_does_not_have() -> None:

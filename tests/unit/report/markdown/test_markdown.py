@@ -87,7 +87,7 @@ class TestSummary:
             ("1 of 2 cases broke", "fail-on: regressions"),
             (
                 "the mean of numeric fell from 1.00 to 0.50",
-                "probability without a change: 0.2 %, proven from 1.7 % down; fail-on: regressions",
+                "chance alone: 0.2 %, limit 1.7 %; fail-on: regressions",
             ),
         ]
         parts = ("By cause", "Metrics")
@@ -104,7 +104,7 @@ class TestSummary:
     def test_is_not_the_comment_again(self) -> None:
         sample = SCENARIOS["statistics"]().sample
         comment, summary = _comment(sample), _summary(sample)
-        for part in ("Merging is blocked", "How sure?", "Full report"):
+        for part in ("The check fails", "How sure?", "Full report"):
             assert part in comment
             assert part not in summary
         for part in (
