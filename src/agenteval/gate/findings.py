@@ -156,7 +156,6 @@ def _regressions(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Iterator[Condition]:
-    """Yield the failing cases as a condition; those that broke are told by the regressions already."""
     if failing is None:
         yield Condition(found=failed(counts, None), about="cases")
         return
