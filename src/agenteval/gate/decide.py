@@ -35,8 +35,8 @@ from agenteval.gate.values import (
 
 Deciding = Generator[Ask, Pass, GateOutcome]
 COPIES = "answers are copies of each other (a cache outlives the session); switch it off in CI"
-THIN = "too little was answered side by side"
-FILES = "nothing ran side by side, so a bad day cannot be told from a worse change"
+THIN = "too little was answered side by side; run it again when agents and judges answer"
+FILES = "nothing ran side by side, so a bad day cannot be told from a worse change; run agenteval prove"
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,6 @@ def _first_passes(values: Values, number: int) -> Values:
 
 
 def _passes_again(state: _Case, item: GateSuspicion) -> bool:
-    """Return whether a case passed all of its further passes; one that was lost shows nothing."""
     case = item.case or ""
     row = state.out.second.get(item.metric, {}).get(case, ())[: state.rules.again]
     return None not in row and not state.metrics[item.metric].failures(case, row)

@@ -352,7 +352,8 @@ def no_worse(
     if open_:
         largest = max((-test.low for test in open_ if test.low is not None), default=None)
         found = "too little was answered" if largest is None else f"drops of up to {largest:.2g} are possible"
-        out.why = f"a drop of {margin:.2g} is not excluded: {found} after {pairs} pairs of passes"
+        missing = f"a drop of {margin:.2g} is not excluded: {found} after {pairs} pairs of passes"
+        out.why = f"{missing}; more cases or iterations, or a larger drop in gate.require, would decide it"
     return out
 
 

@@ -378,7 +378,6 @@ def _line(
     write: Callable[[float], str],
     most: float,
 ) -> ChartLine | None:
-    """Return the line of one measure, whose largest possible value is ``most``; ``None`` if it has too few values."""
     known = [value for value in values if value is not None]
     if len(known) < _FEWEST_VALUES:
         return None

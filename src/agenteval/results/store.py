@@ -192,7 +192,6 @@ def parse_results(content: bytes, name: str) -> Results:
 
 
 def _is_time(text: str) -> bool:
-    """Return whether a time has a zone, and stays in the calendar in every other zone."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

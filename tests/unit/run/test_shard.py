@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.runs import case, iteration, results, turn
 
 from agenteval.results.case import CaseResult, Criterion
-from agenteval.run.plan import MOST_SHARDS, Shard, divide, durations_of, with_open_criteria
+from agenteval.run.plan import Shard, divide, durations_of, with_open_criteria
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
 from agenteval.suite.model import Suite
 
@@ -30,29 +28,9 @@ def test_one_of_so_many(text: str, shard: tuple[int, int]) -> None:
     assert Shard.parse(text) == Shard(*shard)
 
 
-@given(count=st.integers(1, MOST_SHARDS), data=st.data())
-def test_written_values_are_read(count: int, data: st.DataObject) -> None:
-    shard = Shard(data.draw(st.integers(1, count)), count)
-    assert Shard.parse(str(shard)) == shard
-
-
 @pytest.mark.parametrize("text", ["", "1", "/", "1/", "/2", "a/b", "1/2/3", "-1/2", "1.0/2", "¹/2", " 1/2", "1" * 10])
 def test_invalid_shards(text: str) -> None:
     with pytest.raises(ValueError, match="is not of the form I/N, as in 2/5"):
-        Shard.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("0/3", "asks for shard 0; there are shards 1 to 3"),
-        ("4/3", "asks for shard 4; there are shards 1 to 3"),
-        ("1/0", "asks for 0 shards; allowed are 1 to 1000"),
-        ("1/1001", "asks for 1001 shards; allowed are 1 to 1000"),
-    ],
-)
-def test_parts_that_there_are_not(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
         Shard.parse(text)
 
 
@@ -84,12 +62,6 @@ def test_the_division_is_the_same_on_every_machine() -> None:
     ]
 
 
-@given(ids=IDS, count=COUNTS, same=st.sampled_from([None, 0.0, 12.5]))
-def test_without_differences_counts_differ_by_one(ids: list[str], count: int, same: float | None) -> None:
-    sizes = [len(part) for part in divide(ids, count, {} if same is None else dict.fromkeys(ids, same))]
-    assert max(sizes) - min(sizes) <= 1
-
-
 @given(sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4), count=COUNTS)
 def test_the_cases_of_each_suite_are_spread(sizes: list[int], count: int) -> None:
     ids = [f"{suite}.yaml::{number}" for suite, size in enumerate(sizes) for number in range(size)]
@@ -105,17 +77,6 @@ def test_no_part_is_longer_than_its_share_and_one_case(times: list[float], count
     longest = max(sum(durations[case_id] for case_id in part) for part in divide(durations, count, durations))
     bound = sum(times) / count + (1 - 1 / count) * max(times)
     assert longest <= bound * (1 + 1e-9)
-
-
-@given(times=st.lists(st.integers(1, 30), min_size=1, max_size=6), count=st.integers(1, 3))
-def test_no_part_is_longer_than_four_thirds_of_the_best(times: list[int], count: int) -> None:
-    durations = {str(number): float(time) for number, time in enumerate(times)}
-    longest = max(sum(durations[case_id] for case_id in part) for part in divide(durations, count, durations))
-    best = min(
-        max(sum(time for time, place in zip(times, places, strict=True) if place == part) for part in range(count))
-        for places in itertools.product(range(count), repeat=len(times))
-    )
-    assert longest <= (4 / 3 - 1 / (3 * count)) * best + 1e-9
 
 
 def test_a_case_without_a_duration_counts_as_the_mean() -> None:
@@ -136,15 +97,6 @@ def timed(name: str, *latencies: float | None) -> CaseResult:
 def test_durations_are_those_of_all_turns_and_iterations() -> None:
     run = results(timed("twice", 1.5, 2.0), timed("partly", None, 4.0), timed("unknown", None), timed("never"))
     assert durations_of(run) == {"agent.yaml::twice": 3.5, "agent.yaml::partly": 4.0}
-
-
-def test_durations_that_cannot_be_are_left_out() -> None:
-    assert durations_of(results(timed("odd", -1.0, 2.0), timed("fine", 0.0))) == {"agent.yaml::fine": 0.0}
-
-
-def test_more_shards_than_cases_leave_some_empty() -> None:
-    sizes = Counter(len(part) for part in divide(random.Random(1).sample("abcdefg", 3), 1000, {"a": 1.0}))
-    assert sizes == {1: 3, 0: 997}
 
 
 # Criteria of a shard
