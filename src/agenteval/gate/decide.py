@@ -154,8 +154,7 @@ def cases_to_prove(evidence: Evidence, suspicions: Sequence[GateSuspicion]) -> l
 
 def without_stops(rules: Constants) -> Constants:
     """Return the rules by which a shard makes every pass: it sees only some cases, so it cannot decide to stop."""
-    # No passes have so small a p.
-    return replace(rules, looks=rules.looks[-1:], limits=(1e-12,))
+    return replace(rules, looks=rules.looks[-1:], limits=(1e-12,))  # no passes have so small a p
 
 
 def _first_look(state: _Case) -> tuple[list[GateSuspicion], list[GateSuspicion]]:

@@ -48,7 +48,7 @@ class Inputs:
     check_name: str = ""
     fork_results: Literal["label", "accepted"]
     out: Path
-    job: tuple[Any, ...] = ()
+    job: tuple[Any, ...] = (None, None, None)
 
     @property
     def baseline_is_searched(self) -> bool:

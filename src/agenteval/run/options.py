@@ -74,11 +74,7 @@ _BY_HAND = "write I/N, as in 2/5"
 
 
 def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
-    """Return the shard that ``I/N`` names, or for ``auto`` the one that the engine's variables name.
-
-    Raises:
-        ValueError: there is no such shard, no engine names one, or two engines name different ones.
-    """
+    """Return the shard that ``I/N`` names, or for ``auto`` the one that the engine's variables name."""
     from agenteval.run.plan import Shard
 
     if text != "auto":

@@ -25,7 +25,7 @@ def test_defaults_are_those_of_the_table_without_expressions() -> None:
     inputs = read_inputs({})
     assert (inputs.mode, inputs.baseline, inputs.baseline_artifact) == ("run", "auto", "agenteval")
     assert (inputs.comment, inputs.fork_results, inputs.out) == ("always", "label", Path("agenteval-report"))
-    assert (inputs.runs, inputs.github_token, inputs.job) == (1, "", ())
+    assert (inputs.runs, inputs.github_token, inputs.job[0]) == (1, "", None)
 
 
 def test_there_is_a_limit_of_times() -> None:
