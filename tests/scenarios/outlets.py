@@ -116,10 +116,9 @@ def _of_markdown(outlet: str, text: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def _of_summary(text: str) -> Iterator[tuple[str, str, Any]]:
-    if found := re.search(r"^Verdict: (\w+)", text, re.MULTILINE):
-        yield "summary", "verdict", found[1]
     head, _, values = re.findall(r"^\|.*$", text, re.MULTILINE)[:3]
     numbers = dict(zip(_cells(head), _cells(values), strict=True))
+    yield "summary", "verdict", numbers["Verdict"]
     yield "summary", "cases", int(numbers["Cases"].split(" ×")[0].replace(",", ""))
     yield "summary", "passed", numbers["Pass"]
     for title in ("Broke", "Failed", "Could not be run", "May be worse"):
