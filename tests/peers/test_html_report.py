@@ -316,11 +316,11 @@ def _answered(before: str, after: str) -> Sample:
 
 
 def test_tool_calls_of_both_runs_are_one_timeline(page: Page, tmp_path: Path) -> None:
-    def call(name: str, **args: Any) -> dict[str, Any]:
-        return {"name": name, "args": args, "result": "ok", "duration_ms": 12.0}
+    def call(name: str, result: str = "ok", **args: Any) -> dict[str, Any]:
+        return {"name": name, "args": args, "result": result, "duration_ms": 12.0}
 
-    before = [call("find", order=4711), call("cancel", order=4711), call("search", query="a refund", top=3)]
-    now = [call("find", order=4711), call("search", query="a return", top=3), call("mail", to="me")]
+    before = [call("find", order=4711), call("cancel", order=4711), call("search", "3 hits", query="a refund", top=3)]
+    now = [call("find", order=4711), call("search", "0 hits", query="a return", top=3), call("mail", to="me")]
     sample = _answered("done", "done")
     (case,) = sample.results.suites[0].cases
     turn = case.turns[0].model_copy(update={"tool_calls": [ToolCall.model_validate(each) for each in now]})
@@ -336,16 +336,16 @@ def test_tool_calls_of_both_runs_are_one_timeline(page: Page, tmp_path: Path) ->
     assert json.loads(page.run(shown.replace("SIDE", "before"))) == [
         ["call same", "⚙ find(order: 4711) → ok"],
         ["call gone", "⚙ cancel(order: 4711) → ok"],
-        ["call other", "⚙ search(query: a refund, top: 3) → ok"],
+        ["call other", "⚙ search(query: a refund, top: 3) → 3 hits"],
     ]
     assert json.loads(page.run(shown.replace("SIDE", "now"))) == [
         ["call same", "⚙ find(order: 4711) → ok"],
         ["call missing", "cancel was not called"],
-        ["call other", "⚙ search(query: a return, top: 3) → ok"],
+        ["call other", "⚙ search(query: a return, top: 3) → 0 hits"],
         ["call added", "⚙ mail(to: me) → ok"],
     ]
     marks = "JSON.stringify([...document.querySelectorAll('.call del, .call ins')].map((mark) => mark.textContent))"
-    assert json.loads(page.run(marks)) == ["refund", "return"]
+    assert json.loads(page.run(marks)) == ["refund", "3 ", "return", "0 "]
     assert page.run("document.querySelector('.side.before .scores').textContent") == "800 ms"
 
 

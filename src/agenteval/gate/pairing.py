@@ -253,10 +253,14 @@ def _answer(turn: TurnResult, then: TurnResult | None) -> AnswerChange:
 
 
 def _call(call: ToolCall) -> ToolCall:
-    args = call.args
-    if args is not None and len(text := json.dumps(args, ensure_ascii=False, default=str)) > _ANSWER_CHARACTERS:
-        args = _cut(text)
-    return ToolCall(name=call.name, args=args, error=_cut(call.error), duration_ms=call.duration_ms)
+    shown = {"args": _cut_data(call.args), "result": _cut_data(call.result), "error": _cut(call.error)}
+    return call.model_copy(update=shown)
+
+
+def _cut_data(value: Any) -> Any:
+    if value is None or len(text := json.dumps(value, ensure_ascii=False, default=str)) <= _ANSWER_CHARACTERS:
+        return value
+    return _cut(text)
 
 
 def _score(score: Score) -> EarlierScore:
