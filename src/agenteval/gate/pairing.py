@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from agenteval.core.records import dataclass
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, Shortened, ToolCall, TurnResult
