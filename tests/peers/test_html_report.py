@@ -48,7 +48,7 @@ _ATTRIBUTES = {
     "aria-expanded", "aria-controls", "aria-pressed", "id", "role", "tabindex", "scope", "colspan", "type",
     "hidden", "disabled",
     "open", "value", "autocomplete", "spellcheck", "viewBox", "d", "x", "y", "cx", "cy", "r", "rx", "width", "height",
-    "text-anchor", "data-label", "data-chip", "data-metric", "data-row", "style",
+    "text-anchor", "data-label", "data-chip", "data-metric", "style",
     "title", "placeholder", "aria-hidden", "aria-selected",
     "aria-posinset", "aria-setsize", "aria-activedescendant", "aria-current",
 }  # fmt: skip
@@ -76,7 +76,7 @@ _BEYOND_ITS_CARD = """JSON.stringify([...document.querySelectorAll('.compared, .
 _STATUS = "document.getElementById('count').textContent"
 _NAMES = "JSON.stringify([...document.querySelectorAll('#list .name')].map((name) => name.textContent))"
 _TITLE = "document.querySelector('#one-title bdi').textContent"
-_SECTIONS = ("cases", "metrics", "cost", "trend", "run")
+_SECTIONS = ("cases", "metrics", "cost", "run")
 
 
 def _hostile() -> Sample:
@@ -433,7 +433,7 @@ def test_of_a_long_list_only_the_visible_rows_are_drawn(page: Page, tmp_path: Pa
 
 def test_the_address_of_a_tab_opens_it(page: Page, tmp_path: Path) -> None:
     file = write_page(samples.regressed(), tmp_path)
-    for name in ("metrics", "cost", "trend", "run"):
+    for name in ("metrics", "cost", "run"):
         page.open(file, f"#{name}")
         assert page.run(f"document.getElementById('{name}').checkVisibility()"), name
         assert not page.run("document.getElementById('cases').checkVisibility()"), name
@@ -547,11 +547,19 @@ def test_numbers_lead_to_their_cases(page: Page, tmp_path: Path) -> None:
     assert "2 cases fell" in json.loads(page.run(links))
     page.run("[...document.querySelectorAll('[data-metric] a')].find(({ text }) => text === '2 cases fell').click()")
     page.wait_for(f"JSON.parse({_NAMES}).join() === 'Refund total,Return label'")
-    page.run("location.hash = 'tab=cost'")
-    page.wait_for("document.getElementById('cost').checkVisibility()")
-    slowest = page.run("document.querySelector('[data-row] a').textContent")
-    page.run("document.querySelector('[data-row] a').click()")
-    page.wait_for(f"document.getElementById('cases').checkVisibility() && {_TITLE} === {json.dumps(slowest)}")
+
+
+def test_the_list_shows_what_it_is_ordered_by(page: Page, tmp_path: Path) -> None:
+    path = write_page(samples.regressed(), tmp_path)
+    shown = """JSON.stringify([...document.querySelectorAll('#list .case')].slice(0, 2).map((line) =>
+      [line.querySelector('.name').textContent, line.querySelector('.tries').textContent]))"""
+    for order, rows in {
+        "change": [["Refund total", "0.94 → 0.05"], ["Return label", "0.90 → 0.62"]],
+        "-change": [["Opening hours", "0.00 → 1.00"], ["Shipping to Norway", "1.00 → 1.00"]],
+        "-time": [["Return label", "500 ms"], ["Refund total", "250 ms"]],
+    }.items():
+        page.open(path, f"#kind=all&sort={order}")
+        assert json.loads(page.run(shown)) == rows, order
 
 
 def test_every_control_has_a_name(page: Page, tmp_path: Path) -> None:

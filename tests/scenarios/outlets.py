@@ -128,11 +128,10 @@ def _of_summary(text: str) -> Iterator[tuple[str, str, Any]]:
         yield "summary", f"mean of {name}", mean
         yield "summary", f"scores of {name}", int(amount.replace(",", ""))
     compared = re.compile(
-        r"^\| [✅❌⚪] \| ([^|]+) \| ([^|]+) \|(?: [^|]* \|)? [^|]+ \| (\S+) \| ([\d,]+) \| [^|]+ \|$", re.MULTILINE
+        r"^\| [✅❌⚪] \| ([^|]+) \| ([^|]+) \|(?: [^|]* \|)? [^|]+ \| ([\d,]+) \| [^|]+ \|$", re.MULTILINE
     )
-    for name, means, mean, amount in compared.findall(text):
+    for name, means, amount in compared.findall(text):
         yield "summary", f"means of {name}", means
-        yield "summary", f"mean of {name}", mean
         yield "summary", f"scores of {name}", int(amount.replace(",", ""))
 
 
@@ -179,12 +178,9 @@ def _of_page(text: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def _metrics_of_page(text: str) -> Iterator[tuple[str, str, Any]]:
-    row = re.compile(
-        r'<th scope="row">([^<]+)</th><td data-label="[^"]+ → here">([^<]+)</td>.*?data-label="Mean">([^<]+)<'
-    )
-    for name, means, mean in row.findall(text):
+    row = re.compile(r'<th scope="row">([^<]+)</th><td data-label="[^"]+ → here">([^<]+)</td>')
+    for name, means in row.findall(text):
         yield "page", f"means of {html.unescape(name)}", means
-        yield "page", f"mean of {html.unescape(name)}", mean
 
 
 def _of_junit(text: str) -> Iterator[tuple[str, str, Any]]:

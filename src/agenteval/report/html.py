@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from agenteval.core.text import display_path
 from agenteval.report import words
 from agenteval.report.cases import KINDS, Kinds, fallen_metrics
 from agenteval.report.causes import proofs_by_case
-from agenteval.report.charts import interval_svg, score_histogram, svg, time_histogram, trend_json, trend_part
+from agenteval.report.charts import interval_svg, svg, trend_json, trend_part
 from agenteval.report.facts import Report
 from agenteval.report.html_data import (
     CHANGES,
@@ -141,10 +140,6 @@ _SCRIPTS = (
     "elements.js", "rows.js", "selection.js", "difference.js", "texts.js", "turns.js", "case.js", "list.js",
     "links.js", "start.js",
 )  # fmt: skip
-_MOST_HISTOGRAMS = 24
-_LONGEST_LABEL = 60
-
-
 _MOST_ROWS = 200
 _LONGEST_BRANCH = 80
 #: Words for a condition that is met, not met, or without data, and their states.
@@ -179,15 +174,13 @@ def render(report: Report, *, limit: int = DATA_LIMIT) -> Iterator[str]:
         notices=_notices(report),
         moved=_moved(report),
         criteria=_criteria(report),
-        cost=_spent(report),
         # The cases precede the parts with their figures, because each case is read only once.
         chunks=chunks(report.source, survey, limit),
         survey=survey,
         unscored=lambda: [name for name in survey.broken if name not in metrics or not metrics[name].n],
-        distributions=lambda: _distributions(survey),
-        times=lambda: _times(survey),
+        spent=lambda: _spent(report, survey),
         index=lambda: _index(report, survey),
-        trends=trend_part(report.trend),
+        trends=trend_part(report.trend, [metric.id for metric in report.metrics if metric.state == "bad"]),
     )
 
 
@@ -244,34 +237,14 @@ def _criteria(report: Report) -> Part:
     return Part("criteria", "Criteria", tables=(shown,) if report.criteria else ())
 
 
-def _spent(report: Report) -> Part:
+def _spent(report: Report, survey: RunTable) -> Part:
     columns: tuple[str, ...] = ("Used", "#This run", f"#{report.base_name}", "Note")
     rows: tuple[tuple[str, ...], ...] = report.spent
     if not any(before for _, _, before, _ in report.spent):
         columns, rows = (*columns[:2], columns[3]), tuple((what, here, note) for what, here, _, note in report.spent)
-    return Part("spent", "What was used", tables=(table("", columns, rows, _MOST_ROWS),))
-
-
-def _distributions(survey: RunTable) -> Part:
-    charts = (
-        score_histogram(escape.one_line(name, _LONGEST_LABEL), scores, _usual_threshold(survey, name))
-        for name, scores in survey.scores.items()
-        if scores
-    )
-    return Part("distributions", "Distributions", charts=tuple(itertools.islice(charts, _MOST_HISTOGRAMS)))
-
-
-def _times(survey: RunTable) -> Part:
     facts = [("Tool calls", f"{survey.calls:,} in {words.count(survey.answers, 'answer')}")] if survey.calls else []
-    if survey.retries:
-        facts.append(("Retries", f"{survey.retries:,}"))
-    charts = (time_histogram("Time for a case", sorted(survey.times)),) if survey.times else ()
-    return Part("times", "Time and calls", facts=tuple(facts), charts=charts)
-
-
-def _usual_threshold(survey: RunTable, name: str) -> float | None:
-    most = survey.thresholds[name].most_common(1)
-    return most[0][0] if most else None
+    facts += [("Retries", f"{survey.retries:,}")] if survey.retries else []
+    return Part("spent", "What was used", facts=tuple(facts), tables=(table("", columns, rows, _MOST_ROWS),))
 
 
 def _index(report: Report, survey: RunTable) -> str:

@@ -22,7 +22,6 @@ from agenteval.report.facts import ReportSource, facts
 from agenteval.report.html import FILTERS, head_facts
 from agenteval.report.html_data import (
     CHANGES,
-    MOST_CHECKED_ROWS,
     MOST_STATIC_ROWS,
     OUTCOMES,
     ROW,
@@ -101,7 +100,7 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script(name: str) -> None:
     assert not {tag for tag, _ in page.found} & {"link", "img", "iframe", "object", "embed", "base", "form"}
     attributes = [item for _, found in page.found for item in found.items()]
     assert not [key for key, _ in attributes if key in {"src", "srcset", "style"} or key.startswith("on")]
-    assert {value for key, value in attributes if key == "href"} == {"#cases", "#metrics", "#cost", "#trend", "#run"}
+    assert {value for key, value in attributes if key == "href"} == {"#cases", "#metrics", "#cost", "#run"}
     policy = next(found["content"] for _, found in page.found if found.get("http-equiv") == "Content-Security-Policy")
     (style,) = re.findall(r"(?s)<style>(.*?)</style>", text)
     (script,) = (content for attributes, content in _scripts(text) if not attributes)
@@ -216,22 +215,6 @@ def test_a_metric_tells_what_its_numbers_mean_and_which_cases_broke() -> None:
     )
 
 
-def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
-    cases = [
-        samples.case(
-            f"c{number}", samples.iteration(samples.turn("q", None, "a").model_copy(update={"latency_ms": ms}))
-        )
-        for number, ms in enumerate([*range(100, 2_000, 100), 150.0])
-    ]
-    survey = RunTable()
-    list(chunks(ReportSource(samples.results(samples.suite(*cases))), survey))
-    assert [(ms, position) for ms, position, _ in survey.slowest] == [
-        (100.0 * (place + 1), place) for place in range(18, 8, -1)
-    ]
-    assert survey.dearest == []
-    assert survey.answers == 20
-
-
 @pytest.mark.parametrize(
     ("verdict", "state"), [("passed", "good"), ("failed", "bad"), ("unproven", "neutral"), ("error", "bad")]
 )
@@ -338,22 +321,9 @@ def test_null_values_of_agents_stay_null() -> None:
 
 def test_without_a_script_the_first_failing_cases_are_shown() -> None:
     page = _page(samples.many(MOST_STATIC_ROWS + 234, status="failed", answer="wrong"))
-    assert page.count('<th scope="row">Case ') == MOST_STATIC_ROWS + MOST_CHECKED_ROWS
+    assert page.count('<th scope="row">Case ') == MOST_STATIC_ROWS
     assert "1,234 cases did not pass; these are the first 1,000." in page
     assert len(_rows(page)) == MOST_STATIC_ROWS + 234
-
-
-def test_without_a_script_the_first_cases_have_the_result_of_each_metric() -> None:
-    page = _page(samples.regressed())
-    static = page[page.index('id="static"') : page.index("<noscript>")]
-    assert "Each metric of 6 cases" in static
-    for metric in ("✗ numeric 0.00 &lt; 1.00", "· bleu 0.03", "✓ numeric 1.00 &gt;= 1.00"):
-        assert f'<span class="block">{metric}</span>' in static
-    survey = RunTable()
-    run = samples.many(MOST_CHECKED_ROWS + 5).results
-    for suite, case in run.cases():
-        survey.row(case, (0, suite), None)
-    assert (len(survey.checked), survey.all_checked) == (MOST_CHECKED_ROWS, MOST_CHECKED_ROWS + 5)
 
 
 def test_cases_are_read_once_and_leave_as_they_come() -> None:
