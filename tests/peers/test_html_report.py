@@ -19,6 +19,7 @@ from tests.unit.report import samples
 from tests.unit.report.html.test_html import PAYLOADS
 from tests.unit.report.samples import Sample, write_page
 
+from agenteval.report.html import render_runs
 from agenteval.results.case import ToolCall, Usage
 from agenteval.results.comparison import AnswerChange, PoolCase, PoolEntry, ScoreChange
 from agenteval.results.model import MetricSummary
@@ -560,6 +561,36 @@ def test_the_list_shows_what_it_is_ordered_by(page: Page, tmp_path: Path) -> Non
     }.items():
         page.open(path, f"#kind=all&sort={order}")
         assert json.loads(page.run(shown)) == rows, order
+
+
+def test_the_cases_of_several_runs_are_searched_and_sorted(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "runs.html"
+    named = (("a|<b>", samples.green()), ("b", samples.regressed()), ("c", samples.hostile()))
+    runs = [(name, sample.results) for name, sample in named]
+    path.write_text("".join(render_runs(runs)), encoding="utf-8", errors="replace")
+    page.open(path)
+    names = """[...document.querySelectorAll('#answers tbody tr:not([hidden]) th')].map((cell) => cell.textContent)"""
+    before = page.run(names)
+    page.run("document.querySelectorAll('#answers thead button')[1].click()")
+    page.run("document.querySelectorAll('#answers thead button')[1].click()")
+    changes = page.run(
+        "[...document.querySelectorAll('#answers tbody tr')].map(({ cells }) => cells[1].dataset.value)"
+    )
+    known = [float(change) for change in changes if change]
+    assert known == sorted(known, reverse=True)
+    assert sorted(page.run(names)) == sorted(before)
+    page.run("document.getElementById('search').value = 'norway'")
+    page.run("document.getElementById('search').dispatchEvent(new Event('input'))")
+    assert page.run(names) == ["Shipping to Norway"]
+    page.call("Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True)
+    try:
+        page.run(_OPEN_EVERYTHING)
+        assert page.run("document.documentElement.scrollWidth") <= 360
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+    assert page.complaints == []
+    assert _seen(page)[0] <= _OURS
+    assert page.requests == [path.as_uri()]
 
 
 def test_every_control_has_a_name(page: Page, tmp_path: Path) -> None:

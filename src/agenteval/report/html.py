@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -38,6 +38,8 @@ from agenteval.report.html_data import (
 from agenteval.report.parts import Part, ReportFile, State, UserTemplateError, listed, table, template_directory
 from agenteval.report.templates import Language, built_in_template
 from agenteval.report.words import moment, short_commit
+from agenteval.results.case import CaseResult
+from agenteval.results.model import Results
 from agenteval.results.verdict import Verdict, criterion_texts, seconds
 
 
@@ -268,6 +270,62 @@ def _index(report: Report, survey: RunTable) -> str:
     return escape.json_in_html(json.dumps(index, ensure_ascii=False))
 
 
+# Several runs on one page.
+
+
+_MOST_CASES = 2_000  # browsers become slow with more rows
+#: Score, status and answer of a case in one run; all empty if it has no such case.
+_Shown = tuple[float | None, str, str]
+
+
+def render_runs(runs: Sequence[tuple[str, Results]]) -> Iterator[str]:
+    """Render several runs, each with a name: their figures, and every case with its score and answer in each run."""
+    found = [{case.id: case for _, case in results.cases()} for _, results in runs]
+    names = {id_: case.name for cases in found for id_, case in cases.items()}
+    rows = [(name, *_of_runs([cases.get(id_) for cases in found])) for id_, name in names.items()]
+    rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0))
+    changes = [change for _, change, _ in rows if change is not None]
+    lower, higher = sum(change < 0 for change in changes), sum(change > 0 for change in changes)
+    metrics = dict.fromkeys(name for _, results in runs for name in results.summary.metrics)
+    columns = ("Run", "Made", "Commit", "#Passed", "#Mean score", *(f"#{name}" for name in metrics), "#Cost", "#Time")
+    figures = table("", columns, (_figures(name, results, metrics) for name, results in runs), len(runs))
+    yield from generate(
+        "runs.html.j2",
+        ("elements.js", "answers.js"),
+        page={
+            "title": f"{len(runs)} runs",
+            "verdict": f"{words.count(lower, 'case')} lower, {higher:,} higher",
+            "state": "bad" if lower else "neutral",
+            "facts": (),
+            "runs": Part("runs", "Runs", tables=(figures,)),
+            "names": [name for name, _ in runs],
+            "rows": rows[:_MOST_CASES],
+            "hidden": max(0, len(rows) - _MOST_CASES),
+        },
+    )
+
+
+def _of_runs(cases: Sequence[CaseResult | None]) -> tuple[float | None, list[_Shown]]:
+    """Return the change from the first run to the last, and what each run shows of a case."""
+    shown: list[_Shown] = []
+    for case in cases:
+        iteration = case.telling_iteration if case else None
+        last = iteration.turns[-1] if iteration and iteration.turns else None
+        answer = (last.error or last.response or "") if last else ""
+        shown.append((case.score, case.status, answer) if case else (None, "", ""))
+    first, now = shown[0][0], shown[-1][0]
+    return None if first is None or now is None else now - first, shown
+
+
+def _figures(name: str, results: Results, metrics: Iterable[str]) -> tuple[str, ...]:
+    run, summary = results.run, results.summary
+    means = (summary.metrics[id_].mean if id_ in summary.metrics else None for id_ in metrics)
+    passed = f"{summary.passed:,} of {summary.cases:,}"
+    cost = words.money(summary.usage.cost_usd) if summary.usage.cost_usd else words.NOTHING
+    scores = map(words.number, (summary.score, *means))
+    return (name, moment(run.started_at), _commit(run.commit), passed, *scores, cost, words.duration(run.duration_s))
+
+
 # HTML of templates: escaping of values, and filters for numbers, states and charts.
 #
 # Texts that filters return are escaped like all others; only ``trusted``, ``chart`` and ``interval`` return markup.
@@ -300,6 +358,7 @@ FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "integer": lambda value: f"{value:,}",
         "exact": _exact,
         "number": words.number,
+        "signed": words.signed,
         "percent": words.percent,
         "count": words.count,
         "money": words.money,

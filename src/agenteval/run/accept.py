@@ -200,7 +200,6 @@ def accept(request: AcceptRequest, results: Results) -> PlannedAcceptance:
 
 
 def _last_day(request: AcceptRequest) -> date:
-    """Return the last day of the entries."""
     today = datetime.now(UTC).date()
     last = request.until or today + timedelta(days=DAYS)
     problems = (
@@ -239,7 +238,6 @@ def check_suites_here(results: Results) -> None:
 
 
 def _suites_here(files: Sequence[Path]) -> Sequence[Suite]:
-    """Return suites as a run reads them."""
     sources = Sources(working_directory(), tuple(files))
     try:
         return read_control_files(sources).suites

@@ -132,7 +132,6 @@ class _Precheck:
 
 
 def _checked(plan: Plan) -> _Precheck:
-    """Iterate over all cases once."""
     survey = _surveyed(plan)
     if survey.unchecked and not survey.some_checked:
         raise ConfigError(dict.fromkeys(survey.unchecked))
@@ -142,7 +141,6 @@ def _checked(plan: Plan) -> _Precheck:
 
 
 def _surveyed(plan: Plan) -> _Precheck:
-    """Iterate over all cases once."""
     survey = _Precheck(RunKey(plan), JudgedCases(plan.seed))
     complete = plan.earlier.complete if plan.earlier else {}
     problems: dict[tuple[str, str], Problem] = {}

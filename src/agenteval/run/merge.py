@@ -139,7 +139,6 @@ def _check_commit(part: RunToMerge, context: RunContext) -> None:
 
 
 def _check_repository(part: RunToMerge, context: RunContext) -> None:
-    """Check that results are of the repository of the workflow."""
     here = context.provenance.repository if context.provenance is not None else None
     there = part.run.repository
     if here is not None and there is not None and there.casefold() != here.casefold():
@@ -163,7 +162,6 @@ def _of(provenance: Provenance | None, results: Results) -> Results:
 
 
 def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
-    """Return the runs in files, and what other tools do not record."""
     parts: list[RunToMerge] = []
     notes: dict[str, None] = {}
     problems: list[Problem] = []

@@ -89,7 +89,6 @@ def opened_control(
 
 
 def _cases(spec: RunSpec, place: Checkout) -> Mapping[str, ControlCase]:
-    """Read the suites and the configuration of the control, which can be elsewhere in the change."""
     known = tuple(path for path in spec.control.suites if place.there(path).is_file())
     ours = spec.control.sources
     sources = replace(ours, suites=known or ours.suites).moved(place.there)

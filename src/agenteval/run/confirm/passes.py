@@ -228,7 +228,6 @@ class Passes:
         return self.signal is not None
 
     def _opened_control(self) -> Control:
-        """Return the base commit's agent."""
         if self._control is None:
             try:
                 opened = opened_control(self.base, self.spec, self.controls)

@@ -245,7 +245,6 @@ class _Found:
 
 
 def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Found:
-    """Read suites, configurations, templates and the baseline file."""
     broken: list[Problem] = []
     skipped: list[Problem] = []
     given = [suite for suite in settings.suites if isinstance(suite, Suite)]
