@@ -1,4 +1,4 @@
-"""CPU time of ``agenteval compare`` on large results: 1,000 cases, five metrics, ten runs in the pool.
+"""CPU time of ``agenteval compare`` on large results: 1,000 cases, five metrics, ten runs in the baseline.
 
     python -m benchmarks.compare [--cases 1000] [--metrics 5] [--runs 10]
 
@@ -17,9 +17,9 @@ import tempfile
 from pathlib import Path
 
 from agenteval.core.writing import write_file
-from agenteval.gate.run_scores import pool_entry
+from agenteval.gate.run_scores import baseline_run
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
-from agenteval.results.comparison import PoolEntry
+from agenteval.results.comparison import BaselineRun
 from agenteval.results.model import Results, Run, Tool
 from agenteval.results.rollup import case_status, iteration_status, mean_score, summarise
 from agenteval.results.store import IN_MEMORY, results_json
@@ -39,10 +39,10 @@ def main() -> None:
     rates = [chance.betavariate(2, 2) if chance.random() < _NOISY else 1.0 for _ in range(sizes.cases)]
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        pool: list[PoolEntry] = []
+        baseline: list[BaselineRun] = []
         for number in range(sizes.runs):
-            pool += _run(chance, f"base-{number}", rates, sizes.metrics, pool).pool[-1:]
-        _write(directory / "baseline.json", _run(chance, f"base-{sizes.runs - 1}", rates, sizes.metrics, pool))
+            baseline += _run(chance, f"base-{number}", rates, sizes.metrics, baseline).baseline_runs[-1:]
+        _write(directory / "baseline.json", _run(chance, f"base-{sizes.runs - 1}", rates, sizes.metrics, baseline))
         print("| change | CPU |\n|:--|--:|")
         for name, drop in (("none", 0.0), ("-10 points", 0.1)):
             current = _run(chance, "current", [max(0.0, rate - drop) for rate in rates], sizes.metrics, [])
@@ -50,19 +50,23 @@ def main() -> None:
             print(f"| {name} | {_seconds(directory):.2f} s |")
 
 
-def _run(chance: random.Random, run_id: str, rates: list[float], metrics: int, pool: list[PoolEntry]) -> Results:
-    """Return one run with random scores, and a pool that contains it."""
+def _run(
+    chance: random.Random, run_id: str, rates: list[float], metrics: int, baseline: list[BaselineRun]
+) -> Results:
+    """Return one run with random scores, and a baseline that contains it."""
     cases = [_case(chance, number, rate, metrics) for number, rate in enumerate(rates)]
     suite = SuiteResult(path="agent.yaml", name="suite", format="holodeck", fingerprint="f", cases=cases)
-    started = f"2026-01-01T00:00:{len(pool):02d}Z"
+    started = f"2026-01-01T00:00:{len(baseline):02d}Z"
     results = Results(
         tool=Tool(version="0"),
         run=Run(id=run_id, started_at=started, finished_at=started, duration_s=1.0, complete=True),
         summary=summarise(cases),
         suites=[suite],
     )
-    own = pool_entry(results, {case.id: Fingerprints(case.name) for case in cases})
-    return results.model_copy(update={"pool": [*(entry for entry in pool if entry.run_id != run_id), own]})
+    own = baseline_run(results, {case.id: Fingerprints(case.name) for case in cases})
+    return results.model_copy(
+        update={"baseline_runs": [*(entry for entry in baseline if entry.run_id != run_id), own]}
+    )
 
 
 def _case(chance: random.Random, number: int, rate: float, metrics: int) -> CaseResult:

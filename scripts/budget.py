@@ -17,6 +17,16 @@ SRC = ROOT / "src" / "agenteval"
 _LEAST = 0.97
 _TOO_MUCH = "take something away, or raise it in requirements/ceilings.toml with a `why`"
 _TOO_LITTLE = "lower it with `python -m scripts.budget --lower`"
+# What a user must learn.
+_LEARNT = """
+import argparse
+from agenteval.cli.main import command_line
+from agenteval.results.verdict import CONCEPTS
+commands, = (action for action in command_line()._actions if isinstance(action, argparse._SubParsersAction))
+options = sum(bool(action.option_strings) for command in commands.choices.values() for action in command._actions)
+hidden = sum(len(command.experts) for command in commands.choices.values())
+print(len(CONCEPTS), sum(len(concept.values) for concept in CONCEPTS), options - hidden, options)
+"""
 _ONE_CASE = """
 import pathlib, sys, tempfile
 from agenteval.cli.main import main
@@ -38,18 +48,29 @@ def sizes() -> dict[str, int]:
     pages = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts)]
     tests = [file for file in (ROOT / "tests").rglob("*.py") if not {"scenarios", "node_modules"} & set(file.parts)]
     inputs = (ROOT / "action.yml").read_text("utf-8").partition("\ninputs:\n")[2].partition("\noutputs:\n")[0]
-    one_case = subprocess.run([sys.executable, "-c", _ONE_CASE], capture_output=True, text=True, check=True).stdout
+    (modules_of_one_case,) = _printed(_ONE_CASE)
+    concepts, values, visible, options = _printed(_LEARNT)
     modules = [file.read_text("utf-8") for file in SRC.rglob("*.py") if file.stem not in {"__init__", "__main__"}]
     types = Counter(name for text in modules for name in _public_types(text))
     return found | {
         # A module has 80 to 450 lines, and a type has a name of its own.
         "project.modules_of_odd_size": sum(not 80 <= text.count("\n") <= 450 for text in modules),
         "project.type_names_twice": sum(number > 1 for number in types.values()),
-        "project.modules_of_one_case": int(one_case.split()[-1]),
+        "project.modules_of_one_case": modules_of_one_case,
+        "project.concepts": concepts,
+        "project.values_of_concepts": values,
+        "project.options_visible": visible,
+        "project.options": options,
         "project.words_of_documentation": sum(len(page.read_text("utf-8").split()) for page in pages),
         "project.action_inputs": len(re.findall(r"(?m)^  [\w-]+:", inputs)),
         "project.lines_of_tests": sum(file.read_text("utf-8").count("\n") for file in tests),
     }
+
+
+def _printed(program: str) -> list[int]:
+    """Return the numbers in the last line that a program prints."""
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    return [int(number) for number in shown.splitlines()[-1].split()]
 
 
 def _public_types(text: str) -> set[str]:

@@ -21,15 +21,15 @@ from agenteval.cli.explanations import ConfigKey, ConfigMapping, config_mappings
 from agenteval.cli.main import command_line
 from agenteval.github.inputs import variables_of
 from agenteval.metrics.registry import METRICS
-from agenteval.results.verdict import WORDS, WordKind
+from agenteval.results.verdict import CONCEPTS, STATES, STATUSES, VERDICTS
 from agenteval.run.options import INPUTS, Option
 
 ROOT = Path(__file__).parents[1]
+LLMS = ROOT / "docs" / "llms.txt"
+_RAW = "https://raw.githubusercontent.com/org/agenteval-action/v1/docs/"
 _ACTION = ROOT / "action.yml"
 # The place of agents, whose keys tools have, too.
 _AGENT = "agents.NAME."
-# Words that are values in files and outputs.
-_VALUES = frozenset({"comparison", "status", "verdict"})
 
 
 def inputs() -> str:
@@ -107,14 +107,16 @@ def metrics() -> str:
     return "\n".join([*lines, *(f"| {_names(names)} | {summary} |" for summary, names in rows.items())])
 
 
-def words(kind: WordKind, title: str) -> str:
-    """Return the table of the words of a kind."""
-    lines = [f"| {title} | meaning |", "|---|---|"]
-    for word in WORDS:
-        if word.kind == kind:
-            names = _names([word.name]) if kind in _VALUES else ", ".join((word.name, *word.also))
-            lines.append(f"| {names} | {_cell(word.meaning)} |")
-    return "\n".join(lines)
+def concepts() -> str:
+    """Return the table of the concepts."""
+    rows = (f"| **{concept.name}** | {_cell(concept.meaning)} |" for concept in CONCEPTS)
+    return "\n".join(["| concept | |", "|---|---|", *rows])
+
+
+def values(title: str, meanings: Mapping[str, str]) -> str:
+    """Return the table of what a run, a case or a comparison can be."""
+    rows = (f"| `{name}` | {_cell(meaning)} |" for name, meaning in meanings.items())
+    return "\n".join([f"| {title} | meaning |", "|---|---|", *rows])
 
 
 def action_inputs() -> str:
@@ -147,15 +149,12 @@ SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "docs/github.md": (("inputs", inputs), ("outputs", outputs)),
     "docs/configuration.md": (("configuration", configuration),),
     "docs/command-line.md": (("commands", commands),),
+    "docs/index.md": (("concepts", concepts),),
     "docs/gate.md": (
-        ("comparisons", partial(words, "comparison", "comparison")),
-        ("verdicts", partial(words, "verdict", "verdict")),
+        ("states", partial(values, "state", STATES)),
+        ("verdicts", partial(values, "verdict", VERDICTS)),
     ),
-    "docs/gate-arithmetic.md": (
-        ("words-for-cases", partial(words, "case", "a case is")),
-        ("terms", partial(words, "term", "term")),
-    ),
-    "docs/metrics.md": (("statuses", partial(words, "status", "status")), ("metrics", metrics)),
+    "docs/metrics.md": (("statuses", partial(values, "status", STATUSES)), ("metrics", metrics)),
     "action.yml": (("inputs", action_inputs),),
     "native/action.yml": (("inputs", action_inputs), ("outputs", native_outputs), ("variables", native_variables)),
 }
@@ -181,6 +180,31 @@ def with_sections(name: str, text: str) -> str:
         if count == 0 or (count > 1 and not is_yaml):
             raise ValueError(f"{name} needs one pair of {start} and {end}, found {count}")
     return text
+
+
+def llms_txt() -> str:
+    """Return ``llms.txt``: the pages of the documentation for language models, each with its sections."""
+    settings = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), _NavLoader)  # noqa: S506 - data only
+    lines = [f"# {settings['site_name']}", "", f"> {settings['site_description']}"]
+    for title, nav in (("Documentation", settings["nav"][:-1]), ("Optional", settings["nav"][-1:])):
+        lines += ["", f"## {title}", ""]
+        for name, page in _pages(nav):
+            sections = re.findall(r"(?m)^## (.+)$", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+            lines.append(f"- [{name}]({_RAW}{page}){': ' if sections else ''}{', '.join(sections)}")
+    return "\n".join([*lines, ""])
+
+
+class _NavLoader(yaml.SafeLoader):
+    """Reads mkdocs.yml without the functions that it names."""
+
+
+_NavLoader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+def _pages(nav: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for item in nav:
+        for name, value in item.items():
+            yield from _pages(value) if isinstance(value, list) else [(name, value)]
 
 
 def _action() -> dict[str, Any]:
@@ -263,6 +287,7 @@ def main() -> None:
     for name in SECTIONS:
         file = ROOT / name
         file.write_text(with_sections(name, file.read_text(encoding="utf-8")), encoding="utf-8")
+    LLMS.write_text(llms_txt(), encoding="utf-8")
 
 
 if __name__ == "__main__":

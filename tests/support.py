@@ -377,7 +377,7 @@ def untimed(value: Any) -> Any:
 def said(results: Results) -> dict[str, Any]:
     """Return the results of a run without its id and times."""
     found: dict[str, Any] = untimed(results.model_dump(mode="json", exclude={"run"}))
-    for entry in found["pool"]:
+    for entry in found["baseline_runs"]:
         del entry["run_id"], entry["created_at"]
     return found
 

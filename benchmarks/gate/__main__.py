@@ -87,10 +87,10 @@ def rate(cell: Cell, first: int, count: int) -> tuple[int, int, int]:
     found = calls = 0
     for number in range(first, first + count):
         rng = np.random.default_rng([_SEED, zlib.crc32(repr((cell.world.name(), cell.change, number)).encode())])
-        _, _, pool, run, again = attempt(cell.world, cell.change, rng)
+        _, _, baseline, run, again = attempt(cell.world, cell.change, rng)
         asked = None if cell.by == "files" else again
-        outcome = program.gate(run, pool, metrics(cell.world), asked, has_base=cell.by == "beside", seed=number)
-        found += outcome.word in {"proven", "unproven"}
+        outcome = program.gate(run, baseline, metrics(cell.world), asked, has_base=cell.by == "beside", seed=number)
+        found += outcome.state in {"proven", "unproven"}
         calls += outcome.calls
     return count, found, calls
 

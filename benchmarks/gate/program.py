@@ -55,7 +55,7 @@ def answered(asking: Generator[Ask, Pass, Found], again: Again) -> Found:
 
 def gate(
     first: Arrays,
-    pool: Sequence[Arrays],
+    baseline: Sequence[Arrays],
     metrics: Mapping[str, reference.Metric],
     again: Again | None,
     rules: Constants | None = None,
@@ -66,7 +66,7 @@ def gate(
     """Decide with the arguments of the reference."""
     evidence = Evidence(
         first=run_of(first),
-        pool=[run_of(run) for run in pool],
+        baseline=[run_of(run) for run in baseline],
         metrics=metrics_of(metrics),
         no_base="" if has_base else "the base cannot run",
         can_run=again is not None,

@@ -2,7 +2,7 @@
 
 A *pass* is one iteration of every case in a separate session. Values of one metric are an array (cases, passes); higher is
 better; nan = lost (infrastructure). Quality metrics hold scores in 0..1; resources (seconds, cost, tokens) hold -log(amount).
-A run is {metric: array}. The pool is a list of runs of the base branch, oldest first.
+A run is {metric: array}. The baseline is a list of runs of the base branch, oldest first.
     again(side, rows) makes one more pass of the cases `rows` with the agent of `side` ("pr" | "base") and returns {metric: column}.
 """
 from __future__ import annotations
@@ -19,8 +19,8 @@ ANSWERED = "answered"
 @dataclass(frozen=True)
 class Rules:
     window: int = 10                            # newest base runs that may raise a suspicion
-    suspect: float = .10                        # first run against the pool
-    agree: float = .05                          # first and second run together against the pool
+    suspect: float = .10                        # first run against the baseline
+    agree: float = .05                          # first and second run together against the baseline
     looks: tuple[int, ...] = (4, 8, 16)         # pairs of passes side by side after which is decided
     limits: tuple[float, ...] = (.002, .006, .017)  # their sum, .025, bounds the false alarms whatever the days do
     go_on: float = .35                          # between looks: what looks less clear than this is cleared
@@ -42,7 +42,7 @@ class Metric:
 
 @dataclass
 class Outcome:
-    word: str = "clear"                         # clear | cleared | proven | unproven
+    state: str = "clear"                         # clear | cleared | proven | unproven
     why: str = ""
     means: dict[str, tuple[float, float, float]] = field(default_factory=dict)     # proven: difference, p, limit
     cases: dict[tuple[str, int], tuple[int, int, float, float]] = field(default_factory=dict)   # proven: failures pr, base, p, limit
@@ -124,19 +124,19 @@ def by_case(x: Array) -> Array:
     n = (~np.isnan(x)).sum(1)
     return np.where(n > 0, np.nansum(x, 1) / np.maximum(n, 1), np.nan)
 
-def suspicion(run: Array, pool: Sequence[Array], metric: Metric, by_pass: bool = True) -> float:
-    """p by case: this run against the pool; of fewer than five cases also by pass, for 4 equal drops are p = .06, one has none."""
-    old, middle = (x := np.concatenate(pool, 1)), by_case(x)[:, None]
+def suspicion(run: Array, baseline: Sequence[Array], metric: Metric, by_pass: bool = True) -> float:
+    """p by case: this run against the baseline; of fewer than five cases also by pass, for 4 equal drops are p = .06, one has none."""
+    old, middle = (x := np.concatenate(baseline, 1)), by_case(x)[:, None]
     d = by_case(run - middle)
     few_cases = by_pass and 0 < np.isfinite(d).sum() < 5
     return min(p_lower(d, metric.slack), p_beside(np.nanmean(run - middle, 0), np.nanmean(old - middle, 0), metric.slack, 1) if few_cases else 1.)
 
-def case_suspicions(run: Array, pool: Sequence[Array], metric: Metric, rules: Rules) -> list[tuple[float, int]]:
-    """Cases that fail more often than in the pool, or always now and never in the newest three iterations."""
+def case_suspicions(run: Array, baseline: Sequence[Array], metric: Metric, rules: Rules) -> list[tuple[float, int]]:
+    """Cases that fail more often than in the baseline, or always now and never in the newest three iterations."""
     if metric.threshold is None:
         return []
-    old, now, found = np.concatenate(pool, 1) < metric.threshold, run < metric.threshold, []
-    n, m = (~np.isnan(run)).sum(1), (~np.isnan(np.concatenate(pool, 1))).sum(1)
+    old, now, found = np.concatenate(baseline, 1) < metric.threshold, run < metric.threshold, []
+    n, m = (~np.isnan(run)).sum(1), (~np.isnan(np.concatenate(baseline, 1))).sum(1)
     for i in np.flatnonzero(now.any(1) & (m > 0)):
         f, b = int(now[i].sum()), int(old[i].sum())
         p = fisher(f, int(n[i]), b, int(m[i]))
@@ -144,9 +144,9 @@ def case_suspicions(run: Array, pool: Sequence[Array], metric: Metric, rules: Ru
             found.append((p, int(i)))
     return found
 
-def copies(pool: Sequence[Run]) -> bool:
+def copies(baseline: Sequence[Run]) -> bool:
     """Answers repeat within every run, and some case came back to an earlier value between runs: a cache that outlives sessions."""
-    x = [next(iter(r.values())) for r in pool]
+    x = [next(iter(r.values())) for r in baseline]
     if min(a.shape[1] for a in x) < 2 or any((np.nanmax(a, 1, initial=-9) - np.nanmin(a, 1, initial=9) > 1e-12).any() for a in x):
         return False
     v = np.stack([by_case(a) for a in x], 1)
@@ -154,10 +154,10 @@ def copies(pool: Sequence[Run]) -> bool:
     return any((np.diff(row) != 0).sum() >= len(set(row)) for row in v)
 
 
-def unaided(run: Run, pool: Sequence[Run], metrics: dict[str, Metric], rules: Rules) -> bool:
-    """Files alone, or no base to run: clear against the pool by case *and* by run (run means), or a case that fails as it never did."""
+def unaided(run: Run, baseline: Sequence[Run], metrics: dict[str, Metric], rules: Rules) -> bool:
+    """Files alone, or no base to run: clear against the baseline by case *and* by run (run means), or a case that fails as it never did."""
     for name, metric in metrics.items():
-        old = [r[name] for r in pool]
+        old = [r[name] for r in baseline]
         means = np.array([np.nanmean(by_case(x)) for x in old if not np.isnan(x).all()])
         by_run = 0.
         if len(means) >= 3:
@@ -233,13 +233,13 @@ def add(out: Outcome, seen: Run, new: dict[str, Array], rows: Array, size: int) 
         seen[m] = np.concatenate([seen[m], column], 1) if m in seen else column
 
 # ---- the gate
-def gate(first: Run, pool: Sequence[Run], metrics: dict[str, Metric], again: Again | None, rules: Rules = Rules(), has_base: bool = True, seed: int | None = None) -> Outcome:
+def gate(first: Run, baseline: Sequence[Run], metrics: dict[str, Metric], again: Again | None, rules: Rules = Rules(), has_base: bool = True, seed: int | None = None) -> Outcome:
     out, size, k = Outcome(), *next(iter(first.values())).shape
-    pool = list(pool)[-rules.window:]
+    baseline = list(baseline)[-rules.window:]
     share = math.sqrt(len(metrics))
     if any(np.isnan(x).any() for x in first.values()):
-        first, pool, metrics = with_answered(first), [with_answered(r) for r in pool], {**metrics, ANSWERED: Metric(.5, rules.losses)}
-    old = {m: [r[m] for r in pool] for m in metrics}
+        first, baseline, metrics = with_answered(first), [with_answered(r) for r in baseline], {**metrics, ANSWERED: Metric(.5, rules.losses)}
+    old = {m: [r[m] for r in baseline] for m in metrics}
     # 1. the first run against earlier days
     means = [m for m in metrics if suspicion(first[m], old[m], metrics[m]) <= rules.suspect / share]
     found = sorted((p, m, i) for m in metrics for p, i in case_suspicions(first[m], old[m], metrics[m], rules))[:rules.many]
@@ -247,7 +247,7 @@ def gate(first: Run, pool: Sequence[Run], metrics: dict[str, Metric], again: Aga
     if not means and not cases:
         return out
     if again is None:       # files alone
-        out.word = "unproven" if unaided(first, pool, metrics, rules) else "cleared"
+        out.state = "unproven" if unaided(first, baseline, metrics, rules) else "cleared"
         return out
     # 2. the pull request once more, of what is suspicious; nothing is proven here
     second: Run = {}
@@ -256,14 +256,14 @@ def gate(first: Run, pool: Sequence[Run], metrics: dict[str, Metric], again: Aga
         if len(rows):
             add(out, second, again("pr", rows), rows, size)
     if ANSWERED not in metrics and means and (second[ANSWERED][:, :k] == 0).any():     # losses began after the first run
-        first, pool, metrics = with_answered(first), [with_answered(r) for r in pool], {**metrics, ANSWERED: Metric(.5, rules.losses)}
-        old[ANSWERED], means = [r[ANSWERED] for r in pool], [*means, ANSWERED]
+        first, baseline, metrics = with_answered(first), [with_answered(r) for r in baseline], {**metrics, ANSWERED: Metric(.5, rules.losses)}
+        old[ANSWERED], means = [r[ANSWERED] for r in baseline], [*means, ANSWERED]
     both = {m: np.concatenate([first[m], second[m][:, :k]], 1) for m in metrics}
     means = [m for m in means if suspicion(both[m], old[m], metrics[m]) <= rules.agree / share]
     cases = [(m, i) for m, i in cases if not (second[m][i][:3] >= metrics[m].threshold).all()]
     if not has_base:
-        bad = (means or cases) and unaided(both if means else first, pool, metrics, rules) or never_passes(cases, first, second, old, metrics, again, size, rules, out)
-        out.word = "unproven" if bad else "cleared"
+        bad = (means or cases) and unaided(both if means else first, baseline, metrics, rules) or never_passes(cases, first, second, old, metrics, again, size, rules, out)
+        out.state = "unproven" if bad else "cleared"
         return out
     # 3. side by side: single cases first (cheap), then means
     family = len(means) + len(cases)
@@ -274,8 +274,8 @@ def gate(first: Run, pool: Sequence[Run], metrics: dict[str, Metric], again: Aga
     if out.base:        # an outage: most of the base, or all of it
         lost = np.all([np.isnan(x) for m, x in out.base.items() if m != ANSWERED], 0)[~np.isnan(out.base[ANSWERED])]
         out.thin |= lost.mean() > rules.outage and (lost.sum() >= 10 or lost.all())
-    out.word = "proven" if out.means or out.cases else "unproven" if out.thin else "cleared"
-    return replace(out, word="unproven", why="answers are copies") if out.word == "proven" and copies(pool) else out
+    out.state = "proven" if out.means or out.cases else "unproven" if out.thin else "cleared"
+    return replace(out, state="unproven", why="answers are copies") if out.state == "proven" and copies(baseline) else out
 
 # ---- the same runs, other questions
 def still_there(before: Outcome, metrics: dict[str, Metric], again: Again, size: int, rules: Rules = Rules()) -> bool:
@@ -296,7 +296,7 @@ def long_look(newest: Sequence[Run], anchor: Sequence[Run], metrics: dict[str, M
     means = [m for m in metrics if suspicion(np.concatenate([r[m] for r in newest], 1), [r[m] for r in anchor], metrics[m]) <= rules.suspect]
     if means:
         beside(out, again, metrics, means, [], len(newest[0][means[0]]), rules, len(means))
-        out.word = "proven" if out.means else "cleared"
+        out.state = "proven" if out.means else "cleared"
     return out
 
 def no_worse(again: Again, name: str, margin: float, pairs: int, size: int) -> tuple[bool, float]:
@@ -308,9 +308,9 @@ def no_worse(again: Again, name: str, margin: float, pairs: int, size: int) -> t
     low = interval(np.nanmean(out.pr[name], 0), np.nanmean(out.base[name], 0), .05)[0]
     return low > -margin, low
 
-def pairs_needed(pool: Sequence[Array], margin: float, chance: float = .8) -> int:
+def pairs_needed(baseline: Sequence[Array], margin: float, chance: float = .8) -> int:
     """Pairs with which an agent that is as good passes `no_worse` in `chance` of the cases; s = spread of a pass."""
-    s2 = float(np.nansum(np.nanvar(np.concatenate(pool, 1), 1, ddof=1))) / len(pool[0]) ** 2
+    s2 = float(np.nansum(np.nanvar(np.concatenate(baseline, 1), 1, ddof=1))) / len(baseline[0]) ** 2
     m = 4
     while m < 500 and -t_quantile(.05, 2 * m - 2) - t_quantile(1 - chance, 2 * m - 2) > margin / math.sqrt(max(s2, 1e-12) * 2 / m):
         m += 1

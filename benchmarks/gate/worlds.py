@@ -15,9 +15,9 @@ class World:
     mix: str = "std"            # std ceil zero half u flaky clus
     kind: str = "bin"           # bin bimodal judge latency
     drift: float = 0.           # sd of a logit shift per day (first run, second and side by side share the day)
-    step: float = 0.            # logit shift since the pool, both sides
+    step: float = 0.            # logit shift since the baseline, both sides
     session: float = 0.         # sd of a logit shift per session
-    per_run: bool = False       # first run and pool runs: one session a run (True: v2, and a bad case for v3), else one a pass
+    per_run: bool = False       # first run and baseline runs: one session a run (True: v2, and a bad case for v3), else one a pass
     cluster: float = 0.         # sd of a logit shift per session and cluster of cases
     case_drift: float = 0.      # sd per case and day
     wander: float = 0.          # sd per pass of a random walk of both sides during the side-by-side
@@ -116,12 +116,12 @@ def metrics(w: World) -> dict[str, Metric]:
 
 
 def attempt(w: World, change: str, g: np.random.Generator):
-    """A pull request: first run, pool, and the callback for further passes."""
+    """A pull request: first run, baseline, and the callback for further passes."""
     a = draw(w, g)
     if change == "one 0": a["p"][int(np.argmax(a["p"]))] = .9995     # a case that passes falls to never
     b = changed(w, a, change, g)
-    pool = [base_run(w, a, g) for _ in range(w.R)]
-    return a, b, pool, *job(w, a, b, g)
+    baseline = [base_run(w, a, g) for _ in range(w.R)]
+    return a, b, baseline, *job(w, a, b, g)
 
 
 def base_run(w: World, a: dict, g: np.random.Generator, d: dict | None = None) -> dict[str, np.ndarray]:

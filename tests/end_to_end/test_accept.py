@@ -47,7 +47,7 @@ def other_answer(repository: Repository) -> None:
     repository.edit_case("c0", ground_truth="wrong")
 
 
-CHANGES: dict[str, Callable[[Repository], None]] = {"removed": removed, "regressed": broken, "edited": other_answer}
+CHANGES: dict[str, Callable[[Repository], None]] = {"removed": removed, "worse": broken, "edited": other_answer}
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -64,11 +64,11 @@ def test_an_accepted_change_is_green_and_listed(repository: Repository, change: 
     assert f"c0 ({change}) was accepted by a@b.c: the tariff changed" in ended.text
     acknowledged = [item.accepted_by for item in repository.differences(change)]
     assert [item and (item.author, item.reason) for item in acknowledged] == (
-        [] if change == "regressed" else [("a@b.c", "the tariff changed")]
+        [] if change == "worse" else [("a@b.c", "the tariff changed")]
     )
 
 
-@pytest.mark.parametrize("change", ["removed", "regressed", "edited"])
+@pytest.mark.parametrize("change", ["removed", "worse", "edited"])
 def test_it_is_forgotten_when_the_base_has_caught_up(repository: Repository, change: str) -> None:
     CHANGES[change](repository)
     repository.compared()

@@ -302,7 +302,7 @@ def accept(it: Repository, *entries: dict[str, Any]) -> None:
 def test_an_accepted_mean_accepts_no_case(repository: Repository) -> None:
     on_main(repository, lambda it: configure(it, STATISTICS))
     broken("c0", "c1")(repository)
-    mean = {"metric": "equality", "change": "regressed", "before": "1.0", "after": "0.6"}
+    mean = {"metric": "equality", "change": "worse", "before": "1.0", "after": "0.6"}
     accept(repository, mean, {**mean, "metric": "graded"})
     ended = repository.compared()
     assert ended.status == 1, ended.text
@@ -328,7 +328,7 @@ def test_an_edit_that_was_accepted_must_pass(repository: Repository, is_edited: 
 
 
 def test_an_entry_ends_within_a_year(repository: Repository) -> None:
-    accept(repository, {"metric": "equality", "change": "regressed", "until": "9999-12-31"})
+    accept(repository, {"metric": "equality", "change": "worse", "until": "9999-12-31"})
     ended = repository.compared()
     assert ended.status == 2, ended.text
     assert "more than a year ahead" in ended.text

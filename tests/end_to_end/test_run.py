@@ -42,7 +42,7 @@ from tests.support import (
 
 from agenteval.results.store import read_results
 
-RENDERED = ["badge.json", "comment.md", "junit.xml", "report.html", "summary.md", "trend.json"]
+RENDERED = ["badge.json", "comment.md", "findings.json", "junit.xml", "report.html", "summary.md", "trend.json"]
 WRITTEN = sorted([*RENDERED, "journal.jsonl", "results.json"])
 
 
@@ -81,7 +81,7 @@ class TestQuickstart:
         assert second.status == 1, second.text
         after = read_results(folder / "after")
         assert after.comparison is not None
-        assert after.comparison.word == "proven"
+        assert after.comparison.state == "proven"
         written = {path.name for path in (folder / "after").iterdir()}
         assert written >= {*WRITTEN, "confirmation-1.jsonl"}
         comment = (folder / "after" / "comment.md").read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ SCHEMAS = ROOT / "schemas"
 
 # The keys of each object; ``[]`` stands for the entries of a list, ``{}`` for the values under free keys.
 CONTRACT = {
-    "": "schema_version tool run gate summary suites pool comparison",
+    "": "schema_version tool run gate summary suites baseline_runs comparison",
     "tool": "name version plugins",
     "run": "id started_at finished_at duration_s complete commit ref repository workflow_run_id coverage",
     "run.coverage": (
@@ -45,10 +45,11 @@ CONTRACT = {
     "suites[].cases[].iterations[].turns[].scores[]": (
         "id kind score threshold passed status reason error model duration_ms cost_usd details"
     ),
-    "pool[]": "commit run_id created_at made_with cases",
-    "pool[].cases{}": "fingerprint metrics scores",
+    "baseline_runs[]": "commit run_id created_at made_with cases",
+    "baseline_runs[].cases{}": "fingerprint metrics scores",
     "comparison": (
-        "baseline word stage why headline sentences unproven metrics cases pool suspicions family cost resources"
+        "baseline state stage why headline sentences unproven metrics cases baseline_runs suspicions family cost "
+        "resources"
     ),
     "comparison.baseline": "commit ref run_id created_at distance",
 }
@@ -167,10 +168,10 @@ def test_the_results_say_what_happened(produced: dict[str, Any]) -> None:
     statuses = {found["name"]: found["status"] for found in produced["suites"][0]["cases"]}
     assert statuses == {"pass": "failed", "tools": "failed", "crash": "error", "skipped": "skipped", "chat": "failed"}
     assert produced["run"]["started_at"].endswith("Z")
-    assert [entry["run_id"] for entry in produced["pool"]][-1] == produced["run"]["id"]
+    assert [entry["run_id"] for entry in produced["baseline_runs"]][-1] == produced["run"]["id"]
     compared = {found["name"]: found for found in produced["comparison"]["cases"]}
     # One case that turned proves nothing.
-    assert (compared["pass"]["change"], produced["comparison"]["word"]) == ("same", "unproven")
+    assert (compared["pass"]["change"], produced["comparison"]["state"]) == ("same", "unproven")
 
 
 def test_the_examples_follow_the_schema_of_the_configuration() -> None:

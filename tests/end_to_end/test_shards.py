@@ -84,7 +84,7 @@ def test_the_shards_of_the_quickstart_make_the_whole_run(tmp_path: Path) -> None
     merged = read_results(tmp_path / "merged")
     assert said(merged) == said(read_results(tmp_path / "whole"))
     assert merged.run.shard is None
-    assert [entry.run_id for entry in merged.pool] == [merged.run.id]
+    assert [entry.run_id for entry in merged.baseline_runs] == [merged.run.id]
     text = (tmp_path / "merged" / "results.json").read_text(encoding="utf-8")
     Draft202012Validator(SCHEMA).validate(json.loads(text))
     reports = {"comment.md", "junit.xml", "summary.md"}
@@ -105,7 +105,7 @@ def test_durations_of_the_baseline_divide_the_cases(command: Command, tmp_path: 
     assert list(statuses(merged)) == ["a", "b", "slow", "c", "d"]
     assert merged.comparison is not None
     assert [found.change for found in merged.comparison.cases] == ["same"] * 5
-    assert [entry.run_id for entry in merged.pool] == [read_results(Path("base")).run.id, merged.run.id]
+    assert [entry.run_id for entry in merged.baseline_runs] == [read_results(Path("base")).run.id, merged.run.id]
 
 
 def test_a_merged_run_is_compared_by_its_files_alone(
@@ -121,7 +121,7 @@ def test_a_merged_run_is_compared_by_its_files_alone(
     first, second = (read_results(Path(place)).comparison for place in ("whole", "merged"))
     assert first is not None
     assert second is not None
-    assert (first.word, second.word, second.stage) == ("unproven", "unproven", "alone")
+    assert (first.state, second.state, second.stage) == ("unproven", "unproven", "alone")
     assert [found.status_after for found in second.cases] == [found.status_after for found in first.cases]
     assert [metric.difference for metric in second.metrics] == [-1.0]
     assert command("merge", *parts, "-o", "merged", "--baseline", "base", "--fail-on", "none").status == 0

@@ -35,7 +35,7 @@ ONLY_WITH = {
     "agenteval.suite.formats.holodeck.tools_schema": "tools in an agent.yaml",
     "agenteval.suite.model_tools": "tools of a model agent",
     "agenteval.gate.comparer": "a baseline",
-    "agenteval.gate.pool": "a baseline",
+    "agenteval.gate.baseline": "a baseline",
     "agenteval.gate.decide": "a baseline",
     "agenteval.core.llm.calls": "judges, or an agent made of a model",
     "agenteval.results.analysis.answers": "criteria or analyses",

@@ -158,7 +158,7 @@ def test_a_file_that_does_not_count_changes_nothing(folder: Path) -> None:
 
 def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
     draft = read_draft(Settings(), RunContext())
-    entry = Accepted(change="regressed", reason="known", until=date(2999, 1, 1), case="agent.yaml::c1")
+    entry = Accepted(change="worse", reason="known", until=date(2999, 1, 1), case="agent.yaml::c1")
 
     def key(*quarantine: Quarantine, accepted: tuple[Accepted, ...] = ()) -> str:
         gate = replace(draft.spec.gate, quarantine=quarantine)

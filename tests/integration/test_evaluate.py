@@ -403,7 +403,7 @@ def test_long_runs_have_every_case_in_full() -> None:
     outcome = evaluate(suite(*texts), agent=async_echo)
     turns = [found.iterations[0].turns[0] for _, found in outcome.results.cases()]
     assert [turn.response for turn in turns] == texts
-    assert len(outcome.results.pool[0].cases) == len(texts)
+    assert len(outcome.results.baseline_runs[0].cases) == len(texts)
 
 
 @dataclass(frozen=True)
@@ -562,7 +562,7 @@ def test_a_baseline_may_be_a_value_or_a_file(tmp_path: Path) -> None:
         after = evaluate(cases, agent=lambda q: "else", baseline=baseline)
         assert after.results.comparison is not None
         # One earlier run proves nothing, and nothing can run beside a function of this process.
-        assert after.results.comparison.word == "unproven"
+        assert after.results.comparison.state == "unproven"
         assert after.results.comparison.baseline.run_id == before.results.run.id
 
 

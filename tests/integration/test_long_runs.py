@@ -122,7 +122,7 @@ def run_of(
             ],
         }
     )
-    return kept_cases, results.model_copy(update={"pool": [entry_without_cases(results)]})
+    return kept_cases, results.model_copy(update={"baseline_runs": [entry_without_cases(results)]})
 
 
 def reports(directory: Path, kept: CaseStore, results: Results, policy: GatePolicy) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def both_reports(
         tempfile.TemporaryDirectory() as place,
         patch.object(store, "MOST_SHOWN", most),
         patch.object(store, "_MOST_IN_FULL", room),
-        patch.object(store, "_POOLED_AT_ONCE", 3),
+        patch.object(store, "_CASES_AT_ONCE", 3),
     ):
         said = []
         for name in ("all", "shown"):
@@ -223,7 +223,7 @@ def both_reports(
             more = {"compared": name == "all", "is_quarantined_by_name": partial(is_quarantined_by_name, policy)}
             kept_cases, results = run_of(directory, found, order, unfinished, **more)
             said.append(reports(directory, kept_cases, results, policy))
-        assert len(read_results(directory).pool[0].cases) == len(order)
+        assert len(read_results(directory).baseline_runs[0].cases) == len(order)
         return said
 
 
@@ -285,7 +285,16 @@ def reply(request):
     time.sleep(0.03 if int(number) % 3 == 0 else 0)
     return "wrong" if int(number) % 4 == 0 else {"response": request["input"], "usage": {"cost_usd": 0.1}}
 """
-REPORTS = ("results.json", "junit.xml", "summary.md", "comment.md", "report.html", "trend.json", "badge.json")
+REPORTS = (
+    "results.json",
+    "junit.xml",
+    "summary.md",
+    "comment.md",
+    "report.html",
+    "trend.json",
+    "badge.json",
+    "findings.json",
+)
 
 
 def project(directory: Path, *names: str, **config: Any) -> None:
@@ -357,7 +366,7 @@ def test_a_long_run_is_a_baseline_like_any_other(tmp_path: Path) -> None:
         ended = long_run(*command, "--baseline", baseline, "--out", f"after-{baseline}", cwd=tmp_path)
         found = read_results(tmp_path / f"after-{baseline}").comparison
         assert found is not None
-        outcomes.append((ended.status, found.word, [(item.id, item.change) for item in found.cases]))
+        outcomes.append((ended.status, found.state, [(item.id, item.change) for item in found.cases]))
     assert outcomes[0] == outcomes[1]
     assert {change for _, change in outcomes[0][2]} == {"same"}
 
@@ -398,7 +407,7 @@ def test_an_interrupted_run_reports_what_finished_and_goes_on(tmp_path: Path, re
     results = results_in(tmp_path)
     assert [found.name for _, found in results.cases()] == names
     assert (results.run.complete, results.summary.cases) == (False, len(names))
-    assert list(results.pool[0].cases) == [f"agent.yaml::{name}" for name in names]
+    assert list(results.baseline_runs[0].cases) == [f"agent.yaml::{name}" for name in names]
     size = journal.stat().st_size
     # What hung is asked again, and answers now.
     (tmp_path / "agent.py").write_text(AGENT.replace("sleep(1000)", "sleep(0)"), encoding="utf-8")

@@ -103,7 +103,7 @@ def test_runs_that_were_not_searched_are_told(github: GithubService) -> None:
         run(github, conclusion="cancelled")
     found = recalled(github)
     assert found.results is None
-    assert "contain no attempt, and 3 older ones were not read" in found.warnings[0]
+    assert "contain no run of it, and 3 older ones were not read" in found.warnings[0]
 
 
 def test_a_run_that_is_repeated_finds_its_own_attempts(github: GithubService) -> None:

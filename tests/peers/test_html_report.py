@@ -21,7 +21,7 @@ from tests.unit.report.samples import Sample, write_page
 
 from agenteval.report.html import render_runs
 from agenteval.results.case import ToolCall, Usage
-from agenteval.results.comparison import AnswerChange, PoolCase, PoolEntry, ScoreChange
+from agenteval.results.comparison import AnswerChange, BaselineCase, BaselineRun, ScoreChange
 from agenteval.results.model import MetricSummary
 
 pytestmark = [
@@ -485,7 +485,7 @@ def _thoroughly_compared() -> Sample:
     metrics = [
         comparison.metrics[0].model_copy(
             update={
-                "id": name, "gating": name != "fluency", "word": "proven", "n": 123_456,
+                "id": name, "gating": name != "fluency", "state": "proven", "n": 123_456,
                 "difference": -0.2934, "low": -0.4123, "high": -0.1711, "p": 0.0004, "limit": 0.017,
                 "passes": 16, "runs": 10, "iterations": 3, "detectable_drop": 0.045,
             }
@@ -515,12 +515,12 @@ def test_the_past_of_a_case_has_a_square_for_each_iteration(page: Page, tmp_path
         {"numeric": [1.0], "f1_score": [0.5]},
         {"bleu": [0.1, 0.2]},
     ]
-    pool = [
-        PoolEntry(commit="a" * 40, run_id=str(place), created_at=f"2026-11-1{place}",
-                  cases={case.id: PoolCase(fingerprint="f", scores=each)})
+    earlier = [
+        BaselineRun(commit="a" * 40, run_id=str(place), created_at=f"2026-11-1{place}",
+                  cases={case.id: BaselineCase(fingerprint="f", scores=each)})
         for place, each in enumerate(scores)
     ]  # fmt: skip
-    results = sample.results.model_copy(update={"pool": pool})
+    results = sample.results.model_copy(update={"baseline_runs": earlier})
     page.open(write_page(replace(sample, results=results), tmp_path))
     runs = "JSON.stringify([...document.querySelectorAll('.strip .run')].map((run) => run.textContent))"
     assert json.loads(page.run(runs)) == ["✓✗", "✓", "✗"]

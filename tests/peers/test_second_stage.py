@@ -127,7 +127,7 @@ def comment_of(pull: PullRequest) -> str:
 
 GREEN = {"verdict": "passed", "exit_status": 0, "headline": "passed", "reasons": []}
 # The sentence below the heading of a comment.
-DECISIONS = {"passed": "Merging is not blocked", "failed": "Merging is blocked"}
+DECISIONS = {"passed": "The check passes", "failed": "The check fails"}
 LAX = {"fail_on": [], "max_error_rate": 0.1, "quarantine": []}
 Make = Callable[[GithubService, int], None]
 
@@ -479,7 +479,7 @@ def test_a_locked_conversation_stops_no_other_comment(fork: Fork, workspace: Pat
     assert step.status == 3, step.log
     assert "The conversation is locked" in step.log
     assert "The conversation is locked" in step.summary
-    assert "Merging is not blocked" in step.summary
+    assert "The check passes" in step.summary
     assert step.outputs["verdict"] == "passed"
     comments = [len(list(each.get_issue_comments())) for each in (pull, other)]
     assert sorted(comments) == [0, 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agenteval.gate.run_scores import pool_entry
+from agenteval.gate.run_scores import baseline_run
 from agenteval.results.case import (
     CaseResult,
     CaseStatus,
@@ -104,4 +104,4 @@ def results(
         case.id: Fingerprints((fingerprints or {}).get(case.name, "same"), (metrics or {}).get(case.name, {}))
         for case in cases
     }
-    return run.model_copy(update={"pool": [pool_entry(run, prints)]})
+    return run.model_copy(update={"baseline_runs": [baseline_run(run, prints)]})

@@ -125,7 +125,7 @@ def _story(stage: _Stage, show: Callable[[str], None]) -> None:
     show("3. The gate runs both versions of the agent, as it does for a pull request:")
     show(f"   $ agenteval run --baseline {_BEFORE}")
     show(f"   {stage.run(1, '--baseline', _BEFORE, '--out', _AFTER)}")
-    show("   exit status 1: the job fails, so the change is not merged")
+    show("   exit status 1: the check fails; where it is required, the change cannot be merged")
     show("")
     show("4. A reviewer sees this comment on the pull request:")
     for line in comment_view((stage.directory / _AFTER / "comment.md").read_text(encoding="utf-8")):
@@ -200,6 +200,6 @@ def _next_commands(report: Path) -> Sequence[str]:
     program = "pipx run agenteval-action" if Path(sys.argv[0]).stem == "agenteval-action" else "agenteval"
     return (
         f"{program} open {shlex.quote(str(report))}",
-        f"{program} explain broke   # also any metric, setting or other word",
+        f"{program} explain proven   # any concept, metric or setting",
         f"{program} init   # a suite, a configuration and a workflow, in your repository",
     )

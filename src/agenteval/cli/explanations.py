@@ -1,4 +1,4 @@
-"""``agenteval explain``: what a metric, a setting or a word means, in the words of the documentation."""
+"""``agenteval explain``: what a concept, a metric or a setting means, in the words of the documentation."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
+from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass
 from agenteval.core.text import did_you_mean
 from agenteval.metrics.registry import METRICS, MetricType
-from agenteval.results.verdict import WORDS, Word
+from agenteval.results.verdict import CONCEPTS, Concept
 from agenteval.suite.formats.registry import formats
 
 
@@ -33,48 +35,32 @@ def schema(name: str) -> dict[str, Any]:
 def _schemas() -> Mapping[str, tuple[str, Callable[[], dict[str, Any]]]]:
     from agenteval.results.model import SCHEMA_VERSION
 
+    # Imported when they are asked for.
     return {
-        "results": (f"agenteval results.json, schema_version {SCHEMA_VERSION}", _results),
-        "config": ("agenteval.yaml", _config),
-        "accepted": (".agenteval/accepted.yaml", _accepted),
+        "results": (f"agenteval results.json, schema_version {SCHEMA_VERSION}", _of("results.model:Results")),
+        "findings": ("agenteval findings.json, schema_version 1", _of("report.findings:FindingsFile")),
+        "config": ("agenteval.yaml", _of("run.config_file:PublishedConfig", is_read=True)),
+        "accepted": (".agenteval/accepted.yaml", _of("run.rules.accepted_file:AcceptedFile", is_read=True)),
         **{
             item.name: (f"{item.title}, as agenteval reads it", item.schema)
             for item in formats()
             if item.schema is not None
         },
-        "request": ("what an agent gets", partial(_protocol, "request")),
-        "reply": ("what an agent gives", partial(_protocol, "reply")),
-        "recording": ("a line of a replay file", partial(_protocol, "recording")),
+        "request": ("what an agent gets", _of("agents.protocol:RequestDocument", is_read=True)),
+        "reply": ("what an agent gives", _of("agents.protocol:ReplyDocument", is_read=True)),
+        "recording": ("a line of a replay file", _of("agents.protocol:RecordingDocument", is_read=True)),
         "trace": ("a line of recorded traces", _trace),
     }
 
 
-def _results() -> dict[str, Any]:
-    from agenteval.results.model import Results
-
-    return Results.model_json_schema(mode="serialization")
-
-
-def _config() -> dict[str, Any]:
-    from agenteval.run.config_file import PublishedConfig
-
-    return PublishedConfig.model_json_schema()
-
-
-def _accepted() -> dict[str, Any]:
-    from agenteval.run.rules.accepted_file import AcceptedFile
-
-    return AcceptedFile.model_json_schema()
-
-
-def _protocol(name: str) -> dict[str, Any]:
-    from agenteval.agents.protocol import DOCUMENTS
-
-    return DOCUMENTS[name].model_json_schema()
+def _of(model: str, *, is_read: bool = False) -> Callable[[], dict[str, Any]]:
+    module, _, name = model.partition(":")
+    mode = "validation" if is_read else "serialization"
+    return lambda: getattr(import_module(f"agenteval.{module}"), name).model_json_schema(mode=mode)
 
 
 def _trace() -> dict[str, Any]:
-    body = _protocol("trace")
+    body = _of("agents.protocol:TraceDocument", is_read=True)()
     # ``final_output`` is an older name of ``output``.
     body["required"].remove("output")
     return {**body, "anyOf": [{"required": ["output"]}, {"required": ["final_output"]}]}
@@ -103,7 +89,6 @@ class ConfigMapping:
     """
 
     places: tuple[str, ...]
-    meaning: str
     keys: tuple[ConfigKey, ...]
 
 
@@ -115,11 +100,7 @@ def config_mappings() -> list[ConfigMapping]:
     for place, name in _nested(root, root, ""):
         places.setdefault(name, []).append(place)
     named = ((tuple(dict.fromkeys(where)), root["$defs"][name]) for name, where in places.items())
-    return [_mapping(where, model, root) for where, model in ((("",), root), *named)]
-
-
-def _mapping(places: tuple[str, ...], model: Mapping[str, Any], root: Mapping[str, Any]) -> ConfigMapping:
-    return ConfigMapping(places, _says(model), tuple(_keys(model, root)))
+    return [ConfigMapping(where, tuple(_keys(model, root))) for where, model in ((("",), root), *named)]
 
 
 def _keys(model: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[ConfigKey]:
@@ -133,9 +114,9 @@ def _yaml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace('"', "") if not isinstance(value, str) else value
 
 
-def _says(value: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> str:
+def _says(value: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     text = str(value.get("description", ""))
-    if not text and root is not None and "$ref" in value:
+    if not text and "$ref" in value:
         text = str(root["$defs"][_name(value)].get("description", ""))
     # The first paragraph of a docstring has doubled code markers and begins with the key.
     first = " ".join(text.partition("\n\n")[0].replace("``", "`").split())
@@ -198,16 +179,6 @@ def _name(value: Mapping[str, Any]) -> str:
 
 _MOST_NEAREST = 3
 _WIDTH = 80
-# Pages of the documentation, and how the kinds of words are called.
-_PAGES = {"status": "docs/metrics.md", "case": "docs/gate-arithmetic.md", "term": "docs/gate-arithmetic.md"}
-_GATE = "docs/gate.md"
-_TITLES = {
-    "verdict": "a verdict of the gate",
-    "comparison": "a result of the comparison with the baseline",
-    "status": "a status of a case",
-    "case": "said of a case",
-    "term": "a term of the gate",
-}
 
 
 @dataclass(frozen=True)
@@ -215,6 +186,7 @@ class Topic:
     """Something that can be explained.
 
     Attributes:
+        group: the list that has it; empty for a value of a concept.
         lines: its explanation; made when it is asked for, because a metric is imported for it.
     """
 
@@ -230,7 +202,9 @@ def explain(name: str) -> list[str]:
     found = [entry for entry in entries if asked in map(_plain, entry.names)]
     if not found:
         raise ConfigError(
-            Problem(f"no metric, setting or word is named {name!r}{_nearest(asked, entries)}", kind=Kind.UNKNOWN_NAME)
+            Problem(
+                f"no concept, metric or setting is named {name!r}{_nearest(asked, entries)}", kind=Kind.UNKNOWN_NAME
+            )
         )
     lines = [line for entry in found for line in ("", *entry.lines())]
     return _wrapped(lines[1:])
@@ -240,12 +214,13 @@ def all_names() -> list[str]:
     """Return a line for each group, with the names that can be explained."""
     groups: dict[str, list[str]] = {}
     for entry in _entries():
-        groups.setdefault(entry.group, []).append(entry.names[0])
+        if entry.group:
+            groups.setdefault(entry.group, []).append(entry.names[0])
     return _wrapped(f"{group}: {', '.join(dict.fromkeys(names))}" for group, names in groups.items())
 
 
 def _entries() -> list[Topic]:
-    return [*map(_of_metric, METRICS), *_of_settings(), *map(_of_word, WORDS)]
+    return [*chain.from_iterable(map(_of_concept, CONCEPTS)), *map(_of_metric, METRICS), *_of_settings()]
 
 
 def _wrapped(lines: Iterable[str]) -> list[str]:
@@ -259,7 +234,7 @@ def _wrapped(lines: Iterable[str]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    return name.strip("`: ").casefold().replace("-", "_")
+    return name.strip("`: ").casefold().replace("-", "_").replace(" ", "_")
 
 
 def _nearest(asked: str, entries: Iterable[Topic]) -> str:
@@ -308,8 +283,13 @@ def _of_setting(key: ConfigKey, places: list[str]) -> Topic:
     return Topic("settings", (key.name, *places), lines)
 
 
-def _of_word(word: Word) -> Topic:
-    also = [f"  also: {', '.join(word.also)}"] if word.also else []
-    page = _PAGES.get(word.kind, _GATE)
-    lines = [f"{word.name}: {_TITLES[word.kind]}", f"  {word.meaning}", *also, f"  more: {page}"]
-    return Topic("words", (word.name, *word.also), lambda: lines)
+def _of_concept(concept: Concept) -> Iterator[Topic]:
+    values = [f"  {name}: {meaning}" for name, meaning in concept.values.items()]
+    lines = [f"{concept.name}: a concept", f"  {concept.meaning}", *values, "  more: docs/index.md"]
+    yield Topic("concepts", (concept.name,), lambda: lines)
+    for name, meaning in concept.values.items():
+        yield _of_value(name, [f"{name}: said of a {concept.name}", f"  {meaning}"])
+
+
+def _of_value(name: str, lines: list[str]) -> Topic:
+    return Topic("", (name,), lambda: lines)

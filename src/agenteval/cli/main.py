@@ -110,7 +110,7 @@ def _protected(stream: TextIO | None, original: TextIO | None, descriptor: int) 
 
 _EPILOG = """exit status:
   0  the gate passed
-  1  the gate failed, or is unproven and the change itself can mend it
+  1  the gate failed, or is unproven for a reason that you can fix in the change
   2  a suite, the configuration or an option is wrong; nothing was run
   3  the infrastructure failed (agent unreachable, too many errors, disk full),
      or the gate is unproven for another reason

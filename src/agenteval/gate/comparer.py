@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import TypeVar
 
 from agenteval.core.records import dataclass, field, replace
-from agenteval.gate.decide import decide, decide_improvement, long_look
+from agenteval.gate.baseline import is_look_due
+from agenteval.gate.decide import decide, decide_improvement, decline
 from agenteval.gate.evidence import Sides
 from agenteval.gate.integrity import Accepted, Integrity
 from agenteval.gate.pairing import Rescored, compared_cases, continues_branch, pair_cases
-from agenteval.gate.pool import is_look_due
 from agenteval.gate.proof import Ask, CannotRunError, GateOutcome, Test, no_worse, pairs_needed, still_there
 from agenteval.gate.suspicion import may_stop
 from agenteval.gate.unpaired import unpaired
@@ -36,7 +36,7 @@ class Decision:
 
     Attributes:
         rise: about an improvement; ``None`` if none was looked for.
-        look: of a long look at the base branch; ``None`` if none was made.
+        look: of a look back at the base branch; ``None`` if none was made.
         commit: the commit that ran beside the change.
     """
 
@@ -87,7 +87,7 @@ class Comparer:
 
     @property
     def is_of_branch(self) -> bool:
-        """Whether the run is of the branch of its baseline, where improvements and long looks are proven too."""
+        """Whether the run is of the branch of its baseline, where improvements and look back are proven too."""
         return continues_branch(self.current.run, self.baseline.run)
 
     @cached_property
@@ -101,22 +101,24 @@ class Comparer:
         if not self.sides.evidence.can_run or not self.sides.metrics:
             return False
         is_asked = bool(self.proven) or self.policy.no_worse_than is not None or self._looks_back
-        return is_asked or self.by_files.outcome.word != "clear" or self._rises_in_files
+        return is_asked or self.by_files.outcome.state != "clear" or self._rises_in_files
 
     @property
     def _rises_in_files(self) -> bool:
         if not (self.is_of_branch or self.policy_in_force.asked_by):
             return False
         evidence = replace(self.sides.evidence, can_run=False)
-        return answered(decide_improvement(evidence, self.policy.rules), _never).word != "clear"
+        return answered(decide_improvement(evidence, self.policy.rules), _never).state != "clear"
 
     @property
     def _looks_back(self) -> bool:
-        return self.is_of_branch and bool(self.current.pool) and is_look_due(self.current.pool[0], self.baseline)
+        runs = self.current.baseline_runs
+        return self.is_of_branch and bool(runs) and is_look_due(runs[0], self.baseline)
 
     def may_stop(self) -> bool:
         """Return whether the first run may end early, as far as it has come."""
-        return may_stop(self.sides.evidence.first, self.sides.evidence.pool, self.sides.metrics, self.policy.rules)
+        evidence = self.sides.evidence
+        return may_stop(evidence.first, evidence.baseline, self.sides.metrics, self.policy.rules)
 
     def prove(self, again: Callable[[Ask], Pass], look_back: Callable[[Ask], Pass] | None = None) -> Decision:
         """Decide with the passes that the gate asks for."""
@@ -125,15 +127,15 @@ class Comparer:
         if found is None and self.policy.no_worse_than is not None and not self.is_of_branch:
             found = self._no_worse(again, self.policy.no_worse_than)
         calls = 0
-        if found is None or found.word == "clear":
+        if found is None or found.state == "clear":
             calls = found.calls if found is not None else 0
             found = answered(decide(evidence, rules, seed), again)
             found.calls += calls
         decision = Decision(found)
-        if found.word in {"clear", "cleared"} and (self.is_of_branch or self.policy_in_force.asked_by):
+        if found.state in {"clear", "cleared"} and (self.is_of_branch or self.policy_in_force.asked_by):
             decision = replace(decision, rise=answered(decide_improvement(evidence, rules, seed), again))
-        if self._looks_back and look_back is not None and found.word in {"clear", "cleared"}:
-            decision = replace(decision, look=answered(self._long_look(), look_back))
+        if self._looks_back and look_back is not None and found.state in {"clear", "cleared"}:
+            decision = replace(decision, look=answered(self._decline(), look_back))
         return decision
 
     def _still_there(self, again: Callable[[Ask], Pass]) -> GateOutcome | None:
@@ -152,7 +154,7 @@ class Comparer:
         except CannotRunError as error:
             return GateOutcome(
                 "unproven",
-                f"an earlier attempt was proven worse, and that could not be looked at again: {error.why}",
+                f"an earlier run was proven worse, and that could not be checked again: {error.why}",
                 error.mended_by,
                 metrics=metrics,
             )
@@ -173,16 +175,16 @@ class Comparer:
             why = f"a drop of {margin:.2f} is not excluded: {error.why}"
             return GateOutcome("unproven", why, error.mended_by, metrics=self.sides.metrics)
 
-    def _long_look(self) -> Generator[Ask, Pass, GateOutcome]:
+    def _decline(self) -> Generator[Ask, Pass, GateOutcome]:
         evidence = self.sides.evidence
-        newest = [*evidence.pool[-2:], evidence.first]
-        return long_look(newest, self.sides.anchor(), _means(self.sides), self.policy.rules, self.current.run.id)
+        newest = [*evidence.baseline[-2:], evidence.first]
+        return decline(newest, self.sides.first_runs(), _means(self.sides), self.policy.rules, self.current.run.id)
 
     @property
-    def anchor(self) -> str | None:
+    def start(self) -> str | None:
         """The commit since which the base branch is the same; ``None`` if it is unknown."""
-        pool = self.sides.pool.runs
-        return pool[-1].anchor if pool else None
+        baseline = self.sides.usable.runs
+        return baseline[-1].start if baseline else None
 
     @cached_property
     def quarantined(self) -> frozenset[str]:
@@ -255,8 +257,8 @@ def answered(asking: Generator[Ask, Pass, Found], again: Callable[[Ask], Pass]) 
 
 def planned_pairs(sides: Sides, margin: float) -> int:
     """Return the pairs that prove ``no worse than``, in 8 of 10 runs of an agent that is as good."""
-    pool = sides.evidence.pool
-    needed = [pairs_needed([run[name] for run in pool], margin) for name in _means(sides)]
+    baseline = sides.evidence.baseline
+    needed = [pairs_needed([run[name] for run in baseline], margin) for name in _means(sides)]
     return max((number for number in needed if number is not None), default=_FEWEST_PAIRS)
 
 

@@ -17,10 +17,10 @@ from agenteval.gate.unpaired import ungraded
 from agenteval.gate.values import case_means, joined, length
 from agenteval.gate.words import NO_REGRESSION, Telling, better, headline, sentences, some
 from agenteval.results.comparison import (
-    AnchorCause,
     BaselineInfo,
     Comparison,
     Cost,
+    StartCause,
     Suspicion,
 )
 from agenteval.results.verdict import Unproven
@@ -29,8 +29,8 @@ from agenteval.results.verdict import Unproven
 _MOST_BETWEEN = 20
 _BRANCH = "refs/heads/"
 # What a proof decides about a metric, and about a comparison.
-_OF_A_PROOF = ["word", "baseline", "current", "difference", "low", "high", "p", "limit", "passes", "moved"]
-_OF_A_DECISION = ["word", "stage", "why", "headline", "sentences", "suspicions", "pairs", "family", "proofs", "cost"]
+_OF_A_PROOF = ["state", "baseline", "current", "difference", "low", "high", "p", "limit", "passes", "moved"]
+_OF_A_DECISION = ["state", "stage", "why", "headline", "sentences", "suspicions", "pairs", "family", "proofs", "cost"]
 
 
 def decide_files(comparer: Comparer) -> Comparison:
@@ -41,17 +41,17 @@ def decide_files(comparer: Comparer) -> Comparison:
     points = [point for point in stored.unproven if point.what == "proof"]
     points += [point for point in found.unproven if point.what != "proof"]
     # What else made it unproven may have been accepted since.
-    word = "proven" if stored.word == "proven" else "unproven" if points else "cleared"
-    told = points[0].text if points else NO_REGRESSION if word == "cleared" else stored.headline
+    state = "proven" if stored.state == "proven" else "unproven" if points else "cleared"
+    told = points[0].text if points else NO_REGRESSION if state == "cleared" else stored.headline
     cases = with_acceptances(stored.cases, comparer.accepted_cases)
-    update = {"word": word, "headline": told, "unproven": points, "cases": cases, "notes": found.notes}
+    update = {"state": state, "headline": told, "unproven": points, "cases": cases, "notes": found.notes}
     return stored.model_copy(update=update)
 
 
 def _holds(comparer: Comparer, stored: Comparison) -> bool:
-    if stored.stage == "first" or stored.word == "suspicious":
+    if stored.stage == "first" or stored.state == "suspicious":
         return False
-    found = stored.worse if stored.word == "proven" else stored.suspicions
+    found = stored.worse if stored.state == "proven" else stored.suspicions
     out = {*comparer.quarantined, *comparer.accepted_metrics}
     return not found or any((item.case or item.metric) not in out for item in found)
 
@@ -61,7 +61,7 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
     out, sides = decision.outcome, comparer.sides
     told = _telling(comparer, decision)
     points = [*_points(comparer, out, told)]
-    run, pool = comparer.baseline.run, comparer.sides.pool.runs
+    run, baseline = comparer.baseline.run, comparer.sides.usable.runs
     cause, why_new = _cause(comparer, decision)
     planned = sum(case.planned for _, case in comparer.current.cases())
     cost = Cost(calls=decision.calls, runs=round(decision.calls / max(planned, 1), 2)) if decision.calls else None
@@ -77,18 +77,18 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
             distance=comparer.distance,
             between=list(comparer.between[:_MOST_BETWEEN]),
         ),
-        word=_word(decision, points),
+        state=_word(decision, points),
         stage=out.stage,
-        why=out.why if out.word == "unproven" else "",
+        why=out.why if out.state == "unproven" else "",
         headline=look[0] if look and look[0] else points[0].text if points else headline(out, told),
         sentences=[*sentences(out, told), *(look[1:] if look else ())],
         unproven=points,
         metrics=compared_metrics(sides, decision.outcome, decision.rise, decision.look),
         cases=with_acceptances(annotated(sides, comparer.pairing, out, decision.rise), comparer.accepted_cases),
         base_sha=decision.commit,
-        anchor_sha=pool[-1].anchor if pool else None,
+        start_sha=baseline[-1].start if baseline else None,
         cause=cause,
-        pool=[entry.run_id for entry in pool],
+        baseline_runs=[entry.run_id for entry in baseline],
         suspicions=[
             Suspicion(metric=item.metric, case=item.case, p=item.p, stage=item.stage) for item in out.suspicions
         ],
@@ -102,21 +102,21 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
         cost=cost,
         resources=resources_of(comparer.current, comparer.baseline, comparer.counting),
         improvement=_improvement(comparer, decision, told),
-        long_look=" ".join(look) if look else "",
+        decline=" ".join(look) if look else "",
         rescored=[] if comparer.rescored is None else list(comparer.rescored.metrics),
         notes=[*comparer.notes, *sides.earlier.notes, *_not_run(comparer), *_acknowledged(comparer), *why_new],
     )
 
 
 def replace_decision(comparer: Comparer, comparison: Comparison, decision: Decision) -> Comparison:
-    """Return a comparison with another decision about the same run, whose pool is not known any more."""
+    """Return a comparison with another decision about the same run, whose baseline is not known any more."""
     found = make_comparison(comparer, decision)
     told = {metric.id: metric for metric in found.metrics}
     metrics = [
         metric.model_copy(update={name: getattr(told[metric.id], name) for name in _OF_A_PROOF})
         if metric.id in told and told[metric.id].p is not None
         else metric.model_copy(
-            update={"word": "cleared" if metric.word in {"suspicious", "unproven"} else metric.word}
+            update={"state": "cleared" if metric.state in {"suspicious", "unproven"} else metric.state}
         )
         for metric in comparison.metrics
     ]
@@ -133,10 +133,10 @@ def replace_decision(comparer: Comparer, comparison: Comparison, decision: Decis
 
 
 def _word(decision: Decision, points: Sequence[Unproven]) -> str:
-    if decision.look is not None and decision.look.word == "proven":
+    if decision.look is not None and decision.look.state == "proven":
         return "proven"
-    word = decision.outcome.word
-    return "unproven" if points and word != "proven" else word
+    state = decision.outcome.state
+    return "unproven" if points and state != "proven" else state
 
 
 def _telling(comparer: Comparer, decision: Decision) -> Telling:
@@ -150,7 +150,7 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
         if not metric.slack
         and (
             drop := detectable_drop(
-                [run[name] for run in evidence.pool], length(evidence.first[name]), comparer.policy.rules
+                [run[name] for run in evidence.baseline], length(evidence.first[name]), comparer.policy.rules
             )
         )
     ]
@@ -168,7 +168,7 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
 def _points(comparer: Comparer, out: GateOutcome, told: Telling) -> Iterator[Unproven]:
     yield from unproven_changes(comparer.integrity.differences)
     yield from comparer.withdrawn
-    if out.word == "unproven":
+    if out.state == "unproven":
         yield Unproven(
             what="proof", text=headline(out, told), details=tuple(sentences(out, told)), mended_by=out.mended_by
         )
@@ -179,31 +179,31 @@ def _points(comparer: Comparer, out: GateOutcome, told: Telling) -> Iterator[Unp
 
 
 def _improvement(comparer: Comparer, decision: Decision, told: Telling) -> str:
-    found = better(decision.rise, told) if decision.rise is not None and decision.rise.word == "proven" else ""
+    found = better(decision.rise, told) if decision.rise is not None and decision.rise.state == "proven" else ""
     by = comparer.policy_in_force.asked_by
     if found or not by:
         return found
     if decision.rise is None:
-        return f"{by} asked for the proof of an improvement: nothing can run again here."
+        return f"{by} asked to prove an improvement, but nothing can run again here."
     why = f" ({decision.rise.why})" if decision.rise.why else ""
-    return f"{by} asked for the proof of an improvement: none is proven{why}."
+    return f"{by} asked to prove an improvement: none is proven{why}."
 
 
 def _look_words(comparer: Comparer, decision: Decision, told: Telling) -> list[str]:
     look = decision.look
     if look is None:
         return []
-    anchor = comparer.anchor or "the anchor"
-    beside = replace(told, commit=comparer.anchor, base="the anchor")
-    if look.word == "proven":
-        return [f"since {anchor[:7]} {headline(look, beside)}", *sentences(look, beside)]
-    if look.word == "unproven":
-        return ["", f"The base branch could not be compared with {anchor[:7]}: {look.why}."]
-    return ["", f"No decline since {anchor[:7]}."]
+    start = comparer.start or "its start"
+    beside = replace(told, commit=comparer.start, base="the older commit")
+    if look.state == "proven":
+        return [f"since {start[:7]} {headline(look, beside)}", *sentences(look, beside)]
+    if look.state == "unproven":
+        return ["", f"The base branch could not be compared with {start[:7]}: {look.why}."]
+    return ["", f"No decline since {start[:7]}."]
 
 
-def _cause(comparer: Comparer, decision: Decision) -> tuple[AnchorCause | None, list[str]]:
-    """Return why a new pool begins with this run, and a note about it."""
+def _cause(comparer: Comparer, decision: Decision) -> tuple[StartCause | None, list[str]]:
+    """Return why a new baseline begins with this run, and a note about it."""
     if not comparer.is_of_branch:
         return None, []
     found = (decision.outcome, decision.rise, decision.look)
@@ -212,8 +212,8 @@ def _cause(comparer: Comparer, decision: Decision) -> tuple[AnchorCause | None, 
     accepted = [f"the mean of {name} was {_by(entry)}" for name, entry in comparer.accepted_metrics.items()]
     if accepted:
         return "accepted", [f"earlier runs do not count from now on: {'; '.join(accepted)}"]
-    newest = max(comparer.baseline.pool, key=lambda entry: entry.created_at, default=None)
-    own = comparer.current.pool[0] if comparer.current.pool else None
+    newest = max(comparer.baseline.baseline_runs, key=lambda entry: entry.created_at, default=None)
+    own = comparer.current.baseline_runs[0] if comparer.current.baseline_runs else None
     text = declared_change(own.made_with if own else None, newest.made_with if newest else None)
     return ("declared", [f"earlier runs do not count from now on: {text}"]) if text else (None, [])
 
@@ -250,7 +250,7 @@ def _lower(sides: Sides) -> dict[str, float]:
     found = {}
     for name in sides.metrics:
         now = case_means(sides.evidence.first[name])
-        then = case_means(joined([run[name] for run in sides.evidence.pool]))
+        then = case_means(joined([run[name] for run in sides.evidence.baseline]))
         both = [now[case] - then[case] for case in now if case in then]
         if both:
             found[name] = sum(both) / len(both)

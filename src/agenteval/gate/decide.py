@@ -36,7 +36,7 @@ from agenteval.gate.values import (
 Deciding = Generator[Ask, Pass, GateOutcome]
 COPIES = "answers are copies of each other (a cache outlives the session); switch it off in CI"
 THIN = "too little was answered side by side"
-FILES = "nothing ran side by side, and days cannot be told from changes"
+FILES = "nothing ran side by side, so a bad day cannot be told from a worse change"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Evidence:
     """
 
     first: Run
-    pool: Sequence[Run]
+    baseline: Sequence[Run]
     metrics: Mapping[str, GateMetric]
     no_base: str = ""
     can_run: bool = True
@@ -61,15 +61,15 @@ class _Case:
     evidence: Evidence
     rules: Constants
     first: Run
-    pool: list[Run]
+    baseline: list[Run]
     metrics: dict[str, GateMetric]
     out: GateOutcome = field(default_factory=GateOutcome)
 
     def earlier(self, name: str) -> list[Values]:
-        return [run[name] for run in self.pool if name in run]
+        return [run[name] for run in self.baseline if name in run]
 
     def count_answers(self) -> None:
-        self.first, self.pool = with_answered(self.first), [with_answered(run) for run in self.pool]
+        self.first, self.baseline = with_answered(self.first), [with_answered(run) for run in self.baseline]
         self.metrics[ANSWERED] = GateMetric(0.5, self.rules.losses)
 
     def asked(self, name: str) -> list[str]:
@@ -83,7 +83,7 @@ def decide(evidence: Evidence, rules: Constants | None = None, seed: int | str |
         seed: of the order of the sides; a run that is resumed needs the same one.
     """
     rules = rules or Constants()
-    state = _Case(evidence, rules, evidence.first, list(evidence.pool)[-rules.window :], dict(evidence.metrics))
+    state = _Case(evidence, rules, evidence.first, list(evidence.baseline)[-rules.window :], dict(evidence.metrics))
     if has_losses(state.first):
         state.count_answers()
     out = state.out
@@ -93,8 +93,8 @@ def decide(evidence: Evidence, rules: Constants | None = None, seed: int | str |
     if not out.suspicions:
         return out
     if not evidence.can_run:
-        is_strong = is_unproven_alone(state.first, state.pool, state.metrics, rules)
-        out.word, out.stage = ("unproven" if is_strong else "suspicious"), "alone"
+        is_strong = is_unproven_alone(state.first, state.baseline, state.metrics, rules)
+        out.state, out.stage = ("unproven" if is_strong else "suspicious"), "alone"
         out.why = FILES if is_strong else ""
         return out
     try:
@@ -103,7 +103,7 @@ def decide(evidence: Evidence, rules: Constants | None = None, seed: int | str |
         if evidence.no_base:
             return (yield from _alone(state, means, cases, evidence.no_base))
         if not means and not cases:
-            out.word, out.stage = "cleared", "second"
+            out.state, out.stage = "cleared", "second"
             return out
         try:
             yield from _prove(state, means, cases, seed)
@@ -113,7 +113,7 @@ def decide(evidence: Evidence, rules: Constants | None = None, seed: int | str |
             # Only now it was found that the base cannot run.
             return (yield from _alone(state, means, cases, error.why))
     except CannotRunError as error:
-        out.word, out.why, out.mended_by = "unproven", error.why, error.mended_by
+        out.state, out.why, out.mended_by = "unproven", error.why, error.mended_by
         return out
     return _concluded(state)
 
@@ -124,7 +124,7 @@ def prove(
     rules: Constants | None = None,
     seed: int | str | None = None,
 ) -> Deciding:
-    """Prove or clear suspicions that an earlier decision left, without the pool that raised them."""
+    """Prove or clear suspicions that an earlier decision left, without the baseline that raised them."""
     rules = rules or Constants()
     state = _Case(evidence, rules, evidence.first, [], dict(evidence.metrics))
     if any(item.metric == ANSWERED for item in suspicions):
@@ -137,11 +137,11 @@ def prove(
         _, cases = yield from _once_more(state, [], cases)
         out.suspicions = _later(out.suspicions, cases)
         if not means and not cases:
-            out.word = "cleared"
+            out.state = "cleared"
             return out
         yield from _prove(state, means, cases, seed)
     except CannotRunError as error:
-        out.word, out.why, out.mended_by = "unproven", error.why, error.mended_by
+        out.state, out.why, out.mended_by = "unproven", error.why, error.mended_by
         return out
     return _concluded(state)
 
@@ -231,13 +231,13 @@ def _concluded(state: _Case) -> GateOutcome:
     if out.proofs:
         first = next(iter(state.evidence.metrics), "")
         if are_copies(state.earlier(first)):
-            out.word, out.why, out.mended_by = "unproven", COPIES, "change"
+            out.state, out.why, out.mended_by = "unproven", COPIES, "change"
         else:
-            out.word = "proven"
+            out.state = "proven"
     elif out.thin:
-        out.word, out.why = "unproven", THIN
+        out.state, out.why = "unproven", THIN
     else:
-        out.word = "cleared"
+        out.state = "cleared"
     return out
 
 
@@ -252,10 +252,10 @@ def _alone(state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion],
             name: joined([state.first.get(name, {}), _first_passes(out.second.get(name, {}), passes)])
             for name in state.metrics
         }
-    is_strong = bool(means or cases) and is_unproven_alone(seen, state.pool, state.metrics, state.rules)
+    is_strong = bool(means or cases) and is_unproven_alone(seen, state.baseline, state.metrics, state.rules)
     if not is_strong:
         is_strong = yield from _never_passes(state, cases)
-    out.word, out.why = ("unproven", why) if is_strong else ("cleared", "")
+    out.state, out.why = ("unproven", why) if is_strong else ("cleared", "")
     return out
 
 
@@ -295,7 +295,7 @@ def decide_improvement(evidence: Evidence, rules: Constants | None = None, seed:
     turned_over = replace(
         evidence,
         first=_turned(evidence.first, metrics),
-        pool=[_turned(run, metrics) for run in evidence.pool],
+        baseline=[_turned(run, metrics) for run in evidence.baseline],
         metrics=metrics,
     )
     asking = decide(turned_over, rules, seed)
@@ -321,19 +321,19 @@ def _turned(run: Run, metrics: Mapping[str, GateMetric]) -> dict[str, Values]:
     return {name: turned(run[name]) for name in metrics if name in run}
 
 
-def long_look(
+def decline(
     newest: Sequence[Run],
-    anchor: Sequence[Run],
+    start: Sequence[Run],
     metrics: Mapping[str, GateMetric],
     rules: Constants | None = None,
     seed: int | str | None = None,
 ) -> Deciding:
-    """Compare the newest base runs with the first ones since the anchor, and prove a decline side by side."""
+    """Compare the newest base runs with the first ones since the start, and prove a decline side by side."""
     rules = rules or Constants()
     out = GateOutcome(metrics=dict(metrics))
     for name, metric in metrics.items():
         now = joined([run[name] for run in newest if name in run])
-        p = mean_suspicion(now, [run[name] for run in anchor if name in run], metric)
+        p = mean_suspicion(now, [run[name] for run in start if name in run], metric)
         if p <= rules.suspect:
             out.suspicions.append(GateSuspicion(name, None, p))
     if not out.suspicions:
@@ -343,8 +343,8 @@ def long_look(
     try:
         yield from side_by_side(out, out.suspicions, asked, rules, seed)
     except CannotRunError as error:
-        out.word, out.why, out.mended_by = "unproven", error.why, error.mended_by
+        out.state, out.why, out.mended_by = "unproven", error.why, error.mended_by
         return out
-    out.word = "proven" if out.proofs else "unproven" if out.thin else "cleared"
-    out.why = THIN if out.word == "unproven" else ""
+    out.state = "proven" if out.proofs else "unproven" if out.thin else "cleared"
+    out.why = THIN if out.state == "unproven" else ""
     return out

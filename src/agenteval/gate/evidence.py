@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from agenteval.core.records import dataclass
+from agenteval.gate.baseline import EarlierScores, Scores, UsableRuns, comparable_runs, first_runs, usable_runs, valid
 from agenteval.gate.decide import Evidence
 from agenteval.gate.pairing import Match, own_cases
-from agenteval.gate.pool import Pool, PoolValues, Scores, anchor_runs, baseline_pool, comparable_runs, valid
 from agenteval.gate.run_scores import RESOURCE, ScoredTurns, case_amounts, is_whole, scored_turns, scores_of
 from agenteval.gate.values import TOLERANCE, ComparePolicy, GateMetric, Pass, Values
 from agenteval.results.case import CaseResult, Score, SuiteResult
-from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.comparison import BaselineCase, BaselineRun
 from agenteval.results.model import Results
 from agenteval.suite.model import OVERALL
 
@@ -29,7 +29,7 @@ class Sides:
     """The two runs of a comparison.
 
     Attributes:
-        baseline: the run to compare with; it contains the pool.
+        baseline: the run to compare with; it contains the runs before it.
         unrelated: commits whose runs do not count, because they are not ancestors of the base commit.
     """
 
@@ -63,26 +63,26 @@ class Sides:
         }
 
     @cached_property
-    def pool(self) -> Pool:
+    def usable(self) -> UsableRuns:
         """The runs that may raise a suspicion."""
-        return baseline_pool(self.baseline, self.current.run.id, self.unrelated)
+        return usable_runs(self.baseline, self.current.run.id, self.unrelated)
 
     @cached_property
-    def earlier(self) -> PoolValues:
-        """The values of the pool."""
-        return comparable_runs(self.current, self.pool)
+    def earlier(self) -> EarlierScores:
+        """The values of the baseline."""
+        return comparable_runs(self.current, self.usable)
 
     @cached_property
     def turns(self) -> Mapping[str, ScoredTurns]:
         """Case id → metrics that applied in all earlier iterations → the number of turns that they scored at least.
 
-        The pool does not tell of turns, so the baseline's run alone shows how many.
+        The earlier runs do not tell of turns, so the baseline's run alone shows how many.
         """
         known = {case.id: case for _, case in self.baseline.cases()}
         planned = {case_id: case.planned for case_id, (_, case) in self.cases.items()}
         return {
             case_id: {name: _least_turns(known.get(case_id), name) for name in names if not name.startswith(RESOURCE)}
-            for case_id, names in self.pool.always_applied(planned).items()
+            for case_id, names in self.usable.always_applied(planned).items()
         }
 
     def scored_before(self, case_id: str) -> frozenset[str]:
@@ -107,7 +107,7 @@ class Sides:
         """The ids of the metrics that can fail the gate, those with scores first."""
         names = dict.fromkeys(name for metrics in self.scores.values() for name in metrics)
         deciding = {name for _, name in self.thresholds}
-        # A metric without comparable values in the pool does not affect the verdict.
+        # A metric without comparable values in the baseline does not affect the verdict.
         before = {name for run in self.earlier.scores for metrics in run.values() for name in metrics}
         found = [name for name in names if name in before and self._gates(name, deciding)]
         return tuple(sorted(found, key=lambda name: name.startswith(RESOURCE)))
@@ -133,7 +133,7 @@ class Sides:
 
     @cached_property
     def compared(self) -> Mapping[str, frozenset[str]]:
-        """Id of each case that counts → its gating metrics that any run of the pool has."""
+        """Id of each case that counts → its gating metrics that any run of the baseline has."""
         known: dict[str, set[str]] = {}
         for run in self.earlier.scores:
             for case_id, metrics in run.items():
@@ -175,14 +175,14 @@ class Sides:
         """What the gate decides on."""
         return Evidence(
             first=self._values(self.scores),
-            pool=[self._values(run) for run in self.earlier.scores],
+            baseline=[self._values(run) for run in self.earlier.scores],
             metrics=self.metrics,
             can_run=self.policy.can_run and not any(case_id in self.policy.recorded for case_id in self.compared),
         )
 
-    def anchor(self) -> list[Mapping[str, Values]]:
-        """Return the values of the first runs since the anchor."""
-        runs = comparable_runs(self.current, Pool(tuple(anchor_runs(self.baseline)))).scores
+    def first_runs(self) -> list[Mapping[str, Values]]:
+        """Return the values of the first runs since the start."""
+        runs = comparable_runs(self.current, UsableRuns(tuple(first_runs(self.baseline)))).scores
         return [self._values(run) for run in runs]
 
     def one_pass(self, cases: Iterable[tuple[SuiteResult, CaseResult]]) -> Pass:
@@ -205,7 +205,7 @@ class Sides:
     def _asked(self) -> Mapping[str, Collection[str]]:
         """The metrics of each case: those that the run records, or else those that scored it before."""
         known: dict[str, dict[str, None]] = {}
-        for entry in self.pool.runs:
+        for entry in self.usable.runs:
             for case_id, case in entry.cases.items():
                 known.setdefault(case_id, {}).update(
                     dict.fromkeys(name for name in case.scores if not name.startswith(RESOURCE))
@@ -214,13 +214,13 @@ class Sides:
         return {case_id: own.get(case_id, {}) or known.get(case_id, {}) for case_id in self.cases}
 
     @cached_property
-    def _questions(self) -> Mapping[str, PoolCase]:
+    def _questions(self) -> Mapping[str, BaselineCase]:
         return own_cases(self.current)
 
-    def entries_of(self, passes: Mapping[str, Values], own: PoolEntry) -> list[PoolEntry]:
-        """Return the whole passes of a proof as an entry of a pool."""
+    def entries_of(self, passes: Mapping[str, Values], own: BaselineRun) -> list[BaselineRun]:
+        """Return the whole passes of a proof as an entry of a baseline."""
         names = {self.label(name, case): (case, name) for case, metrics in self.compared.items() for name in metrics}
-        cases: dict[str, PoolCase] = {}
+        cases: dict[str, BaselineCase] = {}
         for label, values in passes.items():
             if label not in names:
                 continue

@@ -147,10 +147,10 @@ def _unmet(criterion: Criterion) -> str:
 
 
 def _regressions(comparison: Comparison) -> Iterator[Finding]:
-    if comparison.word == "proven":
+    if comparison.state == "proven":
         details = tuple(comparison.sentences)
         yield Finding("regressions", comparison.headline, details, tuple(_worse(comparison)))
-    if comparison.word == "suspicious":
+    if comparison.state == "suspicious":
         text = f"suspicious: {comparison.headline}"
         yield Finding("suspicious", text, tuple(comparison.sentences), (Condition(found=text),))
 
@@ -177,7 +177,7 @@ def _worse(comparison: Comparison) -> Iterator[Condition]:
     for proof in comparison.worse:
         if proof.case is None:
             chance, limit = share(proof.p, proof.limit), percent(proof.limit)
-            rule = f"probability without a change: {chance}, proven from {limit} down"
+            rule = f"chance alone: {chance}, limit {limit}"
             metric = next((metric for metric in comparison.metrics if metric.id == proof.metric), None)
             yield Condition(found=_fell(proof.metric, metric), rule=rule)
     if not comparison.worse:
@@ -256,7 +256,8 @@ def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
         text = f"the time limit was reached: {unfinished} did not finish"
         yield Unproven(what="time", text=text, mended_by="outside")
     elif covered.ended_by == "budget" and not is_named:
-        yield Unproven(what="budget", text="the budget of model calls ended before the run did", mended_by="outside")
+        text = "the budget of model calls was used up before the run ended"
+        yield Unproven(what="budget", text=text, mended_by="outside")
 
 
 def _nothing_decided(results: Results) -> tuple[Unproven, ...]:

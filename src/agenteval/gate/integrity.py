@@ -11,12 +11,12 @@ from typing import Literal
 from agenteval.core.records import dataclass, field
 from agenteval.gate.failures import some
 from agenteval.gate.pairing import own_cases
-from agenteval.results.comparison import CaseChange, CaseNote, ComparedCase, PoolCase
+from agenteval.results.comparison import BaselineCase, CaseChange, CaseNote, ComparedCase
 from agenteval.results.model import Acceptance, Difference, Results
 from agenteval.results.verdict import Unproven
 from agenteval.suite.model import Fingerprints
 
-AcceptedChange = Literal["removed", "edited", "regressed"]
+AcceptedChange = Literal["removed", "edited", "worse"]
 
 
 def digest_of(fingerprints: Fingerprints) -> str:
@@ -27,8 +27,8 @@ def digest_of(fingerprints: Fingerprints) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def digests_of(cases: Mapping[str, PoolCase]) -> dict[str, str]:
-    """Return the hash of each case of a run by id, from the run's entry in its pool."""
+def digests_of(cases: Mapping[str, BaselineCase]) -> dict[str, str]:
+    """Return the hash of each case of a run by id, from the run's entry in its baseline."""
     return {case_id: digest_of(Fingerprints(case.fingerprint, case.metrics)) for case_id, case in cases.items()}
 
 
@@ -120,7 +120,7 @@ def settled(entries: Iterable[Accepted], differences: Iterable[Difference]) -> t
     found = []
     for entry in entries:
         withdrawn = [change for change in ("removed", "edited") if (change, entry.case) in kinds]
-        if not (entry.for_commit and entry.case) or entry.change in (withdrawn or ["regressed"]):
+        if not (entry.for_commit and entry.case) or entry.change in (withdrawn or ["worse"]):
             found.append(entry)
     return tuple(found)
 
@@ -182,7 +182,7 @@ class Integrity:
         found: dict[str, Accepted] = {}
         for case_id in {entry.case for entry in self.accepted if entry.case}:
             old, new = then.get(case_id, ""), now.get(case_id, "")
-            changes: dict[AcceptedChange, str] = {"regressed": new, "edited": new if new != old else ""}
+            changes: dict[AcceptedChange, str] = {"worse": new, "edited": new if new != old else ""}
             for change, digest in (changes | ({} if case_id in now else {"removed": old})).items():
                 entry = accepted_of(self.accepted, change, case_id, digest)
                 if entry is not None:
@@ -246,7 +246,7 @@ def with_acceptances(cases: Iterable[ComparedCase], accepted: Mapping[str, Accep
 
 
 def with_new_ids(results: Results, renamed: Mapping[str, str]) -> Results:
-    """Return an earlier run with the new ids of renamed cases, by old id, in the run and in its pool."""
+    """Return an earlier run with the new ids of renamed cases, by old id, in the run and in its baseline."""
     if not renamed:
         return results
     suites = [
@@ -255,13 +255,13 @@ def with_new_ids(results: Results, renamed: Mapping[str, str]) -> Results:
         )
         for suite in results.suites
     ]
-    pool = [
+    baseline = [
         entry.model_copy(
             update={"cases": {renamed.get(case_id, case_id): case for case_id, case in entry.cases.items()}}
         )
-        for entry in results.pool
+        for entry in results.baseline_runs
     ]
-    return results.model_copy(update={"suites": suites, "pool": pool})
+    return results.model_copy(update={"suites": suites, "baseline_runs": baseline})
 
 
 def with_ids_of(now: Results, then: Results) -> Results:

@@ -10,11 +10,11 @@ from agenteval.core.records import dataclass
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, Shortened, ToolCall, TurnResult
 from agenteval.results.comparison import (
     AnswerChange,
+    BaselineCase,
     CaseChange,
     ComparedCase,
     EarlierScore,
     FailedOf,
-    PoolCase,
     RescoredMetric,
     ScoreChange,
 )
@@ -84,7 +84,7 @@ class Match:
     kept: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, now: PoolCase | None, then: PoolCase | None) -> Match:
+    def of(cls, now: BaselineCase | None, then: BaselineCase | None) -> Match:
         """Match a case by its fingerprints; a case without a fingerprint counts as unchanged."""
         if now is None or then is None:
             return cls()
@@ -186,9 +186,9 @@ def _removed(case: CaseResult) -> ComparedCase:
     )
 
 
-def own_cases(results: Results) -> Mapping[str, PoolCase]:
-    """Return the cases of a run with their fingerprints, from its entry in its pool; empty without an entry."""
-    return next((entry.cases for entry in results.pool if entry.run_id == results.run.id), {})
+def own_cases(results: Results) -> Mapping[str, BaselineCase]:
+    """Return the cases of a run with their fingerprints, from its entry in its baseline; empty without an entry."""
+    return next((entry.cases for entry in results.baseline_runs if entry.run_id == results.run.id), {})
 
 
 def _score_changes(before: CaseResult, after: CaseResult, match: Match) -> list[ScoreChange]:

@@ -22,11 +22,11 @@ from agenteval.results.comparison import (
     FailedOf,
     History,
     Proof,
-    Word,
+    State,
 )
 from agenteval.results.model import Results
 
-# A case is flaky if its pass rate is between 0.1 and 0.9 in at least so many iterations of the pool.
+# A case is flaky if its pass rate is between 0.1 and 0.9 in at least so many iterations of the baseline.
 _FLAKY_RANGE = 0.4
 _FLAKY_ITERATIONS = 10
 _ROUNDING = 1e-9
@@ -85,8 +85,8 @@ def _metric(
     sides: Sides, name: str, test: Test | None, out: GateOutcome | None, *, better: bool = False
 ) -> ComparedMetric | None:
     evidence = sides.evidence
-    now, pool = evidence.first[name], [run[name] for run in evidence.pool]
-    then = case_means(joined(pool))
+    now, baseline = evidence.first[name], [run[name] for run in evidence.baseline]
+    then = case_means(joined(baseline))
     both = {case: value for case, value in case_means(now).items() if case in then}
     if not both or out is None:
         return None
@@ -110,7 +110,7 @@ def _metric(
         baseline=base,
         current=current,
         difference=difference,
-        word=_word(name, test, out, better=better),
+        state=_word(name, test, out, better=better),
         first=first,
         earlier=earlier,
         low=low,
@@ -118,10 +118,10 @@ def _metric(
         p=test.p if test is not None else None,
         limit=test.limit if test is not None else None,
         passes=len(test.here) if test is not None else None,
-        runs=len(pool),
+        runs=len(baseline),
         iterations=_usual(now),
         allowed=allowed,
-        detectable_drop=detectable_drop(pool, length(now), rules) if allowed is None else None,
+        detectable_drop=detectable_drop(baseline, length(now), rules) if allowed is None else None,
         moved=_moved(sides, name, out, better=better) if test is not None and test.proven else [],
     )
 
@@ -130,15 +130,15 @@ def _amounts(*values: float) -> tuple[float, ...]:
     return tuple(math.exp(-value) for value in values)
 
 
-def _word(name: str, test: Test | None, out: GateOutcome, *, better: bool) -> Word:
+def _word(name: str, test: Test | None, out: GateOutcome, *, better: bool) -> State:
     if test is not None and test.proven:
         return "proven"
     if better or not any(item.metric == name and item.case is None for item in out.suspicions):
         return "clear"
-    if out.word in {"unproven", "suspicious"}:
-        return out.word
+    if out.state in {"unproven", "suspicious"}:
+        return out.state
     # What is red already needs no further proof, so a suspicion may be left.
-    return "suspicious" if out.word == "proven" and test is None else "cleared"
+    return "suspicious" if out.state == "proven" and test is None else "cleared"
 
 
 def _moved(sides: Sides, name: str, out: GateOutcome, *, better: bool) -> list[CaseMove]:
@@ -188,7 +188,7 @@ def _reported(sides: Sides) -> Iterator[ComparedMetric]:
                 baseline=baseline,
                 current=current,
                 difference=current - baseline,
-                word="clear",
+                state="clear",
                 gating=False,
                 runs=len(sides.earlier.scores),
             )
@@ -213,7 +213,7 @@ def annotated(
     """Return the cases with their change and notes. Only a proof marks a case; a proven mean marks none."""
     broke = {proof.case for proof in out.proofs}
     repaired = {proof.case for proof in rise.proofs} if rise is not None else set[str | None]()
-    is_open = out.word in {"unproven", "suspicious"}
+    is_open = out.state in {"unproven", "suspicious"}
     suspicious = {item.case for item in out.suspicions} - broke if is_open else set[str | None]()
     histories = _histories(sides)
 

@@ -1,4 +1,4 @@
-"""The score of each iteration of a run's cases, and the run's entry in a pool."""
+"""The score of each iteration of a run's cases, and the run's entry in a baseline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 from agenteval.core.records import dataclass, field
 from agenteval.results.case import CaseResult, IterationResult, TurnResult
-from agenteval.results.comparison import MadeWith, PoolCase, PoolEntry
+from agenteval.results.comparison import BaselineCase, BaselineRun, MadeWith
 from agenteval.results.model import Results
 from agenteval.results.rollup import turn_means
 from agenteval.suite.model import OVERALL, Fingerprints
@@ -26,20 +26,20 @@ _UNKNOWN = Fingerprints()
 _NONE: ScoredTurns = {}
 
 
-def pool_entry(results: Results, fingerprints: Mapping[str, Fingerprints]) -> PoolEntry:
-    """Return the pool entry of a run: the raw scores and the fingerprints of every case."""
-    cases: dict[str, PoolCase] = {}
+def baseline_run(results: Results, fingerprints: Mapping[str, Fingerprints]) -> BaselineRun:
+    """Return the entry of a run in its baseline: the raw scores and the fingerprints of every case."""
+    cases: dict[str, BaselineCase] = {}
     for suite, case in results.cases():
         own = fingerprints.get(case.id, _UNKNOWN)
-        cases[case.id] = pool_case(own, scores_of(case, suite.threshold, own.metrics))
+        cases[case.id] = baseline_case(own, scores_of(case, suite.threshold, own.metrics))
     return entry_without_cases(results).model_copy(update={"cases": cases})
 
 
-def pool_case(fingerprints: Fingerprints, scores: CaseScores) -> PoolCase:
-    """Return one case of a pool entry."""
+def baseline_case(fingerprints: Fingerprints, scores: CaseScores) -> BaselineCase:
+    """Return one case of a run of a baseline."""
     found = {name: [score for score in values if score is not None] for name, values in scores.items()}
     lost = {name: len(values) - len(found[name]) for name, values in scores.items()}
-    return PoolCase(
+    return BaselineCase(
         fingerprint=fingerprints.question,
         metrics=dict(fingerprints.metrics),
         scores={name: values for name, values in found.items() if values},
@@ -47,17 +47,17 @@ def pool_case(fingerprints: Fingerprints, scores: CaseScores) -> PoolCase:
     )
 
 
-def entry_without_cases(results: Results) -> PoolEntry:
-    """Return the pool entry of a run without cases; `results.archive` has the cases of large runs.
+def entry_without_cases(results: Results) -> BaselineRun:
+    """Return the entry of a run in its baseline without cases; `results.archive` has the cases of large runs.
 
-    A run that is compared with nothing begins a pool.
+    A run that is compared with nothing begins a baseline.
     """
     run = results.run
-    return PoolEntry(
+    return BaselineRun(
         commit=run.commit,
         run_id=run.id,
         created_at=run.started_at,
-        anchor=run.commit,
+        start=run.commit,
         made_with=made_with(results),
         cases={},
     )

@@ -12,18 +12,18 @@ from agenteval.gate.values import Constants, GateMetric, Run, Values, case_means
 
 # Fewer cases than this cannot raise a suspicion by themselves: four equal drops have p = 1/16.
 _FEW_CASES = 5
-# The newest iterations of a case: young pools, single iterations and repaired cases have no others.
+# The newest iterations of a case: young baselines, single iterations and repaired cases have no others.
 _NEWEST = 3
 # Runs from which on the means of runs tell how much days differ.
 _RUNS = 3
 _NONE = 1e-12
 
 
-def mean_suspicion(run: Values, pool: Sequence[Values], metric: GateMetric, *, by_pass: bool = True) -> float:
-    """Return the p that the cases of a run are lower than in the pool."""
+def mean_suspicion(run: Values, baseline: Sequence[Values], metric: GateMetric, *, by_pass: bool = True) -> float:
+    """Return the p that the cases of a run are lower than in the baseline."""
     if metric.is_accepted:
         return 1.0
-    earlier = joined(pool)
+    earlier = joined(baseline)
     middle = case_means(earlier)
     differences = [value - middle[case] for case, value in case_means(run).items() if case in middle]
     p = p_by_case(differences, metric.slack)
@@ -34,17 +34,17 @@ def mean_suspicion(run: Values, pool: Sequence[Values], metric: GateMetric, *, b
 
 
 def case_suspicions(
-    run: Values, pool: Sequence[Values], metric: GateMetric, rules: Constants
+    run: Values, baseline: Sequence[Values], metric: GateMetric, rules: Constants
 ) -> list[tuple[float, str]]:
-    """Return p and id of each case that fails more often than in the pool.
+    """Return p and id of each case that fails more often than in the baseline.
 
-    Suspicious is also a case that failed in all passes now and in none of its newest iterations: for young pools, for
+    Suspicious is also a case that failed in all passes now and in none of its newest iterations: for few runs, for
     single iterations, and for cases that were repaired lately.
     """
     if metric.threshold is None and not metric.by_case:
         return []
     found = []
-    earlier = joined(pool)
+    earlier = joined(baseline)
     for case, row in run.items():
         number, failed = len(known(row)), metric.failures(case, row)
         before = earlier.get(case, ())
@@ -59,12 +59,12 @@ def case_suspicions(
     return found
 
 
-def may_stop(run: Run, pool: Sequence[Run], metrics: Mapping[str, GateMetric], rules: Constants) -> bool:
+def may_stop(run: Run, baseline: Sequence[Run], metrics: Mapping[str, GateMetric], rules: Constants) -> bool:
     """Return whether a first run may end early: no mean looks low, and no case is suspicious."""
     for name, metric in metrics.items():
         if name not in run:
             continue
-        earlier = [old[name] for old in pool if name in old]
+        earlier = [old[name] for old in baseline if name in old]
         if mean_suspicion(run[name], earlier, metric) <= rules.go_on:
             return False
         if case_suspicions(run[name], earlier, metric, rules):
@@ -72,18 +72,18 @@ def may_stop(run: Run, pool: Sequence[Run], metrics: Mapping[str, GateMetric], r
     return True
 
 
-def are_copies(pool: Sequence[Values]) -> bool:
+def are_copies(baseline: Sequence[Values]) -> bool:
     """Return whether answers of earlier runs are copies of each other: a cache outlives the session.
 
     They repeat within every run, and between runs some case came back to a value that it had left.
     """
-    if not pool:
+    if not baseline:
         return False
-    for values in pool:
+    for values in baseline:
         rows = [known(row) for row in values.values()]
         if not rows or min(map(len, values.values())) < 2 or any(row and max(row) - min(row) > _NONE for row in rows):
             return False
-    means = [case_means(values) for values in pool]
+    means = [case_means(values) for values in baseline]
     for case in means[0]:
         if all(case in run for run in means):
             series = [run[case] for run in means]
@@ -93,13 +93,13 @@ def are_copies(pool: Sequence[Values]) -> bool:
     return False
 
 
-def is_unproven_alone(run: Run, pool: Sequence[Run], metrics: Mapping[str, GateMetric], rules: Constants) -> bool:
+def is_unproven_alone(run: Run, baseline: Sequence[Run], metrics: Mapping[str, GateMetric], rules: Constants) -> bool:
     """Return whether a suspicion is too strong to be cleared without runs side by side.
 
     A mean must be lower by case and, with three earlier runs or more, by run too: days differ from each other.
     """
     for name, metric in metrics.items():
-        earlier = [old[name] for old in pool if name in old]
+        earlier = [old[name] for old in baseline if name in old]
         now = case_means(run.get(name, {}))
         if not now:
             continue
@@ -113,22 +113,22 @@ def is_unproven_alone(run: Run, pool: Sequence[Run], metrics: Mapping[str, GateM
     return False
 
 
-def detectable_drop(pool: Sequence[Values], passes: int, rules: Constants) -> float | None:
+def detectable_drop(baseline: Sequence[Values], passes: int, rules: Constants) -> float | None:
     """Return the drop of a mean that is found in about 8 of 10 pull requests; ``None`` if its spread is unknown.
 
-    The larger one of what the first run needs against the pool, and what the passes side by side need.
+    The larger one of what the first run needs against the baseline, and what the passes side by side need.
     """
-    spread = spread_of_pass(pool)
-    number = length_of(pool)
+    spread = spread_of_pass(baseline)
+    number = length_of(baseline)
     if spread is None or not passes or not number:
         return None
     first, beside = math.sqrt(1 / passes + 1 / number), math.sqrt(2 / rules.looks[-1]) * 1.05
     return 3.3 * spread * max(first, beside)
 
 
-def spread_of_pass(pool: Sequence[Values]) -> float | None:
+def spread_of_pass(baseline: Sequence[Values]) -> float | None:
     """Return the standard deviation of the mean of one pass, from how much cases vary; ``None`` if it is unknown."""
-    rows = [known(row) for row in joined(pool).values()]
+    rows = [known(row) for row in joined(baseline).values()]
     if not rows or not any(len(row) > 1 for row in rows):
         return None
     total = 0.0
@@ -139,6 +139,6 @@ def spread_of_pass(pool: Sequence[Values]) -> float | None:
     return math.sqrt(total) / len(rows)
 
 
-def length_of(pool: Sequence[Values]) -> int:
-    """Return the number of passes of a pool."""
-    return max((len(row) for row in joined(pool).values()), default=0)
+def length_of(baseline: Sequence[Values]) -> int:
+    """Return the number of passes of a baseline."""
+    return max((len(row) for row in joined(baseline).values()), default=0)

@@ -35,7 +35,7 @@ class Telling:
     Attributes:
         commit: the commit that ran beside the change, if one did.
         allowed: resource → the share by which it may rise.
-        lower: metric → how much lower the mean of the first run is than that of the pool.
+        lower: metric → how much lower the mean of the first run is than that of the baseline.
         drop: drop that is found in about 8 of 10 pull requests; ``None`` if it is unknown.
     """
 
@@ -55,9 +55,9 @@ class Telling:
 
 def headline(out: GateOutcome, told: Telling) -> str:
     """Return the state as one phrase."""
-    if out.word == "proven":
+    if out.state == "proven":
         return _proven(out, told)
-    if out.word in {"unproven", "suspicious"}:
+    if out.state in {"unproven", "suspicious"}:
         return f"{_suspected(out)} may be worse"
     return NO_REGRESSION
 
@@ -108,13 +108,13 @@ def _latest(out: GateOutcome) -> list[GateSuspicion]:
 
 def sentences(out: GateOutcome, told: Telling) -> list[str]:
     """Return how certain a state is, one sentence each."""
-    match out.word:
+    match out.state:
         case "proven":
             return list(_proofs(out, told))
         case "unproven":
             return [f"We could not tell: {without_markup(out.why)}.", *_weak(out, told)]
         case "suspicious":
-            return [*_weak(out, told), f"Nothing ran beside {told.base}; agenteval prove does that."]
+            return [*_weak(out, told), f"Nothing ran beside {told.base} yet: run agenteval prove."]
         case "cleared":
             return list(_cleared(out, told))
     return list(_clear(told))
@@ -130,7 +130,7 @@ def _proofs(out: GateOutcome, told: Telling) -> Iterator[str]:
         yield f"{who} {verb} {here} passes here and {there} on {told.beside} beside it. {_chance(weakest)}"
     yield from _few([f"{_by(proof, told)} {_chance(proof)}" for proof in out.proofs if proof.case is None])
     if out.stage == "memory":
-        yield "An earlier attempt proved it, and at least half of it is left."
+        yield "An earlier run of this pull request proved it, and at least half of it is still there."
 
 
 def better(out: GateOutcome, told: Telling) -> str:
@@ -191,25 +191,25 @@ def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
     tests = {test.metric: test for test in out.tests if test.case is None}
     means = []
     for name, drop in _looked_lower(out, told).items():
-        end = "a second run was not" if out.stage != "alone" else "that is within what days differ"
+        end = "a second run was not" if out.stage != "alone" else "such drops also happen from day to day"
         if test := tests.get(name):
             by = f"{100 * math.expm1(-test.difference):+.0f} %" if name in told.allowed else signed(test.difference)
             end = f"side by side with {told.beside} it was not ({by}, {len(test.here)} passes each)"
-        means.append(f"The first run looked worse ({name} {drop}); {end}.")
+        means.append(f"The first run was worse ({name} {drop}); {end}.")
     yield from _few(means)
     cases = list(dict.fromkeys(_name(item.case, told) for item in out.suspicions if item.case is not None))
     if cases:
-        end = "asked again, it was not" if out.stage != "alone" else "without the base beside it that is too little"
+        end = "in further tries, it did not" if out.stage != "alone" else "such failures also happen from day to day"
         if tested := [test for test in out.tests if test.case is not None]:
             weakest = min(tested, key=lambda test: test.p)
             here, there = (f"{failed} of {len(row)}" for failed, row in _counts(weakest))
-            end = f"side by side with {told.beside} it was not ({here} failed here, {there} there)"
-        yield f"The first run looked worse ({some(cases, 'case')}); {end}."
+            end = f"side by side with {told.beside}, it did not ({here} failed here, {there} there)"
+        yield f"In the first run, {some(cases, 'case')} failed more often; {end}."
 
 
 def _clear(told: Telling) -> Iterator[str]:
     if 0 < told.cases < _FEW_CASES:
-        yield "Broken cases are found, smaller drops hardly: the suite has few cases."
+        yield "The suite has few cases: broken cases are found, smaller drops rarely."
     elif told.cases and told.drop:
         yield f"Drops of about {told.drop:.2f} are found in 8 of 10 pull requests."
 

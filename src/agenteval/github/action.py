@@ -154,7 +154,7 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
         return
     _publish(context, files, content)
     _report_decline(context, outcome)
-    _annotate(mistakes(outcome.agent_problems))
+    _annotate(mistakes(outcome.dead))
     publisher = context.publisher
     if publisher is None or publisher.check is None:
         for line in as_commands(content.annotations, _COMMANDS):
@@ -172,9 +172,9 @@ def _abandon(context: Context, files: RunnerFiles) -> None:
 
 
 def _report_decline(context: Context, outcome: RunOutcome) -> None:
-    """Open or update an issue if a long look at the base branch proved a decline; a failure is a warning."""
+    """Open or update an issue if a look back at the base branch proved a decline; a failure is a warning."""
     comparison, repository = outcome.results.comparison, context.event.repository
-    is_proven = comparison is not None and comparison.word == "proven" and bool(comparison.long_look)
+    is_proven = comparison is not None and comparison.state == "proven" and bool(comparison.decline)
     if comparison is None or not is_proven or repository is None:
         return
     branch = (context.event.ref or "").removeprefix("refs/heads/")
@@ -193,13 +193,13 @@ _ISSUE_TITLE_LIMIT = 200
 
 def _issue_text(comparison: Comparison, branch: str, run_url: str) -> tuple[str, str]:
     """Return the title and body of the issue about a proven decline; later runs find it by its first line."""
-    # The anchor names the state that was left: an issue of another one is another issue.
-    anchor = re.sub("[^0-9a-f]", "", comparison.anchor_sha or "")
-    mark = f"<!-- agenteval:decline {anchor[:_COMMIT]} -->"
+    # The start names the state that was left: an issue of another one is another issue.
+    start = re.sub("[^0-9a-f]", "", comparison.start_sha or "")
+    mark = f"<!-- agenteval:decline {start[:_COMMIT]} -->"
     title = shortened(f"agenteval: {comparison.headline} on {branch}", _ISSUE_TITLE_LIMIT)
     lines = [
         mark,
-        f"{markdown_inline(comparison.long_look)}",
+        f"{markdown_inline(comparison.decline)}",
         "",
         f"The newest commit ran side by side with the early one in [this run]({address(run_url)}). "
         "Look for the cause in the merges since then, repair it, and close this issue.",

@@ -215,7 +215,7 @@ class _SecondStage:
         set_label = f"sets the label `{RESULTS_LABEL}` and runs the job again that published this"
         reasons = "".join(f" {markdown_inline(warning[:1].upper() + warning[1:])}." for warning in given.warnings)
         return content.awaiting_acceptance(
-            "⚠️ A job of a fork has made these results, and its author can have written them. After a review, a "
+            "⚠️ A job of a fork made these results, and its author could have forged them. After a review, a "
             f"person with write access {set_label}.{reasons}"
         )
 

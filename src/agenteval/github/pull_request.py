@@ -119,7 +119,7 @@ class _Reading:
 
     @property
     def asking(self) -> str:
-        """Who asked for the proof of an improvement of the commit, with write access; empty for nobody."""
+        """Who asked to prove an improvement of the commit, with write access; empty for nobody."""
         event = self.labels.get(PROVE_LABEL)
         return event.by if event is not None and self._counts(event) else ""
 
@@ -248,7 +248,7 @@ class RemoteAttempts:
                 where = f"artifact {artifact.name} of workflow run {run_id} cannot be used"
                 notes.append(shortened(f"{where}: {error.reason}", _MAX_NOTE))
         if older:
-            newest = f"the newest {self.limits.runs} workflow runs of its branch contain no attempt"
+            newest = f"the newest {self.limits.runs} workflow runs of its branch contain no run of it"
             notes.append(f"{_UNREAD_RUNS}: {newest}, and {older} older ones were not read")
         return None
 
@@ -287,7 +287,7 @@ class RemoteAttempts:
             or results.run.ref != f"refs/pull/{self.pull_request}/merge"
             or results.run.base_ref != self.base_ref
         ):
-            raise _NoAttemptError("it contains no attempt of this pull request into this branch")
+            raise _NoAttemptError("it contains no run of this pull request into this branch")
         stays = self.unchanged is not None and results.run.commit == self.unchanged
         return Recollection(results, partial(_restore, report), stays)
 

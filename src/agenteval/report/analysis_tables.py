@@ -167,7 +167,7 @@ def distribution(times: Mapping[str, Any]) -> Table:
     rows = (
         ("all" if name == "max" else f"{name[1:]} %", time(times[name])) for name in _TIMES if times[name] is not None
     )
-    return table("Time for an answer", ("Answers that took at most so long", "#Time"), rows, _MOST_ROWS)
+    return table("Time for an answer", ("Answers that took at most this long", "#Time"), rows, _MOST_ROWS)
 
 
 def intervals(content: Mapping[str, Any]) -> Table:

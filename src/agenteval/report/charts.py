@@ -15,7 +15,7 @@ from agenteval.report import words
 from agenteval.report.metrics import MetricRow
 from agenteval.report.parts import Chart, Histogram, Mark, Part, ScoreLines, Unit, table
 from agenteval.report.words import moment, short_commit
-from agenteval.results.comparison import PoolEntry
+from agenteval.results.comparison import BaselineRun
 from agenteval.results.history import MOST_RUNS, EarlierRun
 from agenteval.results.model import Results, Run, Summary
 from agenteval.results.rollup import mean
@@ -53,7 +53,6 @@ def _counts(values: Sequence[float], low: float, high: float) -> tuple[int, ...]
 
 
 def _rounded_up(value: float) -> float:
-    """Return the next round number, so that the ticks of an axis are round."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -247,7 +246,7 @@ def _stretches(dots: Sequence[_Dot | None]) -> Iterator[list[_Dot]]:
             stretch = []
 
 
-Source = Literal["run", "history", "pool"]
+Source = Literal["run", "history", "baseline"]
 
 
 @dataclass(frozen=True)
@@ -256,7 +255,7 @@ class RunPoint:
 
     Attributes:
         started_at: ISO 8601.
-        source: this run, a file of the history, or the pool of earlier runs in the results. The pool contains only
+        source: this run, a file of the history, or the baseline in the results, which contains only
             scores.
         suite_cases: number of cases of the suites, of which `cases` ran; ``None`` if unknown.
     """
@@ -276,11 +275,11 @@ class RunPoint:
     duration_s: float | None = None
 
 
-def earlier_pool(results: Results, base: Results | None = None) -> tuple[PoolEntry, ...]:
+def earlier_runs(results: Results, base: Results | None = None) -> tuple[BaselineRun, ...]:
     """Return the earlier runs of the base, the oldest first; none of them is a pass of this run."""
     own = results.run.id
-    # The pool of the results, which later runs compare with, lacks the cases that changed.
-    entries = {entry.run_id: entry for entry in (*results.pool, *(base.pool if base else ()))}
+    # The baseline of the results, which later runs compare with, lacks the cases that changed.
+    entries = {entry.run_id: entry for entry in (*results.baseline_runs, *(base.baseline_runs if base else ()))}
     # The further passes of a run have its id and a number.
     earlier = [entry for id_, entry in entries.items() if id_ != own and not id_.startswith(f"{own}.")]
     return tuple(sorted(earlier, key=lambda entry: entry.created_at))
@@ -288,8 +287,8 @@ def earlier_pool(results: Results, base: Results | None = None) -> tuple[PoolEnt
 
 def trend(results: Results, earlier: Sequence[EarlierRun], base: Results | None = None) -> tuple[RunPoint, ...]:
     """Return the run and earlier ones, the oldest first; a run in several sources counts once."""
-    points = [_of_pool(entry) for entry in earlier_pool(results, base)]
-    points += [_of_summary(base.run, base.summary, "pool")] if base else []
+    points = [_of_baseline_run(entry) for entry in earlier_runs(results, base)]
+    points += [_of_summary(base.run, base.summary, "baseline")] if base else []
     points += [_of_summary(item.run, item.summary, "history") for item in earlier]
     by_id = {point.run_id: point for point in points}
     by_id.pop(results.run.id, None)
@@ -322,7 +321,7 @@ def _of_summary(run: Run, summary: Summary, source: Source) -> RunPoint:
     )
 
 
-def _of_pool(entry: PoolEntry) -> RunPoint:
+def _of_baseline_run(entry: BaselineRun) -> RunPoint:
     metrics: dict[str, list[float]] = {}
     scores: list[float | None] = []
     for case in entry.cases.values():
@@ -334,7 +333,7 @@ def _of_pool(entry: PoolEntry) -> RunPoint:
     return RunPoint(
         run_id=entry.run_id,
         started_at=entry.created_at,
-        source="pool",
+        source="baseline",
         commit=entry.commit,
         cases=len(entry.cases),
         score=_finite(mean(scores)),
@@ -351,7 +350,7 @@ _MOST_LINES = 8
 _LONGEST_NAME = 18
 _LONGEST_COLUMN = 60
 _LEAST_SPAN = 0.04  # the smallest difference that fills the drawing
-_SOURCES = {"run": "this run", "history": "history", "pool": "pool of the baseline"}
+_SOURCES = {"run": "this run", "history": "history", "baseline": "baseline"}
 
 
 def trend_part(points: Sequence[RunPoint], worse: Collection[str] = ()) -> Part:

@@ -16,7 +16,7 @@ from agenteval.gate.findings import run_notes
 from agenteval.report import words
 from agenteval.report.cases import KINDS
 from agenteval.report.causes import Cause, aside_title, causes_of, others
-from agenteval.report.charts import RunPoint, earlier_pool, trend
+from agenteval.report.charts import RunPoint, earlier_runs, trend
 from agenteval.report.heading import Heading, heading_of
 from agenteval.report.metrics import Base, MetricRow, SpendingRow, metric_rows, spending
 from agenteval.report.parts import COMMIT, REPOSITORY, Excerpt, Part, Presentation, Site
@@ -24,7 +24,7 @@ from agenteval.report.setup import IntegrityRow, integrity_rows, metric_errors, 
 from agenteval.report.steps import NextSteps, next_steps
 from agenteval.report.stories import MOST_ALIKE, CaseRow, Story, case_rows, first_stories
 from agenteval.results.case import CaseResult, Criterion, SuiteResult
-from agenteval.results.comparison import PoolEntry
+from agenteval.results.comparison import BaselineRun
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import OWN_NAME, Results, Run, Summary
 from agenteval.results.store import IN_MEMORY, Archive
@@ -80,14 +80,14 @@ class ReportSource:
 
     Attributes:
         archive: access to the run's full cases; the results of a large run contain only outlines of some cases.
-        pool: the earlier runs of the base, the oldest first.
+        earlier: the earlier runs of the base, the oldest first.
         analyses: analyses of suites that evaluate the run as a whole.
         presentation: users' templates, the reporters that the configuration names, and the target of links.
     """
 
     results: Results
     archive: Archive = IN_MEMORY
-    pool: tuple[PoolEntry, ...] = ()
+    earlier: tuple[BaselineRun, ...] = ()
     analyses: tuple[AnalysedSuite, ...] = ()
     presentation: Presentation = field(default_factory=Presentation)
 
@@ -298,8 +298,8 @@ def facts(
         analyses: analyses of suites that evaluate the run as a whole.
         presentation: users' templates, and the target of links.
     """
-    pool = earlier_pool(results, base)
-    source = ReportSource(results, archive, pool, tuple(analyses), presentation or Presentation())
+    runs = earlier_runs(results, base)
+    source = ReportSource(results, archive, runs, tuple(analyses), presentation or Presentation())
     comparison, rules = results.comparison, results.gate.rules if results.gate else gate.rules
     gate = gate if gate.rules is rules else gate.model_copy(update={"rules": rules})
     about = _about(results, source.presentation.site)

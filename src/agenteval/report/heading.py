@@ -125,7 +125,7 @@ class _Sentences:
 
         Where passes beside the base prove that answers are lost, it is the change.
         """
-        if self.comparison is not None and self.comparison.word == "proven":
+        if self.comparison is not None and self.comparison.state == "proven":
             return False
         errors = [case for _, case in self.results.cases() if case.status == "error"]
         turns = [turn for case in errors for turn in case.turns]
@@ -148,7 +148,7 @@ class _Sentences:
                 return "❌"
             case "unproven":
                 return ("🔌" if self._lacks_something_outside else "❌") if self._fails_job else "⚠️"
-        is_suspicious = self.comparison is not None and self.comparison.word == "suspicious"
+        is_suspicious = self.comparison is not None and self.comparison.state == "suspicious"
         is_doubtful = self.loosens or is_suspicious or nothing_decided(self.results)
         return "⚠️" if is_doubtful or self.amount("broke", "failed", "fell") else "✅"
 
@@ -229,7 +229,7 @@ class _Sentences:
             return f"{_passed(self.counts)} — nothing to compare with yet"
         if self.loosens:
             return f"{_NOTHING} — but this change loosens the rules of {self.base}"
-        if self.comparison.word == "suspicious":
+        if self.comparison.state == "suspicious":
             return self.comparison.headline
         if accepted := self.amount("accepted"):
             verb = "does" if accepted == 1 else "do"
@@ -246,7 +246,7 @@ class _Sentences:
         if repeats := self._repeats:
             yield repeats
         if self.gate.verdict in {"failed", "error"} and one_cause_is_likely(self.causes):
-            yield "One cause for all of them is likely: a model, key or service that answers differently."
+            yield "They probably have one cause: a model, key or service that answers differently."
         yield from self._also
         if self.gate.verdict != "passed" or self._decision == self._score:
             untold = [note for note in run_notes(self.results) if note not in self._decision]
@@ -261,22 +261,22 @@ class _Sentences:
             case "error" if self.is_outside:
                 return "This says nothing about the changes in this pull request."
             case "error":
-                return f"Merging is blocked: {self.gate.headline}." if self._fails_job else f"{self.gate.headline}."
+                return f"The check fails: {self.gate.headline}." if self._fails_job else f"{self.gate.headline}."
             case "failed":
                 also = (
-                    f", also by {count(errors, 'case')} that could not be run"
+                    f", also because {count(errors, 'case')} could not be run"
                     if errors and self._errors_count
                     else ""
                 )
-                return f"Merging is blocked{also}."
+                return f"The check fails{also}."
             case "unproven" if self._fails_job:
-                return "Merging is blocked until this is settled."
+                return "The check fails until this is settled."
             case "unproven":
-                return "Merging is not blocked."
+                return "The check passes."
         if self.icon == "✅" and self._score:
             return self._score
         why = "" if self.gate.headline == self.gate.verdict else f": {self.gate.headline}"
-        return f"Merging is not blocked{why}."
+        return f"The check passes{why}."
 
     @property
     def _repeats(self) -> str:

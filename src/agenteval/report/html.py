@@ -251,7 +251,7 @@ def _spent(report: Report, survey: RunTable) -> Part:
 
 def _index(report: Report, survey: RunTable) -> str:
     """Return the lists whose entries the rows of the data refer to by number, and the names of both sides."""
-    pool = report.source.pool
+    earlier = report.source.earlier
     index = {
         "row": ROW,
         "statuses": STATUSES,
@@ -261,7 +261,7 @@ def _index(report: Report, survey: RunTable) -> str:
         "metrics": list(survey.metrics),
         "tags": list(survey.tags),
         "suites": [{"path": path, "name": name} for path, name in report.about.suites],
-        "pool": [{"commit": _commit(entry.commit), "made": moment(entry.created_at)} for entry in pool],
+        "earlier": [{"commit": _commit(entry.commit), "made": moment(entry.created_at)} for entry in earlier],
         "kinds": [[name, KINDS[name].words, KINDS[name].attention] for name in KIND_NAMES],
         "causes": survey.causes,
         "base": report.base_name,

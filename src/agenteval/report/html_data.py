@@ -21,7 +21,7 @@ from agenteval.report.causes import CaseChange, by_cause, finding, removed
 from agenteval.report.facts import ReportSource
 from agenteval.report.stories import CaseRow
 from agenteval.results.case import CaseResult, Score, SuiteResult
-from agenteval.results.comparison import ComparedCase, ComparedMetric, PoolEntry, Proof
+from agenteval.results.comparison import BaselineRun, ComparedCase, ComparedMetric, Proof
 
 #: Maximum number of characters of data in a report; larger reports open slowly.
 DATA_LIMIT = 80_000_000
@@ -299,7 +299,7 @@ _CHUNK_CHARACTERS = 1_000_000
 
 def chunks(source: ReportSource, survey: RunTable, limit: int = DATA_LIMIT) -> Iterator[tuple[str, str]]:
     """Yield the JSON of all rows and cases, for two script elements each time; removed cases come last."""
-    results, pool = source.results, source.pool
+    results, earlier = source.results, source.earlier
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
     room = Room(limit, results.summary.cases, results.summary.cases - results.summary.passed)
     rows: list[list[Any]] = []
@@ -309,7 +309,7 @@ def chunks(source: ReportSource, survey: RunTable, limit: int = DATA_LIMIT) -> I
         for case in source.archive.cases(suite):
             change = compared.get(case.id)
             rows.append(survey.row(case, (number, suite), change))
-            cases.append(_in_full(room.fit(case), change, _history(case.id, pool)))
+            cases.append(_in_full(room.fit(case), change, _history(case.id, earlier)))
             size += len(cases[-1])
             if len(rows) == _CHUNK_CASES or size > _CHUNK_CHARACTERS:
                 yield _chunk(rows, cases)
@@ -333,14 +333,14 @@ def _list(values: Iterable[str]) -> str:
 
 
 def _in_full(case: str, compared: ComparedCase | None, history: str) -> str:
-    return f'{{"case":{case},"compared":{compact_json(compared) if compared else "null"},"pool":{history}}}'
+    return f'{{"case":{case},"compared":{compact_json(compared) if compared else "null"},"earlier":{history}}}'
 
 
-def _history(case_id: str, pool: Sequence[PoolEntry]) -> str:
-    """Return the scores of a case in each run of the pool, by metric; ``null`` for a run without the case."""
-    if not pool:
+def _history(case_id: str, earlier: Sequence[BaselineRun]) -> str:
+    """Return the scores of a case in each run of the baseline, by metric; ``null`` for a run without the case."""
+    if not earlier:
         return "null"
     scores: list[Mapping[str, list[float]] | None] = [
-        entry.cases[case_id].scores if case_id in entry.cases else None for entry in pool
+        entry.cases[case_id].scores if case_id in entry.cases else None for entry in earlier
     ]
     return compact_json(scores) if any(scores) else "null"

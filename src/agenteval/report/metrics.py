@@ -81,12 +81,12 @@ class Base:
             run_id=baseline.run_id,
             created_at=baseline.created_at,
             age=f"{old} old" if old else "",
-            runs=count(len(comparison.pool), "run") if comparison.pool else "",
+            runs=count(len(comparison.baseline_runs), "run") if comparison.baseline_runs else "",
             distance=baseline.distance,
             between=tuple(baseline.between),
             beside=comparison.base_sha or "",
-            word=comparison.word,
-            note=notes.get(comparison.word, comparison.headline),
+            word=comparison.state,
+            note=notes.get(comparison.state, comparison.headline),
             needs=_needs(comparison),
             resources=tuple(comparison.resources),
             new=tuple(case.name for case in comparison.cases if case.change == "new"),
@@ -111,9 +111,9 @@ def base_name(comparison: Comparison | None) -> str:
 
 def _needs(comparison: Comparison) -> tuple[str, ...]:
     if comparison.stage == "alone":
-        return ("Nothing could run side by side with the base, and days cannot be told from changes.",)
+        return ("Nothing could run side by side with the base, so a bad day cannot be told from a worse change.",)
     return (
-        "Earlier runs only raise suspicion. The gate fails if a mean, or a single case, is proven worse side by side "
+        "Earlier runs only make a result suspicious. The gate fails if a mean or a case is proven worse side by side "
         "with the base commit.",
     )
 
@@ -171,7 +171,7 @@ class MetricRow:
         """The state of its comparison: of its mean, unless single cases broke."""
         if self.compared is None:
             return ""
-        found = "proven" if self.broke else self.compared.word
+        found = "proven" if self.broke else self.compared.state
         return found if self.gating else "only reported"
 
     @property
@@ -211,7 +211,7 @@ class MetricRow:
 
     @property
     def basis(self) -> str:
-        """The number of cases, runs of the pool, iterations and passes."""
+        """The number of cases, runs of the baseline, iterations and passes."""
         metric = self.compared
         if metric is None:
             return ""
@@ -245,7 +245,7 @@ class MetricRow:
             (f"passed {percent(self.pass_rate)}", "the share of scores at or above their threshold"),
             ("" if self.baseline is None else both, "the means of the cases that both runs scored"),
             (self.range, "the changes that fit the data; if all are below 0, a drop is proven"),
-            (f"p {self.p}" if self.p else "", "how often so large a drop is seen although nothing changed"),
+            (f"p {self.p}" if self.p else "", "how often a drop this large appears although nothing changed"),
             (self.catches, "a real drop of this size is found in 8 of 10 runs"),
             (self.basis if self._found else "", "what the comparison is based on"),
         )
@@ -284,7 +284,7 @@ class MetricRow:
             return ""
         if other.fell or other.rose:
             return "fell" if other.difference < 0 else "rose"
-        return other.word if other.gating else ""
+        return other.state if other.gating else ""
 
     def _shown(self, value: float) -> str:
         return change(value) if self.is_resource else signed(value)

@@ -251,7 +251,6 @@ def _annotation(cause: Cause, story: Story, base: str) -> Annotation:
 
 
 def _headline(cause: Cause, base: str) -> str:
-    """Return ``Broke: 9/9 passed on main, 0/3 each here``."""
     kind = KINDS[cause.kind].words
     # The numbers of a mean that fell are its means.
     before, now = ("", "") if cause.metric is not None else (cause.before, cause.now)

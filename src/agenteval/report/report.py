@@ -33,11 +33,12 @@ REPORTERS: Mapping[str, str] = {
     "evaluation": "agenteval.report.analysis",
     "junit": "agenteval.report.junit",
     "markdown": "agenteval.report.markdown",
+    "findings": "agenteval.report.findings",
     "badge": "agenteval.report.overview",
     "html": "agenteval.report.html",
 }
 #: The files that they write to a report directory, besides those of analyses.
-FILES = ("junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html")
+FILES = ("junit.xml", "summary.md", "comment.md", "findings.json", "badge.json", "trend.json", "report.html")
 #: The folder of analyses.
 ANALYSES = "evaluation"
 

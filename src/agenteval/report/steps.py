@@ -23,13 +23,13 @@ _HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         r"connect|refused|(?<!limit was )reach|resolve|name or service|listens",
         (
-            "Is the agent started before this step, and ready? Wait for it in a step before.",
-            "In a container, the services of a job are called by their names: http://agent:8000, not 127.0.0.1.",
+            "Is the agent started before this step, and ready? Wait for it in an earlier step.",
+            "In a container, a service of the job has its name as its host: http://agent:8000, not 127.0.0.1.",
         ),
     ),
     (
         r"\b40[13]\b|unauthori[sz]ed|forbidden|api.?key|credential|permission",
-        ("Is the secret set, and named in env of the step? Runs of forks get no secrets.",),
+        ("Is the secret set, and passed in env of the step? Runs from forks get no secrets.",),
     ),
     (
         r"\b429\b|rate.?limit|quota|too many requests",
@@ -77,6 +77,14 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
     )
 
 
+def command_of(results: Results, found: CaseChange) -> str:
+    """Return the command that runs one case; empty if it is gone, was recorded, or has a name that no shell takes."""
+    words = (found.path, found.id)
+    if _is_recorded(results) or found.kind == "removed" or not all(map(_is_plain, words)) or not found.id:
+        return ""
+    return f"agenteval run {shlex.quote(found.path)} --case {shlex.quote(found.id)} --out {_AGAIN}"
+
+
 def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
     """Return whether a mean fell over cases of which some pass, and no case broke: the others alone show little."""
     fell = [found.id for cause in causes if cause.kind == "fell" for found in cause.cases]
@@ -88,7 +96,7 @@ def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
 
 
 def _is_suspicious(results: Results) -> bool:
-    return results.comparison is not None and results.comparison.word == "suspicious"
+    return results.comparison is not None and results.comparison.state == "suspicious"
 
 
 def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:

@@ -322,7 +322,7 @@ def _lines(report: Report, detail: TerminalDetail, columns: int) -> Iterator[Lin
 
         yield from cause_lines(report, most, detail.explained, columns)
     if one_cause_is_likely(report.causes):
-        text = "One cause for all of them is likely: a model, key or service that answers differently."
+        text = "They probably have one cause: a model, key or service that answers differently."
         yield line((text, "yellow"))
         yield BLANK
     yield from closing_lines(report, detail.commands, columns)

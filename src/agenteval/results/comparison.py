@@ -1,4 +1,4 @@
-"""The comparison of a run with its baseline in results.json, and the pool of earlier runs."""
+"""The comparison of a run with its baseline in results.json, and the baseline of earlier runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agenteval.results.case import CaseStatus, ResultsModel, ScoreStatus, Shorte
 from agenteval.results.verdict import Unproven
 
 #: The state of a comparison, and of a metric in it. ``suspicious``: it may be worse, and nothing ran to tell.
-Word = Literal["clear", "suspicious", "cleared", "proven", "unproven"]
-#: What the word rests on. ``beside``: passes of the base beside those of the change; ``alone``: the base could not
+State = Literal["clear", "suspicious", "cleared", "proven", "unproven"]
+#: What the state rests on. ``beside``: passes of the base beside those of the change; ``alone``: the base could not
 #: run, or nothing could; ``memory``: passes side by side that look for what an earlier attempt proved.
 Stage = Literal["first", "second", "beside", "alone", "memory"]
-#: Why the anchor is the commit since which the base branch is the same.
-AnchorCause = Literal["proven", "accepted", "declared"]
+#: Why the start is the commit since which the base branch is the same.
+StartCause = Literal["proven", "accepted", "declared"]
 # accepted: somebody accepted the change of the case, so it does not count.
 CaseNote = Literal["suspicious", "flaky", "quarantined", "accepted"]
 #: ``broke`` and ``repaired`` are proven. ``changed``: the question or every metric differs.
@@ -28,7 +28,7 @@ _MOST_ITERATIONS = 10_000
 
 
 class MadeWith(ResultsModel):
-    """What a run was made with: with another judge, model or number of iterations a new pool begins.
+    """What a run was made with: with another judge, model or number of iterations a new baseline begins.
 
     Attributes:
         agents: models of the agents, as far as suites and configuration name them; empty if unknown.
@@ -41,7 +41,7 @@ class MadeWith(ResultsModel):
     iterations: int | None = None
 
 
-class PoolCase(ResultsModel):
+class BaselineCase(ResultsModel):
     """The scores of one case in one earlier run, by metric and iteration.
 
     Attributes:
@@ -59,13 +59,13 @@ class PoolCase(ResultsModel):
     lost: dict[str, Annotated[int, Field(ge=0, le=_MOST_ITERATIONS)]] = Field(default={}, exclude_if=not_)
 
 
-class PoolEntry(ResultsModel):
+class BaselineRun(ResultsModel):
     """One run of the base branch, with the data that later comparisons need.
 
     Attributes:
-        anchor: the commit since which the base branch is the same: the last proven, accepted or declared change.
+        start: the commit since which the base branch is the same: the last proven, accepted or declared change.
         cause: what that change was, in its first run only.
-        looked: whether a long look at the base branch was made after this run.
+        looked: whether a look back at the base branch was made after this run.
         made_with: the models and iterations of the run.
     """
 
@@ -73,11 +73,11 @@ class PoolEntry(ResultsModel):
     run_id: str
     created_at: str
     # Omitted if unknown.
-    anchor: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    cause: AnchorCause | None = Field(default=None, exclude_if=lambda value: value is None)
+    start: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    cause: StartCause | None = Field(default=None, exclude_if=lambda value: value is None)
     looked: bool = Field(default=False, exclude_if=not_)
     made_with: MadeWith | None = Field(default=None, exclude_if=lambda value: value is None)
-    cases: dict[str, PoolCase]
+    cases: dict[str, BaselineCase]
 
 
 class BaselineInfo(ResultsModel):
@@ -137,17 +137,17 @@ class ComparedMetric(ResultsModel):
 
     Attributes:
         gating: whether the metric can fail the gate; others are only reported.
-        word: its state; ``clear`` for metrics that are only reported.
-        baseline: mean of the base's passes beside the change, or else of the pool.
+        state: its state; ``clear`` for metrics that are only reported.
+        baseline: mean of the base's passes beside the change, or else of the baseline.
         current: mean of the change's passes beside the base, or else of the first run.
         first: mean of the first run.
-        earlier: mean of the pool.
+        earlier: mean of the baseline.
         low: lower end of the interval of the difference that belongs to ``limit``.
         high: its upper end.
         p: one-sided probability of such a drop without any change; ``None`` if nothing ran side by side.
         limit: the p up to which the drop is proven.
         passes: passes of each side; ``None`` if nothing ran side by side.
-        runs: number of runs in the pool.
+        runs: number of runs in the baseline.
         iterations: usual number of iterations per case in the first run.
         allowed: of a resource, the share by which it may rise.
         detectable_drop: drop that is found in about 8 of 10 pull requests.
@@ -159,7 +159,7 @@ class ComparedMetric(ResultsModel):
     baseline: float
     current: float
     difference: float
-    word: Word
+    state: State
     gating: bool = True
     first: float | None = None
     earlier: float | None = None
@@ -178,21 +178,21 @@ class ComparedMetric(ResultsModel):
     @property
     def fell(self) -> bool:
         """Whether the mean is proven to have fallen, or the resource to have risen."""
-        return self.word == "proven" and (self.difference < 0 if self.allowed is None else self.difference > 0)
+        return self.state == "proven" and (self.difference < 0 if self.allowed is None else self.difference > 0)
 
     @property
     def rose(self) -> bool:
         """Whether the mean is proven to be better."""
-        return self.word == "proven" and not self.fell
+        return self.state == "proven" and not self.fell
 
 
 class Suspicion(ResultsModel):
-    """A mean, or a case in one metric, that looked worse than in the pool.
+    """A mean, or a case in one metric, that may be worse than in the baseline.
 
     Attributes:
         case: ``None`` for the mean.
-        p: of the comparison with the pool.
-        stage: the last one in which it looked worse.
+        p: of the comparison with the baseline.
+        stage: the last one in which it was lower.
     """
 
     metric: str
@@ -362,31 +362,31 @@ class Comparison(ResultsModel):
     """The comparison of this run with a baseline.
 
     Attributes:
-        word: what was found about a regression.
-        stage: what the word rests on.
-        why: what is missing for a proof; empty unless the word is ``unproven``.
+        state: the state of the comparison.
+        stage: what the state rests on.
+        why: what is missing for a proof; empty unless the state is ``unproven``.
         headline: the finding in one phrase.
         sentences: how certain it is, one sentence each.
         unproven: everything that counts and could not be compared or proven; a missing proof is among them.
         base_sha: the commit that ran beside the change; ``None`` if none did.
-        anchor_sha: the commit since which the base branch is the same.
-        cause: why a new pool begins with this run; ``None`` if none does.
-        pool: ids of the runs that could raise a suspicion.
-        suspicions: what may be worse.
+        start_sha: the commit since which the base branch is the same.
+        cause: why a new baseline begins with this run; ``None`` if none does.
+        baseline_runs: ids of the runs that the first run was compared with.
+        suspicions: what was suspicious.
         pairs: pairs of passes side by side.
-        family: number of suspicions by which the limits are divided.
+        family: number of suspicious means and cases, by which the limits are divided.
         proofs: the tests side by side.
         memory: whether an earlier attempt of the pull request had proven it already.
         cost: what ran again; ``None`` if nothing did.
         resources: time, tokens and cost per answer in both runs.
-        improvement: whether somebody asked for the proof of an improvement, and what it found.
-        long_look: what a long look at the base branch found; ``None`` if none was made.
+        improvement: whether somebody asked to prove an improvement, and what it found.
+        decline: whether the base branch has declined slowly; empty if this run did not look.
         rescored: the metrics whose baseline scores are new scores of the baseline's stored answers.
         notes: about omitted data and other facts.
     """
 
     baseline: BaselineInfo
-    word: Word
+    state: State
     stage: Stage = "first"
     why: Text = Field(default="", exclude_if=not_)
     headline: Text
@@ -395,9 +395,9 @@ class Comparison(ResultsModel):
     metrics: list[ComparedMetric]
     cases: list[ComparedCase]
     base_sha: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    anchor_sha: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    cause: AnchorCause | None = Field(default=None, exclude_if=lambda value: value is None)
-    pool: list[str] = Field(default=[])
+    start_sha: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    cause: StartCause | None = Field(default=None, exclude_if=lambda value: value is None)
+    baseline_runs: list[str] = Field(default=[])
     suspicions: list[Suspicion] = Field(default=[], exclude_if=not_)
     pairs: int = Field(default=0, exclude_if=not_)
     family: int = Field(default=0, exclude_if=not_)
@@ -406,7 +406,7 @@ class Comparison(ResultsModel):
     cost: Cost | None = Field(default=None, exclude_if=lambda value: value is None)
     resources: list[ComparedResource] = Field(default=[], exclude_if=not_)
     improvement: Text = Field(default="", exclude_if=not_)
-    long_look: Text = Field(default="", exclude_if=not_)
+    decline: Text = Field(default="", exclude_if=not_)
     rescored: list[RescoredMetric] = Field(default=[], exclude_if=not_)
     notes: list[Text] = Field(default=[], exclude_if=not_)
 

@@ -13,7 +13,7 @@ from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import dataclass
 from agenteval.core.version import __version__
 from agenteval.results.case import CaseResult, SuiteResult
-from agenteval.results.comparison import PoolEntry
+from agenteval.results.comparison import BaselineRun
 from agenteval.results.model import (
     OWN_NAME,
     Coverage,
@@ -60,9 +60,9 @@ class RunToMerge:
         return [case.id for _, case in self.results.cases()]
 
     @property
-    def own_entry(self) -> PoolEntry | None:
-        """The run's own entry in its pool."""
-        return next((entry for entry in self.results.pool if entry.run_id == self.run.id), None)
+    def own_entry(self) -> BaselineRun | None:
+        """The run's own entry in its baseline."""
+        return next((entry for entry in self.results.baseline_runs if entry.run_id == self.run.id), None)
 
 
 def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
@@ -192,9 +192,9 @@ class Merged:
     """A merged run.
 
     Attributes:
-        results: the run without its pool entry. Its criteria are not evaluated, because they concern the whole run;
+        results: the run without a baseline. Its criteria are not evaluated, because they concern the whole run;
             those of a single run are as that run has them.
-        fingerprints: fingerprints by case id, for the pool entry.
+        fingerprints: fingerprints by case id, for its baseline.
         warnings: differences of the parts that do not prevent the merge.
     """
 

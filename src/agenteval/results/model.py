@@ -13,7 +13,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from agenteval.results.case import CaseResult, NotAsked, ResultsModel, SuiteResult, Text
-from agenteval.results.comparison import Comparison, PoolEntry
+from agenteval.results.comparison import BaselineRun, Comparison
 from agenteval.results.verdict import Gate
 
 # Names that a note lists.
@@ -326,7 +326,7 @@ class Results(ResultsModel):
     gate: Gate | None = None
     summary: Summary
     suites: list[SuiteResult]
-    pool: list[PoolEntry] = Field(default=[])
+    baseline_runs: list[BaselineRun] = Field(default=[])
     comparison: Comparison | None = Field(default=None)
     # Only runs for pull requests have it.
     memory: Memory | None = Field(default=None, exclude_if=lambda value: value is None)

@@ -19,7 +19,7 @@ from agenteval.core.files import LARGEST_RESULTS, open_regular, read_regular
 from agenteval.core.records import dataclass
 from agenteval.core.runtime import gc_paused
 from agenteval.results.case import CaseResult, CaseStatus, SuiteResult, clean_json
-from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.comparison import BaselineCase, BaselineRun
 from agenteval.results.model import SCHEMA_VERSION, Results
 from agenteval.results.rollup import total
 
@@ -52,8 +52,8 @@ class Archive:
             seconds = agent_seconds(case)
             yield Passed(case.name, seconds) if case.status == "passed" else (case, seconds)
 
-    def pooled(self, entry: PoolEntry) -> Iterable[Mapping[str, PoolCase]]:
-        """Yield the cases of an entry of the results' pool by id, in batches."""
+    def baseline_cases(self, entry: BaselineRun) -> Iterable[Mapping[str, BaselineCase]]:
+        """Yield the cases of an entry of the results' baseline by id, in batches."""
         return (entry.cases,)
 
     def seconds(self, suite: SuiteResult) -> float:
@@ -69,15 +69,15 @@ IN_MEMORY: Final = Archive()
 
 
 def in_full(results: Results, archive: Archive) -> Results:
-    """Return results with every case and every entry of the pool in full."""
+    """Return results with every case and every entry of the baseline in full."""
     suites = [suite.model_copy(update={"cases": list(archive.cases(suite))}) for suite in results.suites]
-    pool = [
+    entries = [
         entry.model_copy(
-            update={"cases": {id_: case for part in archive.pooled(entry) for id_, case in part.items()}}
+            update={"cases": {id_: case for part in archive.baseline_cases(entry) for id_, case in part.items()}}
         )
-        for entry in results.pool
+        for entry in results.baseline_runs
     ]
-    return results.model_copy(update={"suites": suites, "pool": pool})
+    return results.model_copy(update={"suites": suites, "baseline_runs": entries})
 
 
 def agent_seconds(case: CaseResult) -> float:
@@ -94,12 +94,12 @@ OWN_BEGINNING = re.compile(rb'\{\s*"schema_version"')
 LARGEST_OF_OTHERS = 500_000_000
 _HEAD = 100  # in bytes
 _NO_CASES = '"cases": []'
-_NO_POOLED = '"cases": {}'
-_POOL_INDENT = " " * 3
+_NO_BASELINE_CASES = '"cases": {}'
+_CASE_INDENT = " " * 3
 # Separators in a file. They bound its number of values, each of which takes up to 400 bytes of memory.
 _MOST_SEPARATORS = 20_000_000
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
-_PoolCases = RootModel[dict[str, PoolCase]]
+_BaselineCases = RootModel[dict[str, BaselineCase]]
 
 
 class _Version(BaseModel):
@@ -111,8 +111,8 @@ class _Version(BaseModel):
 def results_json(results: Results, archive: Archive) -> Iterator[str]:
     """Yield the text of results.json in pieces: one line per case."""
     suites = [suite.model_copy(update={"cases": []}) for suite in results.suites]
-    pool = [entry.model_copy(update={"cases": {}}) for entry in results.pool]
-    current = {"schema_version": SCHEMA_VERSION, "suites": suites, "pool": pool}
+    entries = [entry.model_copy(update={"cases": {}}) for entry in results.baseline_runs]
+    current = {"schema_version": SCHEMA_VERSION, "suites": suites, "baseline_runs": entries}
     frame = _json(results.model_copy(update=current))
     # Suites precede any other object with this key, and in a text its quotes would be escaped.
     *heads, rest = frame.split(_NO_CASES, len(suites))
@@ -123,21 +123,21 @@ def results_json(results: Results, archive: Archive) -> Iterator[str]:
             yield f"{separator}{text}"
             separator = ",\n"
         yield "]"
-    *heads, end = rest.split(_NO_POOLED, len(pool))
-    for entry, head in zip(results.pool, heads, strict=True):
+    *heads, end = rest.split(_NO_BASELINE_CASES, len(entries))
+    for entry, head in zip(results.baseline_runs, heads, strict=True):
         yield f'{head}"cases": '
-        yield from _pooled(archive.pooled(entry))
+        yield from _baseline_cases(archive.baseline_cases(entry))
     yield f"{end}\n"
 
 
-def _pooled(parts: Iterable[Mapping[str, PoolCase]]) -> Iterator[str]:
+def _baseline_cases(parts: Iterable[Mapping[str, BaselineCase]]) -> Iterator[str]:
     start = "{"
     for part in parts:
         if part:
-            lines = _PoolCases(dict(part)).model_dump_json(indent=1)[1:-2]
-            yield start + lines.replace("\n", f"\n{_POOL_INDENT}")
+            lines = _BaselineCases(dict(part)).model_dump_json(indent=1)[1:-2]
+            yield start + lines.replace("\n", f"\n{_CASE_INDENT}")
             start = ","
-    yield "{}" if start == "{" else f"\n{_POOL_INDENT}}}"
+    yield "{}" if start == "{" else f"\n{_CASE_INDENT}}}"
 
 
 def read_results(path: Path) -> Results:

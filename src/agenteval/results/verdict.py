@@ -1,13 +1,14 @@
-"""The gate's verdict, as results.json records it, and the words of verdicts, cases and criteria."""
+"""The gate's verdict, as results.json records it, the concepts, and the words of criteria."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import not_
 from typing import Literal
 
 from pydantic import Field
 
-from agenteval.core.records import dataclass
+from agenteval.core.records import dataclass, field
 from agenteval.results.case import Criterion, ResultsModel, Text
 
 #: The only verdicts. Outputs, comment, check run, results.json and terminal use these words.
@@ -101,67 +102,62 @@ class Gate(ResultsModel):
         return self.verdict == "passed"
 
 
-WordKind = Literal["verdict", "comparison", "status", "case", "term"]
-
-
 @dataclass(frozen=True)
-class Word:
-    """A word of the reports.
-
-    Attributes:
-        meaning: half a sentence, with code in backticks.
-    """
+class Concept:
+    """A word that a user needs, with its meaning in half a sentence, and the values that reports show of it."""
 
     name: str
-    kind: WordKind
     meaning: str
-    also: tuple[str, ...] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
-WORDS = (
-    Word("passed", "verdict", "everything that counts was checked, and nothing in `fail_on` was found"),
-    Word("failed", "verdict", "cases failed, criteria were not met, or something is proven to be worse"),
-    Word("unproven", "verdict", "something that counts was not evaluated, compared or proven"),
-    Word(
-        "error",
-        "verdict",
-        "cases could not be run, and `fail_on` or `max_error_rate` counts it, or it was interrupted",
-    ),
-    Word("clear", "comparison", "the first run is not lower than the pool explains"),
-    Word("suspicious", "comparison", "it may be worse, and nothing ran side by side to tell: `agenteval prove` does"),
-    Word("cleared", "comparison", "the first run looked worse, and a second run, or the base beside it, was not"),
-    Word("proven", "comparison", "it is worse than the base beside it"),
-    Word("unproven", "comparison", "it may be worse, and what the proof needs is missing"),
-    Word("passed", "status", "every metric with a threshold or a verdict passed"),
-    Word("failed", "status", "the agent answered, and a metric is below its threshold or failed"),
-    Word(
-        "error",
-        "status",
-        "the agent gave no answer, or a metric that counts could not be computed",
-        ("could not be run", "could not be evaluated"),
-    ),
-    Word("skipped", "status", "no applicable metric, or a judge that counts was not called because of a limit"),
-    Word("broke", "case", "it is proven to fail more often than on the base beside it"),
-    Word("repaired", "case", "on the base branch, or on request: it is proven to fail less often"),
-    Word("suspicious", "case", "it fails more often than in the pool, and that is neither proven nor cleared"),
-    Word("same", "case", "nothing is proven about it"),
-    Word("flaky", "case", "it both passes and fails in the pool"),
-    Word("known failure", "case", "it fails in the baseline too: it is listed and does not fail the gate"),
-    Word("new", "case", "the baseline does not have it: its own result counts"),
-    Word("removed", "case", "the baseline has it and the suites do not: a case that passed makes the run `unproven`"),
-    Word("changed", "case", "its question or every metric is another one, so it is not compared", ("rules changed",)),
-    Word("quarantined", "case", "`quarantine` of the gate leaves it out until a date"),
-    Word("accepted", "case", "somebody accepted its change, so the change does not count"),
-    Word("baseline", "term", "the run of the base branch that a run is compared with, with its pool"),
-    Word("pool", "term", "the scores of the last ten runs of the base branch"),
-    Word("anchor", "term", "the commit since which the base branch is the same: its last proven or accepted change"),
-    Word("long look", "term", "the base branch side by side with its anchor, to find a slow decline"),
-    Word("pass", "term", "one iteration of every case in a separate session"),
-    Word("suspicion", "term", "a first run is lower than the pool explains: further passes prove or clear it"),
-    Word("side by side", "term", "pairs of passes, one of the change and one of the base, in a drawn order"),
-    Word("p", "term", "how often chance alone makes such a drop, from 0 to 1", ("p-value",)),
-    Word("interval", "term", "the differences of the means that the runs do not exclude"),
-    Word("gating", "term", "of a metric: it can fail a case; an informational one is only compared"),
+#: What a run, a case and a comparison can be.
+VERDICTS: Mapping[str, str] = {
+    "passed": "everything that counts was checked, and nothing in `fail_on` was found",
+    "failed": "cases failed, criteria were not met, or something is proven to be worse",
+    "unproven": "something that counts could not be evaluated, compared or proven",
+    "error": "cases could not be run, and `fail_on` or `max_error_rate` counts it, or the run was interrupted",
+}
+STATUSES: Mapping[str, str] = {
+    "passed": "every metric with a threshold or a verdict passed",
+    "failed": "the agent answered, and a metric is below its threshold or failed",
+    "error": "the agent gave no answer, or a metric that counts could not be computed",
+    "skipped": "no metric applies, or a limit kept a judge that counts from being called",
+}
+STATES: Mapping[str, str] = {
+    "clear": "the first run is not lower than the baseline explains",
+    "suspicious": "it may be worse, and nothing ran side by side to tell: run `agenteval prove`",
+    "cleared": "the first run was lower, but a second run, or the control beside it, shows no drop",
+    "proven": "it is worse than the control beside it",
+    "unproven": "it may be worse, and what the proof needs is missing",
+}
+_OF_CASES = {
+    "broke": "it is proven to fail more often than with the control beside it",
+    "repaired": "it is proven to fail less often; proven on the base branch, or if you ask for it",
+    "same": "nothing is proven about it",
+    "flaky": "it both passes and fails in the baseline",
+    "new": "the baseline does not have it: its own result counts",
+    "removed": "the suites no longer have it: if it passed before, the run is `unproven`",
+    "changed": "its question or every metric is another one, so it is not compared",
+    "quarantined": "`gate.quarantine` leaves it out until a date",
+}
+
+CONCEPTS = (
+    Concept("suite", "a file of cases, and of the metrics that score their answers"),
+    Concept("case", "one task for the agent, which passes or fails", {**STATUSES, **_OF_CASES}),
+    Concept("turn", "one question of a case, and its answer: a conversation has several"),
+    Concept("metric", "gives an answer a score: by a rule, by comparing texts, or by asking a judge"),
+    Concept("score", "how good an answer is, from 0 to 1"),
+    Concept("threshold", "the score from which an answer passes"),
+    Concept("judge", "a model that scores answers"),
+    Concept("agent", "the program, service or function that is evaluated"),
+    Concept("run", "the agent answers every case, metrics score the answers, and the gate gives a verdict", VERDICTS),
+    Concept("iteration", "one try of a case in a new session: with several, the majority decides"),
+    Concept("baseline", "the newest ten runs of the base branch, with which a first run is compared"),
+    Concept("control", "the base commit's agent, which runs side by side with the changed one to prove a drop"),
+    Concept("known failure", "a case that fails in the baseline too: it is listed and blocks nothing"),
+    Concept("accepted change", "a removed, edited or worse case, or a lower mean, that somebody has approved"),
+    Concept("comparison", "what a change does to the scores: clear, cleared, proven, unproven or suspicious", STATES),
 )
 
 

@@ -41,7 +41,6 @@ def failed_cases(results: Results) -> dict[tuple[str, str], Accepted]:
 
 
 def _withdrawn(results: Results) -> Iterator[Accepted]:
-    """Yield the removed and the edited cases."""
     for item in results.run.integrity:
         is_open = item.kind == "edited" or (item.kind == "removed" and item.effect == "unproven")
         if is_open and item.case is not None and item.fingerprint and item.accepted_by is None:
@@ -66,7 +65,7 @@ def _failing(results: Results) -> Iterator[Accepted]:
             fingerprints = Fingerprints(own[case.id].fingerprint, own[case.id].metrics)
             before = _result(case.status_before, case.score_before)
             after = _result(case.status_after, case.score_after)
-            yield _entry("regressed", case.id, digest_of(fingerprints), before, after)
+            yield _entry("worse", case.id, digest_of(fingerprints), before, after)
 
 
 def _result(status: str | None, score: float | None) -> str:
@@ -77,7 +76,7 @@ def _means(results: Results) -> Iterator[Accepted]:
     for metric in results.comparison.metrics if results.comparison else ():
         if metric.fell and metric.gating:
             before, after = f"{metric.baseline:.4f}", f"{metric.current:.4f}"
-            yield Accepted("regressed", "", date.max, metric=metric.id, before=before, after=after)
+            yield Accepted("worse", "", date.max, metric=metric.id, before=before, after=after)
 
 
 def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results) -> Iterable[Accepted]:

@@ -59,7 +59,6 @@ class _NoAnswerError(AgentEvalError):
 
 
 def _result(case: Case, results: Results) -> CaseResult:
-    """Return the result of a case; of an edited one, that of its new version."""
     found = {result.id: result for _, result in results.cases()}
     result = found.get(edited_id(case.id)) or found.get(case.id)
     if result is None:
@@ -84,7 +83,6 @@ def _texts(suite: Suite, case: Case, result: CaseResult) -> Mapping[AnswerPlace,
 
 
 def _answer(turns: Sequence[TurnResult], result: CaseResult) -> str:
-    """Return the answer that all iterations gave to one turn."""
     texts = {turn.response for turn in turns if turn.response is not None and not turn.error}
     if not turns or len(turns) < len(result.iterations) or any(turn.response is None or turn.error for turn in turns):
         raise _NoAnswerError("was not answered in every iteration")

@@ -70,7 +70,6 @@ def _states(root: Path, left_out: Sequence[str], folder: str = "") -> Iterator[t
 
 
 def _tracked(listed: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the path of each entry of an index; for a submodule with its commit."""
     for entry in listed.split("\0"):
         about, _, path = entry.partition("\t")
         if path:
@@ -158,7 +157,7 @@ def _is_decided(results: Results) -> bool:
     gate, comparison = results.gate, results.comparison
     if gate is None or not results.run.complete or gate.exit_status > _SIGNALS:
         return False
-    return gate.verdict in {"passed", "failed"} and (comparison is None or comparison.word != "unproven")
+    return gate.verdict in {"passed", "failed"} and (comparison is None or comparison.state != "unproven")
 
 
 def _lacks_proof(results: Results) -> bool:

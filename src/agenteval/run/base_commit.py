@@ -361,7 +361,6 @@ def _converted(clone: Clone, repository: Path) -> Iterator[tuple[str, str]]:
 
 
 def _blobs(repository: Path) -> dict[str, str]:
-    """Return the blob of each file in the index of a repository."""
     entries = (entry.partition("\t") for entry in git(repository, "ls-files", "--stage", "-z").split("\0"))
     return {path: about.split(" ")[1] for about, _, path in entries if path and not about.startswith(SUBMODULE)}
 

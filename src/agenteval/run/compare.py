@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.records import dataclass, replace
 from agenteval.core.text import place_of
-from agenteval.results.comparison import Comparison, PoolEntry
+from agenteval.results.comparison import BaselineRun, Comparison
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import OWN_NAME, Results, RunUsage
 from agenteval.run.context import FoundBaseline
@@ -25,7 +25,7 @@ _PULL_REQUEST = "refs/pull/"
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run with its comparison and its pool of earlier runs.
+    """A run with its comparison and its baseline of earlier runs.
 
     Attributes:
         signal: number of the signal that interrupted the passes side by side.
@@ -126,7 +126,7 @@ def prove_and_compare(
         except CannotRunError as error:
             return _uncompared(first.results, spec, passes, error.why)
         sides = comparer.sides
-        with _beside_anchor(spec, execution, passes) as look_back:
+        with _beside_start(spec, execution, passes) as look_back:
             decision = comparer.prove(
                 lambda ask: passes.again(ask, sides),
                 None if look_back is None else lambda ask: look_back.again(ask, sides),
@@ -143,15 +143,15 @@ def prove_and_compare(
 
 
 @contextmanager
-def _beside_anchor(spec: RunSpec, execution: RunExecution, beside: Passes) -> Iterator[Passes | None]:
-    """Yield what makes passes beside the anchor commit; ``None`` if no long look can be made."""
+def _beside_start(spec: RunSpec, execution: RunExecution, beside: Passes) -> Iterator[Passes | None]:
+    """Yield what makes passes beside the start commit; ``None`` if no look back can be made."""
     from agenteval.run.confirm.passes import passes_of
 
-    if spec.control.anchor is None:
+    if spec.control.start is None:
         yield None
         return
     # An old commit has no deployment.
-    with passes_of(spec, execution, spec.control.anchor, {}, resume=beside.resume) as passes:
+    with passes_of(spec, execution, spec.control.start, {}, resume=beside.resume) as passes:
         yield passes
         beside.usage = beside.usage.plus(passes.usage)
         beside.warnings += [text for text in passes.warnings if text not in beside.warnings]
@@ -171,12 +171,12 @@ def _uncompared(results: Results, spec: RunSpec, passes: Passes, why: str) -> Co
     return ComparedRun(with_usage(results, passes.usage), warnings=tuple(warnings), signal=passes.signal)
 
 
-def _entries(comparer: Comparer, decision: Decision) -> Sequence[PoolEntry]:
-    if not comparer.current.pool or not comparer.is_of_branch:
+def _entries(comparer: Comparer, decision: Decision) -> Sequence[BaselineRun]:
+    if not comparer.current.baseline_runs or not comparer.is_of_branch:
         return ()
     for out in (decision.outcome, decision.look):
         if out is not None and any(proof.case is None for proof in out.proofs):
-            return comparer.sides.entries_of(out.pr, comparer.current.pool[0])
+            return comparer.sides.entries_of(out.pr, comparer.current.baseline_runs[0])
     return ()
 
 
@@ -185,15 +185,15 @@ def _noted(compared: ComparedRun) -> ComparedRun:
     return replace(compared, warnings=tuple(comparison.notes) if comparison else ())
 
 
-def _with(comparison: Comparison, comparer: Comparer, passes: Sequence[PoolEntry] = ()) -> Results:
+def _with(comparison: Comparison, comparer: Comparer, passes: Sequence[BaselineRun] = ()) -> Results:
     results = comparer.current.model_copy(update={"comparison": comparison})
-    # The pool contains only runs of the base branch that can be baselines.
-    if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST) or why_no_baseline(results):
+    # The baseline contains only runs of the base branch that can be baselines.
+    if not results.baseline_runs or (results.run.ref or "").startswith(_PULL_REQUEST) or why_no_baseline(results):
         return results
-    from agenteval.gate.pool import extended_pool
+    from agenteval.gate.baseline import extended_baseline
 
-    pool = extended_pool(comparer.current.pool[0], comparer.baseline, comparison, passes)
-    return results.model_copy(update={"pool": pool})
+    runs = extended_baseline(comparer.current.baseline_runs[0], comparer.baseline, comparison, passes)
+    return results.model_copy(update={"baseline_runs": runs})
 
 
 def with_usage(results: Results, taken: RunUsage) -> Results:

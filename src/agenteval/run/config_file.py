@@ -139,7 +139,7 @@ class ConfigFile(BaseModel):
     )
     secrets: list[str] = Field(
         default_factory=list,
-        description="environment variables with secrets, besides those that look like it; * matches any text",
+        description="environment variables with secrets, besides those with secret-like names; * matches any text",
     )
     limits: LimitsEntry = LimitsEntry()
     max_answer_bytes: int = Field(

@@ -227,7 +227,7 @@ _FIXED = (
     "the limits of the gate belong together and cannot be chosen; `pairs: 4` or `pairs: 8` proves less and costs less"
 )
 _ALWAYS_PROVEN = (
-    "a suspicion is always proven beside the base; name `control:` at the agent if it is deployed elsewhere"
+    "what is suspicious is always proven beside the base; name `control:` at the agent if it is deployed elsewhere"
 )
 _RESOURCE = "write `resources: {latency: 0.2}` or `resources: {cost: 0.2}`, the share by which it may rise"
 #: Settings of earlier versions, with what to write instead.

@@ -195,7 +195,7 @@ class Attempt:
         comparison = results.comparison
         if comparison is None:
             return list(self.memory.proven)
-        if comparison.word in {"clear", "cleared", "suspicious"}:
+        if comparison.state in {"clear", "cleared", "suspicious"}:
             return []
         found = [
             Proven(metric=proof.metric, case=proof.case, fall=-proof.difference)
@@ -205,7 +205,7 @@ class Attempt:
         return found or list(self.memory.proven)
 
 
-_CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "regressed")
+_CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "worse")
 _BY_LABEL = "by a label of the pull request"
 # The lowest mean that somebody accepts, and the reason.
 _LOWEST = re.compile(r"0(?:\.[0-9]{1,9})?|1(?:\.0{1,9})?|\.[0-9]{1,9}")
@@ -252,7 +252,7 @@ def named(
 
 
 def _entries(item: GivenAcceptance, ids: Collection[str], metrics: Collection[str], author: str) -> list[Accepted]:
-    given = Accepted(change="regressed", reason=_BY_LABEL, until=date.max, author=author, for_commit=True)
+    given = Accepted(change="worse", reason=_BY_LABEL, until=date.max, author=author, for_commit=True)
     if len(ids) > 1:
         raise ValueError(f"{len(ids)} cases have this name; give the id of one")
     if ids:

@@ -22,7 +22,7 @@ from agenteval.gate.verdict import decide_gate, quarantined, rules_of
 from agenteval.report.parts import Presentation
 from agenteval.report.report import write_reports
 from agenteval.results.case import SuiteResult
-from agenteval.results.comparison import PoolEntry
+from agenteval.results.comparison import BaselineRun
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import Coverage, EndedBy, Memory, Results, Run, Tool
 from agenteval.results.rollup import CaseTally
@@ -84,7 +84,7 @@ def evaluate_suites(
 
 
 def make_results(spec: RunSpec, execution: RunExecution) -> Results:
-    """Return the results of a run before any comparison; its pool contains only the run itself."""
+    """Return the results of a run before any comparison; its baseline contains only the run itself."""
     suites = [_suite_result(suite, spec, execution) for suite in spec.suites]
     results = Results(
         tool=Tool(version=__version__, plugins=list(execution.plugins)),
@@ -111,8 +111,8 @@ def make_results(spec: RunSpec, execution: RunExecution) -> Results:
         suites=suites,
     )
     return (
-        results.model_copy(update={"pool": [_own_entry(spec, execution, results)]})
-        if execution.is_pooled
+        results.model_copy(update={"baseline_runs": [_own_entry(spec, execution, results)]})
+        if execution.is_baseline_run
         else results
     )
 
@@ -165,8 +165,8 @@ def unscored_metrics(spec: RunSpec, execution: RunExecution) -> tuple[str, ...]:
     )
 
 
-def _own_entry(spec: RunSpec, execution: RunExecution, results: Results) -> PoolEntry:
-    """Return the run's own entry in its pool.
+def _own_entry(spec: RunSpec, execution: RunExecution, results: Results) -> BaselineRun:
+    """Return the run's own entry in its baseline.
 
     Only a comparison needs the entry's cases in memory; reports read them from the archive.
     """
@@ -176,7 +176,7 @@ def _own_entry(spec: RunSpec, execution: RunExecution, results: Results) -> Pool
         entry = entry.model_copy(update={"made_with": made_with})
     if spec.baseline is None and spec.earlier.missing is None:
         return entry
-    cases = {case_id: case for part in execution.archive.pooled(entry) for case_id, case in part.items()}
+    cases = {case_id: case for part in execution.archive.baseline_cases(entry) for case_id, case in part.items()}
     return entry.model_copy(update={"cases": cases})
 
 
@@ -208,6 +208,7 @@ class RunOutcome:
     Attributes:
         base: the baseline's run, with the runs before it.
         analyses: analyses of suites that evaluate the run as a whole; without them none is reported.
+        dead: why agents and judges failed in every case.
     """
 
     results: Results
@@ -219,7 +220,7 @@ class RunOutcome:
     earlier: tuple[EarlierRun, ...] = ()
     base: Results | None = None
     analyses: tuple[AnalysedSuite, ...] = ()
-    agent_problems: tuple[Problem, ...] = ()
+    dead: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
 
     @property
@@ -270,7 +271,7 @@ def decide(compared: ComparedRun, spec: RunSpec, execution: RunExecution, furthe
         presentation=spec.presentation,
         earlier=tuple(spec.earlier.runs),
         base=spec.baseline.results if spec.baseline else None,
-        agent_problems=execution.agent_problems,
+        dead=execution.dead,
         agent_errors=execution.agent_errors,
     )
 
@@ -290,7 +291,6 @@ def reported(
 
 
 def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
-    """Return the decision on a run that a signal ended, if one did."""
     if execution.signal is not None:
         return gate.model_copy(update={"exit_status": _SIGNALS + execution.signal})
     if confirming is None:

@@ -11,7 +11,7 @@ from agenteval.core.confine import under_rules, withheld_hint
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import replace
 from agenteval.core.runtime import signals_taken
-from agenteval.gate.run_scores import pool_entry
+from agenteval.gate.run_scores import baseline_run
 from agenteval.results.case import CaseResult
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results, RunUsage
@@ -61,7 +61,7 @@ def stopping(spec: RunSpec, baseline: FoundBaseline | None) -> MayStop | None:
 
     def may_stop(cases: Sequence[tuple[str, CaseResult]]) -> bool:
         results = _so_far(spec, cases)
-        results = results.model_copy(update={"pool": [pool_entry(results, fingerprints)]})
+        results = results.model_copy(update={"baseline_runs": [baseline_run(results, fingerprints)]})
         return comparer_of(results, spec, baseline).may_stop()
 
     return may_stop
@@ -190,7 +190,7 @@ def _analyse(spec: RunSpec, execution: RunExecution, results: Results) -> SuiteA
 def run_repeatedly(
     settings: Settings, out: Path, runs: int, tell: Callable[[str], None], context: RunContext | None = None
 ) -> RunOutcome:
-    """Run suites several times. Each run has the one before it as its baseline, so that the last has the pool of all.
+    """Run suites several times. Each run has the one before it as its baseline, so that the last has all of them.
 
     A run that cannot be a baseline, or that is proven worse than its baseline, is the last one.
     """
@@ -233,6 +233,6 @@ def _why_last(outcome: RunOutcome) -> str:
     if outcome.is_cancelled:
         return "it was interrupted"
     comparison = outcome.results.comparison
-    if comparison is not None and comparison.word == "proven":
+    if comparison is not None and comparison.state == "proven":
         return "it is worse than its baseline"
     return why_no_baseline(outcome.results)

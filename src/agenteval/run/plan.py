@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agenteval.agents.base import Agent
 from agenteval.core.confine import UserCodeRules
-from agenteval.core.errors import MOST_ALIKE, Kind, Problem
+from agenteval.core.errors import Kind, Problem
 from agenteval.core.llm.gateway import Gateway
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
@@ -175,7 +175,7 @@ class Plan:
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
         replaced: directories with files of an earlier run, which are removed when this run begins.
         baseline: the file of the baseline that the caller named; empty without one.
-        measured: what cases take that the pool keeps: ``latency``, ``cost``, ``tokens``.
+        measured: what cases take that the baseline keeps: ``latency``, ``cost``, ``tokens``.
         may_stop: returns whether a first run may end after a pass, by the iterations so far of each case, with the
             path of its suite; ``None`` if it always makes all iterations.
     """
@@ -225,9 +225,10 @@ class RunExecution:
     Attributes:
         cases: cases by suite path, in suite order; large runs keep only what reports show.
         tallies: the counts of each suite's cases, by suite path.
-        is_pooled: whether the run gets an entry in its pool, for later statistical comparisons.
+        is_baseline_run: whether the run gets an entry in its baseline, for later statistical comparisons.
         answers: the answers that analyses need, by path of each suite that defines an analysis.
         earlier_s: the part of the duration before the run was interrupted, in seconds.
+        dead: why agents and judges failed in every case.
     """
 
     run_id: str
@@ -237,7 +238,7 @@ class RunExecution:
     summary: Summary
     asked: RunUsage
     total: int
-    is_pooled: bool = True
+    is_baseline_run: bool = True
     earlier_s: float = 0.0
     answers: Mapping[str, Sequence[EvaluatedAnswer]] = field(default_factory=dict)
     tallies: Mapping[str, CaseTally] = field(default_factory=dict)
@@ -248,7 +249,7 @@ class RunExecution:
     nothing_to_check: bool = False
     warnings: tuple[str, ...] = ()
     plugins: tuple[UsedPlugin, ...] = ()
-    agent_problems: tuple[Problem, ...] = ()
+    dead: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
 
     @classmethod
@@ -279,9 +280,6 @@ def budget_warnings(gateway: Gateway) -> tuple[str, ...]:
             f"the LLM budget is exhausted: {'1 call was' if refused == 1 else f'{refused} calls were'} not made; "
             "affected metrics are skipped; model-agent turns become errors"
         )
-    for name, (number, error) in gateway.given_up.items():
-        calls = "1 call was" if number == 1 else f"{number:,} calls were"
-        warnings.append(f"{name} failed {MOST_ALIKE} times alike and was not asked again: {calls} not made; {error}")
     if gateway.unpriced and gateway.budget.limits.max_cost_usd is not None:
         names = ", ".join(sorted(gateway.unpriced))
         warnings.append(f"max_cost_usd does not limit {names}: the price is not known")

@@ -14,13 +14,13 @@ from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import MASK
 from agenteval.gate.pairing import Match, Rescored, own_cases
-from agenteval.gate.run_scores import pool_case, scores_of
+from agenteval.gate.run_scores import baseline_case, scores_of
 from agenteval.gate.words import count
 from agenteval.metrics.resources import GraderPool, Resources
 from agenteval.metrics.rules import scores_stored_answers
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.case import CaseResult, IterationResult, SuiteResult, TurnResult
-from agenteval.results.comparison import PoolCase, PoolEntry, RescoredMetric
+from agenteval.results.comparison import BaselineCase, BaselineRun, RescoredMetric
 from agenteval.results.masking import ANSWER_FIELDS
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.rollup import summarise
@@ -30,11 +30,11 @@ from agenteval.run.scoring import case_of, rate_case, rate_iteration, rated
 from agenteval.suite.model import OVERALL, Case, Fingerprints
 
 
-def rescorable(case: Case, then: PoolCase | None) -> frozenset[str]:
+def rescorable(case: Case, then: BaselineCase | None) -> frozenset[str]:
     """Return the metrics that can score the stored answers of a case again, because their fingerprint changed."""
     if then is None or not then.fingerprint:
         return frozenset()
-    match = Match.of(pool_case(case.fingerprints, {}), then)
+    match = Match.of(baseline_case(case.fingerprints, {}), then)
     if not match.question:
         return frozenset()
     other = {metric.id for metric in case.all_metrics if not scores_stored_answers(metric)}
@@ -150,10 +150,11 @@ class _Rescoring:
             suite.model_copy(update={"cases": [self.scored.get(case.id, case) for case in suite.cases]})
             for suite in stored.suites
         ]
-        own = [self._entry(entry, suites) if entry.run_id == stored.run.id else entry for entry in stored.pool]
+        runs = stored.baseline_runs
+        own = [self._entry(entry, suites) if entry.run_id == stored.run.id else entry for entry in runs]
         metrics = summarise(case for suite in suites for case in suite.cases).metrics
         summary = stored.summary.model_copy(update={"metrics": metrics})
-        results = stored.model_copy(update={"suites": suites, "pool": own, "summary": summary})
+        results = stored.model_copy(update={"suites": suites, "baseline_runs": own, "summary": summary})
         return replace(baseline, results=results, notes=notes, rescored=Rescored(stored, self._metrics))
 
     @property
@@ -164,20 +165,20 @@ class _Rescoring:
                 found.setdefault(name, []).append(case_id)
         return tuple(RescoredMetric(id=name, cases=found[name]) for name in sorted(found))
 
-    def _entry(self, entry: PoolEntry, suites: Collection[SuiteResult]) -> PoolEntry:
+    def _entry(self, entry: BaselineRun, suites: Collection[SuiteResult]) -> BaselineRun:
         cases = dict(entry.cases)
         for suite in suites:
             for case in suite.cases:
                 if case.id in self.scored:
-                    cases[case.id] = self._pooled(cases[case.id], case, suite.threshold)
+                    cases[case.id] = self._case(cases[case.id], case, suite.threshold)
         return entry.model_copy(update={"cases": cases})
 
-    def _pooled(self, then: PoolCase, case: CaseResult, threshold: float | None) -> PoolCase:
+    def _case(self, then: BaselineCase, case: CaseResult, threshold: float | None) -> BaselineCase:
         names = self.names[case.id]
         now = self.wanted[case.id][0].fingerprints.metrics
         prints = Fingerprints(then.fingerprint, {name: now[name] for name in names})
         scores = scores_of(case, threshold, names)
-        new = pool_case(prints, {name: scores[name] for name in names if name in scores})
+        new = baseline_case(prints, {name: scores[name] for name in names if name in scores})
         kept = {name: value for name, value in then.scores.items() if name not in names}
         lost = {name: value for name, value in then.lost.items() if name not in names}
         return then.model_copy(

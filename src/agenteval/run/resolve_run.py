@@ -24,8 +24,8 @@ from agenteval.gate.integrity import (
     with_new_ids,
 )
 from agenteval.gate.pairing import Match, continues_branch, is_merged, own_cases
-from agenteval.gate.run_scores import pool_case
-from agenteval.results.comparison import PoolCase
+from agenteval.gate.run_scores import baseline_case
+from agenteval.results.comparison import BaselineCase
 from agenteval.results.model import Difference, Results
 from agenteval.run.base_commit import BaseCommit, base_commit, copied_commit
 from agenteval.run.config import Settings
@@ -114,7 +114,6 @@ def resolve(settings: Settings, context: RunContext | None = None) -> Iterator[R
 
 
 def _base_commit(spec: RunSpec, context: RunContext, entered: ExitStack) -> BaseCommit | AgentEvalError:
-    """Return the base commit, or why it cannot be used."""
     commit = spec.baseline.results.run.commit if spec.baseline is not None else None
     try:
         return entered.enter_context(base_commit(spec.control.sources.here, context.control, commit))
@@ -125,7 +124,6 @@ def _base_commit(spec: RunSpec, context: RunContext, entered: ExitStack) -> Base
 def _control(
     spec: RunSpec, base: BaseCommit | AgentEvalError | None, context: RunContext, entered: ExitStack
 ) -> ControlSpec:
-    """Return what passes side by side with the base commit need."""
     control = replace(spec.control, base=base, branch=context.control.rule.branch)
     if not spec.compare.can_run or (spec.baseline is None and spec.earlier.missing is None):
         return control
@@ -133,20 +131,20 @@ def _control(
         base = _base_commit(spec, context, entered)
     if spec.baseline is None or not isinstance(base, BaseCommit):
         return replace(control, base=base)
-    earlier = {entry.commit for entry in spec.baseline.results.pool if entry.commit}
+    earlier = {entry.commit for entry in spec.baseline.results.baseline_runs if entry.commit}
     unrelated = frozenset(commit for commit in earlier if base.clone.is_ancestor(commit, base.commit) is False)
-    anchor = _anchor(spec, spec.baseline.results, base, context, entered)
-    return replace(control, base=base, unrelated=unrelated, anchor=anchor)
+    start = _start(spec, spec.baseline.results, base, context, entered)
+    return replace(control, base=base, unrelated=unrelated, start=start)
 
 
-def _anchor(
+def _start(
     spec: RunSpec, baseline: Results, base: BaseCommit, context: RunContext, entered: ExitStack
 ) -> BaseCommit | AgentEvalError | None:
-    """Return the commit for a long look of this run, or why it cannot be used; ``None`` if none can be due."""
+    """Return the commit for a look back of this run, or why it cannot be used; ``None`` if none can be due."""
     if spec.shard is not None or not continues_branch(spec.provenance, baseline.run):
         return None
-    newest = max(baseline.pool, key=lambda entry: entry.created_at, default=None)
-    commit = newest.anchor if newest is not None else None
+    newest = max(baseline.baseline_runs, key=lambda entry: entry.created_at, default=None)
+    commit = newest.start if newest is not None else None
     if commit is None or commit == spec.provenance.commit:
         return None
     try:
@@ -200,8 +198,7 @@ def _paired_with_baseline(spec: RunSpec) -> RunSpec:
     )
 
 
-def _renamed(integrity: Integrity, ours: Mapping[str, Case], then: Mapping[str, PoolCase]) -> dict[str, str]:
-    """Return the new ids of the baseline's cases, by old id."""
+def _renamed(integrity: Integrity, ours: Mapping[str, Case], then: Mapping[str, BaselineCase]) -> dict[str, str]:
     if not (then.keys() - ours.keys()) or not (ours.keys() - then.keys()):
         return {}
     # The pairs of the cases that the base commit has are known.
@@ -219,7 +216,7 @@ def _renaming(redact: Redactor, integrity: Integrity, names: Mapping[str, str]) 
             yield Difference(kind="renamed", case=new, before=old, after=new, effect="paired")
 
 
-def _lost(spec: RunSpec, baseline: Results, then: Mapping[str, PoolCase]) -> Iterator[Difference]:
+def _lost(spec: RunSpec, baseline: Results, then: Mapping[str, BaselineCase]) -> Iterator[Difference]:
     """Yield the passing cases of the baseline that are gone, or that cannot be compared with those of the change."""
     # The base branch itself is not reproached for the change, because the merge has accepted it.
     if is_merged(spec.provenance, baseline.run):
@@ -237,7 +234,7 @@ def _lost(spec: RunSpec, baseline: Results, then: Mapping[str, PoolCase]) -> Ite
             digest = digest_of(Fingerprints(known.fingerprint, known.metrics))
             lost = Difference(kind="removed", case=case.id, before=case.name, effect="unproven", fingerprint=digest)
             yield acknowledged(lost, integrity.accepted)
-        elif case.id in ours and not Match.of(pool_case(ours[case.id].fingerprints, {}), known).comparable:
+        elif case.id in ours and not Match.of(baseline_case(ours[case.id].fingerprints, {}), known).comparable:
             digest = digest_of(ours[case.id].fingerprints)
             edited = Difference(kind="edited", case=case.id, effect="unproven", fingerprint=digest)
             yield acknowledged(edited, integrity.accepted)

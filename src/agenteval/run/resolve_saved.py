@@ -12,7 +12,7 @@ from agenteval.core.redact import Redactor
 from agenteval.core.secrets import redactor
 from agenteval.core.text import working_directory
 from agenteval.gate.integrity import with_ids_of
-from agenteval.gate.run_scores import pool_entry
+from agenteval.gate.run_scores import baseline_run
 from agenteval.results.case import SuiteResult
 from agenteval.results.history import read_history
 from agenteval.results.merge import Merged
@@ -139,7 +139,7 @@ def resolve_merge(
         # Other tools mask no secrets.
         results = masked(FoundBaseline(results), redact, limit).results
     if merged.fingerprints:
-        results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
+        results = results.model_copy(update={"baseline_runs": [baseline_run(results, merged.fingerprints)]})
     found = masked(search.found, redact, limit) if search.found else None
     then = found.results if found else None
     given = context.given()
@@ -178,7 +178,6 @@ def _rules_of_base(
     settings: Settings,
     host: ControlHost,
 ) -> RunSpec:
-    """Return the rules of the base commit for a finished run."""
     rule, ref, is_compared = host.rule, results.run.ref, baseline is not None
     try:
         with base_commit(working_directory(), host, baseline.run.commit if baseline else None) as found:

@@ -103,7 +103,6 @@ class RecordedCases:
 
 
 def _listed(file: Path, bad: Sequence[BadLine], more: int) -> list[Problem]:
-    """Return the first lines that are not traces, and the number of the others."""
     found = [Problem(item.message, file=str(file), line=item.line, kind=Kind.FILE) for item in bad]
     rest = [Problem(f"{more} more lines are not traces", file=str(file), kind=Kind.FILE)] if more else []
     return [*found, *rest]

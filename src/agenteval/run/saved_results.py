@@ -207,7 +207,7 @@ def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Pa
     comparison = results.comparison
     suspicions = [] if comparison is None else comparison.suspicions
     found = results
-    if comparison is not None and suspicions and comparison.word in {"suspicious", "unproven"}:
+    if comparison is not None and suspicions and comparison.state in {"suspicious", "unproven"}:
         alone = results.model_copy(update={"comparison": None})
         # Its only earlier run is itself, which tells the metrics and what was asked.
         run = results.run.model_copy(update={"ref": comparison.baseline.ref})

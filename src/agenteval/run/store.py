@@ -30,10 +30,10 @@ from agenteval.core.errors import InfrastructureError
 from agenteval.core.records import replace
 from agenteval.core.version import __version__
 from agenteval.core.writing import create_file, open_file, remove_file, remove_regular_file
-from agenteval.gate.run_scores import CaseScores, case_amounts, pool_case, scores_of
+from agenteval.gate.run_scores import CaseScores, baseline_case, case_amounts, scores_of
 from agenteval.report.parts import SUMMARY_LEVELS
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, SuiteResult
-from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.comparison import BaselineCase, BaselineRun
 from agenteval.results.masking import redacted, shortened
 from agenteval.results.model import RunUsage, Summary
 from agenteval.results.rollup import CaseTally, summary_of, total
@@ -208,7 +208,7 @@ _MOST_IN_FULL = 8_000_000
 # A case whose JSON is longer is in memory with values of at most so many bytes: more than a comment or summary shows.
 _LONGEST_CASE = 200_000
 _LONGEST_TEXT = 16_000
-_POOLED_AT_ONCE = 1000
+_CASES_AT_ONCE = 1000
 # What the index says of a case; 0 is said of those that have not finished.
 _PASSED, _REMARKABLE = 1, 2
 
@@ -237,7 +237,7 @@ class CaseStore(Archive):
         self.tallies: dict[str, CaseTally] = {}
         self._plan = plan
         self._metered = metered
-        # Recorded traces have no pool entry: they are identified by their ids only.
+        # Recorded traces have no entry of a baseline: they are identified by their ids only.
         self._planned = plan.known_cases or ()
         self._kinds = bytearray(total)
         # Of the JSON of each case: its place and size in the journal, which only this user can write.
@@ -301,18 +301,18 @@ class CaseStore(Archive):
             brief = _reread(_Brief, data)
             yield Passed(brief.name, seconds) if brief.status == "passed" else (_reread(CaseResult, data), seconds)
 
-    def pooled(self, entry: PoolEntry) -> Iterator[Mapping[str, PoolCase]]:
-        """Yield the cases of a pool entry by case id, in batches; those of the run's own entry in plan order."""
+    def baseline_cases(self, entry: BaselineRun) -> Iterator[Mapping[str, BaselineCase]]:
+        """Yield the cases of a run of a baseline by case id, in batches; those of this run in plan order."""
         if entry.run_id != self._plan.run_id:
             yield entry.cases
             return
-        found: dict[str, PoolCase] = {}
+        found: dict[str, BaselineCase] = {}
         shapes = list(self._shapes)
         for position, planned in enumerate(self._planned):
             if number := self._shape_of[position]:
                 scores = self._scores_at(self._starts[position], shapes[number - 1])
-                found[planned.case.id] = pool_case(planned.case.fingerprints, scores)
-            if len(found) == _POOLED_AT_ONCE:
+                found[planned.case.id] = baseline_case(planned.case.fingerprints, scores)
+            if len(found) == _CASES_AT_ONCE:
                 yield found
                 found = {}
         yield found

@@ -17,9 +17,9 @@ const thresholdsOf = (found) => {
   return [...thresholds].filter(([, threshold]) => threshold !== null);
 };
 // For each earlier run, whether each iteration reached every threshold; runs without such scores are left out.
-const pastOf = (found, pool) => {
+const pastOf = (found, earlier) => {
   const thresholds = thresholdsOf(found);
-  return (pool ?? []).map((scores) => {
+  return (earlier ?? []).map((scores) => {
     const known = thresholds.filter(([metric]) => scores?.[metric]?.length);
     const amount = Math.min(...known.map(([metric]) => scores[metric].length));
     if (!known.length) return [];
@@ -30,9 +30,9 @@ const square = (isGood, title) => make("span", { className: isGood ? "square" : 
 const squares = (run) => run.map((isGood) => square(isGood, isGood ? "passed" : "failed"));
 const tried = (passed, of) => Array.from({ length: of }, (_, place) => place < passed);
 const isOfHistory = (row, past) => past && past.iterations === row.was[1] && Math.round(past.pass_rate * past.iterations) === row.was[0];
-const strip = (row, found, compared, pool, shown) => {
+const strip = (row, found, compared, earlier, shown) => {
   const past = compared?.history;
-  const known = pastOf(found, pool);
+  const known = pastOf(found, earlier);
   const passed = known.flat().filter(Boolean).length;
   // The list and the squares show the same tries: those side by side, where they decided.
   const agrees = !row.was || (row.was[0] === passed && row.was[1] === known.flat().length);
@@ -84,11 +84,11 @@ const whyBox = (row, iteration, compared) => {
     found.length > MOST_REASONS ? make("p", { text: `and ${found.length - MOST_REASONS} more` }) : null)];
 };
 
-const againstParts = (compared, pool) => {
+const againstParts = (compared, earlier) => {
   const lines = (compared?.metrics ?? []).map((metric) => [metric.id, number(metric.before), number(metric.after),
     signed(metric.before === undefined || metric.after === undefined ? null : metric.after - metric.before)]);
-  const metrics = [...new Set((pool ?? []).flatMap((scores) => Object.keys(scores ?? {})))];
-  const past = (pool ?? []).map((scores, run) => [`${index.pool[run].made} ${index.pool[run].commit}`,
+  const metrics = [...new Set((earlier ?? []).flatMap((scores) => Object.keys(scores ?? {})))];
+  const past = (earlier ?? []).map((scores, run) => [`${index.earlier[run].made} ${index.earlier[run].commit}`,
     ...metrics.map((metric) => (scores?.[metric] ?? []).map(number).join(" · ") || "–")]);
   return [
     lines.length ? fold("Scores in both runs", () => [table("Scores in both runs", ["Metric", BASE, "here", "Change"], lines)]) : null,
@@ -150,7 +150,7 @@ const showCase = (row) => {
     one.removeAttribute("aria-labelledby");
     return;
   }
-  const { case: found, compared, pool } = caseOf(row);
+  const { case: found, compared, earlier } = caseOf(row);
   one.setAttribute("aria-labelledby", "one-title");
   one.scrollTop = 0;
   if (found === null) {
@@ -171,7 +171,7 @@ const showCase = (row) => {
     return turnParts(turn, earlier, sideNames, several ? `Turn ${turn.index + 1}` : "");
   });
   if (!turns.length) turns.push(make("p", { className: "quiet", text: "Too long to be shown here: see results.json." }));
-  const parts = [headOf(row, found), strip(row, found, compared, pool, shown), ...whyBox(row, iteration, compared), ...turns, ...againstParts(compared, pool)];
+  const parts = [headOf(row, found), strip(row, found, compared, earlier, shown), ...whyBox(row, iteration, compared), ...turns, ...againstParts(compared, earlier)];
   one.replaceChildren(...parts.filter(Boolean), keysLine());
 };
 const chooseIteration = (place) => {

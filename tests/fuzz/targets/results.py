@@ -1,4 +1,4 @@
-"""results.json, of this and any other version, with its pool. ConfigError."""
+"""results.json, of this and any other version, with its baseline. ConfigError."""
 
 from __future__ import annotations
 

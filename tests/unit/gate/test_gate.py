@@ -441,7 +441,7 @@ class TestVerdict:
             assert "f" not in statuses or before is not None
         if gate.exit_status == 0:
             assert icon in {"✅", "⚠️"}
-            assert "Merging is blocked" not in comment
+            assert "The check fails" not in comment
         assert (content_of(report, PublishOptions()).conclusion == "success") is gate.passed
         assert not gate.passed or gate.exit_status == 0
         if gate.passed:
@@ -471,7 +471,7 @@ class TestVerdict:
         compared = run("pp", "pp")
         assert compared.comparison is not None
         points = [Unproven(what="proof", text=f"by {who}", mended_by=who) for who in mended_by]
-        comparison = compared.comparison.model_copy(update={"unproven": points, "word": "unproven"})
+        comparison = compared.comparison.model_copy(update={"unproven": points, "state": "unproven"})
         gate = decide_gate(compared.model_copy(update={"comparison": comparison}), policy(*fail_on))
         assert (gate.verdict, gate.exit_status) == ("unproven", status)
         assert gate.reasons == (*(point.text for point in points), "2 of 2 cases passed")

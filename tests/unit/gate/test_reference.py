@@ -58,28 +58,28 @@ def _pull_request(
     if world.kind == "latency":
         change = "slow .3" if change != "none" else change
     rng = np.random.default_rng([7, index])
-    before, after, pool, first, _ = attempt(world, change, rng)
+    before, after, baseline, first, _ = attempt(world, change, rng)
 
     def again(side: str, rows: np.ndarray, stream: np.random.Generator) -> program.Arrays:
         _, ask = job(world, before, after, stream)
         found: program.Arrays = ask(side, rows)
         return found
 
-    return world, first, pool, again
+    return world, first, baseline, again
 
 
 @pytest.mark.parametrize("has_base", [True, False])
 def test_decides_as_the_reference(has_base: bool) -> None:
     words = set()
     for index in range(_INPUTS):
-        world, first, pool, again = _pull_request(index)
+        world, first, baseline, again = _pull_request(index)
         theirs = reference.gate(
-            first, pool, metrics(world), _again(again, np.random.default_rng(index)), has_base=has_base
+            first, baseline, metrics(world), _again(again, np.random.default_rng(index)), has_base=has_base
         )
         ours = program.gate(
-            first, pool, metrics(world), _again(again, np.random.default_rng(index)), has_base=has_base
+            first, baseline, metrics(world), _again(again, np.random.default_rng(index)), has_base=has_base
         )
-        assert ours.word == theirs.word, index
+        assert ours.state == theirs.state, index
         assert ours.calls == theirs.calls, index
         assert ours.pairs == theirs.pairs, index
         proven = {(t.metric, t.case): t for t in ours.proofs}
@@ -92,16 +92,16 @@ def test_decides_as_the_reference(has_base: bool) -> None:
             test = proven[name, f"{row:03}"]
             assert (test.failed, test.base_failed) == (failed, base_failed)
             assert test.p == pytest.approx(p, abs=1e-10)
-        words.add(ours.word)
+        words.add(ours.state)
     assert words >= ({"clear", "cleared", "proven", "unproven"} if has_base else {"clear", "cleared", "unproven"})
 
 
 def test_suspects_as_the_reference() -> None:
     for index in range(_INPUTS):
-        world, first, pool, _ = _pull_request(index)
+        world, first, baseline, _ = _pull_request(index)
         rules = reference.Rules()
         for name, metric in metrics(world).items():
-            arrays = [run[name] for run in pool]
+            arrays = [run[name] for run in baseline]
             values = [program.values_of(array) for array in arrays]
             now, ours = program.values_of(first[name]), program.metrics_of({name: metric})[name]
             expected = reference.suspicion(first[name], arrays, metric)
@@ -114,21 +114,21 @@ def test_suspects_as_the_reference() -> None:
                 case: p for p, case in suspicion.case_suspicions(now, values, ours, Constants())
             } == pytest.approx(cases)
         names = list(metrics(world))
-        own = [program.run_of(run) for run in pool]
-        assert suspicion.are_copies([run[names[0]] for run in own]) == reference.copies(pool)
+        own = [program.run_of(run) for run in baseline]
+        assert suspicion.are_copies([run[names[0]] for run in own]) == reference.copies(baseline)
         ours_alone = suspicion.is_unproven_alone(
             program.run_of(first), own, program.metrics_of(metrics(world)), Constants()
         )
-        assert ours_alone == reference.unaided(first, pool, metrics(world), rules)
+        assert ours_alone == reference.unaided(first, baseline, metrics(world), rules)
 
 
 def test_answers_other_questions_as_the_reference() -> None:
     asked = [f"{row:03}" for row in range(12)]
     for index in range(60):
-        world, first, pool, again = _pull_request(index * len(_WORLDS))
+        world, first, baseline, again = _pull_request(index * len(_WORLDS))
         seed = np.random.default_rng(index)
         # Lost passes are centred by case here, and not in the reference.
-        if any(np.isnan(run["m0"]).any() for run in (first, *pool)) or index % len(_CHANGES) == _CHANGES.index(
+        if any(np.isnan(run["m0"]).any() for run in (first, *baseline)) or index % len(_CHANGES) == _CHANGES.index(
             "errors 20"
         ):
             continue
@@ -138,13 +138,13 @@ def test_answers_other_questions_as_the_reference() -> None:
         )
         # Halving ends between the floating-point numbers around the quantile.
         assert outcome.tests[0].low == pytest.approx(lower[1], abs=1e-9)
-        assert lower[0] or outcome.word != "cleared"
-        arrays = [run["m0"] for run in pool]
+        assert lower[0] or outcome.state != "cleared"
+        arrays = [run["m0"] for run in baseline]
         needed = pairs_needed([program.values_of(array) for array in arrays], 0.05)
         assert needed == reference.pairs_needed(arrays, 0.05)
-        red = reference.gate(first, pool, metrics(world), _again(again, np.random.default_rng(index)))
-        ours = program.gate(first, pool, metrics(world), _again(again, np.random.default_rng(index)))
-        if red.word == "proven":
+        red = reference.gate(first, baseline, metrics(world), _again(again, np.random.default_rng(index)))
+        ours = program.gate(first, baseline, metrics(world), _again(again, np.random.default_rng(index)))
+        if red.state == "proven":
             fresh = seed.integers(2**32)
             still = reference.still_there(red, metrics(world), _again(again, np.random.default_rng(fresh)), world.N)
             found = program.answered(
@@ -153,7 +153,7 @@ def test_answers_other_questions_as_the_reference() -> None:
                 ),
                 _again(again, np.random.default_rng(fresh)),
             )
-            assert (found.word == "proven") == still
+            assert (found.state == "proven") == still
 
 
 def test_the_order_of_the_sides_is_balanced_and_drawn() -> None:

@@ -25,7 +25,7 @@ from agenteval.results.comparison import (
     Comparison,
     History,
     ScoreChange,
-    Word,
+    State,
 )
 from agenteval.results.model import Results, RunUsage
 from agenteval.results.verdict import Unproven
@@ -266,7 +266,7 @@ def gated(run: Results, policy: GatePolicy | None = None) -> Sample:
 
 def compared_run(
     run: Results,
-    word: Word,
+    word: State,
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     resources: list[ComparedResource] | None = None,
     *,
@@ -291,7 +291,7 @@ def compared_run(
     points = [Unproven(what="proof", text=text, details=tuple(certain), mended_by="outside")]
     comparison = Comparison(
         baseline=BaselineInfo(commit=_BASE, ref="main", run_id="1017", created_at="2026-11-18T09:00:00Z", distance=2),
-        word=word,
+        state=word,
         stage=out.stage,
         headline=text,
         sentences=certain,
@@ -299,14 +299,14 @@ def compared_run(
         metrics=[_metric(name, metric.n, word, out) for name, metric in run.summary.metrics.items()],
         cases=[*(_case(case, changed.get(case.id, {})) for _, case in run.cases()), *gone],
         base_sha=_BASE if word in {"proven", "cleared"} else None,
-        pool=[f"run-{number}" for number in range(_RUNS)],
+        baseline_runs=[f"run-{number}" for number in range(_RUNS)],
         proofs=proofs_of(out),
         resources=resources or [],
     )
     return gated(run.model_copy(update={"comparison": comparison}))
 
 
-def _outcome(run: Results, word: Word, changes: Mapping[str, Mapping[str, Any]], *, means: bool) -> GateOutcome:
+def _outcome(run: Results, word: State, changes: Mapping[str, Mapping[str, Any]], *, means: bool) -> GateOutcome:
     """An outcome with this word: a regression by the means, and by the changed cases."""
     marked = [key for key, change in changes.items() if "suspicious" in change.get("notes", ())]
     broke = [key for key, change in changes.items() if change.get("change") == "broke"]
@@ -328,13 +328,13 @@ def _outcome(run: Results, word: Word, changes: Mapping[str, Mapping[str, Any]],
     )
 
 
-def _metric(name: str, n: int, word: Word, out: GateOutcome) -> ComparedMetric:
+def _metric(name: str, n: int, word: State, out: GateOutcome) -> ComparedMetric:
     test = next((test for test in out.tests if test.metric == name and test.case is None), None)
     shown: dict[str, Any] = {"id": name, "n": n, "runs": _RUNS, "iterations": 3, "detectable_drop": 0.06}
     if test is None:
-        return ComparedMetric(**shown, baseline=1.0, current=1.0, difference=0.0, word="clear")
+        return ComparedMetric(**shown, baseline=1.0, current=1.0, difference=0.0, state="clear")
     proven = {"baseline": 1.0, "current": 0.5, "difference": -0.5, "low": -0.8, "high": -0.2}
-    return ComparedMetric(**shown, **proven, p=test.p, limit=test.limit, passes=16, word=word)
+    return ComparedMetric(**shown, **proven, p=test.p, limit=test.limit, passes=16, state=word)
 
 
 def _case(case: CaseResult, change: Mapping[str, Any]) -> ComparedCase:

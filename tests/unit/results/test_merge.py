@@ -12,7 +12,7 @@ from tests.unit.runs import case, iteration, results, score, skipped, turn
 
 from agenteval.core.errors import ConfigError
 from agenteval.core.version import __version__
-from agenteval.gate.run_scores import pool_entry
+from agenteval.gate.run_scores import baseline_run
 from agenteval.results.case import CaseResult, CaseStatus, Criterion, Score, SuiteResult
 from agenteval.results.merge import Merged, RunToMerge, merge
 from agenteval.results.model import Results, Run, RunShard, RunUsage, Tool
@@ -43,7 +43,7 @@ def built(name: str, passes: Sequence[Pass], suite: str = "agent.yaml") -> CaseR
 
 
 def run_of(suites: Mapping[str, Sequence[CaseResult]], run_id: str = "whole", **run: Any) -> Results:
-    """A run of suites, with its entry in the pool."""
+    """A run of suites, with its entry in its baseline."""
     cases = [item for found in suites.values() for item in found]
     made = results(*cases, run_id=run_id)
     listed = [
@@ -52,12 +52,12 @@ def run_of(suites: Mapping[str, Sequence[CaseResult]], run_id: str = "whole", **
     ]
     changes = {"suites": listed, "run": made.run.model_copy(update=run), "tool": Tool(version=__version__)}
     made = made.model_copy(update=changes)
-    return with_pool(made, {item.id: Fingerprints(f"print {item.id}", {"numeric": "m"}) for item in cases})
+    return with_baseline(made, {item.id: Fingerprints(f"print {item.id}", {"numeric": "m"}) for item in cases})
 
 
-def with_pool(run: Results, fingerprints: Mapping[str, Fingerprints]) -> Results:
-    bare = run.model_copy(update={"pool": []})
-    return bare.model_copy(update={"pool": [pool_entry(bare, fingerprints)] if run.cases() else []})
+def with_baseline(run: Results, fingerprints: Mapping[str, Fingerprints]) -> Results:
+    bare = run.model_copy(update={"baseline_runs": []})
+    return bare.model_copy(update={"baseline_runs": [baseline_run(bare, fingerprints)] if run.cases() else []})
 
 
 def whole_run(suites: Sequence[Sequence[Sequence[Pass]]]) -> Results:
@@ -89,7 +89,7 @@ def merged(*runs: Results) -> Merged:
 def said(run: Results) -> dict[str, Any]:
     """Everything that a run says but for its name, its times, and who wrote it."""
     about = {"id", "merged", "started_at", "finished_at", "duration_s"}
-    return run.model_dump(exclude={"run": about, "tool": True, "pool": True})
+    return run.model_dump(exclude={"run": about, "tool": True, "baseline_runs": True})
 
 
 def problems(*runs: Results) -> list[str]:
@@ -109,8 +109,8 @@ def test_the_shards_of_a_run_make_the_run(suites: list[list[list[Pass]]], count:
     assert again.results.tool == Tool(version=__version__)
     assert again.results.run.complete
     assert again.warnings == ()
-    own = with_pool(again.results, again.fingerprints)
-    assert [entry.cases for entry in own.pool] == [entry.cases for entry in whole.pool]
+    own = with_baseline(again.results, again.fingerprints)
+    assert [entry.cases for entry in own.baseline_runs] == [entry.cases for entry in whole.baseline_runs]
 
 
 @given(data=st.data())
@@ -204,14 +204,14 @@ def test_merging_iterations_is_associative(passes: list[list[list[Pass]]], costs
 
     def together(*some: Results) -> Results:
         done = merged(*some)
-        return with_pool(done.results, done.fingerprints)
+        return with_baseline(done.results, done.fingerprints)
 
     one, two, three = runs
     expected = together(one, two, three)
     for other in (together(together(one, two), three), together(one, together(two, three))):
         assert said(other) == said(expected)
         assert other.run == expected.run
-        assert [entry.cases for entry in other.pool] == [entry.cases for entry in expected.pool]
+        assert [entry.cases for entry in other.baseline_runs] == [entry.cases for entry in expected.baseline_runs]
 
 
 @pytest.mark.parametrize(("strict", "status"), [(True, "failed"), (False, "passed")])
@@ -237,7 +237,7 @@ def test_a_run_is_not_counted_twice() -> None:
     one, two, three = (run_of({"a": [case("x")]}, run_id) for run_id in ("one", "two", "three"))
     done = merged(one, two)
     assert done.results.run.merged == ["one", "two"]
-    both = with_pool(done.results, done.fingerprints)
+    both = with_baseline(done.results, done.fingerprints)
     for other in (two, both):
         assert problems(both, three, other) == ["2.json: the same run is in 0.json"]
     assert merged(both, three).results.run.merged == ["one", "two", "three"]
@@ -285,7 +285,7 @@ def of_shard(run: Results, **fields: Any) -> Results:
         ),
         (lambda run: changed(run, complete=False), "1.json: this run was interrupted; run it again"),
         (
-            lambda run: run.model_copy(update={"pool": []}),
+            lambda run: run.model_copy(update={"baseline_runs": []}),
             "1.json: this run scored recorded traces; score them all in one run, with --traces FOLDER",
         ),
         (
@@ -304,7 +304,7 @@ def of_shard(run: Results, **fields: Any) -> Results:
             "1.json: part of a run of other cases than 0.json; give all shards the same suites and filters",
         ),
         (lambda run: changed(run, shard=None), "1.json: a whole run, but 0.json is a shard"),
-        (lambda run: with_pool(changed(run, id="shard 1"), {}), "1.json: the same run is in 0.json"),
+        (lambda run: with_baseline(changed(run, id="shard 1"), {}), "1.json: the same run is in 0.json"),
         (
             lambda run: of_suite(run, cases=[*run.suites[0].cases, case("u", suite="a.yaml")]),
             "1.json: has 1 case (a.yaml::u) that 0.json has too",

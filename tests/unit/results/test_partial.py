@@ -10,7 +10,7 @@ import pytest
 from tests.unit.runs import case, results
 
 from agenteval.core.errors import ConfigError
-from agenteval.gate.pool import baseline_pool, extended_pool
+from agenteval.gate.baseline import extended_baseline, usable_runs
 from agenteval.results.case import CaseStatus
 from agenteval.results.history import is_interrupted, why_no_baseline, why_partial
 from agenteval.results.model import Coverage, Results, RunShard, RunUsage
@@ -70,7 +70,7 @@ def test_limits_that_left_nothing_out_make_no_part(coverage: dict[str, Any] | No
     whole = run(coverage)
     assert why_partial(whole.run) == ""
     check_baseline(whole, None)
-    assert compare(whole, whole).word == "clear"
+    assert compare(whole, whole).state == "clear"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_limits_that_left_nothing_out_make_no_part(coverage: dict[str, Any] | No
         ("fsss", ""),
     ],
 )
-def test_a_run_that_evaluated_too_little_is_refused_and_adds_nothing_to_the_pool(
+def test_a_run_that_evaluated_too_little_is_refused_and_adds_nothing_to_the_baseline(
     statuses: str, why: str, tmp_path: Path
 ) -> None:
     names: dict[str, CaseStatus] = {"p": "passed", "f": "failed", "e": "error", "s": "skipped"}
@@ -95,7 +95,7 @@ def test_a_run_that_evaluated_too_little_is_refused_and_adds_nothing_to_the_pool
     file.write_text("".join(results_json(before, IN_MEMORY)), encoding="utf-8")
     old = FoundBaseline(results(case("0"), run_id="old"))
     execution = RunExecution("before", 0.0, 1.0, {}, before.summary, RunUsage(), len(statuses))
-    kept = compare_first(before, RunSpec(), old, execution).results.pool
+    kept = compare_first(before, RunSpec(), old, execution).results.baseline_runs
     assert [entry.run_id for entry in kept] == (["before"] if why else ["old", "before"])
     if why:
         with pytest.raises(ConfigError, match="--baseline: this run cannot be a baseline"):
@@ -104,12 +104,12 @@ def test_a_run_that_evaluated_too_little_is_refused_and_adds_nothing_to_the_pool
         assert read_baseline(file, ()).results.run.id == "before"
 
 
-def test_a_run_without_scores_in_an_old_pool_is_left_out() -> None:
-    empty = results(case("a", "error", scores=[]), run_id="empty").pool
+def test_a_run_without_scores_in_an_old_baseline_is_left_out() -> None:
+    empty = results(case("a", "error", scores=[]), run_id="empty").baseline_runs
     baseline = results(case("a"), run_id="base")
-    pool = baseline_pool(baseline.model_copy(update={"pool": [*empty, *baseline.pool]}), "now")
-    assert [entry.run_id for entry in pool.runs] == ["base"]
-    assert pool.notes == ("1 of the baseline's runs left out: most of the iterations have no score",)
+    usable = usable_runs(baseline.model_copy(update={"baseline_runs": [*empty, *baseline.baseline_runs]}), "now")
+    assert [entry.run_id for entry in usable.runs] == ["base"]
+    assert usable.notes == ("1 of the baseline's runs left out: most of the iterations have no score",)
 
 
 def test_only_a_signal_interrupts() -> None:
@@ -121,4 +121,4 @@ def test_only_a_signal_interrupts() -> None:
 def test_the_coverage_is_in_the_file() -> None:
     written = json.loads("".join(results_json(run(WHOLE | {"filter": "x\ud800"}), IN_MEMORY)))
     assert written["run"]["coverage"]["filter"] == "x\ufffd"
-    assert [entry.run_id for entry in extended_pool(run(WHOLE).pool[0], None, None)] == ["now"]
+    assert [entry.run_id for entry in extended_baseline(run(WHOLE).baseline_runs[0], None, None)] == ["now"]

@@ -135,17 +135,17 @@ class TestUnreadable:
 
     @pytest.mark.parametrize("item", [b"null", b"{}", b"[]", b"7", b'"x"'])
     @pytest.mark.parametrize(
-        "key", ["suites", "pool", "suites.0.cases", "suites.0.cases.0.iterations", "pool.0.cases"]
+        "key", ["suites", "baseline_runs", "suites.0.cases", "suites.0.cases.0.iterations", "baseline_runs.0.cases"]
     )
     def test_an_error_is_made_for_one_item_and_not_for_each(self, key: str, item: bytes) -> None:
         content = json.loads(_text(results(case("a"))))
-        content["pool"] = [{"commit": None, "run_id": "r", "created_at": "2026-01-01T00:00:00Z", "cases": {}}]
+        content["baseline_runs"] = [{"commit": None, "run_id": "r", "created_at": "2026-01-01", "cases": {}}]
         *steps, last = [int(step) if step.isdigit() else step for step in key.split(".")]
         parent = content
         for step in steps:
             parent = parent[step]
         parent[last] = [json.loads(item)] * 2000
-        if key == "pool.0.cases":
+        if key == "baseline_runs.0.cases":
             parent[last] = {str(number): json.loads(item) for number in range(2000)}
         with pytest.raises(ValidationError) as caught:
             Results.model_validate_json(json.dumps(content))
@@ -159,9 +159,9 @@ class TestUnreadable:
             b'{"schema_version": 2, "suites": ' + b'{"a":' * 500_000 + b"1" + b"}" * 500_000 + b"}",
             b'{"schema_version": 2, "tool": ' + b"9" * 2_000_000 + b"}",
             b'{"schema_version": 2, "suites": [' + b"null," * 200_000 + b"null]}",
-            b'{"schema_version": 2, "pool": [' + b"{}," * 200_000 + b"{}]}",
+            b'{"schema_version": 2, "baseline_runs": [' + b"{}," * 200_000 + b"{}]}",
         ],
-        ids=["lists", "objects", "digits", "suites", "pool"],
+        ids=["lists", "objects", "digits", "suites", "baseline_runs"],
     )
     def test_hostile_size_and_depth_are_one_short_message(self, tmp_path: Path, content: bytes) -> None:
         path = tmp_path / "results.json"

@@ -43,6 +43,17 @@ def test_failures_stand_above_the_bar_with_counts_rate_rest_and_cost() -> None:
     ]
 
 
+def test_iterations_of_cases_that_are_not_finished_count() -> None:
+    live, clock = _live(total=54)
+    clock.now = 10.0
+    first = samples.passed_case("a")
+    for case in (first.id, "b", first.id):
+        live.iterated(case)
+    assert _shown(live, 60)[0].endswith("─  3/54  18.0/min · 2 min 50 s left")
+    live.finished(first)
+    assert "  3/54  1 pass  " in _shown(live, 60)[0]
+
+
 def test_a_failure_takes_two_lines_at_most_and_only_the_last_ones_are_shown() -> None:
     live, _ = _live()
     for number in range(30):

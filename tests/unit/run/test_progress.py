@@ -7,7 +7,7 @@ import pytest
 from tests.unit.report import samples
 
 from agenteval.results.case import CaseResult, CaseStatus, Usage
-from agenteval.run.progress import RUNNING, SCORING, Activity, ProgressTally, make_progress
+from agenteval.run.progress import REPEATING, RUNNING, SCORING, Activity, ProgressTally, make_progress
 
 
 class Clock:
@@ -89,6 +89,17 @@ def test_a_log_gets_a_line_now_and_then_and_one_at_the_end() -> None:
 def test_a_log_of_a_quick_run_has_two_lines() -> None:
     assert len(list(_lines(50, 50, 0.0001))) == 2
     assert list(_lines(1, 1, 1.0))[-1].startswith("1/1 case, 1 passed, ")
+
+
+def test_a_log_counts_the_iterations_of_cases_that_repeat() -> None:
+    stream = io.StringIO()
+    with make_progress(54, stream, REPEATING, bar=False, quiet=False, clock=Clock(4.0)) as progress:
+        for _ in range(3):
+            progress.iterated("a")
+    assert stream.getvalue().splitlines()[:2] == [
+        "running 54 iterations",
+        "3/54 iterations, 16.0 s, 7.5/min, about 7 min 56 s left",
+    ]
 
 
 def test_a_log_without_a_known_end() -> None:

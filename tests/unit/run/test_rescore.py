@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.runs import iteration, score, turn
 
-from agenteval.gate.run_scores import pool_case
+from agenteval.gate.run_scores import baseline_case
 from agenteval.results.case import CaseResult, IterationResult, Shortened, ToolCall
-from agenteval.results.comparison import PoolCase
+from agenteval.results.comparison import BaselineCase
 from agenteval.run.rescore import rescorable, why_not_whole
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import OVERALL, Case, MetricConfig, Turn
@@ -55,11 +55,11 @@ def aggregated(*metrics: MetricConfig, threshold: float = 0.5) -> Case:
     ],
 )
 def test_the_metrics_that_score_again(before: Case, now: Case, names: set[str]) -> None:
-    assert rescorable(now, pool_case(before.fingerprints, {})) == names
+    assert rescorable(now, baseline_case(before.fingerprints, {})) == names
 
 
-@pytest.mark.parametrize("then", [None, PoolCase(fingerprint="", scores={}), PoolCase(fingerprint="x", scores={})])
-def test_an_unknown_question_is_not_scored_again(then: PoolCase | None) -> None:
+@pytest.mark.parametrize("then", [None, *(BaselineCase(fingerprint=text, scores={}) for text in ("", "x"))])
+def test_an_unknown_question_is_not_scored_again(then: BaselineCase | None) -> None:
     assert rescorable(asking(ROUGE), then) == frozenset()
 
 

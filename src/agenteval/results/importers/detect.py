@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import read_regular
 from agenteval.core.records import dataclass, field, replace
-from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.comparison import BaselineCase, BaselineRun
 from agenteval.results.importers import deepeval, fluxloop, holodeck, inspect, junit, promptfoo
 from agenteval.results.importers.base import ImportedRun, Importer, KnownSuite, finite
 from agenteval.results.importers.fluxloop import is_summary, is_trace
@@ -125,7 +125,7 @@ def _results(tool: str, recording: ImportedRun, run_id: str, written: datetime) 
         complete=True,
         commit=recording.commit,
     )
-    pooled: dict[str, PoolCase] = {}
+    known: dict[str, BaselineCase] = {}
     for suite in recording.suites:
         for case in suite.cases:
             scores: dict[str, list[float]] = {}
@@ -136,13 +136,13 @@ def _results(tool: str, recording: ImportedRun, run_id: str, written: datetime) 
             question = recording.questions.get(case.id)
             # The metrics are unknown. Only another question has a fingerprint, which differs from all known ones.
             asked = "" if question is None else f"asked:{_digest(question)}"
-            pooled[case.id] = PoolCase(fingerprint=asked, scores=scores)
+            known[case.id] = BaselineCase(fingerprint=asked, scores=scores)
     return Results(
         tool=Tool(name=tool, version=recording.version),
         run=run,
         summary=recording.summary or summarise(case for suite in recording.suites for case in suite.cases),
         suites=list(recording.suites),
-        pool=[PoolEntry(commit=run.commit, run_id=run.id, created_at=run.started_at, cases=pooled)],
+        baseline_runs=[BaselineRun(commit=run.commit, run_id=run.id, created_at=run.started_at, cases=known)],
     )
 
 

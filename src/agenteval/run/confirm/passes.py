@@ -1,4 +1,4 @@
-"""Makes the passes that the gate asks for, each in a new session; without a pool, the base makes the first ones."""
+"""Makes the passes that the gate asks for, in new sessions; without a baseline, the base makes the first ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agenteval.core.runtime import held_signal
 from agenteval.core.secrets import shortened
 from agenteval.gate.evidence import Sides
 from agenteval.gate.proof import Ask, CannotRunError, Side
-from agenteval.gate.run_scores import pool_case, pool_entry
+from agenteval.gate.run_scores import baseline_case, baseline_run
 from agenteval.gate.values import Pass
 from agenteval.gate.words import count
 from agenteval.results.case import CaseResult
@@ -133,7 +133,7 @@ class Passes:
 
     def _tell(self, side: Side, number: int) -> None:
         """Say once that the change runs again, and once that it runs side by side with the base."""
-        text = "running side by side with the base" if side == "base" else "running again what looks different"
+        text = "running side by side with the base" if side == "base" else "running again what may be worse"
         if side not in self._told and not self.spec.output.quiet:
             self._told.add(side)
             sys.stderr.write(f"{text}: {number:,} {'case' if number == 1 else 'cases'}\n")
@@ -291,7 +291,7 @@ def _shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
         ``None`` if the two ask different questions, or share no metric.
     """
     before, now = theirs.fingerprints, ours.fingerprints
-    shared = _alike(before, now) | rescorable(ours, pool_case(before, {}))
+    shared = _alike(before, now) | rescorable(ours, baseline_case(before, {}))
     return None if before.question != now.question or (now.metrics and not shared) else shared
 
 
@@ -337,10 +337,7 @@ _COMMIT = 7
 
 
 def first_baseline(results: Results, passes: Passes) -> FoundBaseline:
-    """Run the suite with the base commit's agent, with as many iterations as a first run.
-
-    Args:
-        results: the first run of the pull request.
+    """Run the suite with the base commit's agent, with as many iterations as the first run of the pull request.
 
     Raises:
         CannotRunError: the base cannot run.
@@ -389,7 +386,6 @@ def _results_of(done: Sequence[tuple[str, CaseResult]], results: Results, passes
         }
     )
     kept = [case for suite in suites for case in suite.cases]
-    made = results.model_copy(
-        update={"run": run, "suites": suites, "summary": summarise(kept), "gate": None, "pool": [], "memory": None}
-    )
-    return made.model_copy(update={"pool": [pool_entry(made, fingerprints)]})
+    nothing: dict[str, object] = {"gate": None, "baseline_runs": [], "memory": None}
+    made = results.model_copy(update={"run": run, "suites": suites, "summary": summarise(kept), **nothing})
+    return made.model_copy(update={"baseline_runs": [baseline_run(made, fingerprints)]})

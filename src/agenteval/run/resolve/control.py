@@ -270,5 +270,5 @@ def is_deployed(agent: AgentSpec) -> bool:
 def without_control(cases: Iterable[PlannedCase], controls: Mapping[str, AgentSpec]) -> Collection[str]:
     """Return a warning for each deployed agent that has no control; an empty ``control`` is one on purpose."""
     alone = (item.agent for item in cases if item.agent.control is None and item.case.id not in controls)
-    said = "without `control:`, this address is compared with earlier days only, and a suspicion stays unproven"
+    said = "without `control:`, this address is compared with earlier days only, and nothing can be proven"
     return dict.fromkeys(f"{agent.where}: {said}; {DEPLOY}" for agent in alone if is_deployed(agent))

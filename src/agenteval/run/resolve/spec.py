@@ -28,7 +28,7 @@ from agenteval.run.config import Config, Settings
 from agenteval.run.context import Attempt, FoundBaseline
 from agenteval.run.git import Provenance
 from agenteval.run.plan import CaseSource, Plan, PlannedCase, RunLimits, SuitePlan
-from agenteval.run.progress import RUNNING, SCORING, Progress, make_progress
+from agenteval.run.progress import REPEATING, RUNNING, SCORING, Progress, make_progress
 from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.selection import Selection
 from agenteval.run.setup import Setup
@@ -88,7 +88,7 @@ class ControlSpec:
 
     Attributes:
         base: its files, or why they cannot be used; ``None`` if the run needs none.
-        anchor: the same of the commit of the base branch that a long look runs beside; ``None`` if none is due.
+        start: the same of the commit of the base branch that a look back runs beside; ``None`` if none is due.
         unrelated: commits of earlier runs that are not in its history, for instance after a forced push.
         branch: the target branch; ``None`` if it is unknown.
         sources: where suites and configuration are in the change.
@@ -97,7 +97,7 @@ class ControlSpec:
     """
 
     base: BaseCommit | AgentEvalError | None = None
-    anchor: BaseCommit | AgentEvalError | None = None
+    start: BaseCommit | AgentEvalError | None = None
     unrelated: frozenset[str] = frozenset()
     branch: str | None = None
     sources: Sources
@@ -275,7 +275,8 @@ def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:
 def _progress(spec: RunSpec) -> Progress:
     bar = sys.stderr.isatty()
     # The number of traces is unknown until they are read.
-    total, activity = (len(spec.cases), RUNNING) if spec.traces is None else (None, SCORING)
+    total = None if spec.traces is not None else sum(item.iterations for item in spec.cases)
+    activity = SCORING if total is None else RUNNING if total == len(spec.cases) else REPEATING
     return make_progress(
         total, sys.stderr, activity, bar=bar, quiet=spec.output.quiet, title=_title(spec) if bar else ""
     )

@@ -348,6 +348,7 @@ def list_suites(paths: Sequence[Path]) -> tuple[list[ListedSuite], list[Problem]
     if not files:
         raise ConfigError(problems)
     loaded, places, config_of = load_suites(Sources(here, tuple(files)), problems)
+    problems += places.unread
     configs = read_configurations(places, []).by_file
     # A configuration may add metrics to suites without any.
     plain = [suite for suite in loaded if not getattr(configs.get(config_of[suite.path]), "metrics", ())]
@@ -374,7 +375,6 @@ def list_suites(paths: Sequence[Path]) -> tuple[list[ListedSuite], list[Problem]
 
 
 def _why_refused(file: Path, root: Path) -> str:
-    """Return why a workflow could not run a suite; empty if it can."""
     if Path(os.path.abspath(file)).is_relative_to(root) and not real_path(file).is_relative_to(root):  # noqa: PTH100
         return "a link leads out of the repository, where the action reads nothing"
     try:

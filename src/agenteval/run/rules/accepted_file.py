@@ -45,7 +45,7 @@ class AcceptedEntry(BaseModel):
 
     case: _Name | None = Field(None, description="id of the case; it contains no *")
     metric: _Name | None = Field(None, description="id of the metric whose mean fell")
-    change: AcceptedChange = Field(description="what happened: removed, edited or regressed")
+    change: AcceptedChange = Field(description="what happened: removed, edited or worse")
     fingerprint: str = Field(
         "", description="of the case; the entry does not count if the case changes again", pattern=r"^[0-9a-f]*$"
     )
@@ -60,8 +60,8 @@ class AcceptedEntry(BaseModel):
             raise ValueError("needs exactly one of `case` and `metric`")
         if self.case is not None and not self.fingerprint:
             raise ValueError("a case needs its `fingerprint`; write the entry with `agenteval accept`")
-        if self.metric is not None and self.change != "regressed":
-            raise ValueError("a metric can only have `change: regressed`")
+        if self.metric is not None and self.change != "worse":
+            raise ValueError("a metric can only have `change: worse`")
         return self
 
 

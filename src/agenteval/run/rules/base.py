@@ -15,7 +15,7 @@ from agenteval.gate.integrity import Accepted, Integrity, acknowledged, in_force
 from agenteval.gate.pairing import own_cases
 from agenteval.gate.values import BaseNames
 from agenteval.report.parts import Presentation
-from agenteval.results.comparison import PoolCase
+from agenteval.results.comparison import BaselineCase
 from agenteval.results.model import Difference, DifferenceKind, Effect, Results
 from agenteval.run.base_commit import BaseCommit, Checkout
 from agenteval.run.config import Config
@@ -167,7 +167,7 @@ def judged_by_others(results: Results, suites: Iterable[Suite]) -> Difference | 
     return Difference(kind="rules", after=f"did not judge {cases} ({some(names)}); {_FIX}", effect="unproven")
 
 
-def _differs(ours: PoolCase, theirs: Case) -> bool:
+def _differs(ours: BaselineCase, theirs: Case) -> bool:
     """Return whether the question or a metric of the base commit differs; further metrics are only reported."""
     if not ours.fingerprint:
         return False

@@ -241,7 +241,6 @@ def _portable(value: Any, root: str) -> Any:
 def _suite_differences(
     draft: Draft, continued: Mapping[str, Suite | None], config_of: Mapping[str, Config]
 ) -> Iterator[Difference]:
-    """Yield how suites as a whole, and the settings for them, differ."""
     known = [(suite, theirs) for suite in draft.spec.suites if (theirs := continued[suite.path]) is not None]
     if draft.spec.traces is not None:
         # The metrics of suites score recorded traces.

@@ -36,11 +36,11 @@ from agenteval.report.words import moment
 from agenteval.results.case import CaseResult, Criterion, SuiteResult, ToolCall
 from agenteval.results.comparison import (
     AnswerChange,
+    BaselineCase,
     BaselineInfo,
+    BaselineRun,
     ComparedMetric,
     History,
-    PoolCase,
-    PoolEntry,
     ScoreChange,
 )
 from agenteval.results.model import MetricSummary
@@ -153,7 +153,7 @@ def _everywhere(text: str) -> Sample:
         }
     )
     metric = ComparedMetric(
-        id=text, n=1, baseline=1.0, current=0.0, difference=-1.0, word="proven", low=-1.0, high=-0.5,
+        id=text, n=1, baseline=1.0, current=0.0, difference=-1.0, state="proven", low=-1.0, high=-0.5,
         detectable_drop=0.1,
     )  # fmt: skip
     baseline = BaselineInfo(commit=text, ref=text, run_id=text, created_at=text, distance=2)
@@ -163,13 +163,13 @@ def _everywhere(text: str) -> Sample:
     run = results.run.model_copy(
         update={"id": f"own {text}", "started_at": text, "commit": text, "ref": text, "repository": text}
     )
-    pool = [
-        PoolEntry(commit=text, run_id=f"{number} {text}", created_at=text,
-                  cases={case.id: PoolCase(fingerprint=text, scores={text: [0.5]})})
+    runs = [
+        BaselineRun(commit=text, run_id=f"{number} {text}", created_at=text,
+                  cases={case.id: BaselineCase(fingerprint=text, scores={text: [0.5]})})
         for number in range(2)
     ]  # fmt: skip
     summary = results.summary.model_copy(update={"metrics": {text: MetricSummary(n=1, mean=0.0, pass_rate=0.0)}})
-    results = results.model_copy(update={"run": run, "pool": pool, "summary": summary})
+    results = results.model_copy(update={"run": run, "baseline_runs": runs, "summary": summary})
     return Sample(results, samples.gate_of("failed", text, (text, "b")), (text,))
 
 
@@ -290,21 +290,21 @@ def test_a_history_becomes_passed_iterations() -> None:
     assert rows[0]["was"] == [8, 9]
 
 
-def test_cases_contain_baseline_answers_and_pool_scores() -> None:
+def test_cases_contain_baseline_answers_and_earlier_scores() -> None:
     sample = samples.regressed()
     first = sample.results.suites[0].cases[0]
     entries = [
-        PoolEntry(commit="a" * 40, run_id=name, created_at=f"2026-11-{day}T00:00:00Z",
-                  cases={first.id: PoolCase(fingerprint="f", scores={"numeric": [1.0, 0.0]})})
+        BaselineRun(commit="a" * 40, run_id=name, created_at=f"2026-11-{day}T00:00:00Z",
+                  cases={first.id: BaselineCase(fingerprint="f", scores={"numeric": [1.0, 0.0]})})
         for day, name in ((17, "older"), (18, "newer"), (20, sample.results.run.id))
     ]  # fmt: skip
-    page = _page(Sample(sample.results.model_copy(update={"pool": entries}), sample.gate))
+    page = _page(Sample(sample.results.model_copy(update={"baseline_runs": entries}), sample.gate))
     cases = _cases(page)
     assert cases[0]["compared"]["answers"][0]["before"] == "You get 37.50 EUR back."
-    assert cases[0]["pool"] == [{"numeric": [1.0, 0.0]}] * 2
-    assert cases[1]["pool"] is None
+    assert cases[0]["earlier"] == [{"numeric": [1.0, 0.0]}] * 2
+    assert cases[1]["earlier"] is None
     assert cases[-1]["case"] is None
-    assert _index(page)["pool"] == [
+    assert _index(page)["earlier"] == [
         {"commit": "aaaaaaa", "made": "2026-11-17 00:00 UTC"},
         {"commit": "aaaaaaa", "made": "2026-11-18 00:00 UTC"},
     ]

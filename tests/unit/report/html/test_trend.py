@@ -44,14 +44,14 @@ def steady(count: int, **others: Sequence[float]) -> list[CaseResult]:
 
 
 def past(count: int, cases: Sequence[CaseResult]) -> Results:
-    """The last of some runs of the base branch that all went alike, with all of them in its pool."""
+    """The last of some runs of the base branch that all went alike, with all of them in its baseline."""
     runs = [results(*cases, run_id=f"base-{day}") for day in range(1, count + 1)]
     entries = [
         entry.model_copy(update={"created_at": f"2026-01-{day:02}T00:00:00.000Z"})
         for day, run in enumerate(runs, start=1)
-        for entry in run.pool
+        for entry in run.baseline_runs
     ]
-    return runs[-1].model_copy(update={"pool": entries})
+    return runs[-1].model_copy(update={"baseline_runs": entries})
 
 
 def _run(name: str, moment: str, results: Results | None = None) -> Results:
@@ -151,16 +151,16 @@ def test_a_run_counts_once_however_it_is_known() -> None:
     earlier = [_earlier(_run("base-1", "2026-01-01", now)), _earlier(now), _earlier(_run("older", "2025-12-31", now))]
     points = trend(now, earlier)
     assert [(point.run_id, point.source) for point in points] == [
-        ("older", "history"), ("base-1", "history"), ("base-2", "pool"), ("base-3", "run"),
+        ("older", "history"), ("base-1", "history"), ("base-2", "baseline"), ("base-3", "run"),
     ]  # fmt: skip
 
 
-def test_pool_and_summary_have_the_same_mean() -> None:
+def test_baseline_and_summary_have_the_same_mean() -> None:
     now = past(2, steady(4, c00=(0.0, 0.5, 1.0)))
-    pooled, own = trend(now, ())
-    assert pooled.metrics == own.metrics
-    assert pooled.score == own.score == pytest.approx(0.875)
-    assert pooled.pass_rate is None
+    earlier, own = trend(now, ())
+    assert earlier.metrics == own.metrics
+    assert earlier.score == own.score == pytest.approx(0.875)
+    assert earlier.pass_rate is None
 
 
 def test_trend_json_has_every_run_and_no_number_that_json_does_not_have() -> None:
@@ -247,7 +247,7 @@ def test_an_axis_is_around_its_values(values: list[float]) -> None:
 def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, above: float) -> None:
     low, high = value - below, value + above
     compared = ComparedMetric(
-        id="f1", n=3, baseline=0.5, current=0.5, difference=value, low=low, high=high, word="clear"
+        id="f1", n=3, baseline=0.5, current=0.5, difference=value, low=low, high=high, state="clear"
     )
     far = max(0.05, abs(low), abs(high))
     drawing = interval_svg(MetricRow("f1", 3, 0.5, None, compared, reach=far))
@@ -352,7 +352,7 @@ def test_all_reports_are_written(tmp_path: Path) -> None:
     sample = samples.regressed()
     render_reports(sample.report, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html",
+        "junit.xml", "summary.md", "comment.md", "findings.json", "badge.json", "trend.json", "report.html",
     }  # fmt: skip
     write_reports(sample.report, tmp_path / "results.json")
     assert (tmp_path / "results.json").exists()

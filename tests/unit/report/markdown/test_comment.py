@@ -19,7 +19,7 @@ from agenteval.report.heading import LONGEST_HEADING
 from agenteval.report.markdown import render_comment
 from agenteval.report.parts import COMMENT_LIMIT, characters
 from agenteval.results.case import CaseResult
-from agenteval.results.comparison import AnswerChange, ComparedResource, Word
+from agenteval.results.comparison import AnswerChange, ComparedResource, State
 from agenteval.results.model import Difference, Memory, Results
 
 MOST_VISIBLE = 40
@@ -59,25 +59,25 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         (
             "broke",
             "❌ support-bot: 3 of 26 cases broke — 2 for the same reason",
-            "Merging is blocked, also by 2 cases that could not be run. "
+            "The check fails, also because 2 cases could not be run. "
             "Per answer: cost +62 %, tokens +75 %, time +57 %.",
         ),
         (
             "all-green",
             "✅ support: 3 of 3 cases pass",
-            "Merging is not blocked: 3 of 3 cases passed.",
+            "The check passes: 3 of 3 cases passed.",
         ),
-        ("first", "❌ support-bot: 4 of 24 cases failed — 2 for the same reason", "Merging is blocked."),
+        ("first", "❌ support-bot: 4 of 24 cases failed — 2 for the same reason", "The check fails."),
         (
             "no-baseline",
             "✅ support: 3 of 3 cases pass — nothing to compare with yet",
-            "Merging is not blocked.",
+            "The check passes.",
         ),
-        ("maybe", "⚠️ support-bot: 3 cases may be worse", "Merging is not blocked."),
+        ("maybe", "⚠️ support-bot: 3 cases may be worse", "The check passes."),
         (
             "rules",
             "⚠️ support-bot: nothing broke or fell — but this change loosens the rules of main",
-            "Merging is not blocked: 20 of 20 cases passed.",
+            "The check passes: 20 of 20 cases passed.",
         ),
         (
             "infrastructure",
@@ -87,20 +87,18 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         (
             "200-broke",
             "❌ support-bot: 200 of 260 cases broke — all give the same answer now",
-            "Merging is blocked. "
-            "One cause for all of them is likely: a model, key or service that answers differently.",
+            "The check fails. They probably have one cause: a model, key or service that answers differently.",
         ),
-        ("mean", "❌ support: numeric fell from 1.00 to 0.50 over 3 cases", "Merging is blocked."),
+        ("mean", "❌ support: numeric fell from 1.00 to 0.50 over 3 cases", "The check fails."),
         (
             "one-answer",
             "❌ support-bot: 30 of 40 cases fail (equality fell from 1.00 to 0.50 over 30 cases)",
-            "Merging is blocked. "
-            "One cause for all of them is likely: a model, key or service that answers differently.",
+            "The check fails. They probably have one cause: a model, key or service that answers differently.",
         ),
         (
             "accepted",
             "✅ support-bot: 2 cases do not pass, which was accepted — nothing else broke or fell",
-            "Merging is not blocked: 20 of 22 cases passed; 2 of 22 cases fail, which was accepted "
+            "The check passes: 20 of 22 cases passed; 2 of 22 cases fail, which was accepted "
             "(refunds-standing-desk, refunds-office-chair). Per answer: time −35 %.",
         ),
         ("improved", "✅ support: 3 of 3 cases pass", None),
@@ -121,7 +119,7 @@ def test_numbers_have_a_full_stop_before_another_sentence() -> None:
     compared = results.comparison.model_copy(update={"resources": [slower]})
     lines = comment(gated(results.model_copy(update={"comparison": compared}))).splitlines()
 
-    assert plain(lines[2]) == "Merging is not blocked: 3 of 3 cases passed. Per answer: time +125 %."
+    assert plain(lines[2]) == "The check passes: 3 of 3 cases passed. Per answer: time +125 %."
 
 
 @pytest.mark.parametrize(
@@ -178,7 +176,7 @@ def test_any_mixture_stays_in_sight(kinds: list[str], warnings: int, rules: int,
         for number in range(rules)
     ]
     run = run.model_copy(update={"suites": suites, "run": run.run.model_copy(update={"integrity": integrity})})
-    verdict: Word = "proven" if "broke" in kinds else "clear"
+    verdict: State = "proven" if "broke" in kinds else "clear"
     sample = compared_run(run, verdict, {case.id: change for case, change in told})
     text = comment(replace(sample, warnings=tuple(map(str, range(warnings)))))
     assert len(visible(text)) <= MOST_VISIBLE
@@ -273,7 +271,7 @@ def test_rule_changes_are_shown_from_old_to_new() -> None:
 def test_an_unreachable_agent_is_not_the_fault_of_the_author() -> None:
     text = of_state("infrastructure")
     assert "❌" not in text
-    assert "Merging is blocked" not in text
+    assert "The check fails" not in text
     assert "<b>What usually helps</b>" in text
     assert "Run again" in text
     # An agent that crashes may well be.
@@ -285,7 +283,7 @@ def test_numbers_of_the_proof_are_the_gates() -> None:
         plain_text("mean")
     )
     assert "fails 8 of 8 passes here and 0 of 8 on main (89abcde) beside it" in plain_text("broke")
-    assert "Broken cases are found, smaller drops hardly" in plain_text("all-green")
+    assert "The suite has few cases: broken cases are found" in plain_text("all-green")
 
 
 def plain_text(state: str) -> str:

@@ -40,7 +40,7 @@ def run(*suites: SuiteResult, compared: Iterable[ComparedCase] = ()) -> Results:
     listed = list(compared)
     comparison = Comparison(
         baseline=BaselineInfo(run_id="1", created_at="2026-01-01T00:00:00Z"),
-        word="clear",
+        state="clear",
         headline="no regression",
         metrics=[],
         cases=listed,

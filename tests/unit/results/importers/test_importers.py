@@ -368,7 +368,7 @@ def test_older_reports_say_less(tmp_path: Path) -> None:
 def test_a_history_file_of_holodeck_has_its_commit(tmp_path: Path) -> None:
     history = {"report": report(holodeck_test("a", metric())), "metadata": {"git_commit": "abc", "cli_args": []}}
     results = read(tmp_path, history)
-    assert (results.run.commit, results.pool[0].commit) == ("abc", "abc")
+    assert (results.run.commit, results.baseline_runs[0].commit) == ("abc", "abc")
     assert statuses(results) == {"a": "passed"}
 
 
@@ -425,13 +425,13 @@ def test_cases_that_are_gone_are_removed(tmp_path: Path) -> None:
     assert {case.name: case.change for case in cases} == {"refund": "new", "gone": "removed"}
 
 
-def test_an_imported_run_is_one_run_of_the_pool(tmp_path: Path) -> None:
+def test_an_imported_run_is_one_run_of_its_baseline(tmp_path: Path) -> None:
     content = report(
         holodeck_test("a", metric(score=0.25)),
         holodeck_test("b", turns=[holodeck_turn(0, metric(score=0.5)), holodeck_turn(1, metric(score=1.0))]),
     )
     results = read(tmp_path, content)
-    (entry,) = results.pool
+    (entry,) = results.baseline_runs
     assert (entry.run_id, entry.created_at) == (results.run.id, results.run.started_at)
     assert {name.partition("::")[2]: case.scores for name, case in entry.cases.items()} == {
         "a": {"numeric": [0.25]},
@@ -583,7 +583,7 @@ def test_both_files_of_an_evaluation_are_read_whichever_is_named(tmp_path: Path)
     assert len({results.run.id for results in found}) == 1
     assert found[0].suites[0].threshold == 0.7
     assert [case.name for _, case in found[1].cases()] == ["a [novice]", "b [novice]"]
-    assert next(iter(found[0].pool[0].cases.values())).scores["score"] == [0.75]
+    assert next(iter(found[0].baseline_runs[0].cases.values())).scores["score"] == [0.75]
 
 
 def test_a_summary_of_another_evaluation_is_left_out(tmp_path: Path) -> None:
@@ -901,7 +901,7 @@ def test_a_test_with_a_known_name_may_have_another_question(
     tmp_path: Path, asked: dict[str, Any], fingerprint: str
 ) -> None:
     content = promptfoo(row("refund", component(), vars=asked))
-    (case,) = read(tmp_path, content, [known_suite("a.yaml", "refund")]).pool[0].cases.values()
+    (case,) = read(tmp_path, content, [known_suite("a.yaml", "refund")]).baseline_runs[0].cases.values()
     assert case.fingerprint.startswith(fingerprint)
     assert bool(case.fingerprint) == bool(fingerprint)
 

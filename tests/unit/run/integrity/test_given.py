@@ -28,7 +28,7 @@ def test_a_name_or_an_id_accepts_its_case(words: str) -> None:
     entries, warnings = accepted(words)
     case = f"agent.yaml::{words.removeprefix('agent.yaml::')}"
     assert [(entry.case, entry.change) for entry in entries] == [
-        (case, change) for change in ("edited", "removed", "regressed")
+        (case, change) for change in ("edited", "removed", "worse")
     ]
     assert {(entry.author, entry.reason) for entry in entries} == {("ada", "by a label of the pull request")}
     assert warnings == ["kept"]
@@ -53,10 +53,10 @@ def test_what_is_not_clear_accepts_nothing(words: str, said: str) -> None:
 def test_only_the_change_that_the_case_has_is_accepted() -> None:
     entries = accepted("night")[0]
     case = "agent.yaml::night"
-    for kind, change in (("removed", "removed"), ("edited", "edited"), ("renamed", "regressed")):
+    for kind, change in (("removed", "removed"), ("edited", "edited"), ("renamed", "worse")):
         difference = Difference(kind=kind, case=case, effect="listed")
         assert [entry.change for entry in settled(entries, [difference])] == [change]
-    assert [entry.change for entry in settled(entries, [])] == ["regressed"]
+    assert [entry.change for entry in settled(entries, [])] == ["worse"]
     assert accepted_of(entries, "removed", case, "any content") is entries[1]
     assert accepted_of(entries, "removed", "agent.yaml::night train", "any content") is None
 
@@ -87,7 +87,7 @@ def test_a_mean_is_accepted_down_to_a_limit() -> None:
 
 
 def test_a_mean_below_its_limit_is_not_accepted() -> None:
-    entry = Accepted("regressed", "x", date.max, metric="equality", after="0.85", for_commit=True)
+    entry = Accepted("worse", "x", date.max, metric="equality", after="0.85", for_commit=True)
     rows = {1.0: True, 0.85: True, 0.81: True, 0.79: False, 0.0: False}
     found = {mean: bool(Integrity(accepted=(entry,)).accepted_metrics({"equality": mean}, 0.05)) for mean in rows}
     assert found == rows

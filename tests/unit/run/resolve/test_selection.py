@@ -110,7 +110,7 @@ def test_what_cannot_be_selected_is_named(folder: Path) -> None:
 
 
 def test_cases_that_broke_failed_or_could_not_be_run_are_taken(folder: Path) -> None:
-    names = ("passed", "failed", "error", "no metric applies", "over budget", "broke", "maybe chance")
+    names = ("passed", "failed", "error", "no metric applies", "over budget", "broke", "may be worse")
     before = runs.results(*(runs.case(name, scores=[{"numeric": 1.0}] * 3) for name in names), run_id="before")
     now = runs.results(
         runs.case("passed"),
@@ -119,7 +119,7 @@ def test_cases_that_broke_failed_or_could_not_be_run_are_taken(folder: Path) -> 
         with_score("no metric applies", runs.skipped()),
         with_score("over budget", runs.not_asked()),
         runs.case("broke"),
-        runs.case("maybe chance"),
+        runs.case("may be worse"),
     )
     compared = compare(now, before)
     moved = [

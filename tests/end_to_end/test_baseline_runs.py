@@ -26,14 +26,14 @@ def counting(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("runs", [1, 2, 4])
-def test_the_pool_has_every_run(runs: int, tmp_path: Path, command: Command) -> None:
+def test_the_baseline_has_every_run(runs: int, tmp_path: Path, command: Command) -> None:
     counting(tmp_path)
 
     ended = command("run", "--runs", str(runs))
 
     assert ended.status == 0, ended.text
     results = results_in(tmp_path)
-    assert len(results.pool) == len({run.run_id for run in results.pool}) == runs
+    assert len(results.baseline_runs) == len({run.run_id for run in results.baseline_runs}) == runs
     # The reports are those of the last run.
     [[_, last]] = results.cases()
     assert last.iterations[0].turns[0].response == f"run {runs}"
@@ -41,9 +41,9 @@ def test_the_pool_has_every_run(runs: int, tmp_path: Path, command: Command) -> 
     assert [line for line in ended.err.splitlines() if line.startswith("agenteval: run ")] == [
         f"agenteval: run {number} of {runs}" for number in range(2, runs + 1)
     ]
-    # The next run of the branch continues the pool.
+    # The next run of the branch continues the baseline.
     assert command("run", "--baseline", "agenteval-report", "--out", "next").status == 0
-    assert len(read_results(tmp_path / "next").pool) == runs + 1
+    assert len(read_results(tmp_path / "next").baseline_runs) == runs + 1
 
 
 def test_the_first_run_has_the_given_baseline(tmp_path: Path, command: Command) -> None:
@@ -52,7 +52,7 @@ def test_the_first_run_has_the_given_baseline(tmp_path: Path, command: Command) 
 
     assert command("run", "--runs", "2", "--baseline", "before").status == 0
 
-    assert len(results_in(tmp_path).pool) == 4
+    assert len(results_in(tmp_path).baseline_runs) == 4
 
 
 def test_a_run_that_cannot_be_a_baseline_is_the_last(tmp_path: Path, command: Command) -> None:
@@ -74,7 +74,7 @@ def test_failing_cases_do_not_end_the_runs(tmp_path: Path, command: Command) -> 
 
     # What fails in every run is a known failure then.
     assert ended.status == 0, ended.text
-    assert len(results_in(tmp_path).pool) == 3
+    assert len(results_in(tmp_path).baseline_runs) == 3
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def runner(nothing_there: str) -> Iterator[Runner]:
         yield Runner(folder, nothing_there)
 
 
-def test_one_step_makes_the_pool(runner: Runner) -> None:
+def test_one_step_makes_the_baseline(runner: Runner) -> None:
     counting(runner.workspace)
 
     step = runner.step("workflow_dispatch", inputs={"runs": "3", "baseline": "none"})
 
     assert step.ended.status == 0, step.ended.text
-    assert len(results_in(runner.workspace).pool) == 3
+    assert len(results_in(runner.workspace).baseline_runs) == 3
     assert step.outputs["verdict"] == "passed"
     assert step.summary.count("\n| passed |") == 1
 

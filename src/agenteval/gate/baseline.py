@@ -1,4 +1,4 @@
-"""The pool: the newest runs of the base branch, and the first ones since its anchor. Every results file has it."""
+"""The baseline: the newest runs of the base branch, and the first ones since its last change."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agenteval.core.records import dataclass, field
 from agenteval.gate.pairing import Match, own_cases
-from agenteval.gate.run_scores import RESOURCE, pool_entry
+from agenteval.gate.run_scores import RESOURCE, baseline_run
 from agenteval.gate.values import Constants
-from agenteval.results.comparison import Comparison, PoolCase, PoolEntry
+from agenteval.results.comparison import BaselineCase, BaselineRun, Comparison
 from agenteval.results.model import Results
 
 # Case id → metric id → value of each iteration; ``None`` if it was lost.
 Scores = Mapping[str, Mapping[str, tuple[float | None, ...]]]
-#: Runs at the beginning that a long look compares with.
-ANCHOR_RUNS = 3
-#: A long look is made at most after so many merges.
+#: Runs at the beginning that a look back compares with.
+FIRST_RUNS = 3
+#: A look back is made at most after so many merges.
 _MERGES = 3
 _WINDOW = Constants().window
 
 
 @dataclass(frozen=True)
-class Pool:
+class UsableRuns:
     """Usable baseline runs, oldest first, and messages about omitted ones."""
 
-    runs: tuple[PoolEntry, ...]
+    runs: tuple[BaselineRun, ...]
     notes: tuple[str, ...] = ()
 
     def always_applied(self, planned: Mapping[str, int]) -> Mapping[str, frozenset[str]]:
@@ -44,14 +44,14 @@ class Pool:
         return {case_id: frozenset(name for name, yes in known.items() if yes) for case_id, known in always.items()}
 
 
-def _asked(case: PoolCase) -> Mapping[str, int]:
+def _asked(case: BaselineCase) -> Mapping[str, int]:
     return {name: len(case.scores.get(name, ())) + case.lost.get(name, 0) for name in {**case.scores, **case.lost}}
 
 
-def baseline_pool(
+def usable_runs(
     baseline: Results, current_run_id: str, unrelated: Collection[str] = (), window: int = _WINDOW
-) -> Pool:
-    """Return the newest runs of a baseline: those in its pool and the baseline run itself.
+) -> UsableRuns:
+    """Return the newest runs of a baseline: those before it and the run itself.
 
     Args:
         unrelated: commits whose runs do not count, because the base branch does not contain them any more.
@@ -67,72 +67,72 @@ def baseline_pool(
     usable = [entry for entry in kept if not _is_mostly_lost(entry)]
     if lost := len(kept) - len(usable):
         notes.append(f"{lost} of the baseline's runs left out: most of the iterations have no score")
-    return Pool(tuple(usable)[-window:], tuple(notes))
+    return UsableRuns(tuple(usable)[-window:], tuple(notes))
 
 
-def _entries(baseline: Results) -> list[PoolEntry]:
-    runs = list(baseline.pool)
+def _entries(baseline: Results) -> list[BaselineRun]:
+    runs = list(baseline.baseline_runs)
     if all(entry.run_id != baseline.run.id for entry in runs):
-        runs.append(pool_entry(baseline, {}))
+        runs.append(baseline_run(baseline, {}))
     by_id = {entry.run_id: entry for entry in sorted(runs, key=lambda entry: entry.created_at)}
     return list(by_id.values())
 
 
-def _is_mostly_lost(entry: PoolEntry) -> bool:
+def _is_mostly_lost(entry: BaselineRun) -> bool:
     scored = sum(len(values) for case in entry.cases.values() for values in case.scores.values())
     return not scored or sum(number for case in entry.cases.values() for number in case.lost.values()) > scored
 
 
-def anchor_runs(baseline: Results) -> list[PoolEntry]:
-    """Return the first runs of a baseline since its anchor, for a long look."""
+def first_runs(baseline: Results) -> list[BaselineRun]:
+    """Return the first runs of a baseline since its start, for a look back."""
     entries = _entries(baseline)
-    anchor = entries[-1].anchor if entries else None
-    return [entry for entry in entries if entry.anchor == anchor][:ANCHOR_RUNS]
+    start = entries[-1].start if entries else None
+    return [entry for entry in entries if entry.start == start][:FIRST_RUNS]
 
 
-def is_look_due(own: PoolEntry, baseline: Results) -> bool:
+def is_look_due(own: BaselineRun, baseline: Results) -> bool:
     """Return whether a run of the base branch may look back: runs enough, and not right after the last look."""
     entries = [entry for entry in _entries(baseline) if entry.run_id != own.run_id]
-    anchor = anchor_runs(baseline)
-    newest = {entry.run_id for entry in entries[-(ANCHOR_RUNS - 1) :]}
-    is_apart = len(anchor) == ANCHOR_RUNS and not newest & {entry.run_id for entry in anchor}
+    start = first_runs(baseline)
+    newest = {entry.run_id for entry in entries[-(FIRST_RUNS - 1) :]}
+    is_apart = len(start) == FIRST_RUNS and not newest & {entry.run_id for entry in start}
     return is_apart and not any(entry.looked for entry in entries[-_MERGES:])
 
 
-def extended_pool(
-    own: PoolEntry,
+def extended_baseline(
+    own: BaselineRun,
     baseline: Results | None,
     comparison: Comparison | None,
-    passes: Iterable[PoolEntry] = (),
-) -> list[PoolEntry]:
-    """Return the pool of a run of the base branch: that of its baseline and the run itself.
+    passes: Iterable[BaselineRun] = (),
+) -> list[BaselineRun]:
+    """Return the baseline of a run of the base branch: that of its baseline and the run itself.
 
-    A mean that is proven, declared or accepted to have changed begins a new pool. A case that is proven or accepted
+    A mean that is proven, declared or accepted to have changed begins a new one. A case that is proven or accepted
     to have changed is removed from earlier runs.
 
     Args:
-        passes: the passes of a proof, which are of the same agent; a new pool begins with them too.
+        passes: the passes of a proof, which are of the same agent; a new baseline begins with them too.
     """
     if baseline is None:
-        return [own.model_copy(update={"anchor": own.commit})]
+        return [own.model_copy(update={"start": own.commit})]
     if comparison is not None and comparison.cause is not None:
         begun = own.model_copy(update={"cause": comparison.cause})
-        return [entry.model_copy(update={"anchor": own.commit}) for entry in [begun, *passes]]
+        return [entry.model_copy(update={"start": own.commit}) for entry in [begun, *passes]]
     # Runs of other tools have no fingerprints, so later runs cannot check that their questions are the same.
     others = [entry for entry in _entries(baseline) if entry.run_id != own.run_id and _tells_questions_apart(entry)]
     changed = comparison.changed_cases if comparison is not None else frozenset()
-    anchor = (others[-1].anchor or others[0].commit) if others else own.commit
-    own = own.model_copy(update={"anchor": anchor, "looked": comparison is not None and bool(comparison.long_look)})
+    start = (others[-1].start or others[0].commit) if others else own.commit
+    own = own.model_copy(update={"start": start, "looked": comparison is not None and bool(comparison.decline)})
     entries = [*(without_cases(entry, changed) for entry in others), own]
-    first = [entry for entry in entries[:-_WINDOW] if entry.anchor == anchor][:ANCHOR_RUNS]
+    first = [entry for entry in entries[:-_WINDOW] if entry.start == start][:FIRST_RUNS]
     return [*first, *entries[-_WINDOW:]]
 
 
-def _tells_questions_apart(entry: PoolEntry) -> bool:
+def _tells_questions_apart(entry: BaselineRun) -> bool:
     return any(case.fingerprint for case in entry.cases.values())
 
 
-def without_cases(entry: PoolEntry, case_ids: Collection[str]) -> PoolEntry:
+def without_cases(entry: BaselineRun, case_ids: Collection[str]) -> BaselineRun:
     """Return an entry without some cases."""
     if not case_ids:
         return entry
@@ -142,27 +142,27 @@ def without_cases(entry: PoolEntry, case_ids: Collection[str]) -> PoolEntry:
 
 
 @dataclass(frozen=True)
-class PoolValues:
-    """The comparable scores of runs of a pool, oldest first, and messages about omitted ones."""
+class EarlierScores:
+    """The comparable scores of runs of a baseline, oldest first, and messages about omitted ones."""
 
     scores: tuple[Scores, ...]
     notes: tuple[str, ...] = ()
 
 
-def comparable_runs(current: Results, pool: Pool) -> PoolValues:
-    """Return the runs of a pool, limited to cases and metrics that match the current run."""
+def comparable_runs(current: Results, baseline: UsableRuns) -> EarlierScores:
+    """Return the runs of a baseline, limited to cases and metrics that match the current run."""
     now = own_cases(current)
     changes = _Changes()
     broken = 0
     runs: list[Scores] = []
-    for entry in pool.runs:
+    for entry in baseline.runs:
         scores, unsound = _sound(_comparable_cases(entry, now, changes))
         runs.append(scores)
         broken += unsound
-    notes = [*pool.notes, *changes.notes()]
+    notes = [*baseline.notes, *changes.notes()]
     if broken:
         notes.append(f"{_count(broken, 'score')} of earlier runs outside 0..1, left out")
-    return PoolValues(tuple(runs), tuple(notes))
+    return EarlierScores(tuple(runs), tuple(notes))
 
 
 @dataclass
@@ -186,7 +186,7 @@ class _Changes:
 
 
 def _comparable_cases(
-    entry: PoolEntry, now: Mapping[str, PoolCase], changes: _Changes
+    entry: BaselineRun, now: Mapping[str, BaselineCase], changes: _Changes
 ) -> dict[str, dict[str, tuple[float | None, ...]]]:
     """Return the comparable scores of one run by case and metric, and record the changes."""
     found: dict[str, dict[str, tuple[float | None, ...]]] = {}
