@@ -25,6 +25,8 @@ from agenteval.results.verdict import CONCEPTS, STATES, STATUSES, VERDICTS
 from agenteval.run.options import INPUTS, Option
 
 ROOT = Path(__file__).parents[1]
+LLMS = ROOT / "docs" / "llms.txt"
+_RAW = "https://raw.githubusercontent.com/org/agenteval-action/v1/docs/"
 _ACTION = ROOT / "action.yml"
 # The place of agents, whose keys tools have, too.
 _AGENT = "agents.NAME."
@@ -180,6 +182,31 @@ def with_sections(name: str, text: str) -> str:
     return text
 
 
+def llms_txt() -> str:
+    """Return ``llms.txt``: the pages of the documentation for language models, each with its sections."""
+    settings = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), _NavLoader)  # noqa: S506 - data only
+    lines = [f"# {settings['site_name']}", "", f"> {settings['site_description']}"]
+    for title, nav in (("Documentation", settings["nav"][:-1]), ("Optional", settings["nav"][-1:])):
+        lines += ["", f"## {title}", ""]
+        for name, page in _pages(nav):
+            sections = re.findall(r"(?m)^## (.+)$", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+            lines.append(f"- [{name}]({_RAW}{page}){': ' if sections else ''}{', '.join(sections)}")
+    return "\n".join([*lines, ""])
+
+
+class _NavLoader(yaml.SafeLoader):
+    """Reads mkdocs.yml without the functions that it names."""
+
+
+_NavLoader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+def _pages(nav: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for item in nav:
+        for name, value in item.items():
+            yield from _pages(value) if isinstance(value, list) else [(name, value)]
+
+
 def _action() -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load(_ACTION.read_text(encoding="utf-8"))
     return loaded
@@ -260,6 +287,7 @@ def main() -> None:
     for name in SECTIONS:
         file = ROOT / name
         file.write_text(with_sections(name, file.read_text(encoding="utf-8")), encoding="utf-8")
+    LLMS.write_text(llms_txt(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Prints or collects release notes; usage: release_notes.py vX.Y.Z, or release_notes.py --collect X.Y.Z.
 
 The first form prints the section of a version in CHANGELOG.md if all files agree on it. The second form moves the
-entries of ``changes/*.md`` to that section and sets its date.
+entries of ``changes/*.md`` to that section, sets its date, and removes the line of README.md about the time before.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _PLACES = {
 }
 
 
+# The one line that is wrong once something is published, with the empty line above it.
+_UNPUBLISHED = re.compile(r"\n\n[^\n]*<!-- unpublished -->(?=\n)")
+
+
 def release_notes(root: Path, tag: str) -> str:
     """Return the changelog's section of a release.
 
-    Args:
-        root: the repository.
-        tag: ``vX.Y.Z``.
-
     Raises:
-        ValueError: a file has another version, the section or its date is missing, or ``changes/`` has entries.
+        ValueError: a file has another version, the section or its date is missing, or something is not collected.
     """
     match = _TAG.fullmatch(tag)
     if match is None:
@@ -50,6 +50,8 @@ def release_notes(root: Path, tag: str) -> str:
         )
     if entries(root):
         problems.append(f"changes/: entries are not in CHANGELOG.md; run make changelog VERSION={version}")
+    if _UNPUBLISHED.search((root / "README.md").read_text("utf-8")):
+        problems.append(f"README.md: it says that nothing is published; run make changelog VERSION={version}")
     if problems or section is None:
         raise ValueError("; ".join(problems))
     return section[2].strip() + "\n"
@@ -69,12 +71,7 @@ def entries(root: Path) -> dict[Path, str]:
 
 
 def collect(root: Path, version: str, today: date) -> None:
-    """Move the entries of ``changes/`` to the section of a version, and set its date.
-
-    Args:
-        root: the repository.
-        version: ``X.Y.Z``; its section is created if it does not exist.
-        today: date of the section.
+    """Move the entries of ``changes/`` to the section of a version, which may be new, and set its date.
 
     Raises:
         ValueError: the version or an entry has another form, or there is nothing to release.
@@ -95,6 +92,8 @@ def collect(root: Path, version: str, today: date) -> None:
     file.write_text(f"{before}## {version} ({today})\n\n{body}\n{gap}{after}", "utf-8")
     for entry in new:
         entry.unlink()
+    readme = root / "README.md"
+    readme.write_text(_UNPUBLISHED.sub("", readme.read_text("utf-8")), "utf-8")
 
 
 def _section(version: str) -> re.Pattern[str]:

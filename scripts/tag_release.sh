@@ -9,7 +9,9 @@ fail() { echo "tag_release.sh: $1" >&2; exit 2; }
 
 tag=$1 image=$2
 [[ $tag =~ ^v([0-9]+)\.[0-9]+\.[0-9]+$ ]] || fail "$tag is not of the form vX.Y.Z"
-major=v${BASH_REMATCH[1]}
+number=${BASH_REMATCH[1]}
+# Workflows name v1 from the first release on, which is a 0.*.
+major=v${number/#0/1}
 released=$(git rev-parse HEAD)
 
 published=$(git ls-remote origin "refs/tags/$tag" | cut -f1)
@@ -22,7 +24,7 @@ if [[ -n $published ]]; then
       fail "$tag of origin is another commit than the checkout; check out that commit, or release another version"
   fi
 fi
-newest=$({ git ls-remote --refs origin "refs/tags/$major.*" | sed 's|.*refs/tags/||'; echo "$tag"; } |
+newest=$({ git ls-remote --refs origin "refs/tags/$major.*" "refs/tags/v$number.*" | sed 's|.*refs/tags/||'; echo "$tag"; } |
   grep --extended-regexp '^v[0-9]+\.[0-9]+\.[0-9]+$' | sort --version-sort | tail -n 1)
 moved=("refs/tags/$tag")
 [[ $newest != "$tag" ]] || moved+=("+refs/tags/$major")

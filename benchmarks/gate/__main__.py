@@ -102,7 +102,7 @@ def rate(cell: Cell, first: int, count: int) -> tuple[int, int, int]:
             outcome = program.gate(
                 run, baseline, metrics(cell.world), asked, has_base=cell.by == "beside", seed=number
             )
-        found += outcome.word in {"proven", "unproven"}
+        found += outcome.state in {"proven", "unproven"}
         calls += outcome.calls
     return count, found, calls
 

@@ -88,7 +88,7 @@ def merged_gate(
         return seen
 
     out = gate(first, pool, metrics, None)
-    if out.word == "clear":
+    if out.state == "clear":
         return out
     evidence = Evidence(run_of(first), [], metrics_of(metrics))
     return answered(prove(evidence, out.suspicions, seed=seed), in_shards)

@@ -42,7 +42,7 @@ class Metric:
 
 @dataclass
 class Outcome:
-    word: str = "clear"                         # clear | cleared | proven | unproven
+    state: str = "clear"                         # clear | cleared | proven | unproven
     why: str = ""
     means: dict[str, tuple[float, float, float]] = field(default_factory=dict)     # proven: difference, p, limit
     cases: dict[tuple[str, int], tuple[int, int, float, float]] = field(default_factory=dict)   # proven: failures pr, base, p, limit
@@ -247,7 +247,7 @@ def gate(first: Run, baseline: Sequence[Run], metrics: dict[str, Metric], again:
     if not means and not cases:
         return out
     if again is None:       # files alone
-        out.word = "unproven" if unaided(first, baseline, metrics, rules) else "cleared"
+        out.state = "unproven" if unaided(first, baseline, metrics, rules) else "cleared"
         return out
     # 2. the pull request once more, of what is suspicious; nothing is proven here
     second: Run = {}
@@ -263,7 +263,7 @@ def gate(first: Run, baseline: Sequence[Run], metrics: dict[str, Metric], again:
     cases = [(m, i) for m, i in cases if not (second[m][i][:3] >= metrics[m].threshold).all()]
     if not has_base:
         bad = (means or cases) and unaided(both if means else first, baseline, metrics, rules) or never_passes(cases, first, second, old, metrics, again, size, rules, out)
-        out.word = "unproven" if bad else "cleared"
+        out.state = "unproven" if bad else "cleared"
         return out
     # 3. side by side: single cases first (cheap), then means
     family = len(means) + len(cases)
@@ -274,8 +274,8 @@ def gate(first: Run, baseline: Sequence[Run], metrics: dict[str, Metric], again:
     if out.base:        # an outage: most of the base, or all of it
         lost = np.all([np.isnan(x) for m, x in out.base.items() if m != ANSWERED], 0)[~np.isnan(out.base[ANSWERED])]
         out.thin |= lost.mean() > rules.outage and (lost.sum() >= 10 or lost.all())
-    out.word = "proven" if out.means or out.cases else "unproven" if out.thin else "cleared"
-    return replace(out, word="unproven", why="answers are copies") if out.word == "proven" and copies(baseline) else out
+    out.state = "proven" if out.means or out.cases else "unproven" if out.thin else "cleared"
+    return replace(out, state="unproven", why="answers are copies") if out.state == "proven" and copies(baseline) else out
 
 # ---- the same runs, other questions
 def still_there(before: Outcome, metrics: dict[str, Metric], again: Again, size: int, rules: Rules = Rules()) -> bool:
@@ -296,7 +296,7 @@ def long_look(newest: Sequence[Run], anchor: Sequence[Run], metrics: dict[str, M
     means = [m for m in metrics if suspicion(np.concatenate([r[m] for r in newest], 1), [r[m] for r in anchor], metrics[m]) <= rules.suspect]
     if means:
         beside(out, again, metrics, means, [], len(newest[0][means[0]]), rules, len(means))
-        out.word = "proven" if out.means else "cleared"
+        out.state = "proven" if out.means else "cleared"
     return out
 
 def no_worse(again: Again, name: str, margin: float, pairs: int, size: int) -> tuple[bool, float]:

@@ -240,7 +240,7 @@ def test_an_added_metric_keeps_the_baseline_of_the_others(tmp_path: Path, suite:
     before, after = (written(folder / name)["comparison"] for name in ("plain", "added"))
     assert before["metrics"] == after["metrics"]
     assert after["metrics"]
-    assert (before["word"], before["headline"]) == (after["word"], after["headline"])
+    assert (before["state"], before["headline"]) == (after["state"], after["headline"])
     assert [case["change"] for case in after["cases"]] == ["same"] * len(after["cases"])
 
 

@@ -186,7 +186,7 @@ def test_a_merged_run_is_proven_in_shards_by_later_jobs(home: Path, server: GitS
     assert ended.status == 1, ended.text
     comparison = results_in(pull_request.workspace).comparison
     assert comparison is not None
-    assert (comparison.word, comparison.base_sha) == ("proven", pull_request.base)
+    assert (comparison.state, comparison.base_sha) == ("proven", pull_request.base)
 
 
 @pytest.mark.long
@@ -196,7 +196,7 @@ def test_a_regression_is_proven_beside_the_first_parent(home: Path, server: GitS
     assert ended.status == 1, ended.text
     comparison = results_in(pull_request.workspace).comparison
     assert comparison is not None
-    assert (comparison.word, comparison.stage) == ("proven", "beside")
+    assert (comparison.state, comparison.stage) == ("proven", "beside")
     assert comparison.base_sha == pull_request.base
     asked = pull_request.asked()
     sides = {side: [item for item in asked if item.side == side] for side in ("first", "current", "control")}
@@ -231,7 +231,7 @@ def test_what_cannot_be_proven_is_told_in_one_line(home: Path, server: GitServer
     assert ended.status == 3, ended.text
     comparison = results_in(pull_request.workspace).comparison
     assert comparison is not None
-    assert comparison.word == "unproven"
+    assert comparison.state == "unproven"
     assert "contents: read" in comparison.why
     assert "Traceback" not in ended.text
     assert {item.side for item in pull_request.asked()} == {"first", "current"}
@@ -247,7 +247,7 @@ def test_a_base_commit_whose_setup_fails_is_told_with_the_command(home: Path, se
     assert ended.status == 3, ended.text
     comparison = results_in(pull_request.workspace).comparison
     assert comparison is not None
-    assert comparison.word == "unproven"
+    assert comparison.state == "unproven"
     said = "the requirements of the base commit cannot be installed: setup: line 1, `test -e requirements.txt`"
     assert said in comparison.why
     assert {item.side for item in pull_request.asked()} == {"first", "current"}
@@ -270,7 +270,7 @@ def test_without_a_baseline_the_base_commits_agent_makes_it(
     results = results_in(pull_request.workspace)
     comparison = results.comparison
     assert comparison is not None
-    assert comparison.word == ("proven" if status else "clear")
+    assert comparison.state == ("proven" if status else "clear")
     assert (comparison.baseline.commit, comparison.baseline.ref) == (pull_request.base, "refs/heads/main")
     (note,) = (note for note in comparison.notes if "this is the baseline" in note)
     assert f"so the suite ran once at the base commit {pull_request.base[:7]} ({CASES} calls)" in note
@@ -329,7 +329,7 @@ def test_a_pull_request_cannot_loosen_the_rules_that_judge_it(home: Path, server
     assert ended.status == 1, ended.text
     results = results_in(pull_request.workspace)
     assert results.comparison is not None
-    assert results.comparison.word == "proven"
+    assert results.comparison.state == "proven"
     # The base's version of each case failed; the edited one passes with the grader that the change brings.
     statuses = {found.name: found.status for _, found in results.cases()}
     assert {name for name, status in statuses.items() if status == "passed"} == {"c00 (edited)"}

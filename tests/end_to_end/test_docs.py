@@ -21,12 +21,12 @@ import yaml
 from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.documentation import Block, as_workflow, blocks, inputs_of, kind_of, known_inputs
-from tests.git_server import GIT_NAMES, commit, git
+from tests.git_server import GIT_NAMES
 from tests.support import AGENTEVAL, PATIENCE_S, ROOT, copied_agenteval, environment
 
 from agenteval.cli import main as cli
 from agenteval.cli.explanations import schema
-from agenteval.cli.init import write_starter
+from agenteval.cli.init import starter_for, write_starter
 from agenteval.github.connection import WITHOUT
 from agenteval.run.resolve.configurations import read_config
 from agenteval.run.rules.accepted_file import read_accepted
@@ -251,11 +251,7 @@ def test_what_can_be_run_does_what_it_says(block: Block, tmp_path: Path) -> None
     lines = [line for line in block.text.splitlines() if line.startswith(("git ", "sed ")) or "agenteval" in line]
     lines = [line for line in lines if not line.startswith("pip ")]
     if "agenteval init" not in lines:
-        write_starter(tmp_path, "holodeck", "python")
-    if block.page.name == "README.md":
-        # Its reader has cloned the repository.
-        git(tmp_path, "init", "--quiet")
-        commit(tmp_path)
+        write_starter(starter_for(tmp_path, "holodeck", "python", "main"))
     folders = (Path(copied_agenteval()).parent, AGENTEVAL.parent, "/usr/local/bin", "/usr/bin", "/bin")
     env = environment(PATH=":".join(map(str, folders)), **GIT_NAMES)
 
@@ -277,7 +273,7 @@ def test_what_can_be_run_does_what_it_says(block: Block, tmp_path: Path) -> None
 
 
 def test_some_of_it_can_be_run() -> None:
-    assert {block.page.name for block in RUNNABLE} >= {"README.md", "index.md", "gate.md", "configuration.md"}
+    assert {block.page.name for block in RUNNABLE} >= {"index.md", "gate.md", "configuration.md"}
 
 
 def test_permissions_are_explained_as_the_program_does() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -13,8 +14,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
-from tests.end_to_end.test_action import Runner
-from tests.git_server import GIT_NAMES, git
+from tests.end_to_end.test_action import Runner, pull_request
+from tests.git_server import GIT_NAMES, commit, git
 from tests.mistakes import shown
 from tests.support import (
     AGENTEVAL,
@@ -28,11 +29,11 @@ from tests.support import (
     open_folder,
     results_in,
     serving,
-    statuses,
     verdict_of,
 )
 
 from agenteval.cli.explanations import schema
+from agenteval.cli.starters.agent import reply
 
 SUITES = {
     "holodeck": ["agent.yaml"],
@@ -66,9 +67,11 @@ def test_it_writes_these_files_and_says_so(suite_format: str, kind: str, tmp_pat
     expected = [*SUITES[suite_format], "agenteval.yaml", *AGENTS[kind], WORKFLOW]
     assert sorted(files_in(tmp_path)) == sorted([*expected, ".gitignore"])
     assert sorted(line for line in lines if line.startswith("wrote")) == sorted(f"wrote {name}" for name in expected)
-    steps = [line.partition("#")[0].strip() for line in lines[lines.index("next:") + 1 :]]
+    *steps, required = [line.partition("#")[0].strip() for line in lines[lines.index("next:") + 1 :]]
+    assert required.startswith("to block merges, require the check `evaluate`")
     traces = ["agenteval run --traces traces"] if suite_format == "fluxloop" else []
-    commit = "git init --quiet && git add --all . && git commit --quiet --message 'Evaluate the agent'"
+    new = "git init --quiet --initial-branch main"
+    commit = f"{new} && git add --all . && git commit --quiet --message 'Evaluate the agent'"
     worsen = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
     before = "agenteval-report/before"
     worse = [commit, *traces, f"agenteval run --out {before}", f"{worsen} && agenteval run --baseline {before}"]
@@ -96,7 +99,7 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
         )
 
     lines = shell(init).stdout.splitlines()
-    commands = [line.strip() for line in lines[lines.index("next:") + 1 :] if "--traces" not in line]
+    commands = [line.strip() for line in lines[lines.index("next:") + 1 : -1] if "--traces" not in line]
     ended = [shell(command) for command in commands]
 
     assert len(["pip install", init, *commands]) <= 5
@@ -104,40 +107,10 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
     assert verdict_of(ended[1].stdout).startswith("passed")
     comparison = results_in(tmp_path).comparison
     assert comparison is not None
-    assert (comparison.word, comparison.stage) == ("proven", "beside")
+    assert (comparison.state, comparison.stage) == ("proven", "beside")
     comment = (tmp_path / "agenteval-report" / "comment.md").read_text(encoding="utf-8")
     assert "side by side with" in comment
     assert "I do not know. Please call the shop." in comment
-
-
-@each_format
-def test_an_http_agent_is_reached_once_its_address_is_there(
-    suite_format: str, tmp_path: Path, command: Command
-) -> None:
-    initialised(command, suite_format, "http")
-    configuration = tmp_path / "agenteval.yaml"
-    text = configuration.read_text(encoding="utf-8")
-    # A name of this top-level domain never leads anywhere (RFC 2606).
-    assert text.count(PLACEHOLDER) == 1
-    configuration.write_text(text.replace(PLACEHOLDER, "http://127.0.0.1:1/reply"), encoding="utf-8")
-    ended = command("run", "--quiet")
-    assert ended.status == 3
-    assert "nothing listens on 127.0.0.1:1" in ended.err
-    with serving(lambda body: Answer({"response": "No idea."})) as service:
-        configuration.write_text(text.replace(PLACEHOLDER, service.url), encoding="utf-8")
-        assert command("run", "--quiet").status == 1
-    assert set(statuses(results_in(tmp_path)).values()) == {"failed"}
-
-
-def test_the_installed_command_starts_a_new_directory(tmp_path: Path) -> None:
-    started = agenteval("init", "my shop/assistant", cwd=tmp_path)
-    assert (started.status, started.err) == (0, "")
-    assert "wrote my shop/assistant/agent.yaml\n" in started.out
-    assert "\n  cd 'my shop/assistant'\n" in started.out
-    folder = tmp_path / "my shop" / "assistant"
-    assert sorted(files_in(folder)) == sorted([".gitignore", "agent.yaml", "agenteval.yaml", "agent.py", WORKFLOW])
-    assert agenteval("validate", cwd=folder).status == 0
-    assert agenteval("run", cwd=folder).status == 0
 
 
 @each_agent
@@ -203,28 +176,6 @@ def test_a_disk_that_fills_up_keeps_nothing(tmp_path: Path) -> None:
     assert files_in(tmp_path) == {}
 
 
-def test_the_workflow_of_a_subdirectory_is_at_the_root(tmp_path: Path, command: Command) -> None:
-    (tmp_path / ".git").mkdir()
-    for folder in ("bots/my shop", "bots/search"):
-        assert command("init", folder).status == 0
-    assert command("init").status == 0
-
-    def paths(name: str) -> tuple[str, str | None, str]:
-        workflow = yaml.safe_load((tmp_path / WORKFLOW).with_name(name).read_text(encoding="utf-8"))
-        *_, ours, upload = steps_of(workflow)
-        return workflow["name"], ours["with"].get("working-directory"), upload["with"]["path"]
-
-    assert sorted(file.name for file in (tmp_path / WORKFLOW).parent.iterdir()) == [
-        "agenteval-bots-my-shop.yml",
-        "agenteval-bots-search.yml",
-        "agenteval.yml",
-    ]
-    assert paths("agenteval.yml") == ("agenteval", None, "agenteval-report/")
-    shop, search = "bots/my shop", "bots/search"
-    assert paths("agenteval-bots-my-shop.yml") == (f"agenteval {shop}", shop, f"{shop}/agenteval-report/")
-    assert paths("agenteval-bots-search.yml") == (f"agenteval {search}", search, f"{search}/agenteval-report/")
-
-
 def test_directories_whose_workflows_would_have_one_name(tmp_path: Path, command: Command) -> None:
     (tmp_path / ".git").mkdir()
     folder = (tmp_path / WORKFLOW).parent
@@ -279,61 +230,97 @@ def test_a_directory_that_no_workflow_can_name(name: str, tmp_path: Path, comman
 
 
 @pytest.mark.long
-def test_the_workflow_of_a_subdirectory_finds_its_suite(nothing_there: str) -> None:
-    with open_folder() as home:
+@pytest.mark.parametrize(
+    ("suite_format", "kind", "directory"),
+    [
+        ("holodeck", "command", "bots/shop"),
+        ("agentci", "python", "."),
+        ("fluxloop", "command", "."),
+        ("holodeck", "http", "."),
+    ],
+)
+def test_the_first_run_of_a_starter_passes(suite_format: str, kind: str, directory: str, nothing_there: str) -> None:
+    with open_folder() as home, serving(lambda body: Answer(reply(body))) as service:
         runner = Runner(home, nothing_there)
-        started = agenteval("init", "bots/shop", cwd=runner.workspace)
-        assert "wrote .github/workflows/agenteval-bots-shop.yml\n" in started.out
-        assert "git add --all . ../../.github/workflows/agenteval-bots-shop.yml && git commit" in started.out
-        file = runner.workspace / ".github" / "workflows" / "agenteval-bots-shop.yml"
-        *_, ours, upload = steps_of(yaml.safe_load(file.read_text(encoding="utf-8")))
-        inputs = {**ours["with"], "runs": "", "baseline": "none"}
+        work = runner.workspace
+        git(work, "init", "--quiet", "--initial-branch", "main")
+        git(work, "commit", "--quiet", "--allow-empty", "--message", "before")
+        base = git(work, "rev-parse", "HEAD")
+        started = agenteval("init", directory, "--format", suite_format, "--agent", kind, cwd=work)
+        [name] = re.findall("wrote (.github/.*)", started.out)
+        settings = work / directory / "agenteval.yaml"
+        text = settings.read_text(encoding="utf-8")
+        # A service on this machine stands for that of the user.
+        settings.write_text(text.replace(PLACEHOLDER, service.url), encoding="utf-8")
+        head = commit(work)
+        *_, ours, upload = steps_of(yaml.safe_load((work / name).read_text(encoding="utf-8")))
+        payload = pull_request()
+        payload["pull_request"] |= {
+            "base": {"ref": "main", "sha": base},
+            "head": {"sha": head, "repo": {"full_name": "org/bot"}},
+        }
 
         # The agent is started as python3, by another user.
-        step = runner.step(inputs=inputs, variables={"PATH": f"{Path(PYTHON).parent}:{os.environ['PATH']}"})
+        path = f"{Path(PYTHON).parent}:{os.environ['PATH']}"
+        step = runner.step(
+            "pull_request",
+            payload,
+            {"PATH": path, "GITHUB_SHA": head, "GITHUB_REF": "refs/pull/7/merge"},
+            {**ours["with"], "runs": "", "cache-key": ""},
+        )
 
         assert step.ended.status == 0, step.ended.text
-        assert (runner.workspace / upload["with"]["path"] / "results.json").is_file()
+        assert step.outputs["verdict"] == "passed"
+        assert (work / upload["with"]["path"] / "results.json").is_file()
 
 
 @pytest.mark.parametrize(
-    ("configured", "branch"),
+    ("branches", "remote", "branch"),
     [
-        (None, "main"),
-        ("trunk", "trunk"),
-        ("release/1.x", "release/1.x"),
-        ("a,b", "a,b"),
-        ("1", "1"),
-        ("c++", r"c\+\+"),
+        # A new repository has the branch of its first commit.
+        ([], None, "topic"),
+        ([], "trunk", "trunk"),
+        (["main"], "release/1.x", "release/1.x"),
+        ([], "a,b", "a,b"),
+        ([], "1", "1"),
+        ([], "c++", r"c\+\+"),
+        (["master"], None, "master"),
+        (["develop", "next"], None, None),
     ],
 )
 def test_the_workflow_runs_on_the_default_branch(
-    configured: str | None, branch: str, tmp_path: Path, command: Command
+    branches: list[str], remote: str | None, branch: str | None, tmp_path: Path, command: Command
 ) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch", "topic")
-    if configured:
+    for name in branches:
+        git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "one")
+        git(tmp_path, "branch", name)
+    if remote:
         (tmp_path / ".git/refs/remotes/origin").mkdir(parents=True)
-        head = f"ref: refs/remotes/origin/{configured}\n"
+        head = f"ref: refs/remotes/origin/{remote}\n"
         (tmp_path / ".git/refs/remotes/origin/HEAD").write_text(head, encoding="utf-8")
+
+    ended = command("init")
+
+    assert ended.status == 0
+    # YAML 1.1 reads the key ``on`` as true.
+    trigger = yaml.safe_load((tmp_path / WORKFLOW).read_text(encoding="utf-8"))[True]
+    assert trigger["push"] == {"branches": [branch or "main"]}
+    guess = f"git does not tell the default branch; if it is not main, set `branches:` in {WORKFLOW}\n"
+    assert (guess in ended.out) == (branch is None)
+
+
+def test_on_a_terminal_it_asks_for_a_branch_that_git_does_not_tell(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda question: "trunk" if "[main]" in question else "")
 
     assert command("init").status == 0
 
-    # YAML 1.1 reads the key ``on`` as true.
-    trigger = yaml.safe_load((tmp_path / WORKFLOW).read_text(encoding="utf-8"))[True]
-    assert trigger["push"] == {"branches": [branch]}
-
-
-def test_a_second_workflow_of_a_directory_is_not_overwritten(tmp_path: Path, command: Command) -> None:
-    (tmp_path / ".git").mkdir()
-    file = tmp_path / ".github" / "workflows" / "agenteval-shop.yml"
-    file.parent.mkdir(parents=True)
-    file.write_text("mine", encoding="utf-8")
-
-    ended = command("init", "shop")
-
-    assert (ended.status, ended.out) == (2, "")
-    assert shown(ended.err)[0].says(".github/workflows/agenteval-shop.yml exists already; nothing was written")
-    assert files_in(tmp_path) == {".github/workflows/agenteval-shop.yml": b"mine"}
+    assert "branches: [trunk]" in (tmp_path / WORKFLOW).read_text(encoding="utf-8")
 
 
 OURS = ["agenteval-report/", ".agenteval-cache/", "__pycache__/"]

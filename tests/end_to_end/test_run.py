@@ -42,7 +42,7 @@ from tests.support import (
 
 from agenteval.results.store import read_results
 
-RENDERED = ["badge.json", "comment.md", "junit.xml", "report.html", "summary.md", "trend.json"]
+RENDERED = ["badge.json", "comment.md", "findings.json", "junit.xml", "report.html", "summary.md", "trend.json"]
 WRITTEN = sorted([*RENDERED, "journal.jsonl", "results.json"])
 
 
@@ -81,7 +81,7 @@ class TestQuickstart:
         assert second.status == 1, second.text
         after = read_results(folder / "after")
         assert after.comparison is not None
-        assert after.comparison.word == "proven"
+        assert after.comparison.state == "proven"
         written = {path.name for path in (folder / "after").iterdir()}
         assert written >= {*WRITTEN, "confirmation-1.jsonl"}
         comment = (folder / "after" / "comment.md").read_text(encoding="utf-8")
@@ -481,7 +481,7 @@ class TestOutput:
         assert last.startswith("2/2 cases, 1 passed, 1 failed, ")
         assert done.out.splitlines()[-1] == "look   agenteval open          agenteval-report/report.html"
         assert "\x1b" not in done.text
-        assert verdict_of(done.out) == "failed: 1 of 2 cases failed"
+        assert verdict_of(done.out) == "failed: 1 of 2 cases fails"
 
     def test_details_are_shown_on_demand(self, tmp_path: Path) -> None:
         write_suite(tmp_path, [case("a"), case("b", "x")], agent=echo_agent(tmp_path))
@@ -500,7 +500,7 @@ class TestOutput:
         assert " · 2 cases · " in text
         assert "2/2" in text
         assert "\x1b[" in text
-        assert "1 of 2 cases failed" in text
+        assert "1 of 2 cases fails" in text
 
     def test_hostile_answers_do_nothing_to_the_terminal(self, tmp_path: Path) -> None:
         hostile = "\x1b]0;title\x07\x1b[31m[bold]\n::error::x\n##[group]y <!-- z -->"

@@ -48,7 +48,7 @@ CONTRACT = {
     "baseline_runs[]": "commit run_id created_at made_with cases",
     "baseline_runs[].cases{}": "fingerprint metrics scores",
     "comparison": (
-        "baseline word stage why headline sentences unproven metrics cases baseline_runs suspicions family cost "
+        "baseline state stage why headline sentences unproven metrics cases baseline_runs suspicions family cost "
         "resources"
     ),
     "comparison.baseline": "commit ref run_id created_at distance",
@@ -171,7 +171,7 @@ def test_the_results_say_what_happened(produced: dict[str, Any]) -> None:
     assert [entry["run_id"] for entry in produced["baseline_runs"]][-1] == produced["run"]["id"]
     compared = {found["name"]: found for found in produced["comparison"]["cases"]}
     # One case that turned proves nothing.
-    assert (compared["pass"]["change"], produced["comparison"]["word"]) == ("same", "unproven")
+    assert (compared["pass"]["change"], produced["comparison"]["state"]) == ("same", "unproven")
 
 
 def test_the_examples_follow_the_schema_of_the_configuration() -> None:

@@ -122,7 +122,7 @@ def test_a_merged_run_is_compared_by_its_files_alone(
     first, second = (read_results(Path(place)).comparison for place in ("whole", "merged"))
     assert first is not None
     assert second is not None
-    assert (first.word, second.word, second.stage) == ("unproven", "unproven", "alone")
+    assert (first.state, second.state, second.stage) == ("unproven", "unproven", "alone")
     assert [found.status_after for found in second.cases] == [found.status_after for found in first.cases]
     assert [metric.difference for metric in second.metrics] == [-1.0]
     assert command("merge", *parts, "-o", "merged", "--baseline", "base", "--fail-on", "none").status == 0

@@ -59,7 +59,7 @@ _COMMANDS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "merge": (("merge", "good/report", "--output", "merged"), 0),
     "init": (("init", "started-{}"), 0),
     "schema": (("schema", "results"), 0),
-    "plugins": (("plugins", "--json"), 0),
+    "plugins": (("plugins",), 0),
     "explain": (("explain", "proven"), 0),
     "open": (("open", "good/report"), 0),
     "demo": (("demo",), 0),

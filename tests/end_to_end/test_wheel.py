@@ -73,7 +73,7 @@ def check_demo(programs: Path, tmp_path: Path) -> None:
     broke = [case.name for case in after.comparison.cases if case.change == "broke"]
     assert sorted(broke) == ["opening-hours-by-season", "quote-in-three-steps"]
     # The gate did not rest on one run: both versions ran side by side.
-    assert after.comparison.word == "proven"
+    assert after.comparison.state == "proven"
     said = ended.out.splitlines()
     assert [line for line in said if line[:1].isdigit()] == [
         "1. An example agent answers the customers of a bicycle rental shop.",

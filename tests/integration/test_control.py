@@ -118,7 +118,7 @@ def test_both_commits_answer_side_by_side(project: Project) -> None:
     ended = project.run("--baseline", baseline)
     assert ended.status == 1, ended.text
     found = comparison(project)
-    assert (found.word, found.stage, found.base_sha) == ("proven", "beside", began)
+    assert (found.state, found.stage, found.base_sha) == ("proven", "beside", began)
     asked = project.asked()
     base = beside(asked)
     assert {item.agent for item in asked if item not in base} == {str(project.folder / "agent.py")}
@@ -137,7 +137,7 @@ def test_a_drift_that_hits_both_commits_is_no_regression(project: Project) -> No
     ended = project.run("--baseline", baseline, BROKEN=names(0, 12))
     assert ended.status == 0, ended.text
     found = comparison(project)
-    assert (found.word, found.stage) == ("cleared", "beside")
+    assert (found.state, found.stage) == ("cleared", "beside")
 
 
 def test_the_base_is_where_the_branch_began(project: Project) -> None:
@@ -250,7 +250,7 @@ def open_and_told(project: Project, *arguments: str, said: str) -> None:
     ended = project.run(*arguments)
     assert ended.status == 0, ended.text
     found = comparison(project)
-    assert found.word == "unproven"
+    assert found.state == "unproven"
     assert said.replace("`", "'") in found.why.replace("`", "'")
     assert "warning: the agent of the base commit cannot run beside the change: " in ended.out
     assert said in " ".join(ended.out.split()), ended.text
@@ -345,7 +345,7 @@ def test_a_replaced_base_commit_is_not_used(project: Project) -> None:
     git(project.folder, "replace", "-f", began, bad)
     ended = project.run("--baseline", baseline)
     assert ended.status == 1, ended.text
-    assert comparison(project).word == "proven"
+    assert comparison(project).state == "proven"
 
 
 def test_the_base_is_found_before_user_code_runs(project: Project) -> None:
@@ -543,7 +543,7 @@ def test_another_deployment_stands_for_the_base_commit(
         ended = compared(old.url)
         assert ended.status == 1, ended.text
         assert len(old.requests) >= comparison(project).pairs
-        assert comparison(project).word == "proven"
+        assert comparison(project).state == "proven"
         # One that is as bad shows that the change is none of the pull request's.
         assert compared(new.url).status == 0
 
@@ -633,7 +633,7 @@ def test_a_killed_run_is_resumed_without_asking_a_finished_case_twice(project: P
     # Some answers were on their way when it was killed.
     assert resumed.cost is not None
     assert len(project.asked()) <= CASES + resumed.cost.calls - (before - DEFAULT_CONCURRENCY)
-    assert (resumed.word, resumed.stage) == ("proven", "beside")
+    assert (resumed.state, resumed.stage) == ("proven", "beside")
     # Resumed once more, nothing is left to ask.
     assert project.run("--baseline", baseline, "--resume").status == 1
     assert Counter("agenteval-control" in item.agent for item in project.asked()) == {}

@@ -143,7 +143,7 @@ def test_cases_that_the_change_removed(tmp_path: Path) -> None:
     assert last_line(ended) == f"unproven: {lost}"
     comparison = results_in(tmp_path).comparison
     assert comparison is not None
-    assert (comparison.word, [point.mended_by for point in comparison.unproven]) == ("unproven", ["change"])
+    assert (comparison.state, [point.mended_by for point in comparison.unproven]) == ("unproven", ["change"])
     ended = run(tmp_path, "--baseline", "before", "--fail-on", "failures,regressions,errors")
     assert (ended.status, last_line(ended)) == (0, f"unproven: {lost}")
     # A filter removes nothing.

@@ -562,7 +562,7 @@ def test_a_baseline_may_be_a_value_or_a_file(tmp_path: Path) -> None:
         after = evaluate(cases, agent=lambda q: "else", baseline=baseline)
         assert after.results.comparison is not None
         # One earlier run proves nothing, and nothing can run beside a function of this process.
-        assert after.results.comparison.word == "unproven"
+        assert after.results.comparison.state == "unproven"
         assert after.results.comparison.baseline.run_id == before.results.run.id
 
 

@@ -192,7 +192,7 @@ def test_a_metric_that_is_too_low_is_no_common_reason() -> None:
     ]
     whole, held = both_reports(found, range(12), set(), most=2)
     assert whole["report.html"] == held["report.html"]
-    assert "12 of 12 cases failed\n" in held["comment.md"].decode()
+    assert "12 of 12 cases fail\n" in held["comment.md"].decode()
 
 
 def test_cases_that_tell_too_much_have_no_cause() -> None:
@@ -285,7 +285,16 @@ def reply(request):
     time.sleep(0.03 if int(number) % 3 == 0 else 0)
     return "wrong" if int(number) % 4 == 0 else {"response": request["input"], "usage": {"cost_usd": 0.1}}
 """
-REPORTS = ("results.json", "junit.xml", "summary.md", "comment.md", "report.html", "trend.json", "badge.json")
+REPORTS = (
+    "results.json",
+    "junit.xml",
+    "summary.md",
+    "comment.md",
+    "report.html",
+    "trend.json",
+    "badge.json",
+    "findings.json",
+)
 
 
 def project(directory: Path, *names: str, **config: Any) -> None:
@@ -357,7 +366,7 @@ def test_a_long_run_is_a_baseline_like_any_other(tmp_path: Path) -> None:
         ended = long_run(*command, "--baseline", baseline, "--out", f"after-{baseline}", cwd=tmp_path)
         found = read_results(tmp_path / f"after-{baseline}").comparison
         assert found is not None
-        outcomes.append((ended.status, found.word, [(item.id, item.change) for item in found.cases]))
+        outcomes.append((ended.status, found.state, [(item.id, item.change) for item in found.cases]))
     assert outcomes[0] == outcomes[1]
     assert {change for _, change in outcomes[0][2]} == {"same"}
 

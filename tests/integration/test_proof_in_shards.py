@@ -62,6 +62,12 @@ def compared(results: Results) -> Comparison:
     return results.comparison
 
 
+def calls(results: Results) -> int:
+    cost = compared(results).cost
+    assert cost is not None
+    return cost.calls
+
+
 @pytest.mark.parametrize("broken", [names(3, 4), names(0, 5), names(0, 9)])
 def test_the_shards_of_a_proof_decide_as_one_job(project: Project, broken: str) -> None:
     baseline = project.past(2, "--iterations", "3")
@@ -73,12 +79,12 @@ def test_the_shards_of_a_proof_decide_as_one_job(project: Project, broken: str) 
     ended = project.command("prove", "out-merged", "--out", "out-alone")
     alone = read_results(Path("out-alone"))
     assert (status, sharded.gate) == (ended.status, alone.gate)
-    assert (status, compared(sharded).word) == (1, "proven")
+    assert (status, compared(sharded).state) == (1, "proven")
     assert compared(sharded).proofs == compared(alone).proofs
     assert sharded.run.shard is None
     assert not sharded.can_be_proven
     # The shards cannot stop early.
-    assert compared(sharded).cost.calls >= compared(alone).cost.calls > 0
+    assert calls(sharded) >= calls(alone) > 0
     assert [case.id for _, case in sharded.cases()] == [case.id for _, case in merged.cases()]
 
 
@@ -121,7 +127,7 @@ def test_a_base_that_cannot_run_is_said_by_the_merge(project: Project) -> None:
     evaluated(project.command, baseline)
     status, sharded = proven(project.command)
     alone = project.command("prove", "out-merged", "--out", "out-alone")
-    assert (status, compared(sharded).word) == (alone.status, "unproven")
+    assert (status, compared(sharded).state) == (alone.status, "unproven")
     assert "of_another_machine" in compared(sharded).why
 
 
@@ -159,7 +165,7 @@ def test_harmless_and_broken_commits_in_shards(project: Project, capsys: pytest.
             counts[0] += merged.can_be_proven
             if merged.can_be_proven:
                 status, found = proven(project.command)
-                counts[2] += compared(found).word == "unproven"
+                counts[2] += compared(found).state == "unproven"
             counts[1] += status != 0
     with capsys.disabled():
         for kind, (asked, red, unproven) in tally.items():

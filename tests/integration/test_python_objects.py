@@ -303,12 +303,6 @@ RUNNABLES = """\
 
     topic, chat, unclear = Chain("topic"), Chain("chat_history", "input"), Chain("a", "b")
 
-    class Text(Runnable):
-        def get_input_schema(self): raise TypeError
-        async def ainvoke(self, given, config=None): return {"answer": given, "steps": []}
-
-    text = Text()
-
     class Memory(Runnable):
         input_keys, checkpointer, threads = ["messages"], object(), {}
         async def ainvoke(self, given, config=None):
@@ -341,13 +335,6 @@ LANGCHAIN = {
 def test_gives_a_runnable_the_keys_that_it_takes(tmp_path: Path, bare_python: str, name: str, expected: str) -> None:
     spec = defined(tmp_path, LANGCHAIN, f"app:{name}", bare_python)
     assert answer(spec, request("three", turn=1, history=EARLIER)).response == expected
-
-
-def test_a_state_without_an_answer_is_an_error_unless_its_path_is_given(tmp_path: Path, bare_python: str) -> None:
-    with pytest.raises(AgentError, match=r"its keys: answer, steps\); set `response_path: answer`"):
-        answer(defined(tmp_path, LANGCHAIN, "app:text", bare_python))
-    spec = defined(tmp_path, LANGCHAIN, "app:text", bare_python, response_path="answer")
-    assert answer(spec).response == "hello"
 
 
 @pytest.mark.parametrize("made", ["Memory()", "builder"])

@@ -43,6 +43,7 @@ def repository(tmp_path: Path) -> Path:
     (folder / "Dockerfile").write_text('LABEL org.opencontainers.image.version="1.2.3"\n', encoding="utf-8")
     changes = "# Changelog\n\n## 1.2.3 (2026-11-30)\n\n* New.\n\n## 1.2.2 (2026-10-01)\n\n* Old.\n"
     (folder / "CHANGELOG.md").write_text(changes, encoding="utf-8")
+    (folder / "README.md").write_text("Here.\n\nNothing yet. <!-- unpublished -->\n\n## More\n", encoding="utf-8")
     git(tmp_path, "init", "--quiet", "--bare", "origin.git")
     git(folder, "init", "--quiet", "--initial-branch", "main")
     git(folder, "add", "--all")
@@ -115,12 +116,26 @@ def test_version_and_major_version_move_to_the_pinned_commit(repository: Path, t
     assert git(origin, "show", "v1:native/release.lock") == f"agenteval-action==1.2.3 --hash=sha256:{digest}"
 
 
-def test_the_first_release_makes_the_tag_of_its_major_version(repository: Path, tmp_path: Path) -> None:
-    git(repository, "tag", "v1.2.3")
+@pytest.mark.parametrize(
+    ("tag", "others", "moves"),
+    [
+        ("v1.2.3", "", True),
+        ("v0.1.0", "", True),
+        ("v0.2.0", "v0.1.0", True),
+        ("v0.1.1", "v0.2.0", False),
+        ("v0.3.0", "v1.0.0", False),
+    ],
+)
+def test_the_newest_release_moves_the_tag_that_workflows_name(
+    tag: str, others: str, moves: bool, repository: Path, tmp_path: Path
+) -> None:
+    for name in (tag, *others.split()):
+        git(repository, "tag", name)
+    git(repository, "push", "--quiet", "--tags", "origin")
 
-    assert script("tag_release.sh", "v1.2.3", IMAGE, cwd=repository).returncode == 0
+    assert script("tag_release.sh", tag, IMAGE, cwd=repository).returncode == 0
 
-    assert git(tmp_path / "origin.git", "tag").split() == ["v1", "v1.2.3"]
+    assert ("v1" in git(tmp_path / "origin.git", "tag").split()) == moves
 
 
 @pytest.mark.parametrize(("tag", "image"), [("v1", IMAGE), ("1.2.3", IMAGE), ("v1.2.3", "Dockerfile")])
@@ -132,8 +147,22 @@ def test_nothing_moves_if_something_is_wrong(tag: str, image: str, repository: P
 
 def test_the_notes_are_those_of_the_version(repository: Path) -> None:
     done = script("release_notes.py", "v1.2.3", cwd=repository)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "README.md: it says that nothing is published; run make changelog VERSION=1.2.3" in done.stderr
 
+    assert script("release_notes.py", "--collect", "1.2.3", cwd=repository).returncode == 0
+
+    assert (repository / "README.md").read_text("utf-8") == "Here.\n\n## More\n"
+    done = script("release_notes.py", "v1.2.3", cwd=repository)
     assert (done.returncode, done.stdout, done.stderr) == (0, "* New.\n", "")
+
+
+def test_one_line_of_this_repository_says_that_nothing_is_published() -> None:
+    pages = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
+    lines = [line for page in pages for line in page.read_text("utf-8").splitlines() if "published yet" in line]
+
+    assert all(line.endswith(" <!-- unpublished -->") for line in lines)
+    assert len(lines) <= 1
 
 
 def test_every_place_that_says_another_version_is_named(repository: Path) -> None:

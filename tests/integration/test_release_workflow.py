@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -218,6 +219,25 @@ def test_a_tag_becomes_a_release(release: Release) -> None:
     lock = git(release.origin, "show", f"{TAG}:native/release.lock")
     assert lock == f"agenteval-action=={VERSION} --hash=sha256:{digest}"
     assert f"* New in {VERSION}." in (release.home / "notes.md").read_text(encoding="utf-8")
+
+
+def test_two_builds_have_the_same_bytes(release: Release, tmp_path: Path) -> None:
+    assert release.job("package").returncode == 0
+    # In another folder, with other times, in another zone.
+    again = tmp_path / "some where" / "else"
+    git(tmp_path, "clone", "--quiet", "--branch", TAG, str(release.origin), str(again))
+    for path in again.rglob("*"):
+        os.utime(path, (10**9, 10**9))
+    python_of_make(again)
+    env = environment(TZ="Asia/Tokyo", PYTHONHASHSEED="7")
+    subprocess.run(["make", "dist"], cwd=again, env=env, capture_output=True, check=True, timeout=PATIENCE_S)
+
+    first, second = (
+        {file.name: file.read_bytes() for file in (place / "dist").iterdir()}
+        for place in (release.home / "package", again)
+    )
+    assert len(first) == 2
+    assert first == second
 
 
 def test_a_repeated_job_changes_nothing(release: Release) -> None:

@@ -53,6 +53,20 @@ def otlp(*spans: dict[str, Any]) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": placed}]}]})
 
 
+def sdk_span(
+    key: int, parent: int | None, kind: str | None, attributes: Mapping[str, Any], *events: Event
+) -> dict[str, Any]:
+    at = {"context": {"trace_id": "t1", "span_id": str(key)}, "parent_id": parent and str(parent), "span_kind": kind}
+    times = {"start_time": TIMES["startTime"], "end_time": TIMES["endTime"]}
+    told = [{"name": name, "attributes": values} for name, values in events]
+    return {**at, **times, "name": "look", "attributes": attributes, "events": told}
+
+
+def table(span: Mapping[str, Any]) -> dict[str, Any]:
+    inner = {f"{name}.{key}": value for name in ("context", "attributes") for key, value in span[name].items()}
+    return {"parent_id": span["parent_id"], "span_kind": span["span_kind"], **inner, "start_time": 1771151400100}
+
+
 def rows(*each: Mapping[str, Any]) -> str:
     return "\n".join(map(json.dumps, each))
 
@@ -75,6 +89,11 @@ OBSERVATIONS: list[dict[str, Any]] = [
     {"id": "o4", "traceId": "t1", "type": "RETRIEVER", "name": "search", "parentObservationId": "o1", **TIMES,
      "input": "refunds", "output": "[]"},
 ]  # fmt: skip
+PHOENIX = [
+    sdk_span(1, None, "AGENT", {"input.value": Q, "output.value": A}),
+    sdk_span(2, 1, "LLM", {"llm.token_count.prompt": 31, "llm.token_count.completion": 7}),
+    sdk_span(3, 1, "TOOL", {"tool.name": "look", **VALUES}),
+]
 FORMS = {
     "OpenInference": otlp(
         span(0, {"openinference.span.kind": "AGENT", "input.value": Q, "output.value": A}),
@@ -126,8 +145,36 @@ FORMS = {
         {"id": "r2", "run_type": "tool", "name": "look", "parent_run_id": "r1", **RUN,
          "inputs": {"order": 7}, "outputs": {"output": "sent"}},
     ]),
+    "spans of Phoenix": json.dumps({"data": PHOENIX}),
+    "a table of Phoenix": rows(*map(table, PHOENIX)),
+    "spans of OpenTelemetry's SDK": "\n".join(json.dumps(each, indent=4) for each in (
+        sdk_span(1, None, None, {"gen_ai.operation.name": "invoke_agent", "gen_ai.usage.input_tokens": 31,
+                                 "gen_ai.usage.output_tokens": 7},
+                 ("gen_ai.user.message", {"content": Q}), ("gen_ai.choice", {"message": A})),
+        sdk_span(2, 1, None, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look",
+                              "gen_ai.tool.call.arguments": ARGS, "gen_ai.tool.call.result": "sent"}),
+    )),
     "chats of OpenAI": rows({"messages": CHAT}),
 }  # fmt: skip
+# The same without a call of a tool.
+TOLD = [{"role": "user", "content": Q}]
+PLAIN: dict[str, dict[str, Any]] = {
+    "a trace of Langfuse": {"id": "t1", "timestamp": TIMES["startTime"], "latency": 2.25, "sessionId": None,
+                            "input": {"question": Q}, "output": A, "observations": ["o1"]},
+    "a call of OpenAI in LangSmith": {"id": "r1", "run_type": "llm", **RUN, "inputs": {"messages": TOLD},
+                                      "outputs": {"choices": [{"message": {"role": "assistant", "content": A}}]}},
+    "a call of LangChain in LangSmith": {
+        "id": "r1", "run_type": "llm", **RUN,
+        "inputs": {"messages": [[{"lc": 1, "kwargs": {"content": Q, "type": "human"}}]]},
+        "outputs": {"generations": [[{"text": A, "message": {"lc": 1, "kwargs": {"content": A, "type": "ai"}}}]]}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", PLAIN)
+def test_a_trace_can_be_one_row(tmp_path: Path, form: str) -> None:
+    file = tmp_path / "traces.json"
+    file.write_text(rows(PLAIN[form]))
+    assert [(trace.input, trace.output) for trace in read_traces(file) if not isinstance(trace, BadLine)] == [(Q, A)]
 
 
 @pytest.mark.parametrize("form", FORMS)

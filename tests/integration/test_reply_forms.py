@@ -13,6 +13,7 @@ from tests.support import Answer, agent_spec, ask, request, serving
 
 from agenteval.agents.base import Reply
 from agenteval.agents.callable import callable_spec
+from agenteval.agents.reading import WHOLE, suggestion
 from agenteval.suite.model import AgentSpec
 
 ARGS = {"item": "bolt"}
@@ -93,6 +94,9 @@ TEXTS: dict[str, tuple[str, Any]] = {
     "a quotation": ('Send this:\n{"price": 5}', 'Send this:\n{"price": 5}'),
     "a quotation in the middle": ('Send\n{"answer": 5}\nplease.', 'Send\n{"answer": 5}\nplease.'),
     "a block of code": ("So:\n{\n  color: red\n}", "So:\n{\n  color: red\n}"),
+    "an object of another form and text": ('{"answer": 5}\ndone', ValueError("is none (line 1, column 14)")),
+    "an object and text": ('{"price": 5} is valid', '{"price": 5} is valid'),
+    "an object that is wrong": ('{"price": 5,}\nis not', '{"price": 5,}\nis not'),
     "braces": ("{name} is 5 USD", "{name} is 5 USD"),
     "a list": ('["5 USD"]', '["5 USD"]'),
 }
@@ -103,6 +107,22 @@ WANTED |= {f"text: {key}": row[1] for key, row in TEXTS.items()}
 
 # A recording has objects only, and it is refused as a whole if a line cannot be read.
 RECORDED = {f"object: {key}" for key in OBJECTS} - {"object: usage that is no number"}
+
+
+PART = {"type": "text", "text": "5 USD"}
+# The path of the answer → replies of APIs, of which the error names the path.
+PATHS: dict[str, dict[str, Any]] = {
+    "choices[0].message.content": {"choices": [{"message": {"role": "assistant", "content": "5 USD"}}]},
+    "content[*].text": {"role": "assistant", "content": [{"type": "thinking", "thinking": "?"}, PART]},
+    "output[-1].content[*].text": {"output": [{"type": "reasoning"}, {"role": "assistant", "content": [PART]}]},
+    "candidates[-1].content.parts[*].text": {"candidates": [{"content": {"role": "model", "parts": [PART]}}]},
+    "messages[-1].content": {"messages": [{"role": "user", "content": "Price?"}, {"content": "5 USD"}]},
+}
+
+
+def test_the_error_names_the_path_of_the_answer() -> None:
+    named = {path: suggestion(form) for path, form in PATHS.items()}
+    assert named == {path: f"set `response_path: {path}`, or {WHOLE}" for path in PATHS}
 
 
 def written(form: Any) -> str:

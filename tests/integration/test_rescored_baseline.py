@@ -62,10 +62,10 @@ def test_a_changed_metric_has_a_baseline_and_a_worse_answer_raises_a_suspicion(t
     said = f"equality was scored again for the answers of run {run_id}, since it changed in 8 cases"
     assert said in found.notes
     worse = comparison(ran(tmp_path, "worse", LENIENT, wrong, "second"))
-    assert (worse.metric("equality").earlier, worse.word) == (1.0, "unproven")
+    assert (worse.metric("equality").earlier, worse.state) == (1.0, "unproven")
     # Later runs read the new scores from the baseline, and score nothing again.
     later = comparison(ran(tmp_path, "later", LENIENT, shouting, "same"))
-    assert (later.word, later.rescored, later.metric("equality").runs) == ("clear", [], 3)
+    assert (later.state, later.rescored, later.metric("equality").runs) == ("clear", [], 3)
 
 
 @pytest.mark.parametrize("answer", ["***", "word0 ***"])

@@ -238,7 +238,7 @@ def test_the_rules_of_the_base_commit_need_only_its_suites(proposal: Proposal, w
     outcome = proposal.evaluated()
     assert not any(item.kind == "rules" for item in outcome.results.run.integrity)
     assert outcome.results.comparison is not None
-    assert (outcome.exit_status, outcome.results.comparison.word) == (status, verdict), outcome.gate
+    assert (outcome.exit_status, outcome.results.comparison.state) == (status, verdict), outcome.gate
 
 
 # Results of other steps

@@ -171,7 +171,7 @@ def test_a_green_attempt_is_continued_to_prove_an_improvement(github: GithubServ
         pull.create(right=False)
         pull.push_agent(right=True)
         assert pull.attempt().status == 0
-        assert (pull.calls, comparison_of(pull).word) == (CASES, "clear")
+        assert (pull.calls, comparison_of(pull).state) == (CASES, "clear")
         label(pull, STRANGER)
         refused = pull.attempt()
         assert (refused.status, pull.calls) == (0, 0)

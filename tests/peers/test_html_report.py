@@ -484,7 +484,7 @@ def _thoroughly_compared() -> Sample:
     metrics = [
         comparison.metrics[0].model_copy(
             update={
-                "id": name, "gating": name != "fluency", "word": "proven", "n": 123_456,
+                "id": name, "gating": name != "fluency", "state": "proven", "n": 123_456,
                 "difference": -0.2934, "low": -0.4123, "high": -0.1711, "p": 0.0004, "limit": 0.017,
                 "passes": 16, "runs": 10, "iterations": 3, "detectable_drop": 0.045,
             }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -38,7 +38,7 @@ Told = dict[str, dict[str, set[Any]]]
 
 def disagreements(seen: Seen) -> Iterator[str]:
     """Yield what two outlets of a step tell differently."""
-    names = ("results.json", "junit.xml", "comment.md", "summary.md", "report.html", "badge.json")
+    names = ("results.json", "junit.xml", "comment.md", "summary.md", "report.html", "badge.json", "findings.json")
     config = seen.folder / "agenteval.yaml"
     own_templates = config.exists() and "templates:" in config.read_text(encoding="utf-8")
     if own_templates or not all((seen.reports / name).exists() for name in names):
@@ -74,8 +74,14 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str, Any]]:
     yield from _of_junit(seen.text("junit"))
     if f"{seen.reports.name}/report.html" in seen.ended.out:
         yield from _of_terminal(seen.ended.out)
+        text = _plain(seen.text("comment")).partition("\n")[0].partition(": ")[2].rstrip("…")
+        repeats = (seen.results.get("memory") or {}).get("repeats")
+        is_told = text in seen.ended.out or repeats or seen.results["gate"]["verdict"] == "passed"
+        yield "terminal", "heading of the comment", bool(is_told)
+        yield "results", "heading of the comment", True
     yield from _of_github(seen)
     badge = json.loads((seen.reports / "badge.json").read_text(encoding="utf-8"))
+    yield from _of_findings(json.loads((seen.reports / "findings.json").read_text(encoding="utf-8")))
     found = re.match(r"(\d[\d,]*) of (\d[\d,]*) passed(?!, \d+ unchecked)", badge["message"])
     if found:
         yield "badge", "passed of cases", (found[1], found[2])
@@ -111,7 +117,7 @@ def _of_markdown(outlet: str, text: str) -> Iterator[tuple[str, str, Any]]:
         yield outlet, f"p of {name}", p
     for counted, kind in _COUNTED.findall(text):
         yield outlet, f"cases in sentences that {kind}", counted
-    for name in re.findall(r"Passed on (.+?) → here", text):
+    for name in re.findall(r"(?:Passed|Score|Amount) on (.+?) → here", text):
         yield outlet, "base", name
 
 
@@ -242,6 +248,18 @@ def _of_github(seen: Seen) -> Iterator[tuple[str, str, Any]]:
     found = annotate(report)
     if len(found) == sum(bool(cause.cases) and cause.kind in LEVELS for cause in report.causes):
         yield "annotations", "causes", sum(item.level == "failure" for item in found)
+
+
+def _of_findings(document: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    yield "findings", "verdict", document["verdict"]
+    kinds = Counter(item["state"] for item in document["findings"])
+    if not document["more"]:
+        for title, kind in (("broke", "broke"), ("failed", "failed"), ("could not be run", "error")):
+            yield "findings", f"cases that {title}", f"{kinds[kind]:,}"
+    for item in document["findings"]:
+        before, _, now = item["change"].rpartition(" → ")
+        if re.fullmatch(_TRIES, now):
+            yield "findings", f"tries of {_name(item['case'])}", (before, now)
 
 
 def _tries(outlet: str, lines: list[tuple[str, str, str]]) -> Iterator[tuple[str, str, Any]]:

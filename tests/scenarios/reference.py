@@ -15,7 +15,7 @@ from typing import Any
 from tests.scenarios.scenario import Seen, load_scenarios
 from tests.scenarios.stage import opened_stage, play
 
-_REPORTS = ("results.json", "comment.md", "summary.md", "report.html", "junit.xml", "badge.json")
+_REPORTS = ("results.json", "comment.md", "summary.md", "report.html", "junit.xml", "badge.json", "findings.json")
 _TIMES = re.compile(r"_(ms|s|at)$|^(ms|time|cpu|wall|id|run_id|session|seed|platform|python)$|latency|duration")
 _VARYING = (
     (re.compile(r"scenario-[a-z0-9_]+"), "FOLDER"),

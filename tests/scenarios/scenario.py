@@ -26,7 +26,7 @@ _OF_STEP = frozenset(
     {"files", "remove", "replace", "env", "event", "agent", "base", "judge", "before", "run", "expect"}
 )
 _EXPECTED = frozenset(
-    {"exit", "verdict", "word", "cases", "scores", "says", "silent", "absent", "calls", "answers", "problems"}
+    {"exit", "verdict", "state", "cases", "scores", "says", "silent", "absent", "calls", "answers", "problems"}
 )
 #: Where sentences can stand, besides the two streams: files of the report directory.
 _OUTLETS = {
@@ -165,7 +165,7 @@ def _differences(told: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     expected = {key: value for key, value in told.items() if value is not None}
     if expected.get("exit", seen.ended.status) != seen.ended.status:
         yield f"exit status {seen.ended.status}, expected {expected['exit']}"
-    if expected.keys() & {"verdict", "word", "cases", "scores", "answers", "problems"}:
+    if expected.keys() & {"verdict", "state", "cases", "scores", "answers", "problems"}:
         if not (seen.reports / "results.json").exists():
             yield "no results.json"
             return
@@ -203,9 +203,9 @@ def _other_results(expected: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     verdict = seen.results["gate"]["verdict"]
     if expected.get("verdict", verdict) != verdict:
         yield f"verdict {verdict}, expected {expected['verdict']}"
-    word = (seen.results.get("comparison") or {}).get("word")
-    if expected.get("word", word) != word:
-        yield f"word {word}, expected {expected['word']}"
+    state = (seen.results.get("comparison") or {}).get("state")
+    if expected.get("state", state) != state:
+        yield f"state {state}, expected {expected['state']}"
     cases = {case["name"]: case for case in seen.cases}
     for name, status in expected.get("cases", {}).items():
         found = cases.get(str(name), {}).get("status")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from agenteval.agents.base import PlainAgent, Remarks, Reply, Request
 from agenteval.agents.reading import ReplyReader, without_last_break
 from agenteval.core.child import LAST_WORDS_S, Child, LastOutput, ending, find_program
 from agenteval.core.confine import MOST_BYTES, WROTE_TOO_MUCH, check_access, user_environment
-from agenteval.core.errors import AgentError, TransientAgentError
+from agenteval.core.errors import AgentError, ConfigError, TransientAgentError, agent_problem
 from agenteval.core.records import dataclass
 from agenteval.suite.agent_keys import INPUT, takes_input, with_input
 from agenteval.suite.model import AgentSpec
@@ -32,6 +35,24 @@ _NO_HISTORY = (
     f"the command gets only the input of a turn ({INPUT}), so it does not know the earlier turns of a conversation; "
     f"without {INPUT} it can read them on standard input"
 )
+
+
+# Programs that run a file of this machine; `docker` and the like run those of another one.
+_RUNNER = re.compile(
+    r"(python|node|deno|bun|ruby|php|perl|(ba|z)?sh|java|npx|tsx|uv|poetry|pdm|pipenv)[\d.]*(\.exe)?"
+)
+_SCRIPT = re.compile(r"[^\s{:]+\.(py|[cm]?[jt]s|rb|sh|php|pl|jar)")
+
+
+def _script(words: Sequence[str]) -> str:
+    """Return the first argument that looks like a script, unless it may be the value of an option; or empty."""
+    if not _RUNNER.fullmatch(Path(words[0]).name):
+        return ""
+    for before, word in pairwise(words):
+        if _SCRIPT.fullmatch(word):
+            # `-u` and the like have no value.
+            return "" if before.startswith("--") else word
+    return ""
 
 
 @dataclass(frozen=True)
@@ -64,15 +85,23 @@ class Program:
         self._program = ""
 
     def find(self) -> None:
-        """Find the program's file.
+        """Find the program's file, and the script among its arguments.
 
         Raises:
-            ConfigError: the program does not exist or is not executable.
+            ConfigError: the program or the script does not exist, or the program is not executable.
             UserCodeError: the user of user code may not execute it, or may not enter the agent's directory.
         """
         self._program = find_program(
             self._spec.target[0], self._spec.directory, self._environment.get("PATH"), self._spec.where
         )
+        script = _script(self._spec.target)
+        if script and not (Path(self._spec.directory) / script).exists():
+            fix = "write it, or correct `command`"
+            raise ConfigError(
+                agent_problem(
+                    self._spec.where, f"the file {script!r} does not exist (looked in {self._spec.directory}); {fix}"
+                )
+            )
         check_access(self._program, self._spec.directory, self._spec.where)
 
     @staticmethod

@@ -95,10 +95,12 @@ class AgentSpan:
 _NOTHING_SAID = Said()
 
 
-def agent_span(span: Span, resource: Resource | None, more: Attributes | None = None) -> AgentSpan:
-    """Reduce a span to the needed data; ``more``: attributes that are plain values already."""
+def agent_span(
+    span: Span, resource: Resource | None, more: Attributes | None = None, told: Iterable[SpanEvent] = ()
+) -> AgentSpan:
+    """Reduce a span to the needed data; ``more`` and ``told``: attributes and events as plain values."""
     attributes = {**values_of(span.attributes), **(more or {})}
-    events = [SpanEvent(event.name or "", values_of(event.attributes)) for event in span.events or ()]
+    events = [*(SpanEvent(event.name or "", values_of(event.attributes)) for event in span.events or ()), *told]
     kind = (_first_text(attributes, _KINDS) or "").lower()
     is_silent = kind in _SILENT or _OPERATIONS.get(kind, kind) == "execute_tool"
     said = _NOTHING_SAID if is_silent else read_said(attributes, events)

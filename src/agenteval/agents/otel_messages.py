@@ -308,16 +308,30 @@ def _messages(value: Any, role: str) -> Sequence[_Message]:
     """Return the messages of a list, which may be JSON text; any other text is one message."""
     found = parsed(value)
     if isinstance(found, dict):
-        found = found.get("messages", [found])
+        found = _listed(found) or [found]
+    if isinstance(found, list):
+        found = [_message(item) for part in found for item in (part if isinstance(part, list) else [part])]
     if found and isinstance(found, list) and all(isinstance(item, dict) and _SHAPE & item.keys() for item in found):
         return [{"role": item["type"] if item.get("type") in _TYPES else role, **item} for item in found]
     return [{"role": role, "content": value}] if isinstance(value, str) and value else ()
 
 
+def _listed(found: Mapping[str, Any]) -> list[Any] | None:
+    """Return the messages in a request or a reply of a model: OpenAI's choices, or LangChain's generations."""
+    lists = (found.get(key) for key in ("messages", "choices", "generations"))
+    return next((value for value in lists if isinstance(value, list)), None)
+
+
+def _message(item: Any) -> Any:
+    """Return the message of a choice, or of what LangChain makes a message from."""
+    inner = item.get("message", item.get("kwargs")) if isinstance(item, dict) and not _SHAPE & item.keys() else None
+    return _message(inner) if isinstance(inner, dict) else item
+
+
 def _inner(value: Any) -> Any:
     """Return what is said in an object of the application: a known key, or its only value."""
     found = parsed(value)
-    if not isinstance(found, dict) or isinstance(found.get("messages"), list) or _SHAPE & found.keys():
+    if not isinstance(found, dict) or _listed(found) is not None or _SHAPE & found.keys():
         return value
     known = [found[key] for key in _SAID_IN if found.get(key)] or [*found.values()]
     if len(known) == 1 and isinstance(known[0], str | list):

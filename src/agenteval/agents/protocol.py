@@ -89,11 +89,3 @@ class TraceDocument(_Document):
     persona: str | None = Field(None, description="persona of the simulated user")
     duration_ms: float | None = Field(None, ge=0, le=MOST_USED, description="milliseconds")
     success: bool | None = Field(None, description="whether the agent succeeded; default: `status` or `error`")
-
-
-DOCUMENTS: dict[str, type[BaseModel]] = {
-    "request": RequestDocument,
-    "reply": ReplyDocument,
-    "recording": RecordingDocument,
-    "trace": TraceDocument,
-}

@@ -155,14 +155,14 @@ WHOLE = "`reply: text` if the whole object is the answer"
 
 # Keys of an object that are searched for the answer.
 _MOST_KEYS = 50
-# How deep an answer is searched for in an object that is no reply.
-_DEPTH = 4
+# How deep an answer is searched for in an object that is no reply: Google's are the deepest.
+_DEPTH = 6
 # Names under which programs return their answer, the most specific first.
 _ANSWERS = ("answer", "response", "reply", "output", "content", "text", "completion", "result", "message")
 # Keys of an object that is probably a reply of another form.
 _FOREIGN = frozenset({*_ANSWERS, "choices", "messages", "errors"})
 # Names of texts that are no answer.
-_NO_ANSWERS = frozenset({"error", "errors"})
+_NO_ANSWERS = frozenset({"error", "errors", "role"})
 _NAME = re.compile(r"[A-Za-z_][\w-]{0,60}", re.ASCII)
 
 
@@ -193,15 +193,24 @@ def _paths_of_texts(value: Any, path: str, depth: int) -> Iterator[str]:
     if isinstance(value, str) and path:
         yield path
     elif isinstance(value, list) and value and depth and path:
-        yield from _paths_of_texts(value[0], f"{path}[0]", depth - 1)
+        item, index = _answering(value)
+        yield from _paths_of_texts(item, f"{path}[{index}]", depth - 1)
     elif isinstance(value, dict) and depth:
         for key in list(value)[:_MOST_KEYS]:
             if _NAME.fullmatch(key) and key not in _NO_ANSWERS:
                 yield from _paths_of_texts(value[key], f"{path}.{key}" if path else key, depth - 1)
 
 
-# The beginning of an object, also as Python prints one.
-_BEGINS = re.compile(r"\{\s*[\"']")
+def _answering(items: list[Any]) -> tuple[Any, str]:
+    """Return the item of a list that answers, and its index: the last message, each part of one, else the first."""
+    last = items[-1]
+    if isinstance(last, dict) and "content" in last:
+        return last, "-1"
+    return (last, "*") if isinstance(last, dict) and "text" in last else (items[0], "0")
+
+
+# What an object that is meant to be a reply contains, also as Python prints one.
+_REPLY_KEY = re.compile(rf"""["'](?:{"|".join(sorted({*_FOREIGN, "error"}))})["']\s*:""")
 _LINES = ('\n{"', "\n{'", "\n{\n", "\n{\r\n")
 # How close to its end a text stops being JSON if only its rest is missing.
 _CUT = 6
@@ -345,8 +354,8 @@ def without_last_break(text: str) -> str:
 def _objects_in(text: str) -> tuple[list[tuple[dict[str, Any], str, str]], str]:
     """Return a text's object, or its first and its last one that begins a line, each with the text before and after.
 
-    The second value is where JSON stops being JSON. The first object is meant to be JSON, whatever follows; later
-    lines can be a quotation.
+    The second value is where JSON stops being JSON, if the text breaks off there or has a key of replies. Any other
+    text is an answer, whatever it begins with; later lines can be a quotation.
     """
     found: list[tuple[dict[str, Any], str, str]] = []
     problem = ""
@@ -358,21 +367,22 @@ def _objects_in(text: str) -> tuple[list[tuple[dict[str, Any], str, str]], str]:
         try:
             value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
-            if (start == first and _BEGINS.match(text, start)) or _is_cut_off(text, error):
+            if (start == first and _REPLY_KEY.search(text)) or _is_cut_off(text, error):
                 problem = problem or _place(error)
             continue
         before, after = text[:start].strip(), text[end:].strip()
         found.append((value, before, after))
         if start == first and not after:
             return found, ""
-        if start == first and value:
+        if start == first and not _FOREIGN.isdisjoint(value):
             problem = _place(json.JSONDecodeError("", text, end))
     return found, problem
 
 
 def _is_cut_off(text: str, error: Exception) -> bool:
+    # Else nested too deeply: nobody writes a text like that.
     if not isinstance(error, json.JSONDecodeError):
-        return False
+        return True
     return error.msg.startswith("Unterminated") or len(text.rstrip()) - error.pos < _CUT
 
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import ValidationError
 
@@ -64,11 +64,7 @@ class RecordedResults:
 
 
 def read_recorded_results(path: Path) -> RecordedResults:
-    """Read the answers of a run.
-
-    Args:
-        path: its results file, or the report directory that contains it.
-    """
+    """Read the answers of a run: its results file, or the report directory that contains it."""
     file = path / RESULTS_FILE if path.is_dir() else path
     if OWN_BEGINNING.match(read_head(file, 100)):
         try:
@@ -211,9 +207,9 @@ class BadLine:
 LONGEST_LINE = 100_000_000
 _START = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|Metrics)"\s*:')
 _HEAD = 4096
-# What only observations of Langfuse and runs of LangSmith have.
-_ROW_KEYS = frozenset({"parentObservationId", "parent_observation_id", "run_type"})
-_ROW_KEY = re.compile(rb'(?<!\\)"(?:parentObservationId|parent_observation_id|run_type)"\s*:')
+# What only observations and traces of Langfuse, runs of LangSmith, and spans of Phoenix and OpenTelemetry's SDK have.
+_ROW_KEYS = ("parentObservationId", "parent_observation_id", "sessionId", "run_type", "parent_id")
+_ROW_KEY = re.compile(rf'(?<!\\)"(?:{"|".join(_ROW_KEYS)})"\s*:'.encode())
 _ROW_HEAD = 1 << 17
 
 
@@ -232,13 +228,20 @@ def is_traced(file: Path) -> bool:
     except (ValueError, RecursionError):
         # A long document; quotes inside of a text have a backslash before them.
         return OWN_BEGINNING.match(head) is None and _ROW_KEY.search(head) is not None
-    for key in ("observations", "data"):
-        if isinstance(row, dict) and isinstance(row.get(key), list) and row[key]:
-            row = row[key][0]
+    row = rows_in(row)[0]
     if not isinstance(row, dict) or "case" in row:
         return False
     is_chat = isinstance(row.get("messages"), list) and "input" not in row
-    return is_chat or not _ROW_KEYS.isdisjoint(row)
+    return is_chat or not row.keys().isdisjoint(_ROW_KEYS)
+
+
+def rows_in(document: Any) -> list[Any]:
+    """Return the rows of a document: a list, or a list in it; a trace can have only the ids of its observations."""
+    lists = [document.get(key) for key in ("observations", "data")] if isinstance(document, dict) else [document]
+    for found in lists:
+        if isinstance(found, list) and found and isinstance(found[0], dict):
+            return found
+    return [document]
 
 
 def read_exports(file: Path) -> Iterator[tuple[int, Export] | BadLine]:

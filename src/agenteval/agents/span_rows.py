@@ -1,4 +1,4 @@
-"""Spans that a file has as rows of JSON: exports of Langfuse and LangSmith, and logs of chats."""
+"""Spans that a file has as rows of JSON: of Langfuse, LangSmith, Phoenix and OpenTelemetry's SDK, and chats."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from typing import Any
 
 from agenteval.agents.base import MOST_OF_STREAM, check_size
 from agenteval.agents.otel import AgentSpan, agent_span
-from agenteval.agents.otel_messages import Span
-from agenteval.agents.recording import LONGEST_LINE, BadLine
+from agenteval.agents.otel_messages import Span, SpanEvent
+from agenteval.agents.recording import LONGEST_LINE, BadLine, rows_in
 from agenteval.core.errors import AgentError
 from agenteval.core.files import read_lines
 
-# What a span has, and where the rows have it: in the interface and in the export of Langfuse, then in LangSmith's
-# runs. Langfuse calls the project's id `projectId`; LangSmith calls it `session_id`, which is therefore no session.
+# What a span has, and where the rows have it: in the interface and in the export of Langfuse, in LangSmith's runs,
+# then in the spans of Phoenix and of OpenTelemetry's SDK, whose inner keys Phoenix's tables join with points.
+# Langfuse calls the project's id `projectId`; LangSmith calls it `session_id`, which is therefore no session.
 _PATHS: Mapping[str, Sequence[str]] = {
-    "trace": ("traceId", "trace_id"),
-    "parent": ("parentObservationId", "parent_observation_id", "parent_run_id"),
-    "start": ("startTime", "start_time"),
+    "id": ("context.span_id", "id"),
+    "trace": ("traceId", "trace_id", "context.trace_id"),
+    "parent": ("parentObservationId", "parent_observation_id", "parent_run_id", "parent_id"),
+    "start": ("startTime", "start_time", "timestamp"),
     "end": ("endTime", "end_time"),
-    "openinference.span.kind": ("type", "run_type"),
+    "openinference.span.kind": ("type", "run_type", "span_kind"),
     "input.value": ("input", "inputs"),
     "output.value": ("output", "outputs"),
     "session.id": ("sessionId",),
     "usage": ("usageDetails", "usage_details"),
     "error": ("error",),
-    "message": ("statusMessage", "status_message"),
+    "status": ("level", "status_code", "status.status_code"),
+    "message": ("statusMessage", "status_message", "status.description"),
 }
 _USAGE = {"llm.token_count.prompt": "input", "llm.token_count.completion": "output"}
 _NOT_A_SPAN = "needs `id`, the trace's id and a start; export whole observations or runs"
@@ -51,7 +54,7 @@ def read_spans(file: Path) -> Iterator[tuple[int, str, AgentSpan] | BadLine]:
             yield (
                 BadLine(file, number, _NOT_A_SPAN)
                 if span is None
-                else (number, span[0].trace_id, agent_span(span[0], None, span[1]))
+                else (number, span[0].trace_id, agent_span(span[0], None, *span[1:]))
             )
 
 
@@ -70,15 +73,20 @@ def _rows(file: Path) -> Iterator[tuple[int, Any]]:
             if line is None:
                 raise ValueError(f"the line is longer than {LONGEST_LINE // 1_000_000} MB")
             check_size(line, MOST_OF_STREAM)
-            value = json.loads(line)
+            values = [*_documents(line.decode("utf-8-sig"))]
         except (ValueError, RecursionError, AgentError) as error:
             yield number, BadLine(file, number, f"not valid JSON: {error}")
             continue
-        if isinstance(value, dict):
-            value = next(
-                (value[key] for key in ("observations", "data") if isinstance(value.get(key), list)), [value]
-            )
-        yield from ((number, row) for row in (value if isinstance(value, list) else [value]))
+        yield from ((number, row) for value in values for row in rows_in(value))
+
+
+def _documents(text: str) -> Iterator[Any]:
+    """Yield the documents of a text; the SDK of OpenTelemetry prints one after the other."""
+    decoder, start = json.JSONDecoder(), 0
+    while rest := text[start:].lstrip():
+        start = len(text) - len(rest)
+        value, start = decoder.raw_decode(text, start)
+        yield value
 
 
 def _is_json(line: bytes) -> bool:
@@ -89,30 +97,47 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _span(row: Mapping[str, Any]) -> tuple[Span, dict[str, Any]] | None:
+def _span(row: Mapping[str, Any]) -> tuple[Span, dict[str, Any], list[SpanEvent]] | None:
     found = {
-        name: next((row[key] for key in keys if row.get(key) is not None), None) for name, keys in _PATHS.items()
+        name: next((value for key in keys if (value := _at(row, key)) is not None), None)
+        for name, keys in _PATHS.items()
     }
     start, end = _nanoseconds(found["start"]), _nanoseconds(found["end"])
-    if not (isinstance(row.get("id"), str) and isinstance(found["trace"], str) and found["trace"] and start):
+    # A trace of Langfuse without its observations is its only span.
+    trace = found["trace"] or ("timestamp" in row and found["id"])
+    if not (isinstance(found["id"], str) and isinstance(trace, str) and trace and start):
         return None
     usage = found["usage"] if isinstance(found["usage"], dict) else {}
-    failed = found["error"] or (row.get("level") == "ERROR" and (found["message"] or True))
+    failed = found["error"] or (found["status"] == "ERROR" and (found["message"] or True))
     span = Span(
-        traceId=found["trace"],
-        spanId=row["id"] or "-",
+        traceId=trace,
+        spanId=found["id"] or "-",
         parentSpanId=found["parent"] if isinstance(found["parent"], str) else None,
         name=row["name"] if isinstance(row.get("name"), str) else None,
         startTimeUnixNano=start,
-        endTimeUnixNano=end or start,
+        endTimeUnixNano=end,
         status={"code": 2, "message": failed if isinstance(failed, str) else None} if failed else None,
     )
-    return span, {name: found[name] for name in found if "." in name} | {
-        name: usage.get(key) for name, key in _USAGE.items()
-    }
+    written = row.get("attributes")
+    attributes = dict(written) if isinstance(written, dict) else {}
+    attributes |= {key.removeprefix("attributes."): row[key] for key in row if key.startswith("attributes.")}
+    attributes |= {name: found[name] for name in found if "." in name and found[name] is not None}
+    attributes |= {name: usage[key] for name, key in _USAGE.items() if key in usage}
+    events = [event for event in row.get("events") or () if isinstance(event, dict)]
+    said = [SpanEvent(str(event.get("name")), event["attributes"]) for event in events if event.get("attributes")]
+    return span, attributes, said
+
+
+def _at(row: Mapping[str, Any], path: str) -> Any:
+    outer, _, inner = path.partition(".")
+    holder = row.get(outer)
+    return holder.get(inner) if inner and isinstance(holder, dict) else row.get(path)
 
 
 def _nanoseconds(time: Any) -> int:
+    if isinstance(time, int):
+        # As pandas writes times.
+        return max(time, 0) * 1_000_000
     try:
         moment = datetime.fromisoformat(time)
         return max(int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000) * 1000, 0)

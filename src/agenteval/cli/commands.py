@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
-from collections.abc import Iterable
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,40 +93,23 @@ def add_project(commands: Any) -> None:
     started.add_argument(
         "--format",
         metavar="FORMAT",
-        choices=Choices(_starter_formats),
+        choices=Choices("agenteval.cli.init:starter_formats"),
         help="format of the suite; default: that of agent.yaml",
     )
     started.add_argument(
         "--agent",
         metavar="KIND",
-        choices=Choices(_starter_agents),
+        choices=Choices("agenteval.cli.init:starter_agents"),
         default="command",
         help="kind of the agent; default: %(default)s",
     )
     explained = add_command(commands, "explain", _explain, "say what a concept, a metric or a setting means")
     explained.add_argument("name", nargs="*", metavar="NAME", help="what to explain; default: list all names")
     schema = add_command(commands, "schema", _schema, "print the JSON Schema of a file")
-    schema.add_argument("name", metavar="NAME", choices=Choices(_schema_names), help="which file")
-    plugins = add_command(commands, "plugins", _plugins, "list the installed extensions and whether they may run")
-    plugins.add_argument("--json", action="store_true", help="print a JSON list")
-
-
-def _starter_formats() -> Iterable[str]:
-    from agenteval.cli.init import starter_formats
-
-    return starter_formats()
-
-
-def _starter_agents() -> Iterable[str]:
-    from agenteval.cli.init import starter_agents
-
-    return starter_agents()
-
-
-def _schema_names() -> Iterable[str]:
-    from agenteval.cli.explanations import schema_names
-
-    return schema_names()
+    schema.add_argument(
+        "name", metavar="NAME", choices=Choices("agenteval.cli.explanations:schema_names"), help="which file"
+    )
+    add_command(commands, "plugins", _plugins, "list the installed extensions and whether they may run")
 
 
 def _demo(_: argparse.Namespace) -> int:
@@ -138,16 +122,25 @@ def _demo(_: argparse.Namespace) -> int:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.init import next_steps, starter_formats, write_starter
+    from agenteval.cli.init import USUAL_BRANCH, default_branch, next_steps, starter_for, write_starter
     from agenteval.core.escape import terminal
 
     directory = Path(arguments.directory)
-    suite_format = arguments.format or next(iter(starter_formats()))
-    for line in write_starter(directory, suite_format, arguments.agent):
+    branch = default_branch(directory)
+    if not branch and sys.stdin.isatty() and sys.stdout.isatty():
+        with contextlib.suppress(EOFError):
+            branch = input(f"default branch of the repository [{USUAL_BRANCH}]: ").strip() or USUAL_BRANCH
+    starter = starter_for(directory, arguments.format, arguments.agent, branch or USUAL_BRANCH)
+    for line in write_starter(starter):
         print(terminal(line))
+    if not branch:
+        guess = f"git does not tell the default branch; if it is not {USUAL_BRANCH}"
+        folder, name, _ = starter.files[-1]
+        print(terminal(f"{guess}, set `branches:` in {folder / name}"))
     print("next:")
-    for step in next_steps(directory, suite_format, arguments.agent):
+    for step in next_steps(starter):
         print(terminal(f"  {step}"))
+    print("to block merges, require the check `evaluate`: repository settings, Rules, Rulesets, status checks")
     return 0
 
 
@@ -167,11 +160,11 @@ def _schema(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _plugins(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.output import as_table, plugins_as_json
+def _plugins(_: argparse.Namespace) -> int:
+    from agenteval.cli.output import as_table
     from agenteval.core.plugins import installed
 
-    print(plugins_as_json(installed()) if arguments.json else as_table(installed()))
+    print(as_table(installed()))
     return 0
 
 

@@ -8,7 +8,8 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
+from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -34,48 +35,32 @@ def schema(name: str) -> dict[str, Any]:
 def _schemas() -> Mapping[str, tuple[str, Callable[[], dict[str, Any]]]]:
     from agenteval.results.model import SCHEMA_VERSION
 
+    # Imported when they are asked for.
     return {
-        "results": (f"agenteval results.json, schema_version {SCHEMA_VERSION}", _results),
-        "config": ("agenteval.yaml", _config),
-        "accepted": (".agenteval/accepted.yaml", _accepted),
+        "results": (f"agenteval results.json, schema_version {SCHEMA_VERSION}", _of("results.model:Results")),
+        "findings": ("agenteval findings.json, schema_version 1", _of("report.findings:FindingsFile")),
+        "config": ("agenteval.yaml", _of("run.config_file:PublishedConfig", is_read=True)),
+        "accepted": (".agenteval/accepted.yaml", _of("run.rules.accepted_file:AcceptedFile", is_read=True)),
         **{
             item.name: (f"{item.title}, as agenteval reads it", item.schema)
             for item in formats()
             if item.schema is not None
         },
-        "request": ("what an agent gets", partial(_protocol, "request")),
-        "reply": ("what an agent gives", partial(_protocol, "reply")),
-        "recording": ("a line of a replay file", partial(_protocol, "recording")),
+        "request": ("what an agent gets", _of("agents.protocol:RequestDocument", is_read=True)),
+        "reply": ("what an agent gives", _of("agents.protocol:ReplyDocument", is_read=True)),
+        "recording": ("a line of a replay file", _of("agents.protocol:RecordingDocument", is_read=True)),
         "trace": ("a line of recorded traces", _trace),
     }
 
 
-def _results() -> dict[str, Any]:
-    from agenteval.results.model import Results
-
-    return Results.model_json_schema(mode="serialization")
-
-
-def _config() -> dict[str, Any]:
-    from agenteval.run.config_file import PublishedConfig
-
-    return PublishedConfig.model_json_schema()
-
-
-def _accepted() -> dict[str, Any]:
-    from agenteval.run.rules.accepted_file import AcceptedFile
-
-    return AcceptedFile.model_json_schema()
-
-
-def _protocol(name: str) -> dict[str, Any]:
-    from agenteval.agents.protocol import DOCUMENTS
-
-    return DOCUMENTS[name].model_json_schema()
+def _of(model: str, *, is_read: bool = False) -> Callable[[], dict[str, Any]]:
+    module, _, name = model.partition(":")
+    mode = "validation" if is_read else "serialization"
+    return lambda: getattr(import_module(f"agenteval.{module}"), name).model_json_schema(mode=mode)
 
 
 def _trace() -> dict[str, Any]:
-    body = _protocol("trace")
+    body = _of("agents.protocol:TraceDocument", is_read=True)()
     # ``final_output`` is an older name of ``output``.
     body["required"].remove("output")
     return {**body, "anyOf": [{"required": ["output"]}, {"required": ["final_output"]}]}
@@ -104,7 +89,6 @@ class ConfigMapping:
     """
 
     places: tuple[str, ...]
-    meaning: str
     keys: tuple[ConfigKey, ...]
 
 
@@ -116,11 +100,7 @@ def config_mappings() -> list[ConfigMapping]:
     for place, name in _nested(root, root, ""):
         places.setdefault(name, []).append(place)
     named = ((tuple(dict.fromkeys(where)), root["$defs"][name]) for name, where in places.items())
-    return [_mapping(where, model, root) for where, model in ((("",), root), *named)]
-
-
-def _mapping(places: tuple[str, ...], model: Mapping[str, Any], root: Mapping[str, Any]) -> ConfigMapping:
-    return ConfigMapping(places, _says(model), tuple(_keys(model, root)))
+    return [ConfigMapping(where, tuple(_keys(model, root))) for where, model in ((("",), root), *named)]
 
 
 def _keys(model: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[ConfigKey]:
@@ -134,9 +114,9 @@ def _yaml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace('"', "") if not isinstance(value, str) else value
 
 
-def _says(value: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> str:
+def _says(value: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     text = str(value.get("description", ""))
-    if not text and root is not None and "$ref" in value:
+    if not text and "$ref" in value:
         text = str(root["$defs"][_name(value)].get("description", ""))
     # The first paragraph of a docstring has doubled code markers and begins with the key.
     first = " ".join(text.partition("\n\n")[0].replace("``", "`").split())

@@ -17,14 +17,14 @@ from agenteval.core.files import LARGEST_TEXT, read_regular
 from agenteval.core.records import dataclass
 from agenteval.core.text import repository_of
 from agenteval.core.writing import make_directory, remove_file, write_file, write_new_file
+from agenteval.run.config import CONFIG_FILES
 from agenteval.suite.agents import KINDS, AgentKind
-from agenteval.suite.formats.registry import formats
+from agenteval.suite.formats.registry import discover, format_of, formats
 
-#: The name of the file.
-GITIGNORE = ".gitignore"
+_GITIGNORE = ".gitignore"
 
 
-def missing_patterns(patterns: Iterable[str], directory: Path, root: Path) -> Sequence[str]:
+def _missing(patterns: Iterable[str], directory: Path, root: Path) -> list[str]:
     """Return the patterns that no ``.gitignore`` from a directory up to the root of its repository has."""
     above = [folder for folder in directory.parents if folder.is_relative_to(root)]
     # A slash at the beginning means the directory of the file.
@@ -34,23 +34,22 @@ def missing_patterns(patterns: Iterable[str], directory: Path, root: Path) -> Se
     return [pattern for pattern in patterns if pattern not in present]
 
 
-def with_patterns(content: bytes, patterns: Iterable[str]) -> bytes:
-    """Return the content of a file with further lines at its end, which have the line end of the others."""
+def _with_patterns(content: bytes, patterns: Iterable[str]) -> bytes:
+    # New lines have the end of the others.
     end = b"\r\n" if b"\r\n" in content else b"\n"
     complete = content if not content or content.endswith(b"\n") else content + end
     return complete + b"".join(pattern.encode() + end for pattern in patterns)
 
 
-def read_gitignore(directory: Path) -> bytes:
-    """Return the content of the file in a directory; empty if it does not exist."""
+def _read_gitignore(directory: Path) -> bytes:
     try:
-        return read_regular(directory / GITIGNORE, limit=LARGEST_TEXT)
+        return read_regular(directory / _GITIGNORE, limit=LARGEST_TEXT)
     except FileNotFoundError:
         return b""
 
 
 def _lines(directory: Path) -> Sequence[str]:
-    return [line.strip() for line in read_gitignore(directory).decode("utf-8", "replace").splitlines()]
+    return [line.strip() for line in _read_gitignore(directory).decode("utf-8", "replace").splitlines()]
 
 
 def _forms(line: str) -> Iterable[str]:
@@ -59,29 +58,23 @@ def _forms(line: str) -> Iterable[str]:
 
 
 _TEMPLATE = Path(__file__).parent / "starters" / "workflow.yml"
-_FOLDER = ".github/workflows"
-_BRANCH = "main"
+#: The default branch of a new repository, and the likely one where git does not tell.
+USUAL_BRANCH = "main"
 _REPORT = "agenteval-report/"
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 _GIT_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True)
-class SuitePlace:
-    """A directory with a suite, and the root of its repository.
-
-    Attributes:
-        directory: the directory, absolute and without links; it need not exist.
-        root: the root of the repository; the directory itself if it is in none.
-    """
+class _Place:
+    """A directory, which need not exist, and the root of its repository, or itself if it is in none."""
 
     directory: Path
     root: Path
     is_in_repository: bool
 
     @classmethod
-    def of(cls, directory: Path) -> SuitePlace:
-        """Return the place of a directory."""
+    def of(cls, directory: Path) -> _Place:
         here = directory.resolve()
         try:
             root = repository_of(here)
@@ -92,23 +85,22 @@ class SuitePlace:
 
     @property
     def path(self) -> str:
-        """The directory relative to the root; empty for the root."""
         return "" if self.directory == self.root else self.directory.relative_to(self.root).as_posix()
 
 
-def workflow_name(place: SuitePlace) -> str:
-    """Return the path of the workflow relative to the root, which names the directory."""
+def _workflow_name(place: _Place) -> str:
     label = re.sub(r"[^\w.-]+", "-", place.path).strip("-.")
-    return f"{_FOLDER}/{'-'.join(filter(None, ('agenteval', label)))}.yml"
+    return f".github/workflows/{'-'.join(filter(None, ('agenteval', label)))}.yml"
 
 
-def workflow(place: SuitePlace) -> bytes:
-    """Return the text of the workflow."""
+def _workflow(place: _Place, branch: str) -> bytes:
     if "${{" in place.path or "\\" in place.path or not place.path.isprintable() or place.path != place.path.strip():
         why = "it contains ${{, a backslash, a control character, or a space at an end"
         message = f"no workflow can name the directory {place.path!r}: {why}; rename it"
         raise ConfigError(Problem(f"{message}; nothing was written", kind=Kind.FILE))
-    text = _TEMPLATE.read_text(encoding="utf-8").replace(f"branches: [{_BRANCH}]", f"branches: [{_branch(place)}]")
+    # Of the characters with a meaning here, the name of a branch can have these.
+    pattern = _scalar(re.sub(r"[+!]", r"\\\g<0>", branch))
+    text = _TEMPLATE.read_text(encoding="utf-8").replace(f"branches: [{USUAL_BRANCH}]", f"branches: [{pattern}]")
     if place.path:
         step = "        with:\n          runs:"
         folder = f"        with:\n          working-directory: {_scalar(place.path)}\n          runs:"
@@ -119,21 +111,34 @@ def workflow(place: SuitePlace) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _branch(place: SuitePlace) -> str:
+def default_branch(directory: Path) -> str:
+    """Return the default branch of a directory's repository; empty if git does not tell.
+
+    It is that of the remote, the only branch there is, or ``main`` or ``master`` beside others. Without a repository,
+    it is the one that git would make.
+    """
+    place = _Place.of(directory)
     if not place.is_in_repository:
-        return _BRANCH
-    remote = _reference(place.root, "refs/remotes/origin/HEAD").removeprefix("origin/")
-    branch = remote or ("master" if _reference(place.root, "HEAD") == "master" else _BRANCH)
-    # Of the characters with a meaning here, the name of a branch can have these.
-    return _scalar(re.sub(r"[+!]", r"\\\g<0>", branch))
+        return _git(Path.cwd(), "config", "init.defaultBranch") or USUAL_BRANCH
+    remote = _git(place.root, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    if remote:
+        return remote.removeprefix("origin/")
+    # A new repository has no branch but the one that its first commit will make.
+    names = {_git(place.root, "symbolic-ref", "--quiet", "--short", "HEAD")}
+    for reference in _git(place.root, "for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes").split():
+        names.add(re.sub(r"^refs/(heads|remotes/[^/]+)/", "", reference))
+    names -= {"", "HEAD"}
+    usual = names & {"main", "master"}
+    return next(iter(names if len(names) == 1 else usual)) if 1 in {len(names), len(usual)} else ""
 
 
-def _reference(root: Path, name: str) -> str:
+def _git(directory: Path, *arguments: str) -> str:
+    """Return what git prints; empty if it fails."""
     program = shutil.which("git")
     if program is None:
         return ""
     try:
-        done = run_confined([program, "symbolic-ref", "--quiet", "--short", name], root, timeout_s=_GIT_TIMEOUT_S)
+        done = run_confined([program, *arguments], directory, timeout_s=_GIT_TIMEOUT_S)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -155,8 +160,7 @@ _TRACES = "traces"
 _WORSEN = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
 _BEFORE = "agenteval-report/before"
 # What runs leave in the directory.
-_IGNORED = ("agenteval-report/", ".agenteval-cache/")
-_IGNORED_OF_PYTHON = ("__pycache__/",)
+_IGNORED = ("agenteval-report/", ".agenteval-cache/", "__pycache__/")
 
 
 def starter_formats() -> Mapping[str, Path]:
@@ -173,87 +177,100 @@ def _definition(agent_kind: str) -> Path:
     return _STARTERS / "agents" / f"{agent_kind}.yaml"
 
 
+#: A file to write: a directory, the name in it, and the content.
+NewFile = tuple[Path, str, bytes]
+
+
 @dataclass(frozen=True)
-class NewFile:
-    """A file to write."""
+class Starter:
+    """What to write to a directory, so that its agent is evaluated.
+
+    Attributes:
+        kept: files that are there already, and that nothing replaces.
+    """
 
     directory: Path
-    name: str
-    content: bytes
-
-    @property
-    def path(self) -> Path:
-        """The path of the file."""
-        return self.directory / self.name
+    suite_format: str
+    agent_kind: str
+    branch: str
+    files: tuple[NewFile, ...]
+    kept: tuple[Path, ...]
 
 
-def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
-    """Write a starter to a directory, and create the directory if it does not exist.
+def starter_for(directory: Path, suite_format: str | None, agent_kind: str, branch: str) -> Starter:
+    """Return the starter for a directory: what its suite, its settings and a workflow need and what is missing.
+
+    Args:
+        suite_format: by default the format of the suite that is there.
+    """
+    there = {path: format_of(path) for path in discover(directory)} if os.path.lexists(directory) else {}
+    chosen = suite_format or next(filter(None, there.values()), next(iter(starter_formats())))
+    found = [path for path, name in there.items() if name == chosen]
+    settings = [path for name in CONFIG_FILES if os.path.lexists(path := directory / name)]
+    suite, kind = starter_formats()[chosen], starter_agents()[agent_kind]
+    files = {} if found else {path.relative_to(suite).as_posix(): path.read_bytes() for path in _files(suite)}
+    if not settings:
+        files["agenteval.yaml"] = (_STARTERS / "settings.yaml").read_bytes() + _definition(agent_kind).read_bytes()
+        files |= {_AGENT: (_STARTERS / _AGENT).read_bytes()} if kind.is_local else {}
+    place = _Place.of(directory)
+    root = Path(os.path.relpath(place.root)) if place.path else directory
+    workflow = (root, _workflow_name(place), _workflow(place, branch))
+    new = (*((directory, name, content) for name, content in files.items()), workflow)
+    return Starter(directory, chosen, agent_kind, branch, new, (*found, *settings))
+
+
+def write_starter(starter: Starter) -> Sequence[str]:
+    """Write a starter, and create its directory if it does not exist; return what was done.
 
     The workflow is written to the root of the repository. Patterns that are missing in ``.gitignore`` are added.
     """
-    files = starter_files(directory, suite_format, agent_kind)
+    directory, files = starter.directory, starter.files
     _refuse_existing(files)
     written: list[NewFile] = []
     try:
         make_directory(directory)
         for file in files:
             # A file created since the check is not overwritten either.
-            write_new_file(file.directory, file.name, file.content)
+            write_new_file(*file)
             written.append(file)
-        ignored = _ignore(directory, agent_kind)
+        ignored = _ignore(directory, starter.agent_kind)
     except (OSError, InfrastructureError) as error:
-        for file in written:
-            remove_file(file.directory, file.name)
-        at = files[len(written)].path if len(written) < len(files) else directory / GITIGNORE
+        for folder, name, _ in written:
+            remove_file(folder, name)
+        at = _paths(files)[len(written)] if len(written) < len(files) else directory / _GITIGNORE
         why = f"cannot write {at}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise InfrastructureError(f"{why}; nothing was written") from None
-    return (*(f"wrote {file.path}" for file in files), *ignored)
+    return (*(f"kept {path}" for path in starter.kept), *(f"wrote {path}" for path in _paths(files)), *ignored)
 
 
-def starter_files(directory: Path, suite_format: str, agent_kind: str) -> Sequence[NewFile]:
-    """Return the files of a starter."""
-    suite = starter_formats()[suite_format]
-    kind = starter_agents()[agent_kind]
-    files = {
-        **{path.relative_to(suite).as_posix(): path.read_bytes() for path in _files(suite)},
-        "agenteval.yaml": (_STARTERS / "settings.yaml").read_bytes() + _definition(agent_kind).read_bytes(),
-        **({_AGENT: (_STARTERS / _AGENT).read_bytes()} if kind.is_local else {}),
-    }
-    place = SuitePlace.of(directory)
-    workflow_file = NewFile(_shown_root(directory, place), workflow_name(place), workflow(place))
-    return (*(NewFile(directory, name, content) for name, content in files.items()), workflow_file)
-
-
-def _shown_root(directory: Path, place: SuitePlace) -> Path:
-    if not place.path:
-        return directory
-    return Path(os.path.relpath(place.root))
+def _paths(files: Sequence[NewFile]) -> list[Path]:
+    return [folder / name for folder, name, _ in files]
 
 
 def _ignore(directory: Path, agent_kind: str) -> Sequence[str]:
-    place = SuitePlace.of(directory)
-    wanted = _IGNORED + (_IGNORED_OF_PYTHON if starter_agents()[agent_kind].is_local else ())
-    missing = missing_patterns(wanted, place.directory, place.root)
+    place = _Place.of(directory)
+    wanted = _IGNORED if starter_agents()[agent_kind].is_local else _IGNORED[:-1]
+    missing = _missing(wanted, place.directory, place.root)
     if not missing:
         return ()
-    write_file(directory, GITIGNORE, with_patterns(read_gitignore(directory), missing))
-    return (f"added {' '.join(missing)} to {directory / GITIGNORE}",)
+    write_file(directory, _GITIGNORE, _with_patterns(_read_gitignore(directory), missing))
+    return (f"added {' '.join(missing)} to {directory / _GITIGNORE}",)
 
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
+def next_steps(starter: Starter) -> Sequence[str]:
     """Return the next commands for a starter, one per line, with comments after ``#``."""
+    directory = starter.directory
     steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
-    is_local = starter_agents()[agent_kind].is_local
-    steps.append(_commit_command(directory) if is_local else "agenteval validate")
-    if (starter_formats()[suite_format] / _TRACES).is_dir():
+    is_demo = starter_agents()[starter.agent_kind].is_local and not starter.kept
+    steps.append(_commit_command(starter) if is_demo else "agenteval validate")
+    if not starter.kept and (starter_formats()[starter.suite_format] / _TRACES).is_dir():
         steps.append(f"agenteval run --traces {_TRACES}   # scores the recorded traces; no agent is called")
-    if not is_local:
-        return [*steps, "agenteval run   # once agenteval.yaml has the address of your agent"]
+    if not is_demo:
+        return [*steps, "agenteval run   # once agenteval.yaml names your agent"]
     return [
         *steps,
         f"agenteval run --out {_BEFORE}",
@@ -261,22 +278,24 @@ def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[
     ]
 
 
-def _commit_command(directory: Path) -> str:
-    place = SuitePlace.of(directory)
-    begin = "" if place.is_in_repository else "git init --quiet && "
+def _commit_command(starter: Starter) -> str:
+    place = _Place.of(starter.directory)
+    new = f"git init --quiet --initial-branch {shlex.quote(starter.branch)} && "
     root = os.path.relpath(place.root, place.directory)
-    above = f" {shlex.quote(f'{root}/{workflow_name(place)}')}" if place.path else ""
+    above = f" {shlex.quote(f'{root}/{_workflow_name(place)}')}" if place.path else ""
+    begin = "" if place.is_in_repository else new
     return f"{begin}git add --all .{above} && git commit --quiet --message 'Evaluate the agent'"
 
 
 def _refuse_existing(files: Sequence[NewFile]) -> None:
-    existing = [file.path for file in files if os.path.lexists(file.path)]
+    """Check that no file exists already and that every folder can be created."""
+    existing = [path for path in _paths(files) if os.path.lexists(path)]
     if existing:
         listed = ", ".join(map(str, existing))
         verb = "exists" if len(existing) == 1 else "exist"
         fix = "nothing was written; name another directory: agenteval init DIRECTORY"
         raise ConfigError(Problem(f"{listed} {verb} already; {fix}", kind=Kind.FILE))
-    folders = dict.fromkeys(folder for file in files for folder in reversed(file.path.parents))
+    folders = dict.fromkeys(folder for path in _paths(files) for folder in reversed(path.parents))
     blocked = [str(folder) for folder in folders if _blocks_directory(folder)]
     if blocked:
         raise ConfigError(Problem(f"not a directory: {', '.join(blocked)}; nothing was written", kind=Kind.FILE))

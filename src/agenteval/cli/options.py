@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -77,16 +78,16 @@ class HelpAll(argparse.Action):
 
 
 class Choices:
-    """The values of an option from the registries, which are imported when they are needed."""
+    """The values of an option, from a function ``module:name`` that is imported when it is needed."""
 
-    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
-        self._names = names
+    def __init__(self, names: str) -> None:
+        self._module, _, self._function = names.partition(":")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
+        return iter(getattr(import_module(self._module), self._function)())
 
     def __contains__(self, name: object) -> bool:
-        return name in tuple(self._names())
+        return name in tuple(self)
 
 
 def add_command(commands: Any, name: str, function: Callable[[argparse.Namespace], int], text: str) -> Parser:

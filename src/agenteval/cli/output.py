@@ -131,11 +131,6 @@ def suites_as_json(suites: Sequence[ListedSuite]) -> str:
 _HEAD = ("NAME", "GROUP", "DISTRIBUTION", "VERSION", "MAY RUN")
 
 
-def plugins_as_json(plugins: Iterable[Plugin]) -> str:
-    """Render extensions as a JSON list."""
-    return json.dumps([asdict(plugin) for plugin in plugins], indent=2)
-
-
 def as_table(plugins: Iterable[Plugin]) -> str:
     """Render extensions as aligned columns."""
     rows = [tuple(map(terminal, _cells(plugin))) for plugin in plugins]

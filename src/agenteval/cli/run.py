@@ -96,6 +96,11 @@ def _run(arguments: argparse.Namespace) -> int:
         on_github = github_options(arguments)
         if on_github is not None and "baseline" in on_github:
             settings = replace(settings, baseline=None)
+        if arguments.json and (arguments.dry_run or on_github is not None):
+            other = "--dry-run" if arguments.dry_run else "--github"
+            raise ConfigError(
+                Problem(f"--json prints the findings of a run; remove --json or {other}", kind=Kind.OPTION)
+            )
         if arguments.dry_run:
             from agenteval.run.validate import dry_run
 
@@ -110,11 +115,11 @@ def _run(arguments: argparse.Namespace) -> int:
             outcome = run(replace(settings, out=out))
         else:
             outcome = run_repeatedly(settings, out, arguments.runs, _tell)
-        if outcome.agent_problems:
+        if outcome.dead:
             from agenteval.cli.output import print_mistakes
             from agenteval.core.mistakes import mistakes
 
-            print_mistakes(mistakes(outcome.agent_problems), sys.stderr)
+            print_mistakes(mistakes(outcome.dead), sys.stderr)
             sys.stderr.flush()
         if outcome.exit_status != outcome.gate.exit_status:
             print("agenteval: interrupted after the last case; the reports are complete", file=sys.stderr)
@@ -122,6 +127,11 @@ def _run(arguments: argparse.Namespace) -> int:
         # Only if both go to the same place, the message stands above the result.
         is_one_place = sys.stdout.isatty() == sys.stderr.isatty()
         explained = outcome.agent_errors if is_one_place else ()
+        if arguments.json:
+            from agenteval.report.findings import render
+
+            print(render(outcome.report), end="")
+            return outcome.exit_status
         print_result(outcome.report, sys.stdout, TerminalDetail(arguments.verbosity, commands, explained))
         return outcome.exit_status
 

@@ -183,6 +183,11 @@ class SameFailure:
     _count: int = 0
     _is_over: bool = False
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether all calls so far failed in one way."""
+        return self.error is not None and self.is_final == self._is_over
+
     def add(self, error: str | None) -> None:
         """Record the failure of a call; ``None`` for a success."""
         if self._is_over:

@@ -305,7 +305,6 @@ def _clauses(text: str) -> list[str]:
 
 
 def _notes(clauses: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the notes below a mistake: allowed values, then the fix."""
     fixes = []
     for clause in clauses:
         word = _WORDS.match(clause)
@@ -332,5 +331,4 @@ def _quotation(quoted: SourceLine, problem: Problem, margin: str) -> Iterator[Li
 
 
 def _path(problem: Problem) -> str:
-    """Return the path of the key, which several places can have in common."""
     return terminal(mask(_INDEX.sub("[]", problem.path)))

@@ -91,7 +91,6 @@ def _belongs(pid: int, environment: bytes, token: str, group: int) -> bool:
 
 
 def _environment(pid: int) -> bytes:
-    """Return the environment variables; a process that has ended has none."""
     with contextlib.suppress(OSError):
         # A thread that has ended, even the first one, has none either.
         for task in Path(f"/proc/{pid}/task").iterdir():

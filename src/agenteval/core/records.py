@@ -61,7 +61,6 @@ class _Unwritten:
 
 
 def _write(cls: Any) -> None:
-    """Write the method that begins objects, and the fields."""
     with _LOCK:
         own = vars(cls)
         if not isinstance(own["__dataclass_fields__"], _Unwritten):

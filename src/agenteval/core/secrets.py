@@ -174,7 +174,6 @@ def _credentials_in(value: str) -> Iterator[str]:
 
 
 def _leaves(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a JSON object, each with the nearest key."""
     try:
         rest: list[tuple[str, Any]] = [("", json.loads(text))] if text.startswith("{") else []
     except (ValueError, RecursionError):

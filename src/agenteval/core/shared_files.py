@@ -196,7 +196,6 @@ def _lock(descriptor: int) -> None:
 
 
 def _is_current(descriptor: int, path: Path) -> bool:
-    """Return whether the file was not removed since it was opened."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:

@@ -42,10 +42,7 @@ def wrapped(text: str, columns: int, *, first: int | None = None) -> list[str]:
 def spans(text: str, columns: int, *, first: int | None = None) -> list[tuple[int, int]]:
     """Return where the lines of a text begin and end.
 
-    They break at blanks. Only a word that is wider than a line is broken inside.
-
-    Args:
-        first: cells that are left of the first line, if something precedes the text there.
+    They break at blanks. Only a word that is wider than a line is broken inside. ``first``: cells left in the first.
     """
     found: list[tuple[int, int]] = []
     start, end, room = 0, 0, columns if first is None else first
@@ -102,10 +99,7 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
 def choices(name: str, allowed: Iterable[str], word: str = "allowed") -> str:
     """Return what to write instead of a name: ``; did you mean 'x'?; allowed: x, y``.
 
-    Of many names, only the one that was probably meant is shown, or the three nearest.
-
-    Args:
-        word: what they are: ``allowed``, ``known`` or ``installed``.
+    Of many names, only the one that was probably meant is shown, or the three nearest. ``word`` says what they are.
     """
     names = list(dict.fromkeys(map(str, allowed)))
     guess = did_you_mean(name, names)
@@ -175,6 +169,11 @@ _FENCE = re.compile(r"```[\w-]*\s*")
 _START = re.compile(r"[{\[]")
 # Each attempt may read the rest of the text.
 _MOST_STARTS = 200
+
+
+def composed(text: str) -> str:
+    """Return a text with its accents on the letters (NFC); in names of files, macOS has them beside the letters."""
+    return unicodedata.normalize("NFC", text)
 
 
 def text_of(value: Any) -> str:

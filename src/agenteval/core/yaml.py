@@ -140,7 +140,6 @@ class Values:
         return made
 
     def _replace(self, node: yaml.ScalarNode, variables: Variables) -> None:
-        """Replace the variables in a scalar; the result is a text."""
         if OPEN in node.value:
             # An unset variable is recorded as a problem and gets its braces back.
             node.value = unseal(

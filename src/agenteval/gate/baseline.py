@@ -207,7 +207,6 @@ def _comparable_cases(
 
 
 def _sound(cases: Mapping[str, Mapping[str, tuple[float | None, ...]]]) -> tuple[Scores, int]:
-    """Return the values with invalid ones as lost ones, and the number of invalid ones."""
     broken = sum(
         value is not None and not is_valid(name, value)
         for metrics in cases.values()

@@ -101,14 +101,14 @@ class Comparer:
         if not self.sides.evidence.can_run or not self.sides.metrics:
             return False
         is_asked = bool(self.proven) or self.policy.no_worse_than is not None or self._looks_back
-        return is_asked or self.by_files.outcome.word != "clear" or self._rises_in_files
+        return is_asked or self.by_files.outcome.state != "clear" or self._rises_in_files
 
     @property
     def _rises_in_files(self) -> bool:
         if not (self.is_of_branch or self.policy_in_force.asked_by):
             return False
         evidence = replace(self.sides.evidence, can_run=False)
-        return answered(decide_improvement(evidence, self.policy.rules), _never).word != "clear"
+        return answered(decide_improvement(evidence, self.policy.rules), _never).state != "clear"
 
     @property
     def _looks_back(self) -> bool:
@@ -127,14 +127,14 @@ class Comparer:
         if found is None and self.policy.no_worse_than is not None and not self.is_of_branch:
             found = self._no_worse(again, self.policy.no_worse_than)
         calls = 0
-        if found is None or found.word == "clear":
+        if found is None or found.state == "clear":
             calls = found.calls if found is not None else 0
             found = answered(decide(evidence, rules, seed), again)
             found.calls += calls
         decision = Decision(found)
-        if found.word in {"clear", "cleared"} and (self.is_of_branch or self.policy_in_force.asked_by):
+        if found.state in {"clear", "cleared"} and (self.is_of_branch or self.policy_in_force.asked_by):
             decision = replace(decision, rise=answered(decide_improvement(evidence, rules, seed), again))
-        if self._looks_back and look_back is not None and found.word in {"clear", "cleared"}:
+        if self._looks_back and look_back is not None and found.state in {"clear", "cleared"}:
             decision = replace(decision, look=answered(self._decline(), look_back))
         return decision
 

@@ -29,8 +29,8 @@ from agenteval.results.verdict import Unproven
 _MOST_BETWEEN = 20
 _BRANCH = "refs/heads/"
 # What a proof decides about a metric, and about a comparison.
-_OF_A_PROOF = ["word", "baseline", "current", "difference", "low", "high", "p", "limit", "passes", "moved"]
-_OF_A_DECISION = ["word", "stage", "why", "headline", "sentences", "suspicions", "pairs", "family", "proofs", "cost"]
+_OF_A_PROOF = ["state", "baseline", "current", "difference", "low", "high", "p", "limit", "passes", "moved"]
+_OF_A_DECISION = ["state", "stage", "why", "headline", "sentences", "suspicions", "pairs", "family", "proofs", "cost"]
 
 
 def decide_files(comparer: Comparer) -> Comparison:
@@ -41,23 +41,27 @@ def decide_files(comparer: Comparer) -> Comparison:
     points = [point for point in stored.unproven if point.what == "proof"]
     points += [point for point in found.unproven if point.what != "proof"]
     # What else made it unproven may have been accepted since.
-    word = "proven" if stored.word == "proven" else "unproven" if points else "cleared"
-    told = points[0].text if points else NO_REGRESSION if word == "cleared" else stored.headline
+    state = "proven" if stored.state == "proven" else "unproven" if points else "cleared"
+    told = points[0].text if points else NO_REGRESSION if state == "cleared" else stored.headline
     cases = with_acceptances(stored.cases, comparer.accepted_cases)
-    update = {"word": word, "headline": told, "unproven": points, "cases": cases, "notes": found.notes}
+    update = {"state": state, "headline": told, "unproven": points, "cases": cases, "notes": found.notes}
     return stored.model_copy(update=update)
 
 
 def _holds(comparer: Comparer, stored: Comparison) -> bool:
-    if stored.stage == "first" or stored.word == "suspicious":
+    if stored.stage == "first" or stored.state == "suspicious":
         return False
-    found = stored.worse if stored.word == "proven" else stored.suspicions
+    found = stored.worse if stored.state == "proven" else stored.suspicions
     out = {*comparer.quarantined, *comparer.accepted_metrics}
     return not found or any((item.case or item.metric) not in out for item in found)
 
 
 def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
     """Return the comparison with a decision."""
+    if decision.outcome.state == "unproven":
+        # Copies of one answer prove nothing, however many they are.
+        tests = [replace(test, proven=False) for test in decision.outcome.tests]
+        decision = replace(decision, outcome=replace(decision.outcome, tests=tests))
     out, sides = decision.outcome, comparer.sides
     told = _telling(comparer, decision)
     points = [*_points(comparer, out, told)]
@@ -66,6 +70,9 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
     planned = sum(case.planned for _, case in comparer.current.cases())
     cost = Cost(calls=decision.calls, runs=round(decision.calls / max(planned, 1), 2)) if decision.calls else None
     look = _look_words(comparer, decision, told)
+    certainty = sentences(out, told)
+    if points and out.state == "clear":
+        certainty = [f"We could not tell: {points[0].text}."]
     return Comparison(
         baseline=BaselineInfo(
             commit=run.commit,
@@ -77,11 +84,11 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
             distance=comparer.distance,
             between=list(comparer.between[:_MOST_BETWEEN]),
         ),
-        word=_word(decision, points),
+        state=_word(decision, points),
         stage=out.stage,
-        why=out.why if out.word == "unproven" else "",
+        why=out.why if out.state == "unproven" else "",
         headline=look[0] if look and look[0] else points[0].text if points else headline(out, told),
-        sentences=[*sentences(out, told), *(look[1:] if look else ())],
+        sentences=[*certainty, *(look[1:] if look else ())],
         unproven=points,
         metrics=compared_metrics(sides, decision.outcome, decision.rise, decision.look),
         cases=with_acceptances(annotated(sides, comparer.pairing, out, decision.rise), comparer.accepted_cases),
@@ -116,7 +123,7 @@ def replace_decision(comparer: Comparer, comparison: Comparison, decision: Decis
         metric.model_copy(update={name: getattr(told[metric.id], name) for name in _OF_A_PROOF})
         if metric.id in told and told[metric.id].p is not None
         else metric.model_copy(
-            update={"word": "cleared" if metric.word in {"suspicious", "unproven"} else metric.word}
+            update={"state": "cleared" if metric.state in {"suspicious", "unproven"} else metric.state}
         )
         for metric in comparison.metrics
     ]
@@ -133,10 +140,10 @@ def replace_decision(comparer: Comparer, comparison: Comparison, decision: Decis
 
 
 def _word(decision: Decision, points: Sequence[Unproven]) -> str:
-    if decision.look is not None and decision.look.word == "proven":
+    if decision.look is not None and decision.look.state == "proven":
         return "proven"
-    word = decision.outcome.word
-    return "unproven" if points and word != "proven" else word
+    state = decision.outcome.state
+    return "unproven" if points and state != "proven" else state
 
 
 def _telling(comparer: Comparer, decision: Decision) -> Telling:
@@ -160,7 +167,7 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
         commit=decision.commit,
         allowed={name: share for name in sides.metrics if (share := sides.allowed(name)) is not None},
         lower=_lower(sides),
-        cases=len(sides.compared),
+        cases=sum(case.id not in sides.quarantined for case in compared_cases(comparer.pairing)),
         drop=max(filter(None, drops), default=None),
     )
 
@@ -168,7 +175,7 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
 def _points(comparer: Comparer, out: GateOutcome, told: Telling) -> Iterator[Unproven]:
     yield from unproven_changes(comparer.integrity.differences)
     yield from comparer.withdrawn
-    if out.word == "unproven":
+    if out.state == "unproven":
         yield Unproven(
             what="proof", text=headline(out, told), details=tuple(sentences(out, told)), mended_by=out.mended_by
         )
@@ -179,7 +186,7 @@ def _points(comparer: Comparer, out: GateOutcome, told: Telling) -> Iterator[Unp
 
 
 def _improvement(comparer: Comparer, decision: Decision, told: Telling) -> str:
-    found = better(decision.rise, told) if decision.rise is not None and decision.rise.word == "proven" else ""
+    found = better(decision.rise, told) if decision.rise is not None and decision.rise.state == "proven" else ""
     by = comparer.policy_in_force.asked_by
     if found or not by:
         return found
@@ -195,9 +202,9 @@ def _look_words(comparer: Comparer, decision: Decision, told: Telling) -> list[s
         return []
     start = comparer.start or "its start"
     beside = replace(told, commit=comparer.start, base="the older commit")
-    if look.word == "proven":
+    if look.state == "proven":
         return [f"since {start[:7]} {headline(look, beside)}", *sentences(look, beside)]
-    if look.word == "unproven":
+    if look.state == "unproven":
         return ["", f"The base branch could not be compared with {start[:7]}: {look.why}."]
     return ["", f"No decline since {start[:7]}."]
 
@@ -233,7 +240,8 @@ def _acknowledged(comparer: Comparer) -> Iterator[str]:
     for case_id, entry in comparer.accepted_cases.items():
         alike.setdefault((entry.change, _by(entry)), []).append(names.get(case_id, case_id))
     for (change, by), cases in alike.items():
-        yield f"{some(sorted(cases), 'case')} ({change}) {'was' if len(cases) == 1 else 'were'} {by}"
+        kind = "" if change == "worse" else f" ({change})"
+        yield f"{some(sorted(cases), 'case')}{kind} {'was' if len(cases) == 1 else 'were'} {by}"
     for name, entry in comparer.accepted_metrics.items():
         means = (run.summary.metrics.get(name) for run in (comparer.baseline, comparer.current))
         figures = " → ".join(f"{found.mean:.2f}" for found in means if found is not None and found.mean is not None)

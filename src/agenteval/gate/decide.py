@@ -35,8 +35,8 @@ from agenteval.gate.values import (
 
 Deciding = Generator[Ask, Pass, GateOutcome]
 COPIES = "answers are copies of each other (a cache outlives the session); switch it off in CI"
-THIN = "too little was answered side by side"
-FILES = "nothing ran side by side, so a bad day cannot be told from a worse change"
+THIN = "too little was answered side by side; run it again when agents and judges answer"
+FILES = "nothing ran side by side, so a bad day cannot be told from a worse change; run agenteval prove"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def decide(evidence: Evidence, rules: Constants | None = None, seed: int | str |
         return out
     if not evidence.can_run:
         is_strong = is_unproven_alone(state.first, state.baseline, state.metrics, rules)
-        out.word, out.stage = ("unproven" if is_strong else "suspicious"), "alone"
+        out.state, out.stage = ("unproven" if is_strong else "suspicious"), "alone"
         out.why = FILES if is_strong else ""
         return out
     try:
@@ -103,7 +103,7 @@ def decide(evidence: Evidence, rules: Constants | None = None, seed: int | str |
         if evidence.no_base:
             return (yield from _alone(state, means, cases, evidence.no_base))
         if not means and not cases:
-            out.word, out.stage = "cleared", "second"
+            out.state, out.stage = "cleared", "second"
             return out
         try:
             yield from _prove(state, means, cases, seed)
@@ -113,7 +113,7 @@ def decide(evidence: Evidence, rules: Constants | None = None, seed: int | str |
             # Only now it was found that the base cannot run.
             return (yield from _alone(state, means, cases, error.why))
     except CannotRunError as error:
-        out.word, out.why, out.mended_by = "unproven", error.why, error.mended_by
+        out.state, out.why, out.mended_by = "unproven", error.why, error.mended_by
         return out
     return _concluded(state)
 
@@ -137,11 +137,11 @@ def prove(
         _, cases = yield from _once_more(state, [], cases)
         out.suspicions = _later(out.suspicions, cases)
         if not means and not cases:
-            out.word = "cleared"
+            out.state = "cleared"
             return out
         yield from _prove(state, means, cases, seed)
     except CannotRunError as error:
-        out.word, out.why, out.mended_by = "unproven", error.why, error.mended_by
+        out.state, out.why, out.mended_by = "unproven", error.why, error.mended_by
         return out
     return _concluded(state)
 
@@ -213,7 +213,6 @@ def _first_passes(values: Values, number: int) -> Values:
 
 
 def _passes_again(state: _Case, item: GateSuspicion) -> bool:
-    """Return whether a case passed all of its further passes; one that was lost shows nothing."""
     case = item.case or ""
     row = state.out.second.get(item.metric, {}).get(case, ())[: state.rules.again]
     return None not in row and not state.metrics[item.metric].failures(case, row)
@@ -242,13 +241,13 @@ def _concluded(state: _Case) -> GateOutcome:
     if out.proofs:
         first = next(iter(state.evidence.metrics), "")
         if are_copies(state.earlier(first)):
-            out.word, out.why, out.mended_by = "unproven", COPIES, "change"
+            out.state, out.why, out.mended_by = "unproven", COPIES, "change"
         else:
-            out.word = "proven"
+            out.state = "proven"
     elif out.thin:
-        out.word, out.why = "unproven", THIN
+        out.state, out.why = "unproven", THIN
     else:
-        out.word = "cleared"
+        out.state = "cleared"
     return out
 
 
@@ -266,7 +265,7 @@ def _alone(state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion],
     is_strong = bool(means or cases) and is_unproven_alone(seen, state.baseline, state.metrics, state.rules)
     if not is_strong:
         is_strong = yield from _never_passes(state, cases)
-    out.word, out.why = ("unproven", why) if is_strong else ("cleared", "")
+    out.state, out.why = ("unproven", why) if is_strong else ("cleared", "")
     return out
 
 
@@ -354,8 +353,8 @@ def decline(
     try:
         yield from side_by_side(out, out.suspicions, asked, rules, seed)
     except CannotRunError as error:
-        out.word, out.why, out.mended_by = "unproven", error.why, error.mended_by
+        out.state, out.why, out.mended_by = "unproven", error.why, error.mended_by
         return out
-    out.word = "proven" if out.proofs else "unproven" if out.thin else "cleared"
-    out.why = THIN if out.word == "unproven" else ""
+    out.state = "proven" if out.proofs else "unproven" if out.thin else "cleared"
+    out.why = THIN if out.state == "unproven" else ""
     return out

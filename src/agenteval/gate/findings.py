@@ -147,10 +147,10 @@ def _unmet(criterion: Criterion) -> str:
 
 
 def _regressions(comparison: Comparison) -> Iterator[Finding]:
-    if comparison.word == "proven":
+    if comparison.state == "proven":
         details = tuple(comparison.sentences)
         yield Finding("regressions", comparison.headline, details, tuple(_worse(comparison)))
-    if comparison.word == "suspicious":
+    if comparison.state == "suspicious":
         text = f"suspicious: {comparison.headline}"
         yield Finding("suspicious", text, tuple(comparison.sentences), (Condition(found=text, about="cases"),))
 
@@ -191,7 +191,6 @@ def _fell(name: str, metric: ComparedMetric | None) -> str:
 
 
 def _unchecked(results: Results, mended_by: MendedBy) -> Iterator[Unproven]:
-    """Yield the criteria that could not be checked, and the metrics that measured nothing in the whole run."""
     unknown = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is None]
     if unknown:
         yield Unproven(what="criterion", text=f"criterion unchecked: {', '.join(unknown)}", mended_by=mended_by)
@@ -241,11 +240,6 @@ def unproven_points(
 
 
 def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
-    """Yield the limit that ended the run.
-
-    Args:
-        is_named: whether another point names the exhausted budget with its number of cases.
-    """
     covered = results.run.coverage
     if covered is None:
         return
@@ -259,7 +253,6 @@ def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
 
 
 def _nothing_decided(results: Results) -> tuple[Unproven, ...]:
-    """Return the point of a run in which no score can ever decide, as every answer passes its checks."""
     if not nothing_decided(results) or is_for_comparison(results):
         return ()
     text = "nothing was decided: no metric has a threshold above 0 or gives a verdict, and no baseline has its scores"

@@ -31,7 +31,7 @@ from agenteval.gate.values import (
 
 Side = Literal["pr", "base"]
 Stage = Literal["first", "second", "beside", "alone", "memory"]
-Word = Literal["clear", "suspicious", "cleared", "proven", "unproven"]
+State = Literal["clear", "suspicious", "cleared", "proven", "unproven"]
 #: Who can supply what is missing: the author of the change, or the operator of judge, budget and base.
 MendedBy = Literal["change", "outside"]
 
@@ -110,11 +110,11 @@ class Test:
 
 @dataclass
 class GateOutcome:
-    """The gate's word on a run, with everything it rests on.
+    """The gate's decision on a run, with everything it rests on.
 
     Attributes:
-        word: ``clear``, ``cleared``, ``proven``, ``unproven``, or ``suspicious`` if nothing could run.
-        why: what is missing for a proof; empty unless the word is ``unproven``.
+        state: ``clear``, ``cleared``, ``proven``, ``unproven``, or ``suspicious`` if nothing could run.
+        why: what is missing for a proof; empty unless the state is ``unproven``.
         tests: the last test of each of them side by side, or of what an earlier attempt proved.
         family: number of suspicions when they began, by which their limits are divided.
         calls: iterations that were asked for, both sides.
@@ -124,7 +124,7 @@ class GateOutcome:
         pr: passes of the change side by side.
     """
 
-    word: Word = "clear"
+    state: State = "clear"
     why: str = ""
     mended_by: MendedBy = "outside"
     suspicions: list[GateSuspicion] = field(default_factory=list)
@@ -297,7 +297,7 @@ def still_there(
         asked: metric → the cases that its mean needs.
 
     Returns:
-        An outcome with the word ``proven`` if any of it is still there, else ``clear``: the usual gate decides.
+        An outcome with the state ``proven`` if any of it is still there, else ``clear``: the usual gate decides.
     """
     out = GateOutcome(metrics=metrics, stage="memory", family=1)
     suspicions = [GateSuspicion(proof.metric, proof.case, proof.p, "memory") for proof in proofs]
@@ -311,7 +311,7 @@ def still_there(
         is_there = not test.here or not test.there or test.difference <= proof.difference / 2
         out.tests.append(Test(**{**vars(test), "proven": is_there}))
     if out.proofs:
-        out.word, out.suspicions = "proven", suspicions
+        out.state, out.suspicions = "proven", suspicions
     return out
 
 
@@ -330,7 +330,7 @@ def no_worse(
         margin: the drop of a mean, 0..1.
 
     Returns:
-        An outcome with the word ``cleared`` if it is excluded for every metric; the tests have intervals of 95 %.
+        An outcome with the state ``cleared`` if it is excluded for every metric; the tests have intervals of 95 %.
     """
     out = GateOutcome(metrics=metrics, family=len(metrics), stage="beside")
     order: list[bool] = []
@@ -347,15 +347,16 @@ def no_worse(
             test = Test(**{**vars(test), "low": low, "high": high})
         out.tests.append(test)
     if out.proofs:
-        out.word = "proven"
+        out.state = "proven"
         return out
     open_ = [test for test in out.tests if test.low is None or test.low <= -margin]
-    out.word = "unproven" if open_ else "cleared"
+    out.state = "unproven" if open_ else "cleared"
     out.suspicions = [GateSuspicion(test.metric, None, test.p, "beside") for test in open_]
     if open_:
         largest = max((-test.low for test in open_ if test.low is not None), default=None)
         found = "too little was answered" if largest is None else f"drops of up to {largest:.2g} are possible"
-        out.why = f"a drop of {margin:.2g} is not excluded: {found} after {pairs} pairs of passes"
+        missing = f"a drop of {margin:.2g} is not excluded: {found} after {pairs} pairs of passes"
+        out.why = f"{missing}; more cases or iterations, or a larger drop in gate.require, would decide it"
     return out
 
 

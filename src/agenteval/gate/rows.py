@@ -22,7 +22,7 @@ from agenteval.results.comparison import (
     FailedOf,
     History,
     Proof,
-    Word,
+    State,
 )
 from agenteval.results.model import Results
 
@@ -110,7 +110,7 @@ def _metric(
         baseline=base,
         current=current,
         difference=difference,
-        word=_word(name, test, out, better=better),
+        state=_word(name, test, out, better=better),
         first=first,
         earlier=earlier,
         low=low,
@@ -130,15 +130,15 @@ def _amounts(*values: float) -> tuple[float, ...]:
     return tuple(math.exp(-value) for value in values)
 
 
-def _word(name: str, test: Test | None, out: GateOutcome, *, better: bool) -> Word:
+def _word(name: str, test: Test | None, out: GateOutcome, *, better: bool) -> State:
     if test is not None and test.proven:
         return "proven"
     if better or not any(item.metric == name and item.case is None for item in out.suspicions):
         return "clear"
-    if out.word in {"unproven", "suspicious"}:
-        return out.word
+    if out.state in {"unproven", "suspicious"}:
+        return out.state
     # What is red already needs no further proof, so a suspicion may be left.
-    return "suspicious" if out.word == "proven" and test is None else "cleared"
+    return "suspicious" if out.state == "proven" and test is None else "cleared"
 
 
 def _moved(sides: Sides, name: str, out: GateOutcome, *, better: bool) -> list[CaseMove]:
@@ -187,7 +187,7 @@ def _reported(sides: Sides) -> Iterator[ComparedMetric]:
                 baseline=baseline,
                 current=current,
                 difference=current - baseline,
-                word="clear",
+                state="clear",
                 gating=False,
                 runs=len(sides.earlier.scores),
             )
@@ -212,7 +212,7 @@ def annotated(
     """Return the cases with their change and notes. Only a proof marks a case; a proven mean marks none."""
     broke = {proof.case for proof in out.proofs}
     repaired = {proof.case for proof in rise.proofs} if rise is not None else set[str | None]()
-    is_open = out.word in {"unproven", "suspicious"}
+    is_open = out.state in {"unproven", "suspicious"}
     suspicious = {item.case for item in out.suspicions} - broke if is_open else set[str | None]()
     histories = _histories(sides)
 

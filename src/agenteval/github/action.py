@@ -158,7 +158,7 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
         return
     _publish(context, files, content)
     _report_decline(context, outcome)
-    _annotate(mistakes(outcome.agent_problems))
+    _annotate(mistakes(outcome.dead))
     publisher = context.publisher
     if publisher is None or publisher.check is None:
         for line in as_commands(content.annotations, _COMMANDS):
@@ -178,7 +178,7 @@ def _abandon(context: Context, files: RunnerFiles) -> None:
 def _report_decline(context: Context, outcome: RunOutcome) -> None:
     """Open or update an issue if a look back at the base branch proved a decline; a failure is a warning."""
     comparison, repository = outcome.results.comparison, context.event.repository
-    is_proven = comparison is not None and comparison.word == "proven" and bool(comparison.decline)
+    is_proven = comparison is not None and comparison.state == "proven" and bool(comparison.decline)
     if comparison is None or not is_proven or repository is None:
         return
     branch = (context.event.ref or "").removeprefix("refs/heads/")

@@ -99,7 +99,6 @@ class AzureMetric:
         return Completion(json.dumps(rated), usage.get("prompt_tokens"), usage.get("completion_tokens"))
 
     def _evaluate(self, inputs: Mapping[str, str]) -> Mapping[str, Any]:
-        """Run one evaluation; blocks."""
         from agenteval.core.llm.openai import AZURE_API_VERSION, is_reasoning
 
         model = reachable(self.model)

@@ -94,7 +94,6 @@ class Safety:
         return any(found(pattern, response) for pattern in self.safe)
 
     def _mark(self, observation: Observation) -> str | None:
-        """Return the evidence that the attack succeeded; ``None`` without evidence."""
         texts = [text for text in (observation.response, observation.raised) if text]
         for pattern in self.marks:
             for text in texts:

@@ -51,7 +51,6 @@ class CodeGrader:
 
 
 def _turn(observation: Observation) -> dict[str, Any]:
-    """Return the fields of ``agenteval.grader.GraderContext`` as JSON."""
     passages = observation.retrieval_context
     return {
         "turn_input": observation.input,
@@ -148,7 +147,6 @@ def expect_metric(graders: GraderPool, where: Place, reference: str, arguments: 
 
 
 def _answer(observation: Observation) -> dict[str, Any]:
-    """Return the fields of ``agenteval.grader.Observation`` as JSON."""
     return {
         "input": observation.input,
         "response": observation.response,

@@ -279,7 +279,6 @@ class Rag:
 
 
 def _items(metric: Any, metric_type: RagType, observation: Observation) -> int:
-    """Return the number of items that the judge must give a verdict on; 0 if the judge divides the text itself."""
     if metric_type == "contextual_precision":
         return len(observation.retrieval_context or ())
     found = {"faithfulness": "claims", "answer_relevancy": "statements"}.get(metric_type)

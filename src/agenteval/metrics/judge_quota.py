@@ -291,6 +291,5 @@ class QuotaEntry:
         return True
 
     def _is_decided(self) -> bool:
-        """Return whether another call can be granted or refused without waiting for a running call."""
         limit = self.max_calls
         return limit is None or self.answered >= limit or self.answered + self._under_way < limit

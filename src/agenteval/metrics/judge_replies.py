@@ -76,7 +76,6 @@ def _text(record: Record, name: str) -> str:
 
 
 def _without_originals(observations: Any) -> Any:
-    """Return observations without ``raw``, which repeats them."""
     if not isinstance(observations, list):
         return observations
     return [

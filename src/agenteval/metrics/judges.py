@@ -117,7 +117,6 @@ class PromptJudge:
         return self.json_schema if self.json_schema is not None else json_schema_of(self.fields or _PLAIN_FIELD)
 
     def _read(self, text: str) -> tuple[dict[str, Any], float]:
-        """Return the reply and its score."""
         reply = json_object(text)
         try:
             self._check(reply)

@@ -148,7 +148,6 @@ TOKENIZERS = ("13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores101", 
 
 @cache
 def _sacrebleu(tokenizer: str) -> tuple[Any, Callable[[str], list[str]], str]:
-    """Return the scorer, its tokens and its signature."""
     from sacrebleu.metrics.bleu import BLEU
 
     if tokenizer not in TOKENIZERS:

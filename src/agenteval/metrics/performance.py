@@ -70,11 +70,7 @@ class Tokens:
 
 
 def _complete(counts: Sequence[int | None], unit: str) -> list[int]:
-    """Return the counts of all answers.
-
-    Raises:
-        MetricError: an answer has none. What it left out could be any number.
-    """
+    # What an answer without a count left out could be any number.
     known = [count for count in counts if count is not None]
     if len(known) < len(counts):
         raise MetricError(

@@ -25,7 +25,6 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def _checked(metric: Any) -> Any:
-    """Raise ``ValueError`` if a value is neither a metric nor its configuration."""
     if isinstance(metric, MetricConfig):
         found = problems(metric, MetricConfig, "metric")
         if found:

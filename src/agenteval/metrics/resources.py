@@ -142,7 +142,6 @@ class GraderPool:
             return await self._pool(where).call(function, arguments)
 
     def _under_rules(self) -> AbstractContextManager[None]:
-        """Return the context of everything that may start a process."""
         return nullcontext() if self._rules is None else under_rules(self._rules)
 
     def _pool(self, where: Place) -> WorkerPool:
@@ -171,7 +170,6 @@ class GraderPool:
 
 
 def _home(where: Place) -> tuple[str, str]:
-    """Return what the graders of one pool share."""
     return where.directory, json.dumps(dict(where.variables), sort_keys=True)
 
 

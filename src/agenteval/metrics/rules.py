@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from agenteval.core.records import dataclass, field
-from agenteval.core.text import text_of
+from agenteval.core.text import composed, text_of
 from agenteval.metrics.base import MetricError, Observation, Outcome, record_of, shown
 from agenteval.metrics.resources import Resources
 from agenteval.metrics.schema import has_reference_texts
@@ -37,7 +37,7 @@ class RuleScore:
 
 def rule_text(value: Any) -> str:
     """Return a value as text; objects and lists in Python's notation, as in FluxLoop's rules."""
-    return "" if value is None else str(value)
+    return "" if value is None else composed(str(value))
 
 
 def output_not_empty(record: Record, *, target: str = "output") -> RuleScore:
@@ -137,11 +137,9 @@ def _passed(record: Record, target: str) -> RuleScore:
 
 
 def _present(record: Record, keywords: Sequence[str], target: str, *, case_sensitive: bool) -> list[str]:
-    text = rule_text(value_at(record, target))
-    if case_sensitive:
-        return [keyword for keyword in keywords if keyword in text]
-    text = text.casefold()
-    return [keyword for keyword in keywords if keyword.casefold() in text]
+    fold = composed if case_sensitive else lambda text: composed(text).casefold()
+    text = fold(rule_text(value_at(record, target)))
+    return [keyword for keyword in keywords if fold(keyword) in text]
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -139,7 +139,6 @@ def _type_mismatches(types: Sequence[FieldType], value: Any, path: str) -> Itera
 
 
 def _attempt(spec: FieldSpec, kind: FieldType, value: Any, path: str) -> tuple[list[str], list[SimilarText]]:
-    """Return the mismatches of a value for one of the allowed types."""
     alike: list[SimilarText] = []
     repetition = _repetition(kind, value, path)
     problems = [] if repetition is None else [repetition]
@@ -225,7 +224,6 @@ def _has_type(value: Any, kind: FieldType) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a JSON number: not a boolean, NaN or infinity."""
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
@@ -315,5 +313,4 @@ def _given(keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def _both(schema: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
-    """Combine a schema with additional keywords; both apply."""
     return {**schema, **further} if schema.keys().isdisjoint(further) else {"allOf": [schema, further]}

@@ -11,8 +11,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from functools import cache
 from typing import Any, NoReturn
 
-from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Problem
-from agenteval.core.llm.models import MissingKeyError, ModelSpec, NotAskedError
+from agenteval.core.errors import AgentEvalError, ConfigError, InfrastructureError, Kind, Problem
+from agenteval.core.escape import display_url
+from agenteval.core.llm.gateway import Gateway
+from agenteval.core.llm.models import MissingKeyError, ModelSpec, NotAskedError, endpoint
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import contained, in_thread
 from agenteval.metrics.base import (
@@ -69,9 +71,9 @@ class MetricCatalog:
         return found[1]
 
     @property
-    def configs(self) -> list[MetricConfig]:
-        """The configurations of the metrics that are built."""
-        return [config for config, _ in self._built.values()]
+    def built(self) -> Iterable[tuple[MetricConfig, Any]]:
+        """The metrics that are built, with their configurations."""
+        return self._built.values()
 
 
 class _WithoutKey:
@@ -90,8 +92,30 @@ class _WithoutKey:
 
 def built_metrics(catalogs: Iterable[MetricCatalog]) -> list[MetricConfig]:
     """Return the configurations of all metrics that are built, each once."""
-    found = {id(config): config for catalog in catalogs for config in catalog.configs}
+    found = {id(config): config for catalog in catalogs for config, _ in catalog.built}
     return list(found.values())
+
+
+def dead_judges(catalogs: Iterable[MetricCatalog], gateway: Gateway) -> tuple[Problem, ...]:
+    """Return a problem for each judge of which every call failed alike, at the first metric that asks it."""
+    built = [entry for catalog in catalogs for entry in catalog.built if isinstance(_model_of(entry[1]), ModelSpec)]
+    places = {_model_of(metric): config.where for config, metric in reversed(built)}
+    return tuple(
+        Problem(_why_dead(model, error), places[model].file, places[model].line, kind=Kind.JUDGE)
+        for model, error in gateway.dead().items()
+        if model in places
+    )
+
+
+def _model_of(metric: Metric) -> Any:
+    return getattr(metric, "model", None)
+
+
+def _why_dead(model: ModelSpec, error: str) -> str:
+    address = endpoint(model)
+    at = f" at {display_url(address)}" if address else ""
+    fix = "correct its key, its `endpoint` or its name; `agenteval run --failed` scores these cases again"
+    return f"the judge {model.label}{at} failed in every call: {error.removeprefix(f'{model.label} ')}; {fix}"
 
 
 def _placed(problem: Problem, config: MetricConfig) -> Problem:
@@ -239,7 +263,6 @@ async def _left_out(config: MetricConfig, error: NotAskedError) -> Score:
 
 
 def _not_asked(config: MetricConfig, error: NotAskedError) -> Score:
-    """Return the score of a metric whose judge a limit left out."""
     reason = NotAsked(cause=error.cause, limit=error.limit)
     return skipped_score(config, str(error)).model_copy(update={"not_asked": reason})
 
@@ -286,7 +309,6 @@ async def _attempt(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 def _time_limit(seconds: float | None) -> AbstractAsyncContextManager[None]:
-    """Limit the time of one attempt; ``None`` does not limit it."""
     return nullcontext() if seconds is None else _limited(seconds)
 
 

@@ -11,10 +11,9 @@ from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
 from typing import Any, ClassVar
-from unicodedata import normalize
 
 from agenteval.core.records import dataclass, field
-from agenteval.core.text import parse_number
+from agenteval.core.text import composed, parse_number
 from agenteval.metrics.base import MetricError, Observation, Outcome, shown
 from agenteval.suite.forms import TextMatch
 from agenteval.suite.model import Place
@@ -128,8 +127,6 @@ class Equality:
         actual = self._normalise(observation.response)
         if expected == actual:
             return Outcome(1.0, passed=True)
-        if normalize("NFC", expected) == normalize("NFC", actual):
-            return Outcome(1.0, passed=True, reason="equal; one text has its accents as separate characters (NFD)")
         return Outcome(0.0, passed=False, reason=f"expected {shown(expected)}, got {shown(actual)}")
 
     def _normalise(self, text: str) -> str:
@@ -248,6 +245,7 @@ def mismatch(match: TextMatch, text: str) -> str | None:
 
 
 def _normal(text: str, match: TextMatch) -> str:
+    text = composed(text)
     return text if match.case_sensitive else text.strip().casefold()
 
 

@@ -81,7 +81,6 @@ def _why(entry: Mapping[str, Any], calls: Sequence[ToolCall]) -> str:
 
 
 def _mismatch(entry: Mapping[str, Any], call: ToolCall) -> str | None:
-    """Return the difference between a call and an expected one; ``None`` if they match."""
     if call.name != entry["name"]:
         return f"it is {call.name}"
     expected = entry["args"]
@@ -100,7 +99,6 @@ def _mismatch(entry: Mapping[str, Any], call: ToolCall) -> str | None:
 
 
 def _in_order(args: Any) -> list[Any]:
-    """Return the arguments of a call in the order in which they were given."""
     if isinstance(args, dict):
         return list(args.values())
     if args is None:
@@ -142,7 +140,6 @@ class ExpectedTools:
 
 
 def _missing(entry: Mapping[str, Any], calls: Sequence[ToolCall]) -> str | None:
-    """Return what an expected tool call lacks; ``None`` if it was made."""
     name, count, args = entry["name"], entry.get("count", 1), entry.get("args")
     named = [call for call in calls if name in call.name]
     mismatches = [_argument_mismatch(args or {}, call) for call in named]

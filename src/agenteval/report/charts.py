@@ -62,7 +62,6 @@ def _counts(values: Sequence[float], low: float, high: float) -> tuple[int, ...]
 
 
 def _rounded_up(value: float) -> float:
-    """Return the next round number, so that the ticks of an axis are round."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -379,7 +378,6 @@ def _line(
     write: Callable[[float], str],
     most: float,
 ) -> ChartLine | None:
-    """Return the line of one measure, whose largest possible value is ``most``; ``None`` if it has too few values."""
     known = [value for value in values if value is not None]
     if len(known) < _FEWEST_VALUES:
         return None

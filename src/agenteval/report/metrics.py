@@ -85,8 +85,8 @@ class Base:
             distance=baseline.distance,
             between=tuple(baseline.between),
             beside=comparison.base_sha or "",
-            word=comparison.word,
-            note=notes.get(comparison.word, comparison.headline),
+            word=comparison.state,
+            note=notes.get(comparison.state, comparison.headline),
             needs=_needs(comparison),
             resources=tuple(comparison.resources),
             new=tuple(case.name for case in comparison.cases if case.change == "new"),
@@ -171,7 +171,7 @@ class MetricRow:
         """The state of its comparison; a proof of single cases leaves no suspicion of the mean."""
         if self.compared is None:
             return ""
-        found = "proven" if self.broke and self.compared.word == "suspicious" else self.compared.word
+        found = "proven" if self.broke and self.compared.state == "suspicious" else self.compared.state
         return found if self.gating else "only reported"
 
     @property
@@ -283,7 +283,7 @@ class MetricRow:
             return ""
         if other.fell or other.rose:
             return "fell" if other.difference < 0 else "rose"
-        return other.word if other.gating else ""
+        return other.state if other.gating else ""
 
     def _shown(self, value: float) -> str:
         return change(value) if self.is_resource else signed(value)

@@ -173,7 +173,6 @@ def _result(report: Report) -> tuple[str, str]:
 
 
 def _of_how_many(report: Report) -> Iterator[str]:
-    """Yield the numbers of cases that the run covered and that its judges scored, if these are not all."""
     covered, judging = report.run.coverage, report.summary.judging
     if covered is not None and covered.counts_note:
         yield covered.counts_note
@@ -251,7 +250,6 @@ def _annotation(cause: Cause, story: Story, base: str) -> Annotation:
 
 
 def _headline(cause: Cause, base: str) -> str:
-    """Return ``Broke: 9/9 passed on main, 0/3 each here``."""
     kind = KINDS[cause.kind].words
     # The numbers of a mean that fell are its means.
     before, now = ("", "") if cause.metric is not None else (cause.before, cause.now)

@@ -33,11 +33,12 @@ REPORTERS: Mapping[str, str] = {
     "evaluation": "agenteval.report.analysis",
     "junit": "agenteval.report.junit",
     "markdown": "agenteval.report.markdown",
+    "findings": "agenteval.report.findings",
     "badge": "agenteval.report.overview",
     "html": "agenteval.report.html",
 }
 #: The files that they write to a report directory, besides those of analyses.
-FILES = ("junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html")
+FILES = ("junit.xml", "summary.md", "comment.md", "findings.json", "badge.json", "trend.json", "report.html")
 #: The folder of analyses.
 ANALYSES = "evaluation"
 
@@ -199,7 +200,6 @@ def _render(report: Report, directory: Path, taken: set[str]) -> Report:
 
 
 def _checked(files: Iterable[ReportFile], names: set[str]) -> Iterable[ReportFile]:
-    """Yield the files of a reporter of another package after a check of their names."""
     for file in files:
         if not isinstance(file, ReportFile):
             raise InfrastructureError(f"it yields {type(file).__name__} instead of ReportFile")

@@ -11,7 +11,7 @@ from agenteval.core.records import dataclass
 from agenteval.report.causes import CaseChange, Cause, one_cause_is_likely
 from agenteval.results.model import DEFAULT_ARTIFACT, Results
 
-# Where a run writes; and the folders of the commands.
+# Where a run writes; and the folders of the commands. Nothing writes where a later command reads.
 _FOLDER, _AGAIN, _OF_RUN, _OF_BASE = "agenteval-report", "agenteval-again", "agenteval-run", "agenteval-base"
 _MOST_SUITES = 3
 _MOST_NAMES = 3
@@ -77,6 +77,14 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
     )
 
 
+def command_of(results: Results, found: CaseChange) -> str:
+    """Return the command that runs one case; empty if it is gone, was recorded, or has a name that no shell takes."""
+    words = (found.path, found.id)
+    if _is_recorded(results) or found.kind == "removed" or not all(map(_is_plain, words)) or not found.id:
+        return ""
+    return f"agenteval run {shlex.quote(found.path)} --case {shlex.quote(found.id)} --out {_AGAIN}"
+
+
 def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
     """Return whether a mean fell over cases of which some pass, and no case broke: the others alone show little."""
     fell = [found.id for cause in causes if cause.kind == "fell" for found in cause.cases]
@@ -93,8 +101,9 @@ def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
 
 
 def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[str]:
-    if _is_recorded(results):
-        # The command needs the traces, which are not in the artifact.
+    run = _number(results.run.workflow_run_id)
+    if not run or _is_recorded(results):
+        # On a terminal, the command line is known, which a report does not have. Recorded traces are in no artifact.
         return []
     found = _not_passed(results, causes)
     is_mean = _only_means_fell(results, causes)
@@ -102,22 +111,18 @@ def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[st
         return []
     paths = [each.path for each in found] or [suite.path for suite in results.suites]
     suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
-    # Nothing writes where a later command reads: reports go to the usual directory.
-    steps, folder, out = [], _FOLDER, f"--out {_AGAIN}"
-    if run := _number(results.run.workflow_run_id):
-        folder, out = _OF_RUN, ""
-        steps.append(_download(run, results.run.workflow_artifact, folder, "the results of this run"))
+    steps = [_download(run, results.run.workflow_artifact, _OF_RUN, "the results of this run")]
     baseline = ""
     if results.comparison is not None and (base := _number(results.comparison.baseline.workflow_run_id)):
         baseline = f"--baseline {_OF_BASE}"
         steps.append(_download(base, results.comparison.baseline.workflow_artifact, _OF_BASE, "the baseline"))
     if results.can_be_proven:
-        steps.append(f"agenteval prove {folder}   # side by side with the base")
+        steps.append(f"agenteval prove {_OF_RUN}   # side by side with the base")
     if found or is_mean:
         only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
-        chosen, note = ("", "all cases: a mean is worse") if is_mean else (f"--failed-in {folder}", only)
+        chosen, note = ("", "all cases: a mean is worse") if is_mean else (f"--failed-in {_OF_RUN}", only)
         named = suites if len(suites) <= _MOST_SUITES else []
-        words = ["agenteval run", *named, chosen, baseline, out if chosen else ""]
+        words = ["agenteval run", *named, chosen, baseline, f"--out {_AGAIN}"]
         steps.append(f"{' '.join(filter(None, words))}   # {note}")
     return steps
 

@@ -11,8 +11,8 @@ from agenteval.results.case import CaseStatus, ResultsModel, ScoreStatus, Shorte
 from agenteval.results.verdict import Unproven
 
 #: The state of a comparison, and of a metric in it. ``suspicious``: it may be worse, and nothing ran to tell.
-Word = Literal["clear", "suspicious", "cleared", "proven", "unproven"]
-#: What the word rests on. ``beside``: passes of the base beside those of the change; ``alone``: the base could not
+State = Literal["clear", "suspicious", "cleared", "proven", "unproven"]
+#: What the state rests on. ``beside``: passes of the base beside those of the change; ``alone``: the base could not
 #: run, or nothing could; ``memory``: passes side by side that look for what an earlier attempt proved.
 Stage = Literal["first", "second", "beside", "alone", "memory"]
 #: Why the start is the commit since which the base branch is the same.
@@ -137,7 +137,7 @@ class ComparedMetric(ResultsModel):
 
     Attributes:
         gating: whether the metric can fail the gate; others are only reported.
-        word: its state; ``clear`` for metrics that are only reported.
+        state: its state; ``clear`` for metrics that are only reported.
         baseline: mean of the base's passes beside the change, or else of the baseline.
         current: mean of the change's passes beside the base, or else of the first run.
         first: mean of the first run.
@@ -159,7 +159,7 @@ class ComparedMetric(ResultsModel):
     baseline: float
     current: float
     difference: float
-    word: Word
+    state: State
     gating: bool = True
     first: float | None = None
     earlier: float | None = None
@@ -178,12 +178,12 @@ class ComparedMetric(ResultsModel):
     @property
     def fell(self) -> bool:
         """Whether the mean is proven to have fallen, or the resource to have risen."""
-        return self.word == "proven" and (self.difference < 0 if self.allowed is None else self.difference > 0)
+        return self.state == "proven" and (self.difference < 0 if self.allowed is None else self.difference > 0)
 
     @property
     def rose(self) -> bool:
         """Whether the mean is proven to be better."""
-        return self.word == "proven" and not self.fell
+        return self.state == "proven" and not self.fell
 
 
 class Suspicion(ResultsModel):
@@ -362,9 +362,9 @@ class Comparison(ResultsModel):
     """The comparison of this run with a baseline.
 
     Attributes:
-        word: the state of the comparison.
-        stage: what the word rests on.
-        why: what is missing for a proof; empty unless the word is ``unproven``.
+        state: the state of the comparison.
+        stage: what the state rests on.
+        why: what is missing for a proof; empty unless the state is ``unproven``.
         headline: the finding in one phrase.
         sentences: how certain it is, one sentence each.
         unproven: everything that counts and could not be compared or proven; a missing proof is among them.
@@ -386,7 +386,7 @@ class Comparison(ResultsModel):
     """
 
     baseline: BaselineInfo
-    word: Word
+    state: State
     stage: Stage = "first"
     why: Text = Field(default="", exclude_if=not_)
     headline: Text

@@ -139,13 +139,21 @@ def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
         elif shard.index in seen:
             yield Problem(f"shard {shard.index} is also in {seen[shard.index]}", file=part.file, kind=Kind.MERGE)
         seen.setdefault(shard.index, part.file)
-    missing = [str(index) for index in range(1, first.count + 1) if index not in seen]
-    if len(missing) == 1:
-        yield Problem(f"shard {missing[0]} of {first.count} is missing", kind=Kind.MERGE)
-    elif missing:
-        yield Problem(f"{len(missing)} shards of {first.count} are missing: {_some(missing)}", kind=Kind.MERGE)
-    elif first.proof is None:
+    missing = missing_shards(parts)
+    yield from missing
+    if not missing and first.proof is None:
         yield from _badly_divided(parts)
+
+
+def missing_shards(parts: Sequence[RunToMerge]) -> list[Problem]:
+    """Return the problem of the shards that are not among the parts, if there is one."""
+    if not parts:
+        return []
+    count, there = parts[0].shard.count, {part.shard.index for part in parts}
+    missing = [str(index) for index in range(1, count + 1) if index not in there]
+    if len(missing) > 1:
+        return [Problem(f"{len(missing)} shards of {count} are missing: {_some(missing)}", kind=Kind.MERGE)]
+    return [Problem(f"shard {index} of {count} is missing", kind=Kind.MERGE) for index in missing]
 
 
 def _badly_divided(parts: Iterable[RunToMerge]) -> Iterator[Problem]:

@@ -383,7 +383,7 @@ class Results(ResultsModel):
         found = self.comparison
         if found is None or found.cost is not None or self.run.shard is not None:
             return False
-        return bool(found.suspicions) and found.word in {"suspicious", "unproven"}
+        return bool(found.suspicions) and found.state in {"suspicious", "unproven"}
 
     def failed(self) -> list[CaseResult]:
         """Yield every case that failed or could not be run, in suite order."""

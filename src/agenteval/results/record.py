@@ -281,7 +281,6 @@ def _field(observation: Any, name: str) -> str | None:
 
 
 def _search(value: Any, depth: int) -> TokenUsage | None:
-    """Return the figures of an observation: direct ones, else the first nested ones; of messages, their sum."""
     if depth <= 0:
         return None
     if isinstance(value, list):

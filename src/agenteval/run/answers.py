@@ -59,7 +59,6 @@ class _NoAnswerError(AgentEvalError):
 
 
 def _result(case: Case, results: Results) -> CaseResult:
-    """Return the result of a case; of an edited one, that of its new version."""
     found = {result.id: result for _, result in results.cases()}
     result = found.get(edited_id(case.id)) or found.get(case.id)
     if result is None:

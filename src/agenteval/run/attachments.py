@@ -267,7 +267,7 @@ def read_file(file: FileRef, path: Path) -> str:
 
 
 def _check_unpacked(data: bytes) -> None:
-    """Check the size of a zip file; readers unpack no part beyond the size that its entry states."""
+    """Check the size of a document that is a zip file; readers unpack no part beyond its stated size."""
     if not zipfile.is_zipfile(io.BytesIO(data)):
         return
     with zipfile.ZipFile(io.BytesIO(data)) as packed:

@@ -156,7 +156,7 @@ def _is_decided(results: Results) -> bool:
     gate, comparison = results.gate, results.comparison
     if gate is None or not results.run.complete or gate.exit_status > _SIGNALS:
         return False
-    return gate.verdict in {"passed", "failed"} and (comparison is None or comparison.word != "unproven")
+    return gate.verdict in {"passed", "failed"} and (comparison is None or comparison.state != "unproven")
 
 
 def _lacks_proof(results: Results) -> bool:

@@ -195,7 +195,7 @@ class Attempt:
         comparison = results.comparison
         if comparison is None:
             return list(self.memory.proven)
-        if comparison.word in {"clear", "cleared", "suspicious"}:
+        if comparison.state in {"clear", "cleared", "suspicious"}:
             return []
         found = [
             Proven(metric=proof.metric, case=proof.case, fall=-proof.difference)

@@ -62,7 +62,7 @@ def compare(
         gate: its quarantined cases are excluded; without it every case counts.
 
     Returns:
-        The word, with every compared metric and case. Nothing runs again, so what may be worse is ``suspicious``, or
+        The state, with every compared metric and case. Nothing runs again, so what may be worse is ``suspicious``, or
         ``unproven`` if days alone do not explain it.
 
     Raises:
@@ -131,11 +131,7 @@ def _asked(
     out: FilePath | None = None,
     progress: bool = False,
 ) -> Settings:
-    """The arguments of ``evaluate`` and ``evaluate_async``.
-
-    Raises:
-        ConfigError: with every argument that is wrong.
-    """
+    """The arguments of ``evaluate`` and ``evaluate_async``."""
     # An agent or metric of the caller can change the working directory during the run.
     here = working_directory()
     return Settings(

@@ -14,7 +14,7 @@ from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_fai
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.runtime import until_signal
 from agenteval.metrics.resources import check_unnamed_judge
-from agenteval.metrics.scoring import built_metrics
+from agenteval.metrics.scoring import built_metrics, dead_judges
 from agenteval.report.report import remove_reports
 from agenteval.results.case import CaseResult
 from agenteval.run.plan import (
@@ -54,6 +54,7 @@ def execute(plan: Plan) -> RunExecution:
         *plan.warnings,
     )
     failures = tuple(runner.store.agents.failures())
+    catalogs = (suite.catalog for suite in plan.suites.values())
     return replace(
         execution,
         earlier_s=earlier_s,
@@ -61,7 +62,7 @@ def execute(plan: Plan) -> RunExecution:
         unfinished=runner.unfinished,
         refused_calls=plan.resources.gateway.budget.refused,
         warnings=warnings,
-        agent_problems=tuple(failure.problem() for failure in failures),
+        dead=(*(failure.problem() for failure in failures), *dead_judges(catalogs, plan.resources.gateway)),
         agent_errors=tuple(failure.error for failure in failures),
     )
 
@@ -178,7 +179,6 @@ def _surveyed(plan: Plan) -> _Precheck:
 
 
 def _unchecked(first_cases: Mapping[str, PlannedCase], checked: Collection[str], plan: Plan) -> Iterator[Problem]:
-    """Yield why no metric applies to any case of some suites."""
     for path, first in first_cases.items():
         if path not in checked and not _has_checkable_case(first, plan):
             lacking = plan.suites[path].catalog.without_key

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import replace
 from agenteval.core.runtime import finished_first
 from agenteval.core.writing import remove_regular_file
@@ -17,7 +17,7 @@ from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.case import SuiteResult
 from agenteval.results.importers.detect import read_run
 from agenteval.results.masking import shortened_values
-from agenteval.results.merge import RunToMerge, merge
+from agenteval.results.merge import MissingShardError, RunToMerge, merge, missing_shards
 from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE
@@ -31,7 +31,7 @@ from agenteval.run.resolve.configurations import check_directory, problem_of_ano
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve_saved import check_origin, resolve_merge
 from agenteval.run.rules.base import with_integrity
-from agenteval.run.store import remove_journals
+from agenteval.run.store import JOURNAL_FILE, remove_journals
 from agenteval.suite.model import Suite
 
 
@@ -116,7 +116,13 @@ def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
     parts: list[RunToMerge] = []
     notes: dict[str, None] = {}
     problems: list[Problem] = []
+    killed: list[Problem] = []
     for file in (path / RESULTS_FILE if (path / RESULTS_FILE).is_file() else path for path in files):
+        if (file / JOURNAL_FILE).is_file():
+            killed.append(
+                Problem("its run was killed; repeat it, or finish it with --resume", str(file), kind=Kind.MERGE)
+            )
+            continue
         try:
             results, missing = read_run(file)
             check_consistent(results, file)
@@ -125,7 +131,9 @@ def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
         except ConfigError as error:
             problems += error.problems
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError([*problems, *killed])
+    if killed:
+        raise MissingShardError([*missing_shards(parts), *killed])
     return parts, list(notes)
 
 

@@ -208,6 +208,7 @@ class RunOutcome:
     Attributes:
         base: the baseline's run, with the runs before it.
         analyses: analyses of suites that evaluate the run as a whole; without them none is reported.
+        dead: why agents and judges failed in every case.
     """
 
     results: Results
@@ -219,7 +220,7 @@ class RunOutcome:
     earlier: tuple[EarlierRun, ...] = ()
     base: Results | None = None
     analyses: tuple[AnalysedSuite, ...] = ()
-    agent_problems: tuple[Problem, ...] = ()
+    dead: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
 
     @property
@@ -270,7 +271,7 @@ def decide(compared: ComparedRun, spec: RunSpec, execution: RunExecution, furthe
         presentation=spec.presentation,
         earlier=tuple(spec.earlier.runs),
         base=spec.baseline.results if spec.baseline else None,
-        agent_problems=execution.agent_problems,
+        dead=execution.dead,
         agent_errors=execution.agent_errors,
     )
 

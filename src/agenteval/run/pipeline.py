@@ -233,6 +233,6 @@ def _why_last(outcome: RunOutcome) -> str:
     if outcome.is_cancelled:
         return "it was interrupted"
     comparison = outcome.results.comparison
-    if comparison is not None and comparison.word == "proven":
+    if comparison is not None and comparison.state == "proven":
         return "it is worse than its baseline"
     return why_no_baseline(outcome.results)

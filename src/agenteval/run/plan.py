@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agenteval.agents.base import Agent
 from agenteval.core.confine import UserCodeRules
-from agenteval.core.errors import MOST_ALIKE, Kind, Problem
+from agenteval.core.errors import Kind, Problem
 from agenteval.core.llm.gateway import Gateway
 from agenteval.core.records import dataclass, field, replace
 from agenteval.core.redact import Redactor
@@ -228,6 +228,7 @@ class RunExecution:
         is_baseline_run: whether the run gets an entry in its baseline, for later statistical comparisons.
         answers: the answers that analyses need, by path of each suite that defines an analysis.
         earlier_s: the part of the duration before the run was interrupted, in seconds.
+        dead: why agents and judges failed in every case.
     """
 
     run_id: str
@@ -248,7 +249,7 @@ class RunExecution:
     nothing_to_check: bool = False
     warnings: tuple[str, ...] = ()
     plugins: tuple[UsedPlugin, ...] = ()
-    agent_problems: tuple[Problem, ...] = ()
+    dead: tuple[Problem, ...] = ()
     agent_errors: tuple[str, ...] = ()
 
     @classmethod
@@ -279,9 +280,6 @@ def budget_warnings(gateway: Gateway) -> tuple[str, ...]:
             f"the LLM budget is exhausted: {'1 call was' if refused == 1 else f'{refused} calls were'} not made; "
             "affected metrics are skipped; model-agent turns become errors"
         )
-    for name, (number, error) in gateway.given_up.items():
-        calls = "1 call was" if number == 1 else f"{number:,} calls were"
-        warnings.append(f"{name} failed {MOST_ALIKE} times alike and was not asked again: {calls} not made; {error}")
     if gateway.unpriced and gateway.budget.limits.max_cost_usd is not None:
         names = ", ".join(sorted(gateway.unpriced))
         warnings.append(f"max_cost_usd does not limit {names}: the price is not known")

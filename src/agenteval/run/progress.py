@@ -29,6 +29,7 @@ _LOG_INTERVAL_S = 10.0
 #: What a run does, and what it counts.
 Activity = tuple[str, str]
 RUNNING: Activity = ("running", "case")
+REPEATING: Activity = ("running", "iteration")
 SCORING: Activity = ("scoring", "trace")
 
 
@@ -55,7 +56,7 @@ class Retry:
 
 
 class Progress:
-    """Receives every finished case, and the steps in progress; shows nothing."""
+    """Receives every finished iteration and case, and the steps in progress; shows nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +65,9 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pass
+
+    def iterated(self, case: str) -> None:
+        """Count a finished iteration of the case with an id."""
 
     def finished(self, case: CaseResult) -> None:
         """Count a finished case."""
@@ -98,10 +102,12 @@ def make_progress(
 
 @dataclass
 class ProgressTally:
-    """The number, time and cost of finished cases.
+    """The number, time and cost of finished iterations and cases.
 
     Attributes:
+        total: all iterations.
         started: start of the first case, in seconds of the clock.
+        counts: finished cases by status; ``iterations``: those of these cases; ``open``: those of other cases, by id.
         cost_usd: cost of agents, as they report it, and of judges.
     """
 
@@ -109,18 +115,22 @@ class ProgressTally:
     started: float
     clock: Callable[[], float] = time.monotonic
     counts: Counter[str] = field(default_factory=Counter)
+    iterations: Counter[str] = field(default_factory=Counter)
+    open: Counter[str] = field(default_factory=Counter)
     cost_usd: float = 0.0
 
     def add(self, case: CaseResult) -> None:
         """Count a finished case."""
         self.counts[case.status] += 1
+        # A case that is continued has iterations of an earlier run.
+        self.iterations[case.status] += max(1, self.open.pop(case.id, 0), len(case.iterations))
         self.cost_usd += sum(turn.usage.cost_usd or 0.0 for turn in case.turns if turn.usage)
         self.cost_usd += sum(score.cost_usd or 0.0 for score in case.scores)
 
     @property
     def done(self) -> int:
-        """The number of finished units."""
-        return self.counts.total()
+        """The number of finished iterations."""
+        return self.iterations.total() + self.open.total()
 
     @property
     def elapsed_s(self) -> float:
@@ -172,12 +182,20 @@ class LineProgress(Progress):
         self._write(f"{doing} {f'{unit}s' if self._total is None else count(self._total, unit)}")
         return self
 
+    def iterated(self, case: str) -> None:
+        """Count a finished iteration; write a line if it is due."""
+        self._tally.open[case] += 1
+        self._tell(is_end=False)
+
     def finished(self, case: CaseResult) -> None:
         """Count a finished case; write a line if it is due."""
+        self._tally.add(case)
+        self._tell(is_end=self._tally.done == self._total)
+
+    def _tell(self, *, is_end: bool) -> None:
         tally = self._tally
-        tally.add(case)
         now = self._clock()
-        if tally.done == self._total or now - self._last >= _LOG_INTERVAL_S:
+        if is_end or now - self._last >= _LOG_INTERVAL_S:
             self._last = now
             of_all = f"{tally.done:,}" if self._total is None else f"{tally.done:,}/{self._total:,}"
             rest = (tally.outcomes, duration(tally.elapsed_s), tally.rate, tally.left, tally.cost)
@@ -243,6 +261,11 @@ class LiveProgress(Progress):
     ) -> None:
         self._display.stop()
 
+    def iterated(self, case: str) -> None:
+        """Count a finished iteration."""
+        with self._lock:
+            self._tally.open[case] += 1
+
     def finished(self, case: CaseResult) -> None:
         """Count a finished case, and show it if it did not pass."""
         with self._lock:
@@ -307,8 +330,9 @@ class LiveProgress(Progress):
         tally = self._tally
         parts: _Parts = []
         drawn = counted = 0
-        for name, _, style in _COUNTS:
-            counted += tally.counts[name]
+        amounts: list[tuple[int, Style]] = [(tally.iterations[name], style) for name, _, style in _COUNTS]
+        for amount, style in (*amounts, (tally.open.total(), "dim")):
+            counted += amount
             end = round(length * counted / max(1, tally.total or 1))
             parts.append(("━" * (end - drawn), style))
             drawn = max(drawn, end)

@@ -116,7 +116,7 @@ def _suspected(
     run = results.run.model_copy(update={"ref": comparison.baseline.ref})
     known = {case.id for _, case in results.cases()}
     comparer = Comparer(alone, alone.model_copy(update={"run": run}), known, policy)
-    is_open = comparison.word in {"suspicious", "unproven"}
+    is_open = comparison.state in {"suspicious", "unproven"}
     return comparer, [GateSuspicion(item.metric, item.case, item.p) for item in comparison.suspicions if is_open]
 
 

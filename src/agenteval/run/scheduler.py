@@ -295,6 +295,7 @@ class _Scheduler:
     async def _add(self, job: Job, iteration: IterationResult) -> None:
         there = self._collected.setdefault(job.item.case.id, list(job.done))
         there.append(self._iterated(job, iteration))
+        self._progress.iterated(job.item.case.id)
         if len(there) == job.item.iterations:
             await self._finish(job, there)
 

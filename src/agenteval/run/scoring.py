@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.agents.base import Reply, Request
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.llm.models import NotAskedError
+from agenteval.core.text import composed
 from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_case, score_turn
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, NotAsked, Score, TurnResult
@@ -227,8 +228,8 @@ async def _scored(
         trace = _as_trace(case, request, reply, latency_ms) if case.aggregate else {}
     observation = Observation(
         input=turn.input,
-        response=reply.response,
-        ground_truth=turn.ground_truth,
+        response=composed(reply.response),
+        ground_truth=turn.ground_truth and composed(turn.ground_truth),
         retrieval_context=passages,
         tool_calls=reply.tool_calls,
         latency_ms=latency_ms,

@@ -365,11 +365,7 @@ def read_tool(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec | 
 
 
 def agent_from_text(text: str, directory: Path) -> AgentSpec:
-    """Return the agent in a command-line option.
-
-    Args:
-        text: ``replay:FILE``, ``python:module:callable``, ``command:ARGS``, ``kind:NAME``, or a URL.
-    """
+    """Return an agent: ``replay:FILE``, ``python:module:name``, ``command:ARGS``, ``kind:NAME``, or a URL."""
     document = Document(file="--agent", directory=directory, data=None)
     spec, problems = read_agent(text, document, ())
     if spec is None:

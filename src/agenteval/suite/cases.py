@@ -46,8 +46,7 @@ def with_unique_ids(
 ) -> tuple[Case, ...]:
     """Return the cases with a number in the ids of repeated ones; their order distinguishes them.
 
-    Args:
-        renamed: makes the name of a repeated case, from it, the line of the first one and the number.
+    ``renamed`` makes the name of a repeated case, from it, the line of the first one and the number.
     """
     lines: dict[str, int | None] = {}
     numbers: dict[str, int] = {}

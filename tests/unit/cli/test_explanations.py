@@ -12,7 +12,7 @@ from agenteval.cli.explanations import all_names, config_mappings, explain
 from agenteval.core.errors import ConfigError
 from agenteval.metrics.registry import METRICS
 from agenteval.results.case import CaseStatus
-from agenteval.results.comparison import CaseChange, CaseNote, Word
+from agenteval.results.comparison import CaseChange, CaseNote, State
 from agenteval.results.verdict import CONCEPTS, Verdict
 
 WIDTH = 80
@@ -39,7 +39,7 @@ def test_everything_can_be_explained_in_a_few_short_lines() -> None:
 
 def test_the_values_of_results_files_have_a_meaning() -> None:
     values = {concept.name: set(concept.values) for concept in CONCEPTS}
-    assert (values["run"], values["comparison"]) == ({*get_args(Verdict)}, {*get_args(Word)})
+    assert (values["run"], values["comparison"]) == ({*get_args(Verdict)}, {*get_args(State)})
     known = values["case"] | values["comparison"] | {"accepted"}
     assert {*get_args(CaseStatus), *get_args(CaseNote), *get_args(CaseChange)} <= known
 

@@ -46,7 +46,7 @@ def _agents(failing: Collection[str] = (), base_failing: Collection[str] = ()) -
 
 def test_a_run_that_is_not_lower_asks_for_nothing() -> None:
     found, asks = _play(decide(Evidence(_run(), [_run()], _METRICS)), _agents())
-    assert (found.word, asks) == ("clear", [])
+    assert (found.state, asks) == ("clear", [])
 
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
@@ -54,27 +54,27 @@ def test_a_run_that_is_not_lower_asks_for_nothing() -> None:
 def test_a_broken_case_is_proven_whatever_the_baseline(passes: int, runs: int) -> None:
     evidence = Evidence(_run({"c3"}, passes), [_run(passes=passes)] * runs, _METRICS)
     found, asks = _play(decide(evidence), _agents({"c3"}))
-    assert found.word == "proven"
+    assert found.state == "proven"
     assert [(test.case, test.failed, test.base_failed) for test in found.proofs] == [("c3", 8, 0)]
     assert {ask.cases for ask in asks if ask.stage == "beside"} == {("c3",)}, "only this case is asked"
 
 
 def test_a_case_that_passes_again_is_cleared_by_the_second_run() -> None:
     found, asks = _play(decide(Evidence(_run({"c3"}, 1), [_run(passes=1)], _METRICS)), _agents())
-    assert (found.word, found.stage) == ("cleared", "second")
+    assert (found.state, found.stage) == ("cleared", "second")
     assert [ask.cases for ask in asks] == [("c3",)] * 3
 
 
 def test_a_bad_day_of_both_sides_is_cleared_side_by_side() -> None:
     bad = set(_CASES[:5])
     found, _ = _play(decide(Evidence(_run(bad), [_run()] * 5, _METRICS)), _agents(bad, bad))
-    assert (found.word, found.stage) == ("cleared", "beside")
+    assert (found.state, found.stage) == ("cleared", "beside")
 
 
 def test_a_mean_without_threshold_is_proven() -> None:
     evidence = Evidence(_run(value=0.7), [_run(value=0.9)] * 3, {"m": GateMetric()})
     found, _ = _play(decide(evidence), lambda ask: {"m": dict.fromkeys(ask.cases, 0.7 if ask.side == "pr" else 0.9)})
-    assert found.word == "proven"
+    assert found.state == "proven"
     test = found.proofs[0]
     assert test.difference == pytest.approx(-0.2)
     assert test.here == pytest.approx([0.7] * len(test.here))
@@ -87,7 +87,7 @@ def test_the_base_that_cannot_run_leaves_unproven_what_never_passes() -> None:
         return _agents({"c3"})(ask)
 
     found, asks = _play(decide(Evidence(_run({"c3"}, 1), [_run(passes=1)] * 2, _METRICS)), answer)
-    assert (found.word, found.stage, found.why) == ("unproven", "alone", "its setup fails")
+    assert (found.state, found.stage, found.why) == ("unproven", "alone", "its setup fails")
     assert sum(ask.stage == "alone" for ask in asks) == 5
 
 
@@ -96,14 +96,14 @@ def test_a_budget_that_ends_leaves_unproven() -> None:
         raise CannotRunError("the budget is used up")
 
     found, _ = _play(decide(Evidence(_run({"c3"}), [_run()], _METRICS)), answer)
-    assert (found.word, found.why, found.mended_by) == ("unproven", "the budget is used up", "outside")
+    assert (found.state, found.why, found.mended_by) == ("unproven", "the budget is used up", "outside")
 
 
 def test_files_alone_are_suspicious() -> None:
     found, asks = _play(decide(Evidence(_run({"c3"}, 1), [_run(passes=1)] * 3, _METRICS, can_run=False)), _agents())
-    assert (found.word, asks) == ("suspicious", [])
+    assert (found.state, asks) == ("suspicious", [])
     found, _ = _play(decide(Evidence(_run({"c3"}), [_run()] * 10, _METRICS, can_run=False)), _agents())
-    assert found.word == "unproven"
+    assert found.state == "unproven"
 
 
 def test_an_outage_of_the_base_clears_nothing() -> None:
@@ -111,13 +111,13 @@ def test_an_outage_of_the_base_clears_nothing() -> None:
         return {"m": dict.fromkeys(ask.cases, None if ask.side == "base" else 0.0)}
 
     found, _ = _play(decide(Evidence(_run({"c3"}), [_run()], _METRICS)), answer)
-    assert (found.word, found.why) == ("unproven", THIN)
+    assert (found.state, found.why) == ("unproven", THIN)
 
 
 def test_copies_prove_nothing() -> None:
     baseline = [_run(), _run({"c1"}), _run(), _run({"c2"})]
     found, _ = _play(decide(Evidence(_run({"c3"}), baseline, _METRICS)), _agents({"c3"}))
-    assert (found.word, found.why) == ("unproven", COPIES)
+    assert (found.state, found.why) == ("unproven", COPIES)
 
 
 def test_failures_that_become_losses_are_found() -> None:
@@ -128,7 +128,7 @@ def test_failures_that_become_losses_are_found() -> None:
         return {"m": {case: None if case in lost and ask.side == "pr" else 1.0 for case in ask.cases}}
 
     found, _ = _play(decide(Evidence(first, [_run()] * 5, _METRICS)), answer)
-    assert found.word == "proven"
+    assert found.state == "proven"
     assert {test.metric for test in found.proofs} == {"answered"}
 
 
@@ -144,7 +144,7 @@ def test_more_failures_never_clear_a_case(more: int) -> None:
             bad = ask.side == "pr" and (ask.stage != "beside" or next(made, True))
             return {"m": dict.fromkeys(ask.cases, 0.0 if bad else 1.0)}
 
-        return _play(decide(Evidence(_run({"c3"}), [_run()] * 3, _METRICS)), answer)[0].word
+        return _play(decide(Evidence(_run({"c3"}), [_run()] * 3, _METRICS)), answer)[0].state
 
     fewer = [number < more for number in range(8)]
     order = ["cleared", "proven"]
@@ -155,19 +155,19 @@ def test_an_improvement_is_proven_by_turned_scores() -> None:
     metrics = {"m": GateMetric(1.0)}
     evidence = Evidence(_run(), [_run({"c3"})] * 3, metrics)
     found, _ = _play(decide_improvement(evidence), _agents(base_failing={"c3"}))
-    assert found.word == "proven"
+    assert found.state == "proven"
     assert found.proofs[0].case == "c3"
-    assert _play(decide(evidence), _agents())[0].word == "clear"
+    assert _play(decide(evidence), _agents())[0].state == "clear"
 
 
-def test_a_slow_decline_is_proven_by_the_long_look() -> None:
+def test_a_slow_decline_is_proven() -> None:
     def answer(ask: Ask) -> Pass:
         return {"m": dict.fromkeys(ask.cases, 0.8 if ask.side == "pr" else 0.9)}
 
     runs = [_run(value=0.9)] * 3, [_run(value=0.8)] * 3
     found, _ = _play(decline(runs[1], runs[0], {"m": GateMetric()}), answer)
-    assert found.word == "proven"
-    assert _play(decline(runs[0], runs[0], {"m": GateMetric()}), answer)[0].word == "clear"
+    assert found.state == "proven"
+    assert _play(decline(runs[0], runs[0], {"m": GateMetric()}), answer)[0].state == "clear"
 
 
 def test_a_first_run_stops_where_nothing_looks_low() -> None:

@@ -39,24 +39,24 @@ BROKEN = results(*PASSED, case("a", "failed", [{"numeric": 0.0}]), fingerprints=
 
 
 def test_an_accepted_regression_is_noted_and_does_not_count() -> None:
-    assert compared(BROKEN, THEN).word == "suspicious"
+    assert compared(BROKEN, THEN).state == "suspicious"
     comparison = compared(BROKEN, THEN, entry("a", "worse", BROKEN))
-    assert comparison.word == "clear"
+    assert comparison.state == "clear"
     (found,) = [item for item in comparison.cases if item.notes]
     assert (found.name, found.notes, found.change) == ("a", ["accepted"], "same")
     assert (found.status_before, found.status_after) == ("passed", "failed")
-    assert "a (regressed) was accepted by Ann: on purpose" in comparison.notes
+    assert "a was accepted by Ann: on purpose" in comparison.notes
 
 
 def test_an_entry_for_another_content_does_not_count() -> None:
     other = results(*PASSED, case("a"), fingerprints={**DIGESTS, "a": "another question"})
-    assert compared(BROKEN, THEN, entry("a", "worse", other)).word == "suspicious"
+    assert compared(BROKEN, THEN, entry("a", "worse", other)).state == "suspicious"
 
 
 def test_a_removed_case_is_unproven_unless_accepted_or_gone_in_the_base() -> None:
     now = results(*PASSED, fingerprints=DIGESTS)
-    assert compared(now, THEN).word == "unproven"
-    assert compared(now, THEN, entry("a", "removed", THEN)).word == "clear"
+    assert compared(now, THEN).state == "unproven"
+    assert compared(now, THEN, entry("a", "removed", THEN)).state == "clear"
     integrity = Integrity(base_cases=frozenset(own_cases(now)))
     assert integrity.gone_before(THEN) == {"agent.yaml::a"}
     assert Integrity().gone_before(THEN) == frozenset()
@@ -66,10 +66,10 @@ def test_a_removed_case_is_unproven_unless_accepted_or_gone_in_the_base() -> Non
 def test_an_accepted_mean_covers_no_further_fall(accepted_mean: str, word: str) -> None:
     now = results(*(case(name, scores=[{"numeric": 0.9}]) for name in NAMES), fingerprints=DIGESTS)
     then = results(*PASSED, run_id="then", fingerprints=DIGESTS)
-    assert compared(now, then).word == "unproven"
+    assert compared(now, then).state == "unproven"
     mean = Accepted("worse", "shorter answers", LATER, metric="numeric", before="1.0", after=accepted_mean)
     comparison = compared(now, then, mean)
-    assert comparison.word == word
+    assert comparison.state == word
     note = "the mean of numeric (1.00 → 0.90) was accepted: shorter answers"
     assert (note in comparison.notes) is (word == "clear")
     lower = "the mean of numeric is 0.90, and only 0.9600 was accepted"
@@ -82,7 +82,7 @@ def test_a_renamed_case_keeps_its_history() -> None:
     assert [found.id for _, found in then.cases()][-1] == "agent.yaml::b"
     assert set(then.baseline_runs[0].cases) == set(own_cases(now))
     found = compared(now, then)
-    assert found.word == "suspicious"
+    assert found.state == "suspicious"
     assert {item.change for item in found.cases} == {"same"}
     # Another content is another case.
     other = results(*PASSED, case("b"), fingerprints=DIGESTS)

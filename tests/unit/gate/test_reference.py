@@ -32,7 +32,7 @@ _WORLDS = [
     World(N=12, step=-1.5),
 ]
 _CHANGES = ["none", "mean 20", "one 0", "errors 20", "mean 40"]
-_INPUTS = 500
+_INPUTS = 130
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -79,7 +79,7 @@ def test_decides_as_the_reference(has_base: bool) -> None:
         ours = program.gate(
             first, baseline, metrics(world), _again(again, np.random.default_rng(index)), has_base=has_base
         )
-        assert ours.word == theirs.word, index
+        assert ours.state == theirs.state, index
         assert ours.calls == theirs.calls, index
         assert ours.pairs == theirs.pairs, index
         proven = {(t.metric, t.case): t for t in ours.proofs}
@@ -92,7 +92,7 @@ def test_decides_as_the_reference(has_base: bool) -> None:
             test = proven[name, f"{row:03}"]
             assert (test.failed, test.base_failed) == (failed, base_failed)
             assert test.p == pytest.approx(p, abs=1e-10)
-        words.add(ours.word)
+        words.add(ours.state)
     assert words >= ({"clear", "cleared", "proven", "unproven"} if has_base else {"clear", "cleared", "unproven"})
 
 
@@ -138,13 +138,13 @@ def test_answers_other_questions_as_the_reference() -> None:
         )
         # Halving ends between the floating-point numbers around the quantile.
         assert outcome.tests[0].low == pytest.approx(lower[1], abs=1e-9)
-        assert lower[0] or outcome.word != "cleared"
+        assert lower[0] or outcome.state != "cleared"
         arrays = [run["m0"] for run in baseline]
         needed = pairs_needed([program.values_of(array) for array in arrays], 0.05)
         assert needed == reference.pairs_needed(arrays, 0.05)
         red = reference.gate(first, baseline, metrics(world), _again(again, np.random.default_rng(index)))
         ours = program.gate(first, baseline, metrics(world), _again(again, np.random.default_rng(index)))
-        if red.word == "proven":
+        if red.state == "proven":
             fresh = seed.integers(2**32)
             still = reference.still_there(red, metrics(world), _again(again, np.random.default_rng(fresh)), world.N)
             found = program.answered(
@@ -153,7 +153,7 @@ def test_answers_other_questions_as_the_reference() -> None:
                 ),
                 _again(again, np.random.default_rng(fresh)),
             )
-            assert (found.word == "proven") == still
+            assert (found.state == "proven") == still
 
 
 def test_the_order_of_the_sides_is_balanced_and_drawn() -> None:

@@ -352,11 +352,11 @@ def _comparison() -> Comparison:
             created_at="2026-11-20T09:00:00Z",
             distance=3,
         ),
-        word="proven",
+        state="proven",
         headline="the mean of numeric fell",
         metrics=[
-            ComparedMetric(id="numeric", n=4, baseline=1.0, current=0.75, difference=-0.25, word="proven"),
-            ComparedMetric(id="f1_score", n=7, baseline=0.86, current=0.52, difference=-0.34, word="proven"),
+            ComparedMetric(id="numeric", n=4, baseline=1.0, current=0.75, difference=-0.25, state="proven"),
+            ComparedMetric(id="f1_score", n=7, baseline=0.86, current=0.52, difference=-0.34, state="proven"),
         ],
         cases=[
             _compared("Refund total", "broke", ("passed", "failed"), (0.94, 0.05), line=12).model_copy(
@@ -488,7 +488,7 @@ def hostile() -> Sample:
         baseline=BaselineInfo(
             commit=everything, ref=everything, run_id=everything, created_at=everything, distance=1
         ),
-        word="proven",
+        state="proven",
         headline="the mean of numeric fell",
         metrics=[],
         cases=compared,
@@ -581,7 +581,7 @@ def many_regressions(amount: int, answer: str) -> Sample:
     ]
     comparison = Comparison(
         baseline=BaselineInfo(run_id=answer, created_at=answer, ref=answer, commit=answer),
-        word="proven",
+        state="proven",
         headline="the mean of numeric fell",
         metrics=[],
         cases=compared,

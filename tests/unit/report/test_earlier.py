@@ -34,7 +34,7 @@ def test_everything_that_a_run_writes_is_removed_and_nothing_else(tmp_path: Path
     analysis = {name for name in everything_in(tmp_path) - own if name.startswith("evaluation/")}
     # What a process leaves that is killed while it writes.
     (tmp_path / f".report.html.{'0a' * 8}").write_text("<p>half", encoding="utf-8")
-    assert len(everything_in(tmp_path) - own - analysis) == 8
+    assert len(everything_in(tmp_path) - own - analysis) == 9
     remove_rendered(tmp_path)
     assert everything_in(tmp_path) == own | analysis | {RESULTS_FILE}
     remove_reports(tmp_path)

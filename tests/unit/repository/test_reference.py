@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from scripts.reference import ROOT, SECTIONS, commands, configuration, with_sections
+from scripts.reference import LLMS, ROOT, SECTIONS, commands, configuration, llms_txt, with_sections
 
 from agenteval.run.config_file import PublishedConfig
 
@@ -17,6 +17,10 @@ PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("
 def test_generated_parts_are_those_of_the_program(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert text == with_sections(name, text), "run make reference"
+
+
+def test_the_list_of_pages_for_language_models_is_up_to_date() -> None:
+    assert LLMS.read_text(encoding="utf-8") == llms_txt(), "run make reference"
 
 
 def test_every_key_and_every_command_is_there() -> None:

@@ -228,8 +228,10 @@ class Gateway:
         self.cached_calls = 0
         self.saved_usd = 0.0
         self.unpriced: set[str] = set()
-        # Label of a model that failed alike too often → calls that were not made, and its error.
-        self.given_up: dict[str, tuple[int, str]] = {}
+
+    def dead(self) -> dict[ModelSpec, str]:
+        """Return the error of each model of which every call failed alike."""
+        return {model: str(alike.error) for model, alike in self._alike.items() if alike.is_dead}
 
     def check(self, model: ModelSpec) -> None:
         """Check, before any case runs, that a model can be called; raise ``MissingKeyError`` without its key."""
@@ -342,8 +344,6 @@ class Gateway:
             try:
                 async with limiter:
                     if alike.is_final and not exchange.by_agent:
-                        number, _ = self.given_up.get(exchange.model.label, (0, ""))
-                        self.given_up[exchange.model.label] = (number + 1, str(alike.error))
                         why = f"after the first {MOST_ALIKE} failures alike, the model was not asked again"
                         raise LlmError(f"{alike.error}; {why}")
                     completion = await self._send(exchange)

@@ -10,7 +10,7 @@ import openai
 
 from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.models import LlmError, ModelSpec
-from agenteval.core.llm.provider_base import LibraryClient, limit_hooks, no_answer, strict_schema
+from agenteval.core.llm.provider_base import LibraryClient, limit_hooks, message_of, no_answer, strict_schema
 
 AZURE_API_VERSION = "2024-10-21"
 # Reasoning models accept no temperature and name the token limit differently: o1, o4-mini, gpt-5 and all later ones.
@@ -86,7 +86,8 @@ class OpenAIProvider(LibraryClient):
     def _completion(self, reply: Any) -> Completion:
         choices = getattr(reply, "choices", None)
         if not choices or choices[0].message is None:
-            raise LlmError(f"{self._model.label} sent a reply without an answer", transient=True)
+            said = f": {message_of(error)}" if (error := getattr(reply, "error", None)) else ""
+            raise LlmError(f"{self._model.label} sent a reply without an answer{said}", transient=True)
         choice = choices[0]
         is_cut = choice.finish_reason == "length"
         text = _text(choice.message.content)

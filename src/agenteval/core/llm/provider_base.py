@@ -99,7 +99,7 @@ def status_error(model: ModelSpec, status: int, body: object, headers: Mapping[s
     is_transient = status in _TRANSIENT_STATUSES or status >= _SERVER_ERRORS
     if "insufficient_quota" in str(body):
         is_transient = False
-    text = shortened(_message(body), _SHOWN)
+    text = shortened(message_of(body), _SHOWN)
     if status in _REDIRECTS:
         to = shortened(_origin(headers.get("location") or ""), _SHOWN) or "no address"
         text = f"it redirects to {to}, which is not followed; set the model's endpoint to that server"
@@ -131,7 +131,7 @@ def refusal(model: ModelSpec, status: int, body: object, options: Iterable[str])
     return None
 
 
-def _message(body: object) -> str:
+def message_of(body: object) -> str:
     """Return the message in an error's body; providers nest it differently."""
     while isinstance(body, Mapping):
         body = body.get("error") or body.get("message") or body.get("detail") or ""

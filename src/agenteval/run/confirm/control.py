@@ -97,7 +97,6 @@ def _cases(spec: RunSpec, place: Checkout) -> Mapping[str, ControlCase]:
 
 
 def _agents(cases: Iterable[ControlCase], place: Checkout) -> dict[int, AgentSpec]:
-    """Return the agents of cases in the checkout, by identity: each agent object is started once."""
     unlike = {id(case.agent): case.agent for case in cases}
     there = {key: replace(agent, directory=str(place.there(Path(agent.directory)))) for key, agent in unlike.items()}
     for agent in there.values():

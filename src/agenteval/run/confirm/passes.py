@@ -36,7 +36,8 @@ from agenteval.run.resolve.spec import PassPlan, RunSpec, make_plan
 from agenteval.run.store import confirmation_file
 from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
 
-_INTERRUPTED = "the passes side by side were interrupted"
+_INTERRUPTED = "the passes side by side were interrupted; run it again"
+_BUDGET, _TIME = "raise llm.max_calls or llm.max_cost_usd in agenteval.yaml", "raise time_limit in agenteval.yaml"
 # Errors before any case ran: the agent of the base commit cannot start.
 _CANNOT_START = (ControlError, ConfigError, UserCodeError)
 _LONGEST_ERROR = 300
@@ -124,7 +125,6 @@ class Passes:
             raise CannotRunError(why, "outside", "base") from None
 
     def _tell(self, side: Side, number: int) -> None:
-        """Say once that the change runs again, and once that it runs side by side with the base."""
         text = "running side by side with the base" if side == "base" else "running again what may be worse"
         if side not in self._told and not self.spec.output.quiet:
             self._told.add(side)
@@ -148,14 +148,15 @@ class Passes:
         budget = self.spec.llm.limits.minus(asked_so_far.llm_calls, asked_so_far.cost_usd)
         limits = self.spec.limits.minus(self.first.duration_s - self.first.earlier_s + self._seconds)
         if budget.are_exhausted and asked_so_far.llm_calls > 0:
-            raise CannotRunError("the LLM budget is exhausted")
+            raise CannotRunError(f"the LLM budget is exhausted; {_BUDGET}")
         if limits.time_limit_reached:
-            raise CannotRunError("the time limit was reached")
+            raise CannotRunError(f"the time limit was reached; {_TIME}")
         control = self._opened_control() if side == "base" else Control()
         cases = self._planned(side, asked, control, iterations)
         self._tell(side, len(cases))
         if not cases:
-            raise CannotRunError("no requested case is in the base commit with the same question and metrics")
+            why = "no requested case is in the base commit with the same question and metrics"
+            raise CannotRunError(f"{why}; merge the change of the suite first, or accept it with 'agenteval accept'")
         again = PassPlan(
             cases=tuple(cases),
             limits=limits,
@@ -239,13 +240,12 @@ class Passes:
 
 
 def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
-    """Return why a pass is incomplete, the main reason first; empty if it is complete."""
     if execution.signal is not None:
         return _INTERRUPTED
     if plan.resources.gateway.budget.refused:
-        return "the LLM budget was exhausted by the passes side by side"
+        return f"the LLM budget was exhausted by the passes side by side; {_BUDGET}"
     if execution.unfinished:
-        return "the time limit was reached before the passes side by side had ended"
+        return f"the time limit was reached before the passes side by side had ended; {_TIME}"
     return ""
 
 
@@ -274,24 +274,14 @@ def _why_broken(cases: Sequence[tuple[str, CaseResult]], named: Collection[str])
 
 
 def _shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
-    """Return the metrics that can score both the answers of the base and those of the agent under test.
-
-    These are the metrics with the same configuration, and those that need nothing but an answer.
-
-    Returns:
-        ``None`` if the two ask different questions, or share no metric.
-    """
+    """Return the metrics that can score both the answers of the base and those of the agent under test."""
     before, now = theirs.fingerprints, ours.fingerprints
     shared = _alike(before, now) | rescorable(ours, baseline_case(before, {}))
     return None if before.question != now.question or (now.metrics and not shared) else shared
 
 
 def _comparable(theirs: Case, ours: Case) -> Case | None:
-    """Return a case of the base with the metrics that it shares with the case under test.
-
-    A metric with another configuration or expected answer is that of the case under test, so both are scored by the
-    same rules.
-    """
+    """Return a case of the base with the metrics that it shares with the case under test."""
     shared = _shared_metrics(theirs, ours)
     if shared is None:
         return None

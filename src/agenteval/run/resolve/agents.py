@@ -223,13 +223,8 @@ def traces_to_score(suites: Iterable[tuple[Suite, Config]], settings: Settings) 
     """Return the file or folder of the traces that each suite scores, by the suite's path.
 
     These are the traces that the settings name. If no suite has inputs to ask, they are the recording of the replay
-    agent of each suite: a suite with metrics for all answers needs no inputs to score a recording.
-
-    Args:
-        suites: the suites of the run, each with the configuration that defines its agents.
-
-    Returns:
-        Nothing if agents are asked.
+    agent of each suite: a suite with metrics for all answers needs no inputs to score a recording. If agents are
+    asked, it is empty.
     """
     if settings.traces is not None:
         return {suite.path: shortened(settings.traces) for suite, _ in suites}

@@ -49,12 +49,14 @@ def nearest_config(directories: Sequence[Path]) -> Path | None:
 _LIKE_CONFIG = re.compile(r"\.?agent[-_]?eval(\.config)?\.(ya?ml|toml|json|cfg|ini)", re.IGNORECASE)
 
 
-def _unread(directories: Iterable[Path], read: Collection[Path | None]) -> Iterator[str]:
+def _unread(directories: Iterable[Path], read: Collection[Path | None]) -> Iterator[Problem]:
+    """Yield a problem for each file that looks like a configuration and is not read."""
     for folder in dict.fromkeys(directories):
         with contextlib.suppress(OSError):
             for file in sorted(folder.iterdir()):
                 if _LIKE_CONFIG.fullmatch(file.name) and file not in read:
-                    yield f"{display_path(file)}: not read; the configuration of agenteval is {CONFIG_FILE}"
+                    message = f"not read; the configuration of agenteval is {CONFIG_FILE}"
+                    yield Problem(message, file=display_path(file), kind=Kind.FILE)
 
 
 def read_config(path: Path | None) -> Config:
@@ -99,12 +101,12 @@ class Places:
     Attributes:
         of_suites: each suite's, by the suite's path on this machine; ``None`` if the suite has none.
         of_run: the one that decides the settings of the run as a whole; ``None`` if those of the suites must agree.
-        unread: warnings about files that look like a configuration.
+        unread: files that look like a configuration; if nothing else is read, the likely cause of any mistake.
     """
 
     of_suites: Mapping[Path, Path | None]
     of_run: Path | None
-    unread: tuple[str, ...] = ()
+    unread: tuple[Problem, ...] = ()
 
     @property
     def files(self) -> Sequence[Path]:
@@ -264,7 +266,7 @@ def _missing(templates: Mapping[str, Path | None]) -> Iterable[Problem]:
 
 
 # What a run leaves in a directory; those of other programs have other names.
-_OURS = (RESULTS_FILE, JOURNAL_FILE, ANALYSES, "badge.json", "trend.json")
+_OURS = (RESULTS_FILE, JOURNAL_FILE, ANALYSES, "findings.json", "badge.json", "trend.json")
 
 
 def unusable_directory(out: Path, inputs: Iterable[Path]) -> Iterator[Problem]:

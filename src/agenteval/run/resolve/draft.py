@@ -284,7 +284,9 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
             # Recorded traces replace the cases of the suites.
             asked = [replace(suite, cases=()) for suite in suites] if traces else suites
             baseline = Search(read_baseline(settings.baseline, known_suites(asked)))
-    warnings = (*map(str, skipped), *places.unread)
+    if problems and not places.files:
+        problems += places.unread
+    warnings = (*map(str, skipped), *map(str, places.unread))
     return _Found(
         suites, bool(broken), configs, valid, agents, traces, controls, look, baseline, definitions, warnings
     )

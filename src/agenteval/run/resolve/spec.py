@@ -28,7 +28,7 @@ from agenteval.run.config import Config, Settings
 from agenteval.run.context import Attempt, FoundBaseline
 from agenteval.run.git import Provenance
 from agenteval.run.plan import CaseSource, Plan, PlannedCase, RunLimits, Shard, SuitePlan
-from agenteval.run.progress import RUNNING, SCORING, Progress, make_progress
+from agenteval.run.progress import REPEATING, RUNNING, SCORING, Progress, make_progress
 from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.selection import Selection
 from agenteval.run.setup import Setup
@@ -275,7 +275,8 @@ def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:
 def _progress(spec: RunSpec) -> Progress:
     bar = sys.stderr.isatty()
     # The number of traces is unknown until they are read.
-    total, activity = (len(spec.cases), RUNNING) if spec.traces is None else (None, SCORING)
+    total = None if spec.traces is not None else sum(item.iterations for item in spec.cases)
+    activity = SCORING if total is None else RUNNING if total == len(spec.cases) else REPEATING
     return make_progress(
         total, sys.stderr, activity, bar=bar, quiet=spec.output.quiet, title=_title(spec) if bar else ""
     )

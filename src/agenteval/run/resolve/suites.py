@@ -348,6 +348,7 @@ def list_suites(paths: Sequence[Path]) -> tuple[list[ListedSuite], list[Problem]
     if not files:
         raise ConfigError(problems)
     loaded, places, config_of = load_suites(Sources(here, tuple(files)), problems)
+    problems += places.unread
     configs = read_configurations(places, []).by_file
     # A configuration may add metrics to suites without any.
     plain = [suite for suite in loaded if not getattr(configs.get(config_of[suite.path]), "metrics", ())]

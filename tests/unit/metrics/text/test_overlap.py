@@ -36,31 +36,11 @@ def measure(metric: TokenF1 | Bleu | Rouge, response: str, ground_truth: str) ->
 
 class TestTokenF1:
     @pytest.mark.parametrize(
-        ("text", "tokens"),
-        [
-            ("The Cat, sat!", ["cat", "sat"]),
-            ("an apple a day", ["apple", "day"]),
-            ("theatre, anthem", ["theatre", "anthem"]),
-            ("don't well-known", ["dont", "wellknown"]),
-            ("a\u00a0b\tc", ["b", "c"]),
-            ("the", []),
-            ("?!", []),
-            ("", []),
-            ("60.940", ["60940"]),
-        ],
-    )
-    def test_tokens(self, text: str, tokens: list[str]) -> None:
-        assert squad_tokens(text) == tokens
-
-    @pytest.mark.parametrize(
         ("response", "ground_truth", "score", "precision", "recall"),
         [
-            ("the cat sat", "The cat sat.", 1.0, 1.0, 1.0),
             ("cat dog", "cat", 2 / 3, 0.5, 1.0),
             ("cat", "cat dog bird", 0.5, 1.0, 1 / 3),
-            ("cat cat cat", "cat", 0.5, 1 / 3, 1.0),
             ("cat cat", "cat cat dog", 0.8, 1.0, 2 / 3),
-            ("fish", "cat", 0.0, 0.0, 0.0),
             ("", "cat", 0.0, 0.0, 0.0),
             ("cat", "", 0.0, 0.0, 0.0),
             ("", "", 1.0, 1.0, 1.0),
@@ -85,14 +65,6 @@ class TestTokenF1:
     )
     def test_an_article_alone_is_compared_as_it_is(self, response: str, ground_truth: str, score: float) -> None:
         assert measure(TokenF1(), response, ground_truth).score == score
-
-    @given(left=TEXTS | st.text(), right=TEXTS | st.text())
-    def test_laws(self, left: str, right: str) -> None:
-        score = measure(TokenF1(), left, right).score
-        assert 0.0 <= score <= 1.0
-        assert score == pytest.approx(measure(TokenF1(), right, left).score)
-        assert measure(TokenF1(), left, left).score == 1.0
-        assert (score == 1.0) >= (sorted(squad_tokens(left)) == sorted(squad_tokens(right)) != [])
 
     @settings(deadline=None)
     @given(text=ODD)
@@ -131,13 +103,6 @@ class TestBleu:
     def test_tokens_are_those_of_sacrebleu(self, text: str) -> None:
         original = Tokenizer13a()  # type: ignore[no-untyped-call]
         assert Tokens13a(original)(text) == original(text).split()
-
-    def test_the_details_say_how_it_was_computed(self) -> None:
-        details = measure(Bleu(), "the cat sat on a mat", "the cat sat on the mat").details
-        assert details is not None
-        assert details["precisions"] == pytest.approx([5 / 6, 3 / 5, 2 / 4, 1 / 3], abs=1e-6)
-        assert details["brevity_penalty"] == 1.0
-        assert str(details["signature"]).startswith("nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:")
 
 
 class TestRouge:
@@ -184,12 +149,6 @@ class TestRouge:
         original = rouge_scorer.RougeScorer(list(VARIANTS), use_stemmer=False).score(ground_truth, response)
         details = measure(Rouge(), response, ground_truth).details
         assert details == {variant: original[variant].fmeasure for variant in VARIANTS}
-
-    @settings(deadline=None)
-    @given(response=ANY, ground_truth=ANY, variant=st.sampled_from(VARIANTS))
-    def test_it_is_rouge_score(self, response: str, ground_truth: str, variant: RougeVariant) -> None:
-        original = rouge_scorer.RougeScorer([variant], use_stemmer=False).score(ground_truth, response)
-        assert measure(Rouge(variant), response, ground_truth).score == original[variant].fmeasure
 
 
 UNREADABLE = [

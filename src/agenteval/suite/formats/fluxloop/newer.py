@@ -139,6 +139,8 @@ def _is_enabled(file: NewerFile, card: str) -> bool:
 
 def _unused(file: NewerFile) -> Iterator[str]:
     yield from (f"metrics.{name}" for name in file.metrics if name not in _METRICS)
+    if any(row.thresholds.good is not None for row in file.metrics.values()):
+        yield "metrics.*.thresholds.good"
     yield from (f"efficiency.{name}" for name in file.efficiency if name not in {"persona_gap", "latency"})
     keys = ("outlier_mode", "std_multiplier", "absolute_threshold")
     yield from (f"efficiency.latency.{key}" for key in keys if key in file.efficiency.get("latency", {}))

@@ -320,14 +320,17 @@ class Instructions(_Strict):
         return self
 
 
-class Execution(BaseModel):
-    """``execution``: keys that affect a run here; other keys of HoloDeck are ignored."""
+class Execution(_Strict):
+    """``execution``; the last three have no effect here."""
 
     llm_timeout: float | None = Field(None, gt=0)
     parallel_test_cases: Count | None = Field(None)
     file_timeout: float | None = Field(None, gt=0)
     download_timeout: float | None = Field(None, gt=0)
     cache_enabled: bool | None = None
+    cache_dir: Any = None
+    verbose: Any = None
+    quiet: Any = None
 
 
 class AgentFile(_Strict):
