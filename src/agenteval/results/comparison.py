@@ -299,7 +299,7 @@ class AnswerChange(ResultsModel):
     """The answers of both runs to one turn.
 
     Attributes:
-        calls_before: the tool calls of the earlier answer, without their results.
+        calls_before: the tool calls of the earlier answer.
         scores_before: its scores.
         latency_before: the agent's time for it, in ms.
         shortened_before: size and hash of the whole earlier answer, if ``before`` is only its beginning.

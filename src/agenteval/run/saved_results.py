@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
@@ -56,9 +56,17 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     return outcome.exit_status
 
 
-def render_one(path: Path, settings: Settings, kind: str | None, output: Path | None) -> int:
-    """Write a single report of a results file."""
-    results = _consistent_results(path)
+def render_one(paths: Sequence[Path], settings: Settings, kind: str | None, output: Path | None) -> int:
+    """Write a single report of a results file; of several, a page with a column for each."""
+    found = [_consistent_results(path) for path in paths]
+    if len(found) > 1:
+        if kind not in {None, "html"}:
+            raise ConfigError(Problem("several results are one HTML page; leave out --format", kind=Kind.OPTION))
+        from agenteval.report.html import render_runs
+
+        runs = list(zip(map(display_path, paths), found, strict=True))
+        return _write_one(render_runs(runs), output, map(_results_file, paths))
+    (results,) = found
     kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
     if kind == "json" and output is None:
         # No configuration is needed, so none can be wrong.
@@ -72,10 +80,14 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
         reporter, name = _REPORTS[kind]
         report = _saved_report(results, spec)
         text = next(file.text for file in built_in_reporter(reporter)(report) if file.name == name)
+    return _write_one(text, output, [_results_file(paths[0]), *spec.output.inputs])
+
+
+def _write_one(text: str | Iterable[str], output: Path | None, inputs: Iterable[Path]) -> int:
     if output is None:
         sys.stdout.writelines([text] if isinstance(text, str) else text)
         return 0
-    _check_is_free(output, [_results_file(path), *spec.output.inputs])
+    _check_is_free(output, inputs)
     refuse_files(output.parent)
     _check_is_file(output)
     make_directory(output.parent)
