@@ -74,6 +74,11 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str, Any]]:
     yield from _of_junit(seen.text("junit"))
     if f"{seen.reports.name}/report.html" in seen.ended.out:
         yield from _of_terminal(seen.ended.out)
+        text = _plain(seen.text("comment")).partition("\n")[0].partition(": ")[2].rstrip("…")
+        repeats = (seen.results.get("memory") or {}).get("repeats")
+        is_told = text in seen.ended.out or repeats or seen.results["gate"]["verdict"] == "passed"
+        yield "terminal", "heading of the comment", bool(is_told)
+        yield "results", "heading of the comment", True
     yield from _of_github(seen)
     badge = json.loads((seen.reports / "badge.json").read_text(encoding="utf-8"))
     yield from _of_findings(json.loads((seen.reports / "findings.json").read_text(encoding="utf-8")))
@@ -112,7 +117,7 @@ def _of_markdown(outlet: str, text: str) -> Iterator[tuple[str, str, Any]]:
         yield outlet, f"p of {name}", p
     for counted, kind in _COUNTED.findall(text):
         yield outlet, f"cases in sentences that {kind}", counted
-    for name in re.findall(r"Passed on (.+?) → here", text):
+    for name in re.findall(r"(?:Passed|Score|Amount) on (.+?) → here", text):
         yield outlet, "base", name
 
 

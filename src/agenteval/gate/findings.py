@@ -156,7 +156,6 @@ def _regressions(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Iterator[Condition]:
-    """Yield the failing cases as a condition; those that broke are told by the regressions already."""
     if failing is None:
         yield Condition(found=failed(counts, None))
         return
@@ -170,7 +169,6 @@ def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Itera
 
 
 def _worse(comparison: Comparison) -> Iterator[Condition]:
-    """Yield what is proven to be worse, each with the limit that decided."""
     broke = {proof.case for proof in comparison.worse if proof.case is not None}
     if broke:
         yield Condition(found=f"{of_cases(len(broke), max(compared(comparison), len(broke)))} broke")
@@ -193,7 +191,6 @@ def _fell(name: str, metric: ComparedMetric | None) -> str:
 
 
 def _unchecked(results: Results, mended_by: MendedBy) -> Iterator[Unproven]:
-    """Yield the criteria that could not be checked, and the metrics that measured nothing in the whole run."""
     unknown = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is None]
     if unknown:
         yield Unproven(what="criterion", text=f"criterion unchecked: {', '.join(unknown)}", mended_by=mended_by)
@@ -243,11 +240,6 @@ def unproven_points(
 
 
 def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
-    """Yield the limit that ended the run.
-
-    Args:
-        is_named: whether another point names the exhausted budget with its number of cases.
-    """
     covered = results.run.coverage
     if covered is None:
         return
@@ -261,7 +253,6 @@ def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
 
 
 def _nothing_decided(results: Results) -> tuple[Unproven, ...]:
-    """Return the point of a run in which no score can ever decide, as every answer passes its checks."""
     if not nothing_decided(results) or is_for_comparison(results):
         return ()
     text = "nothing was decided: no metric has a threshold above 0 or gives a verdict, and no baseline has its scores"

@@ -125,7 +125,6 @@ def _compare(after: CaseResult, before: CaseResult | None, match: Match) -> Comp
 
 
 def _may_be_told(before: CaseResult, after: CaseResult) -> bool:
-    """Return whether reports may show the answers of both runs: a case that passed before, and not always now."""
     return before.status == "passed" and any(iteration.status != "passed" for iteration in after.iterations)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from agenteval.core.records import dataclass, field, replace
 from agenteval.gate.failures import Counts
 from agenteval.gate.findings import run_notes
+from agenteval.gate.words import without_markup
 from agenteval.report import words
 from agenteval.report.cases import KINDS
 from agenteval.report.causes import Cause, aside_title, causes_of, others
@@ -308,6 +309,9 @@ def facts(
     compared = Base.of(comparison, results.run.started_at) if comparison else None
     differences = tuple(integrity_rows(results.run))
     certainty = (*comparison.sentences, comparison.improvement) if comparison else ()
+    if gate.verdict == "failed" and comparison is not None and comparison.state == "clear":
+        # A threshold is a rule.
+        certainty = (comparison.improvement,)
     return Report(
         heading=heading_of(results, gate, causes, counts),
         gate=gate,
@@ -318,7 +322,7 @@ def facts(
         spent=tuple(spending(results)),
         certainty=tuple(filter(None, certainty)),
         steps=next_steps(results, causes),
-        warnings=tuple(dict.fromkeys((*warnings, *metric_errors(results)))),
+        warnings=tuple(dict.fromkeys(map(without_markup, (*warnings, *metric_errors(results))))),
         rules=differences,
         criteria=tuple((suite.name, criterion) for suite in results.suites for criterion in suite.criteria),
         base=compared,

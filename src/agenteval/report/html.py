@@ -66,7 +66,6 @@ def _text(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return a content security policy: nothing is loaded, and only the built-in style and script are allowed."""
     scripts = _digest(script) if script else "'none'"
     return (
         f"default-src 'none'; style-src {_digest(style)}; script-src {scripts}; base-uri 'none'; form-action 'none'"
@@ -250,7 +249,6 @@ def _spent(report: Report, survey: RunTable) -> Part:
 
 
 def _index(report: Report, survey: RunTable) -> str:
-    """Return the lists whose entries the rows of the data refer to by number, and the names of both sides."""
     earlier = report.source.earlier
     index = {
         "row": ROW,

@@ -337,7 +337,6 @@ def _in_full(case: str, compared: ComparedCase | None, history: str) -> str:
 
 
 def _history(case_id: str, earlier: Sequence[BaselineRun]) -> str:
-    """Return the scores of a case in each run of the baseline, by metric; ``null`` for a run without the case."""
     if not earlier:
         return "null"
     scores: list[Mapping[str, list[float]] | None] = [

@@ -234,6 +234,8 @@ _INDENT = "    "
 _MOST_TURNS = 10
 _MOST_CALLS = 12
 _LONGEST_EXPECTED = 300
+# Where a line of a traceback begins: tracebacks come as one line.
+_OF_TRACEBACK = re.compile(r'\s+(?=File "[^"]+", line \d)|(?<=\S) (?=(?:\w+\.)*\w+(?:Error|Exception): [^:]*$)')
 # An unchanged answer is shown with so many lines, and a change with so many on either side.
 _LINES_OF_CONTEXT = 3
 # Shorter answers are shown as a whole.
@@ -284,7 +286,8 @@ def reply_lines(turn: TurnResult, earlier: AnswerChange | None, limit: int) -> I
     if turn.error:
         if earlier and earlier.before is not None:
             yield from _all("-", _cut(earlier.before, limit))
-        yield from _all("+" if earlier else " ", f"(error) {_cut(turn.error, limit)}")
+        error = _OF_TRACEBACK.sub("\n", turn.error) if "Traceback" in turn.error else turn.error
+        yield from _all("+" if earlier else " ", f"(error) {_cut(error, limit)}")
         return
     yield from _answers(turn, earlier, limit)
     if _needs_expected(turn, earlier):
@@ -360,7 +363,6 @@ def _lines(mark: Mark, lines: Sequence[str]) -> Iterator[DiffLine]:
 
 
 def _cut(text: str | None, limit: int) -> str:
-    """Return at most ``limit`` characters of a text, or a note about an empty answer."""
     if text is None:
         return "(no answer)"
     if not text.strip():

@@ -427,11 +427,7 @@ class Comparison(ResultsModel):
         return frozenset(proven | {case.id for case in self.cases if "accepted" in case.notes})
 
     def metric(self, name: str) -> ComparedMetric:
-        """Return the comparison of one metric.
-
-        Raises:
-            KeyError: no case has a value of it in both runs.
-        """
+        """Return the comparison of one metric."""
         for metric in self.metrics:
             if metric.id == name:
                 return metric

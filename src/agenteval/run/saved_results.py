@@ -1,4 +1,4 @@
-"""The commands on saved results: compare, report, prove."""
+"""The commands on saved results: compare, report."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import stat
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import kind_of
-from agenteval.core.records import replace
 from agenteval.core.runtime import finished_first
 from agenteval.core.text import display_path
 from agenteval.core.writing import make_directory, write_file
 from agenteval.gate.verdict import decide_gate
 from agenteval.report.facts import Report, facts, notes_of
-from agenteval.report.report import built_in_reporter, print_result, render_reports, results_identity, write_reports
+from agenteval.report.report import built_in_reporter, print_result, render_reports, results_identity
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.merge import Merged
 from agenteval.results.model import Results
@@ -26,14 +24,10 @@ from agenteval.results.store import IN_MEMORY, RESULTS_FILE, read_results, resul
 from agenteval.run.config import Settings
 from agenteval.run.context import baseline_of, check_baseline, check_not_shard
 from agenteval.run.merge import decide_finished
-from agenteval.run.outcome import RunOutcome, decide, refuse_files, report_directory
+from agenteval.run.outcome import refuse_files, report_directory
 from agenteval.run.resolve.configurations import check_directory, inside, problem_of_another_run
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve_saved import resolve_merge, resolve_saved
-
-if TYPE_CHECKING:
-    from agenteval.run.confirm.passes import Passes
-    from agenteval.run.plan import RunExecution
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
 _REPORTS: Mapping[str, tuple[str, str]] = {
@@ -156,70 +150,3 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     detail = TerminalDetail(settings.verbosity, commands=next_commands(directory))
     print_result(report, sys.stdout, detail)
     return 0
-
-
-def prove_file(path: Path, settings: Settings) -> int:
-    """Prove or clear what may be worse in a results file, and write its verdict and reports again.
-
-    The suites and the agent are those of the working directory; the base commit is that of the file's baseline.
-    """
-    # Imported here: the other commands run no case.
-    from agenteval.core.runtime import signals_taken
-    from agenteval.run.confirm.passes import passes_of
-    from agenteval.run.plan import RunExecution
-    from agenteval.run.resolve_run import resolve
-    from agenteval.run.setup import users_code
-
-    results = read_results(path)
-    comparison = results.comparison
-    if comparison is None or results.run.shard is not None:
-        message = "there is nothing to prove: it was compared with no baseline"
-        raise ConfigError(Problem(message, file=str(path), kind=Kind.RESULTS))
-    directory = path if path.is_dir() else path.parent
-    suites = tuple(Path(suite.path) for suite in results.suites)
-    # The base commit is that of the baseline, of which the file has only the name.
-    of_base = {"commit": comparison.baseline.commit, "ref": comparison.baseline.ref, "uncommitted": False}
-    run = results.run.model_copy(update=of_base)
-    base = results.model_copy(update={"run": run, "comparison": None})
-    with resolve(replace(settings, suites=suites, out=directory, baseline=base)) as spec:
-        execution = replace(RunExecution.of(results), duration_s=0.0)
-        with (
-            report_directory(directory),
-            users_code(spec.setup, spec.redact),
-            signals_taken() as signals,
-            passes_of(spec, execution, spec.control.base) as passes,
-        ):
-            outcome = _proven(results, spec, execution, passes)
-        outcome = outcome.ended_by(signals.held)
-        report = write_reports(outcome.report, directory / RESULTS_FILE)
-    detail = TerminalDetail(settings.verbosity, next_commands(directory))
-    print_result(report, sys.stdout, detail)
-    return outcome.exit_status
-
-
-def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Passes) -> RunOutcome:
-    from agenteval.gate.comparer import Comparer, Decision, answered
-    from agenteval.gate.comparison import replace_decision
-    from agenteval.gate.decide import prove
-    from agenteval.gate.proof import GateSuspicion
-    from agenteval.run.compare import ComparedRun, with_usage
-
-    comparison = results.comparison
-    suspicions = [] if comparison is None else comparison.suspicions
-    found = results
-    if comparison is not None and suspicions and comparison.state in {"suspicious", "unproven"}:
-        alone = results.model_copy(update={"comparison": None})
-        # Its only earlier run is itself, which tells the metrics and what was asked.
-        run = results.run.model_copy(update={"ref": comparison.baseline.ref})
-        comparer = Comparer(
-            alone, alone.model_copy(update={"run": run}), {case.id for _, case in results.cases()}, spec.compare
-        )
-        asked = [GateSuspicion(item.metric, item.case, item.p) for item in suspicions]
-        evidence = comparer.sides.evidence
-        out = answered(prove(evidence, asked, spec.compare.rules), (lambda ask: passes.again(ask, comparer.sides)))
-        decision = Decision(out, commit=passes.commit)
-        found = results.model_copy(update={"comparison": replace_decision(comparer, comparison, decision)})
-    found = with_usage(found, passes.usage)
-    notes = found.comparison.notes if found.comparison is not None else ()
-    compared = ComparedRun(found, warnings=(*passes.warnings, *notes), signal=passes.signal)
-    return decide(compared, spec, execution, ())

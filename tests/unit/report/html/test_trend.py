@@ -14,16 +14,13 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 from tests.unit.runs import case, results
 
-from agenteval.report.charts import _ticks, interval_svg, svg, trend, trend_json, trend_part
+from agenteval.report.charts import _ticks, svg, trend, trend_json, trend_part
 from agenteval.report.facts import facts
 from agenteval.report.junit import render as junit
-from agenteval.report.metrics import MetricRow
 from agenteval.report.overview import report_files as badge_files
 from agenteval.report.parts import ScoreLines
-from agenteval.report.report import render_reports, write_reports
 from agenteval.results.case import CaseResult, CaseStatus
-from agenteval.results.comparison import ComparedMetric
-from agenteval.results.history import MOST_RUNS, EarlierRun, EarlierRuns, read_history
+from agenteval.results.history import EarlierRun, read_history
 from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
 from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.results.verdict import Gate
@@ -78,14 +75,6 @@ def test_files_at_any_depth_are_read_the_oldest_first(tmp_path: Path) -> None:
     assert history.warnings == ()
 
 
-def test_only_the_newest_runs_count(tmp_path: Path) -> None:
-    for number_ in range(MOST_RUNS + 7):
-        _write(tmp_path / str(number_) / "results.json", _run(f"r{number_:03}", f"2026-{number_:03}"))
-    runs = read_history(tmp_path).runs
-    assert len(runs) == MOST_RUNS
-    assert runs[0].run.id == "r007"
-
-
 def test_unreadable_files_become_warnings(tmp_path: Path) -> None:
     _write(tmp_path / "good" / "results.json", _run("good", "2026"))
     broken = {
@@ -108,37 +97,6 @@ def test_unreadable_files_become_warnings(tmp_path: Path) -> None:
     assert history.warnings[-1] == "history: 2 more files are left out"
 
 
-def test_a_file_of_a_newer_version_is_named_as_such(tmp_path: Path) -> None:
-    (tmp_path / "results.json").write_text('{"schema_version": 99, "suites": []}')
-    (warning,) = read_history(tmp_path).warnings
-    assert warning.startswith("history: results.json is left out: written by a newer agenteval")
-
-
-def test_a_history_that_is_not_there_or_empty_is_a_warning_only(tmp_path: Path) -> None:
-    assert read_history(None) == EarlierRuns()
-    assert "no such directory" in read_history(tmp_path / "missing").warnings[0]
-    assert "no results file" in read_history(tmp_path).warnings[0]
-
-
-@pytest.mark.parametrize("indent", [None, 4])
-def test_files_that_another_program_rewrote_can_be_read(tmp_path: Path, indent: int | None) -> None:
-    value = json.loads("".join(results_json(_run("same", "2026"), IN_MEMORY)))
-    turned = dict(sorted(value.items(), reverse=True))
-    (tmp_path / "results.json").write_text(json.dumps(turned, indent=indent))
-    (earlier,) = read_history(tmp_path).runs
-    assert earlier.run.id == "same"
-    assert earlier.summary.cases == 3
-
-
-def test_names_that_look_like_the_end_of_a_summary_do_no_harm(tmp_path: Path) -> None:
-    base = samples.green().results
-    metric = {', "suites": [': MetricSummary(n=1, mean=0.5, pass_rate=None)}
-    odd = base.model_copy(update={"summary": base.summary.model_copy(update={"metrics": metric})})
-    _write(tmp_path / "results.json", odd)
-    (earlier,) = read_history(tmp_path).runs
-    assert earlier.summary.metrics == metric
-
-
 # The numbers.
 
 
@@ -153,14 +111,6 @@ def test_a_run_counts_once_however_it_is_known() -> None:
     assert [(point.run_id, point.source) for point in points] == [
         ("older", "history"), ("base-1", "history"), ("base-2", "baseline"), ("base-3", "run"),
     ]  # fmt: skip
-
-
-def test_baseline_and_summary_have_the_same_mean() -> None:
-    now = past(2, steady(4, c00=(0.0, 0.5, 1.0)))
-    earlier, own = trend(now, ())
-    assert earlier.metrics == own.metrics
-    assert earlier.score == own.score == pytest.approx(0.875)
-    assert earlier.pass_rate is None
 
 
 def test_trend_json_has_every_run_and_no_number_that_json_does_not_have() -> None:
@@ -203,10 +153,6 @@ def test_a_metric_that_is_worse_stands_out_and_one_that_is_gone_is_in_the_table_
     assert ("rouge", True) in shown.tables[0].columns
 
 
-def test_one_run_alone_has_no_trend() -> None:
-    assert trend_part(trend(samples.green().results, ())).empty
-
-
 # Drawings.
 
 _VALUES = st.lists(st.none() | st.floats(0, 1), min_size=2, max_size=30)
@@ -243,20 +189,6 @@ def test_an_axis_is_around_its_values(values: list[float]) -> None:
     assert len(axis) == 3 or (axis[1] > min(values) - step / 1e6 and axis[-2] < max(values) + step / 1e6)
 
 
-@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
-def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, above: float) -> None:
-    low, high = value - below, value + above
-    compared = ComparedMetric(
-        id="f1", n=3, baseline=0.5, current=0.5, difference=value, low=low, high=high, state="clear"
-    )
-    far = max(0.05, abs(low), abs(high))
-    drawing = interval_svg(MetricRow("f1", 3, 0.5, None, compared, reach=far))
-    found = re.search(r'whisker" d="M([\d.]+) [\d.]+H([\d.]+)M.*cx="([\d.]+)"', drawing)
-    assert found is not None
-    left, right, middle = map(float, found.groups())
-    assert 0 <= left <= middle <= right <= 180
-
-
 # Files.
 
 
@@ -266,25 +198,9 @@ def _badge(results: Results, gate: Gate = GOOD) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("sample", "gate", "message", "colour"),
-    [
-        ("green", GOOD, "100 % passed", "brightgreen"),
-        ("regressed", GOOD, "50 % passed", "yellow"),
-        ("regressed", samples.regressed().gate, "50 % passed", "red"),
-        ("broken", samples.broken().gate, "interrupted", "lightgrey"),
-    ],
-)
-def test_badge(sample: str, gate: Gate, message: str, colour: str) -> None:
-    badge = _badge(samples.SAMPLES[sample]().results, gate)
-    assert badge == {"schemaVersion": 1, "label": "agenteval", "message": message, "color": colour}
-
-
-@pytest.mark.parametrize(
     ("coverage", "more", "message"),
     [
-        ({"selected": 10, "finished": 10}, {}, "100 % passed"),
         ({"selected": 2, "finished": 2, "filter": "refund"}, {}, "100 % passed, 2 of 10 cases"),
-        ({"cases": None, "selected": 4, "finished": 4, "tags": ["a"]}, {}, "100 % passed"),
         ({"selected": 10, "finished": 9, "ended_by": "time"}, {"complete": False}, "interrupted, 9 of 10 cases"),
         (
             {"selected": 10, "finished": 5},
@@ -320,13 +236,10 @@ def test_every_outlet_of_a_part_says_of_how_many(
 @pytest.mark.parametrize(
     ("statuses", "undecided", "message", "colour"),
     [
-        ("ppp", 0, "100 % passed", "brightgreen"),
         ("pss", 0, "1 of 3 passed", "orange"),
         ("ppppp", 4, "1 of 5 passed, 4 unchecked", "orange"),
         ("p" * 19 + "e", 0, "19 of 20 passed", "green"),
-        ("p" * 9 + "f", 0, "90 % passed", "green"),
         ("pf", 0, "50 % passed", "yellow"),
-        ("fffff", 0, "0 % passed", "orange"),
     ],
 )
 def test_a_badge_tells_how_many_cases_were_checked(statuses: str, undecided: int, message: str, colour: str) -> None:
@@ -346,16 +259,6 @@ def test_a_badge_of_no_case_or_of_a_part_claims_nothing() -> None:
     green = samples.green().results
     run = green.run.model_copy(update={"shard": RunShard(index=1, count=2, cases=[])})
     assert _badge(green.model_copy(update={"run": run}))["color"] == "lightgrey"
-
-
-def test_all_reports_are_written(tmp_path: Path) -> None:
-    sample = samples.regressed()
-    render_reports(sample.report, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "junit.xml", "summary.md", "comment.md", "findings.json", "badge.json", "trend.json", "report.html",
-    }  # fmt: skip
-    write_reports(sample.report, tmp_path / "results.json")
-    assert (tmp_path / "results.json").exists()
 
 
 def test_report_shows_a_history_and_its_broken_files(

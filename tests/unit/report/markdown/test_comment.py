@@ -19,7 +19,7 @@ from agenteval.report.heading import LONGEST_HEADING
 from agenteval.report.markdown import render_comment
 from agenteval.report.parts import COMMENT_LIMIT, characters
 from agenteval.results.case import CaseResult
-from agenteval.results.comparison import AnswerChange, ComparedResource, State
+from agenteval.results.comparison import AnswerChange, State
 from agenteval.results.model import Difference, Memory, Results
 
 MOST_VISIBLE = 40
@@ -67,7 +67,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "✅ support: 3 of 3 cases pass",
             "The check passes: 3 of 3 cases passed.",
         ),
-        ("first", "❌ support-bot: 4 of 24 cases failed — 2 for the same reason", "The check fails."),
+        ("first", "❌ support-bot: 4 of 24 cases fail — 2 for the same reason", "The check fails."),
         (
             "no-baseline",
             "✅ support: 3 of 3 cases pass — nothing to compare with yet",
@@ -76,12 +76,12 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         ("maybe", "⚠️ support-bot: 3 cases may be worse", "The check passes."),
         (
             "rules",
-            "⚠️ support-bot: nothing broke or fell — but this change loosens the rules of main",
+            "⚠️ support-bot: 20 of 20 cases pass — rules changed (2), judged by main's",
             "The check passes: 20 of 20 cases passed.",
         ),
         (
             "infrastructure",
-            "🔌 support-bot: could not be run — the agent was not reachable",
+            "🔌 support-bot: 12 of 12 cases could not be run — the agent was not reachable",
             "This says nothing about the changes in this pull request.",
         ),
         (
@@ -92,7 +92,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         ("mean", "❌ support: numeric fell from 1.00 to 0.50 over 3 cases", "The check fails."),
         (
             "one-answer",
-            "❌ support-bot: 30 of 40 cases fail (equality fell from 1.00 to 0.50 over 30 cases)",
+            "❌ support-bot: 30 of 40 cases fail (equality fell from 1.00 to 0.50)",
             "The check fails. They probably have one cause: a model, key or service that answers differently.",
         ),
         (
@@ -110,16 +110,6 @@ def test_heading_and_sentence(state: str, heading: str, sentence: str | None) ->
     assert lines[0] == f"### {heading}"
     assert lines[1] == lines[3] == ""
     assert lines[2] == (sentence or lines[2])
-
-
-def test_numbers_have_a_full_stop_before_another_sentence() -> None:
-    results = EVERY["all-green"]().sample.results
-    assert results.comparison is not None
-    slower = ComparedResource(name="latency_ms", n=3, baseline=400.0, current=900.0, change=1.25)
-    compared = results.comparison.model_copy(update={"resources": [slower]})
-    lines = comment(gated(results.model_copy(update={"comparison": compared}))).splitlines()
-
-    assert plain(lines[2]) == "The check passes: 3 of 3 cases passed. Per answer: time +125 %."
 
 
 @pytest.mark.parametrize(
@@ -184,16 +174,6 @@ def test_any_mixture_stays_in_sight(kinds: list[str], warnings: int, rules: int,
     assert text.count("<details") == text.count("</details>")
 
 
-def test_the_first_wrong_turn_of_a_conversation_is_in_its_table_and_timeline() -> None:
-    text = of_state("broke")
-    assert "| turn 1: cancel&#95;order was not called; called: find&#95;order |" in text
-    first, second = (
-        text.index("-     ⚙ cancel_order(order: 4711)"),
-        text.index("  2 ▸ And when do I get my money back?"),
-    )
-    assert first < second
-
-
 def test_a_reason_that_did_not_close_the_gate_is_not_named() -> None:
     sample = STATES["broke"]().sample
     comparison = sample.results.comparison
@@ -208,23 +188,17 @@ def test_a_reason_that_did_not_close_the_gate_is_not_named() -> None:
     assert not [line for line in visible(text) if "fell" in line]
 
 
-def test_what_is_not_held_against_the_change_is_folded() -> None:
-    text = of_state("broke")
-    assert "<details><summary>Not held against this pull request: 1 not proven worse · 4 new</summary>" in text
-    assert "| ➕ | gift-card-1, gift-card-2 and 2 more | 3/3 each | new |" in text
-
-
 def test_the_next_steps_name_commands_that_exist() -> None:
     text = of_state("broke")
     assert "gh run download 7001 -n agenteval -D agenteval-run " in text
     assert "agenteval run examples/support/agent.yaml --failed-in agenteval-run " in text
     assert "agenteval accept --run 7001 --reason" in text
     # Nobody intends that all cases give one answer.
-    assert "Meant to be?" not in of_state("200-broke")
-    assert "Meant to be?" not in of_state("one-answer")
-    assert "--failed-in agenteval-run   # only the 30 cases that did not pass" in of_state("one-answer")
+    assert "<b>Accept" not in of_state("200-broke")
+    assert "<b>Accept" not in of_state("one-answer")
+    assert "--out agenteval-again   # only the 30 cases that did not pass" in of_state("one-answer")
     for state in ("infrastructure", "all-green", "rules"):
-        assert "Fix it" not in of_state(state)
+        assert "<b>Reproduce" not in of_state(state)
 
 
 def test_the_next_steps_name_the_artifact_of_the_run() -> None:
@@ -247,11 +221,7 @@ def test_the_cases_run_again_beside_the_baseline_and_elsewhere() -> None:
     here = sample.results.model_copy(update={"comparison": compared})
     text = comment(replace(sample, results=here))
     assert "gh run download 6001 -n nightly -D agenteval-base   # the baseline" in text
-    assert "--failed-in agenteval-run --baseline agenteval-base   # only the" in text
-    local = here.model_copy(update={"run": here.run.model_copy(update={"workflow_run_id": None})})
-    # What the next command reads stays.
-    text = comment(replace(sample, results=local))
-    assert "--failed-in agenteval-report --baseline agenteval-base --out agenteval-again   # only the" in text
+    assert "--failed-in agenteval-run --baseline agenteval-base --out agenteval-again   # only the" in text
 
 
 def test_hostile_names_stay_arguments() -> None:
@@ -259,13 +229,6 @@ def test_hostile_names_stay_arguments() -> None:
     for line in comment(sample).splitlines():
         assert not line.startswith(("::", "##["))
     assert "@octocat" not in re.sub(r"^```(?:diff|sh)$.*?^```$", "", comment(sample), flags=re.DOTALL | re.MULTILINE)
-
-
-def test_rule_changes_are_shown_from_old_to_new() -> None:
-    text = of_state("rules")
-    assert "| 🔽 | threshold of helpful in 20 cases | 0.5 → <b>0.3</b> | looser;" in text
-    assert "| ✏️ | edited case opening-3 |" in text
-    assert "accepted by ada: we stopped billing by fax" in text
 
 
 def test_an_unreachable_agent_is_not_the_fault_of_the_author() -> None:
@@ -276,18 +239,6 @@ def test_an_unreachable_agent_is_not_the_fault_of_the_author() -> None:
     assert "Run again" in text
     # An agent that crashes may well be.
     assert "says nothing about" not in comment(samples.broken())
-
-
-def test_numbers_of_the_proof_are_the_gates() -> None:
-    assert "How sure? numeric fell by 0.50 side by side with main (89abcde) (16 passes each; between 0.20" in (
-        plain_text("mean")
-    )
-    assert "fails 8 of 8 passes here and 0 of 8 on main (89abcde) beside it" in plain_text("broke")
-    assert "The suite has few cases: broken cases are found" in plain_text("all-green")
-
-
-def plain_text(state: str) -> str:
-    return plain(of_state(state))
 
 
 def _many_causes(amount: int, text: str) -> Results:
@@ -308,14 +259,3 @@ def test_less_room_means_less_detail() -> None:
     assert "Shortened to fit GitHub's size limit" in small
     assert "… and 22 more cases with 22 other causes" in whole
     assert small.splitlines()[:3] == whole.splitlines()[:3]
-
-
-def test_the_job_is_named_at_the_end() -> None:
-    sample = samples.green()
-    text = render_comment(sample.report, "nightly")
-    assert text.rstrip().endswith(" · nightly · agenteval 0.1.0</sub>")
-
-
-def test_the_baseline_is_shown() -> None:
-    footer = plain(comment(samples.regressed()).rstrip().splitlines()[-1])
-    assert "compared with main 89abcdef0123 (1 day old), 3 commits before the base commit" in footer

@@ -8,8 +8,8 @@ from jinja2 import Environment, nodes
 from markdown_it import MarkdownIt
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
-from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
-from tests.unit.report.states import EVERY, STATES
+from tests.unit.report.scenarios import SCENARIOS
+from tests.unit.report.states import EVERY
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.report import markdown, parts, words
@@ -39,45 +39,24 @@ def _summary(sample: Sample) -> str:
     return render_summary(sample.report)
 
 
-@pytest.mark.parametrize("name", samples.SAMPLES)
-def test_golden_comment(name: str) -> None:
-    samples.check_golden(f"comment-{name}.md", _comment(samples.SAMPLES[name]()))
+def test_golden_comment_of_hostile_texts() -> None:
+    samples.check_golden("comment-hostile.md", _comment(samples.hostile()))
 
 
-@pytest.mark.parametrize("name", samples.SAMPLES)
+@pytest.mark.parametrize("name", ["regressed", "broken", "hostile"])
 def test_golden_summary(name: str) -> None:
     samples.check_golden(f"summary-{name}.md", _summary(samples.SAMPLES[name]()))
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in SHOWN_BY_SCENARIOS])
-def test_golden_scenario(name: str) -> None:
-    report = EVERY[name]().report
-    samples.check_golden(f"comment-{name}.md", render_comment(report))
-    if name in STATES:
-        return
-    summary = render_summary(report)
-    # A table of a megabyte is too large to read.
-    samples.check_golden(f"summary-{name}.md", summary if len(summary) < 20_000 else f"{summary[:20_000]}\n")
+# The documentation shows them. `comment-shared.md` is that of several jobs.
+@pytest.mark.parametrize(
+    "name", ["broke", "200-broke", "mean", "all-green", "first", "maybe", "rules", "infrastructure"]
+)
+def test_golden_comment(name: str) -> None:
+    samples.check_golden(f"comment-{name}.md", render_comment(EVERY[name]().report))
 
 
 class TestSummary:
-    def test_lists_every_case(self) -> None:
-        text = _summary(samples.regressed())
-        listed = text[text.index("<b>All 6 cases</b>") :]
-        assert len(re.findall(r"^\| (?:✅|❌) \|", listed, re.MULTILINE)) == 6
-        assert "❌ numeric 0.00 &#60; 1.00<br>❌ f1&#95;score 0.12 &#60; 0.50<br>⚪ bleu 0.03" in listed
-
-    def test_shows_failed_cases_in_full(self) -> None:
-        text = _summary(samples.regressed())
-        assert "\n  2 ▸ Number 1009, please.\n" in text
-        assert "⚙ calculator(expression: 3 * 12.50 + 4.99)" in text
-
-    def test_shows_iterations_that_are_alike_once(self) -> None:
-        text = _summary(samples.regressed())
-        assert "<b>Iterations 1 and 3 of 3, alike</b>" in text
-        assert text.count("+     I cannot help with that.") == 1
-        assert "in full · 3 iterations, all alike" in _summary(SCENARIOS["multi-turn"]().sample)
-
     def test_says_why_the_gate_is_closed_with_what_was_found(self) -> None:
         text = _summary(SCENARIOS["statistics"]().sample)
         closed = text[text.index("#### Why the gate fails") : text.index("#### By cause")].replace("&#8203;", "")
@@ -100,14 +79,6 @@ class TestSummary:
         ):
             assert part in summary
             assert part not in comment
-
-    def test_shows_criteria_usage_and_time(self) -> None:
-        assert "| ❌ | support | error&#95;rate | 40.0 % | at most 5.0 % |" in _summary(samples.broken())
-        text = _summary(EVERY["broke"]().sample)
-        assert "| latency per answer | 900 ms → 1,413 ms | &#43;57 % |" in text
-        # The totals are among the numbers; without a baseline there is nothing else to tell.
-        assert "\n| cost |" not in text
-        assert "What was used" not in _summary(samples.green())
 
 
 class TestHostileText:
@@ -260,10 +231,6 @@ def _assert_closed(text: str) -> None:
     rest = _FENCED.sub("", text)
     assert "```" not in rest
     assert rest.count("<details") == rest.count("</details>")
-
-
-def _plain(markdown_text: str) -> str:
-    return re.sub(r"<[^>]*>|&#8203;", "", markdown_text)
 
 
 def _imported(tree: nodes.Template) -> set[str]:
