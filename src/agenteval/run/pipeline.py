@@ -229,7 +229,6 @@ def _refuse_parts(settings: Settings) -> None:
 
 
 def _why_last(outcome: RunOutcome) -> str:
-    """Return why no run may follow; empty if one may."""
     if outcome.is_cancelled:
         return "it was interrupted"
     comparison = outcome.results.comparison

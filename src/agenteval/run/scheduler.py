@@ -52,7 +52,6 @@ def _limits(case: Case) -> list[JudgeLimits]:
 
 
 def _identity(item: PlannedCase) -> str:
-    """Return the same identity in every run; a repeated case has that of the case it repeats."""
     return item.case.id if item.recorded is None else trace_identity(item.recorded.record)
 
 
