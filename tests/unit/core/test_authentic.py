@@ -163,3 +163,9 @@ def test_every_module_with_a_cache_uses_a_seal() -> None:
         "run/config_file.py",
         "run/resolve/configurations.py",
     }
+
+
+def test_a_seal_does_not_show_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert KEY not in f"{Seal(KEY)!r} {Seal(KEY)}"
+    monkeypatch.setenv(CACHE_KEY, KEY)
+    assert redactor()(f"it is {KEY}") == "it is ***"

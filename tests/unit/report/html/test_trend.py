@@ -125,18 +125,6 @@ def test_trend_json_has_every_run_and_no_number_that_json_does_not_have() -> Non
     ]
 
 
-def test_lines_and_table_say_the_same() -> None:
-    base = samples.green().results
-    points = trend(base, [_earlier(_run("before", "2026-11-20T08:00:00Z"))])
-    shown = trend_part(points)
-    titles = [line.title for line in shown.charts]
-    assert titles == ["Pass rate", "Mean score", "numeric", "Cost", "Duration"]
-    (values,) = shown.tables
-    assert [title for title, _ in values.columns] == ["Run", "Commit", "From", "Cases", *titles]
-    assert values.rows[0][3:] == ("3", "100 %", "1.00", "1.00", "$0.0123", "3.2 s")
-    assert [row[2] for row in values.rows] == ["history", "this run"]
-
-
 # Drawings.
 
 _VALUES = st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=30)
@@ -230,14 +218,6 @@ def test_a_badge_tells_how_many_cases_were_checked(statuses: str, undecided: int
     badge = _badge(results)
     assert (badge["message"], badge["color"]) == (message, colour)
     assert _badge(results, samples.gate_of("failed", "failed"))["color"] == "red"
-
-
-def test_a_badge_of_no_case_or_of_a_part_claims_nothing() -> None:
-    nothing = samples.results(samples.suite())
-    assert _badge(nothing)["message"] == "nothing checked"
-    green = samples.green().results
-    run = green.run.model_copy(update={"shard": RunShard(index=1, count=2, cases=[])})
-    assert _badge(green.model_copy(update={"run": run}))["color"] == "lightgrey"
 
 
 def test_report_shows_a_history_and_its_broken_files(
