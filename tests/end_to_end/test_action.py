@@ -183,7 +183,7 @@ def test_outputs_and_summary_of_a_run(runner: Runner) -> None:
     for name in ("results-path", "junit-path", "summary-path"):
         assert (runner.workspace / step.outputs[name]).is_file()
     assert step.summary.startswith("### ❌ ")
-    assert "1 of 3 cases failed" in step.summary
+    assert "1 of 3 cases fails" in step.summary
     annotation, verdict = step.commands
     assert annotation.startswith("::error file=agent.yaml,line=")
     assert ",title=b::Failed: 0/1 passed%0Aequality 0.00" in annotation

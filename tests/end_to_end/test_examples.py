@@ -30,7 +30,7 @@ def test_agentci(example: Path) -> None:
 def test_fluxloop(example: Path) -> None:
     done = agenteval("run", "configs/evaluation.yaml", "--traces", "traces", "--quiet", cwd=example)
     assert done.status == 1
-    assert verdict_of(done.out) == "failed: 1 of 6 cases failed"
+    assert verdict_of(done.out) == "failed: 1 of 6 cases fails"
     assert "  5 of 6 pass · " in done.out
     report = (example / "agenteval-report" / "evaluation" / "report.md").read_text(encoding="utf-8")
     assert "Travellers get a useful answer, fast." in report

@@ -227,7 +227,7 @@ def test_a_case_that_must_pass_keeps_its_base_name(repository: Repository) -> No
     repository.edit_case("c0", name="other")
     ended = repository.compared()
     assert ended.status == 1, ended.text
-    assert "1 of 6 cases failed" in ended.text
+    assert "1 of 6 cases fails" in ended.text
 
 
 def test_a_filter_that_no_version_matches_compares_nothing(repository: Repository) -> None:

@@ -55,7 +55,7 @@ def test_a_dry_run_prints_every_call_with_its_body(report: Path, command: Comman
         "DELETE /repos/acme/widgets/issues/comments/{id}",
     ]
     assert "<!-- agenteval:comment id=default -->" in ended.out
-    assert "\n### ❌ lindensee-cycles-support: 11 of 19 cases failed — 2 for the same reason\n" in ended.out
+    assert "\n### ❌ lindensee-cycles-support: 11 of 19 cases fail — 2 for the same reason\n" in ended.out
     bodies = re.findall(r"(?ms)^PATCH /repos/acme/widgets/check-runs/\{id\}(?:   \(.*\))?\n(\{.*?^\})$", ended.out)
     annotated, completed = map(json.loads, bodies)
     titles = [annotation["title"] for annotation in annotated["output"]["annotations"]]

@@ -481,7 +481,7 @@ class TestOutput:
         assert last.startswith("2/2 cases, 1 passed, 1 failed, ")
         assert done.out.splitlines()[-1] == "look   agenteval open          agenteval-report/report.html"
         assert "\x1b" not in done.text
-        assert verdict_of(done.out) == "failed: 1 of 2 cases failed"
+        assert verdict_of(done.out) == "failed: 1 of 2 cases fails"
 
     def test_details_are_shown_on_demand(self, tmp_path: Path) -> None:
         write_suite(tmp_path, [case("a"), case("b", "x")], agent=echo_agent(tmp_path))
@@ -500,7 +500,7 @@ class TestOutput:
         assert " · 2 cases · " in text
         assert "2/2" in text
         assert "\x1b[" in text
-        assert "1 of 2 cases failed" in text
+        assert "1 of 2 cases fails" in text
 
     def test_hostile_answers_do_nothing_to_the_terminal(self, tmp_path: Path) -> None:
         hostile = "\x1b]0;title\x07\x1b[31m[bold]\n::error::x\n##[group]y <!-- z -->"

@@ -146,7 +146,7 @@ def test_a_metric_that_measured_or_decided_nothing_is_never_silent(
     assert ended.status == status, ended.text
     assert verdict_of(ended.out).startswith(headline)
     comment = Path("agenteval-report", "comment.md").read_text(encoding="utf-8")
-    told = "could not be run — all for the same reason" if status == 3 else headline.partition(": ")[2]
+    told = "cases could not be run — all for the same reason" if status == 3 else headline.partition(": ")[2]
     assert told in comment
     assert status != 3 or "2 cases" in comment
 

@@ -66,7 +66,7 @@ def test_a_terminal_shows_a_bar_that_is_gone_at_the_end() -> None:
     assert "bot · 3 cases · command " in text
     assert "3/3" in text
     # The display erases its lines before the result.
-    assert text.index("\x1b[1A") < text.rindex("1 of 3 cases failed")
+    assert text.index("\x1b[1A") < text.rindex("1 of 3 cases fails")
     assert "\x1b[2J" not in text
     assert "\x1b[31m" not in plain
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)

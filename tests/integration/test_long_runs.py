@@ -192,7 +192,7 @@ def test_a_metric_that_is_too_low_is_no_common_reason() -> None:
     ]
     whole, held = both_reports(found, range(12), set(), most=2)
     assert whole["report.html"] == held["report.html"]
-    assert "12 of 12 cases failed\n" in held["comment.md"].decode()
+    assert "12 of 12 cases fail\n" in held["comment.md"].decode()
 
 
 def test_cases_that_tell_too_much_have_no_cause() -> None:

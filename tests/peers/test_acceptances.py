@@ -221,5 +221,5 @@ def test_a_proven_regression_is_accepted_by_labels(pull: PullRequest) -> None:
     accepted = pull.attempt()
 
     assert accepted.status == 0, accepted.log
-    assert f"c00 (worse) was accepted by {OWNER}: by a label" in accepted.log
+    assert f"c00 was accepted by {OWNER}: by a label" in accepted.log
     assert f"the mean of equality (1.00 → 0.92) was accepted by {OWNER}: by a label" in accepted.log

@@ -74,6 +74,11 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str, Any]]:
     yield from _of_junit(seen.text("junit"))
     if f"{seen.reports.name}/report.html" in seen.ended.out:
         yield from _of_terminal(seen.ended.out)
+        text = _plain(seen.text("comment")).partition("\n")[0].partition(": ")[2].rstrip("…")
+        repeats = (seen.results.get("memory") or {}).get("repeats")
+        is_told = text in seen.ended.out or repeats or seen.results["gate"]["verdict"] == "passed"
+        yield "terminal", "heading of the comment", bool(is_told)
+        yield "results", "heading of the comment", True
     yield from _of_github(seen)
     badge = json.loads((seen.reports / "badge.json").read_text(encoding="utf-8"))
     yield from _of_findings(json.loads((seen.reports / "findings.json").read_text(encoding="utf-8")))
@@ -112,15 +117,14 @@ def _of_markdown(outlet: str, text: str) -> Iterator[tuple[str, str, Any]]:
         yield outlet, f"p of {name}", p
     for counted, kind in _COUNTED.findall(text):
         yield outlet, f"cases in sentences that {kind}", counted
-    for name in re.findall(r"Passed on (.+?) → here", text):
+    for name in re.findall(r"(?:Passed|Score|Amount) on (.+?) → here", text):
         yield outlet, "base", name
 
 
 def _of_summary(text: str) -> Iterator[tuple[str, str, Any]]:
-    if found := re.search(r"^Verdict: (\w+)", text, re.MULTILINE):
-        yield "summary", "verdict", found[1]
     head, _, values = re.findall(r"^\|.*$", text, re.MULTILINE)[:3]
     numbers = dict(zip(_cells(head), _cells(values), strict=True))
+    yield "summary", "verdict", numbers["Verdict"]
     yield "summary", "cases", int(numbers["Cases"].split(" ×")[0].replace(",", ""))
     yield "summary", "passed", numbers["Pass"]
     for title in ("Broke", "Failed", "Could not be run", "May be worse"):
@@ -130,11 +134,10 @@ def _of_summary(text: str) -> Iterator[tuple[str, str, Any]]:
         yield "summary", f"mean of {name}", mean
         yield "summary", f"scores of {name}", int(amount.replace(",", ""))
     compared = re.compile(
-        r"^\| [✅❌⚪] \| ([^|]+) \| ([^|]+) \|(?: [^|]* \|)? [^|]+ \| (\S+) \| ([\d,]+) \| [^|]+ \|$", re.MULTILINE
+        r"^\| [✅❌⚪] \| ([^|]+) \| ([^|]+) \|(?: [^|]* \|)? [^|]+ \| ([\d,]+) \| [^|]+ \|$", re.MULTILINE
     )
-    for name, means, mean, amount in compared.findall(text):
+    for name, means, amount in compared.findall(text):
         yield "summary", f"means of {name}", means
-        yield "summary", f"mean of {name}", mean
         yield "summary", f"scores of {name}", int(amount.replace(",", ""))
 
 
@@ -181,12 +184,9 @@ def _of_page(text: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def _metrics_of_page(text: str) -> Iterator[tuple[str, str, Any]]:
-    row = re.compile(
-        r'<th scope="row">([^<]+)</th><td data-label="[^"]+ → here">([^<]+)</td>.*?data-label="Mean">([^<]+)<'
-    )
-    for name, means, mean in row.findall(text):
+    row = re.compile(r'<th scope="row">([^<]+)</th><td data-label="[^"]+ → here">([^<]+)</td>')
+    for name, means in row.findall(text):
         yield "page", f"means of {html.unescape(name)}", means
-        yield "page", f"mean of {html.unescape(name)}", mean
 
 
 def _of_junit(text: str) -> Iterator[tuple[str, str, Any]]:

@@ -37,11 +37,17 @@ _NO_HISTORY = (
 )
 
 
+# Programs that run a file of this machine; `docker` and the like run those of another one.
+_RUNNER = re.compile(
+    r"(python|node|deno|bun|ruby|php|perl|(ba|z)?sh|java|npx|tsx|uv|poetry|pdm|pipenv)[\d.]*(\.exe)?"
+)
 _SCRIPT = re.compile(r"[^\s{:]+\.(py|[cm]?[jt]s|rb|sh|php|pl|jar)")
 
 
 def _script(words: Sequence[str]) -> str:
     """Return the first argument that looks like a script, unless it may be the value of an option; or empty."""
+    if not _RUNNER.fullmatch(Path(words[0]).name):
+        return ""
     for before, word in pairwise(words):
         if _SCRIPT.fullmatch(word):
             # `-u` and the like have no value.

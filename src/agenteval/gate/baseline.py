@@ -188,7 +188,6 @@ class _Changes:
 def _comparable_cases(
     entry: BaselineRun, now: Mapping[str, BaselineCase], changes: _Changes
 ) -> dict[str, dict[str, tuple[float | None, ...]]]:
-    """Return the comparable scores of one run by case and metric, and record the changes."""
     found: dict[str, dict[str, tuple[float | None, ...]]] = {}
     for case_id, case in entry.cases.items():
         if now and case_id not in now:
@@ -208,7 +207,6 @@ def _comparable_cases(
 
 
 def _sound(cases: Mapping[str, Mapping[str, tuple[float | None, ...]]]) -> tuple[Scores, int]:
-    """Return the values with invalid ones as lost ones, and the number of invalid ones."""
     broken = sum(
         value is not None and not is_valid(name, value)
         for metrics in cases.values()

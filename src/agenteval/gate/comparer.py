@@ -263,7 +263,6 @@ def planned_pairs(sides: Sides, margin: float) -> int:
 
 
 def _means(sides: Sides) -> dict[str, GateMetric]:
-    """Return the scores whose mean counts."""
     return {name: metric for name, metric in sides.metrics.items() if not metric.slack and not metric.is_accepted}
 
 

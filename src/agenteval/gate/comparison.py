@@ -58,6 +58,10 @@ def _holds(comparer: Comparer, stored: Comparison) -> bool:
 
 def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
     """Return the comparison with a decision."""
+    if decision.outcome.state == "unproven":
+        # Copies of one answer prove nothing, however many they are.
+        tests = [replace(test, proven=False) for test in decision.outcome.tests]
+        decision = replace(decision, outcome=replace(decision.outcome, tests=tests))
     out, sides = decision.outcome, comparer.sides
     told = _telling(comparer, decision)
     points = [*_points(comparer, out, told)]
@@ -66,6 +70,9 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
     planned = sum(case.planned for _, case in comparer.current.cases())
     cost = Cost(calls=decision.calls, runs=round(decision.calls / max(planned, 1), 2)) if decision.calls else None
     look = _look_words(comparer, decision, told)
+    certainty = sentences(out, told)
+    if points and out.state == "clear":
+        certainty = [f"We could not tell: {points[0].text}."]
     return Comparison(
         baseline=BaselineInfo(
             commit=run.commit,
@@ -81,7 +88,7 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
         stage=out.stage,
         why=out.why if out.state == "unproven" else "",
         headline=look[0] if look and look[0] else points[0].text if points else headline(out, told),
-        sentences=[*sentences(out, told), *(look[1:] if look else ())],
+        sentences=[*certainty, *(look[1:] if look else ())],
         unproven=points,
         metrics=compared_metrics(sides, decision.outcome, decision.rise, decision.look),
         cases=with_acceptances(annotated(sides, comparer.pairing, out, decision.rise), comparer.accepted_cases),
@@ -160,7 +167,7 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
         commit=decision.commit,
         allowed={name: share for name in sides.metrics if (share := sides.allowed(name)) is not None},
         lower=_lower(sides),
-        cases=len(sides.compared),
+        cases=sum(case.id not in sides.quarantined for case in compared_cases(comparer.pairing)),
         drop=max(filter(None, drops), default=None),
     )
 
@@ -203,7 +210,6 @@ def _look_words(comparer: Comparer, decision: Decision, told: Telling) -> list[s
 
 
 def _cause(comparer: Comparer, decision: Decision) -> tuple[StartCause | None, list[str]]:
-    """Return why a new baseline begins with this run, and a note about it."""
     if not comparer.is_of_branch:
         return None, []
     found = (decision.outcome, decision.rise, decision.look)
@@ -234,7 +240,8 @@ def _acknowledged(comparer: Comparer) -> Iterator[str]:
     for case_id, entry in comparer.accepted_cases.items():
         alike.setdefault((entry.change, _by(entry)), []).append(names.get(case_id, case_id))
     for (change, by), cases in alike.items():
-        yield f"{some(sorted(cases), 'case')} ({change}) {'was' if len(cases) == 1 else 'were'} {by}"
+        kind = "" if change == "worse" else f" ({change})"
+        yield f"{some(sorted(cases), 'case')}{kind} {'was' if len(cases) == 1 else 'were'} {by}"
     for name, entry in comparer.accepted_metrics.items():
         means = (run.summary.metrics.get(name) for run in (comparer.baseline, comparer.current))
         figures = " → ".join(f"{found.mean:.2f}" for found in means if found is not None and found.mean is not None)

@@ -35,8 +35,8 @@ from agenteval.gate.values import (
 
 Deciding = Generator[Ask, Pass, GateOutcome]
 COPIES = "answers are copies of each other (a cache outlives the session); switch it off in CI"
-THIN = "too little was answered side by side"
-FILES = "nothing ran side by side, so a bad day cannot be told from a worse change"
+THIN = "too little was answered side by side; run it again when agents and judges answer"
+FILES = "nothing ran side by side, so a bad day cannot be told from a worse change; run agenteval prove"
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,17 @@ def prove(
     return _concluded(state)
 
 
+def cases_to_prove(evidence: Evidence, suspicions: Sequence[GateSuspicion]) -> list[str]:
+    """Return the cases that the proof of suspicions can ask for."""
+    is_mean = any(item.case is None for item in suspicions)
+    return cases_of(evidence.first) if is_mean else list(dict.fromkeys(item.case for item in suspicions if item.case))
+
+
+def without_stops(rules: Constants) -> Constants:
+    """Return the rules by which a shard makes every pass: it sees only some cases, so it cannot decide to stop."""
+    return replace(rules, looks=rules.looks[-1:], limits=(1e-12,))  # no passes have so small a p
+
+
 def _first_look(state: _Case) -> tuple[list[GateSuspicion], list[GateSuspicion]]:
     share = math.sqrt(len(state.evidence.metrics) or 1)
     means: list[GateSuspicion] = []
@@ -202,7 +213,6 @@ def _first_passes(values: Values, number: int) -> Values:
 
 
 def _passes_again(state: _Case, item: GateSuspicion) -> bool:
-    """Return whether a case passed all of its further passes; one that was lost shows nothing."""
     case = item.case or ""
     row = state.out.second.get(item.metric, {}).get(case, ())[: state.rules.again]
     return None not in row and not state.metrics[item.metric].failures(case, row)

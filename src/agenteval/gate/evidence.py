@@ -191,7 +191,6 @@ class Sides:
         return {label: {case: row[-1] for case, row in values.items() if row} for label, values in found.items()}
 
     def _values(self, scores: Scores) -> dict[str, Values]:
-        """Return values by label and case; amounts as the negative logarithm."""
         found: dict[str, dict[str, Sequence[float | None]]] = {label: {} for label in self.metrics}
         for case_id, metrics in scores.items():
             for name in self.compared.get(case_id, ()):

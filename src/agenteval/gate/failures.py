@@ -136,7 +136,6 @@ def failures_of(results: Results, required: Required, out: Collection[str]) -> F
 
 
 def _kind(case: CaseResult, compared: ComparedCase | None, required: Required) -> str:
-    """Return the attribute of `Failures` for a failing case."""
     if compared is None or compared.change in {"new", "changed"}:
         return "counting"
     if "accepted" in compared.notes:

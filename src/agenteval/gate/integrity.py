@@ -138,7 +138,7 @@ def acknowledged(difference: Difference, accepted: Collection[Accepted]) -> Diff
     return difference.model_copy(update={"accepted_by": by, "effect": effect})
 
 
-_FIX = "restore {them}, or accept the change with `agenteval accept`"
+FIX = "restore {them}, or accept the change with 'agenteval accept'"
 _LIVE = "evaluate the agent, or name the recording with --agent"
 
 
@@ -211,7 +211,7 @@ def withdrawn_cases(cases: Iterable[ComparedCase], out: Collection[str]) -> Iter
             what = (
                 "1 case that passed before is" if len(names) == 1 else f"{len(names):,} cases that passed before are"
             )
-            fix = _FIX.format(them="it" if len(names) == 1 else "them")
+            fix = FIX.format(them="it" if len(names) == 1 else "them")
             yield Unproven(what="cases", text=f"{what} {words}: {some(names)}; {fix}", mended_by="change")
 
 

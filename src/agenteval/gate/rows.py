@@ -174,7 +174,6 @@ def _usual(values: Values) -> int:
 
 
 def _reported(sides: Sides) -> Iterator[ComparedMetric]:
-    """Yield the means of the metrics that do not gate."""
     names = dict.fromkeys(name for metrics in sides.scores.values() for name in metrics)
     for name in names:
         if name in sides.gating or name.startswith(RESOURCE):

@@ -187,7 +187,6 @@ class _Iteration:
         return None if self._lacks(metric, least) else self.scores.get(metric)
 
     def _lacks(self, metric: str, least: int) -> bool:
-        """Return whether a metric was skipped in a turn, and scored fewer turns than always before."""
         return metric in self.skipped and self.turns.get(metric, 0) < least
 
 

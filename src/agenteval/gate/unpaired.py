@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from agenteval.gate.evidence import Sides
 from agenteval.gate.failures import of_cases, some
-from agenteval.gate.integrity import withdrawn_cases
+from agenteval.gate.integrity import FIX, withdrawn_cases
 from agenteval.gate.pairing import Match, compared_cases, is_merged, own_cases, status_by
 from agenteval.gate.values import known
 from agenteval.results.case import CaseResult, SuiteResult
@@ -40,7 +40,7 @@ def _lost(sides: Sides) -> Iterator[Unproven]:
         lost = [case for case, row in values.items() if not known(row)]
         if len(lost) > sides.policy.rules.outage * len(values):
             names = some([sides.cases[case][1].name for case in lost])
-            text = f"{of_cases(len(lost), len(values))} have no score of '{label}': {names}"
+            text = f"{of_cases(len(lost), len(values))} have no score of '{label}': {names}; run it again"
             yield Unproven(what="scores", text=text, mended_by="outside")
 
 
@@ -52,12 +52,11 @@ def _cases(cases: Collection[ComparedCase]) -> Iterator[Unproven]:
         parts += [f"{changes['changed']:,} with changed rules or questions"] if changes["changed"] else []
         names = [case.name for case in cases if case.change in {"removed", "changed"}]
         unpaired_cases = f"{of_cases(lost, len(cases))} of the baseline cannot be compared"
-        text = f"{unpaired_cases}: {', '.join(parts)} ({some(names)})"
+        text = f"{unpaired_cases}: {', '.join(parts)} ({some(names)}); {FIX.format(them='them')}"
         yield Unproven(what="cases", text=text, mended_by="change")
 
 
 def _nothing(sides: Sides, pairing: Collection[ComparedCase]) -> Iterator[Unproven]:
-    """Yield that no case was compared; a selection of cases can consist of new ones."""
     covered = sides.current.run.coverage
     is_selection = covered is not None and bool(covered.selection_note)
     if compared_cases(pairing) or is_selection or not any(suite.cases for suite in sides.baseline.suites):
@@ -67,7 +66,6 @@ def _nothing(sides: Sides, pairing: Collection[ComparedCase]) -> Iterator[Unprov
 
 
 def _metrics(sides: Sides, baseline: Results, cases: Iterable[ComparedCase]) -> Iterator[Unproven]:
-    """Yield the metrics that decided about cases of the baseline, and by which too few of these can be compared."""
     paired = {case.id for case in cases if case.change not in {"removed", "changed"}}
     now, then = own_cases(sides.current), own_cases(baseline)
     ignored = {name for name, gates in sides.policy.gating.items() if not gates}
@@ -83,7 +81,8 @@ def _metrics(sides: Sides, baseline: Results, cases: Iterable[ComparedCase]) -> 
         if kept.count(False) > MAX_UNPAIRED * len(kept)
     ]
     if withdrawn:
-        text = f"metrics that decided about cases of the baseline were changed or removed: {some(withdrawn)}"
+        changed = f"metrics that decided about cases of the baseline were changed or removed: {some(withdrawn)}"
+        text = f"{changed}; restore them, or make a new baseline"
         yield Unproven(what="metric", text=text, mended_by="change")
 
 
@@ -112,12 +111,12 @@ def ungraded(sides: Sides, cases: Iterable[ComparedCase]) -> list[Unproven]:
         return []
     metrics = some([f"'{name}'" for name in sorted(set[str]().union(*found.values()))])
     amount = "1 case that did not fail in the baseline fails" if len(found) == 1 else f"{len(found):,} cases fail"
-    text = f"{amount} by {metrics}, which no earlier run has scored in the same way: {some(list(found))}"
+    unknown = f"{amount} by {metrics}, which no earlier run has scored in the same way: {some(list(found))}"
+    text = f"{unknown}; mend them, or merge the metric first"
     return [Unproven(what="metric", text=text, mended_by="change")]
 
 
 def _failing(suite: SuiteResult, case: CaseResult) -> set[str]:
-    """Return the ids of the metrics that fail a case; of a suite that aggregates scores, the aggregate."""
     if suite.threshold is not None:
         return {OVERALL}
     return {score.id for score in case.scores if score.passed is False and score.gating}

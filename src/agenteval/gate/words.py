@@ -77,7 +77,7 @@ def fell(proof: Test, told: Telling, *, better: bool = False) -> str:
     """Return what happened to the mean of a metric: ``accuracy fell from 0.82 to 0.71``."""
     here, there = _means(proof)
     if proof.metric == ANSWERED:
-        return f"{_percent(1 - here)} of the answers are lost ({_percent(1 - there)} on {told.base})"
+        return f"{_percent(1 - here)} of answers are lost ({_percent(1 - there)} on {told.base})"
     allowed = told.allowed.get(proof.metric)
     if allowed is not None:
         if better:
@@ -121,14 +121,24 @@ def sentences(out: GateOutcome, told: Telling) -> list[str]:
 
 
 def _proofs(out: GateOutcome, told: Telling) -> Iterator[str]:
-    cases = [proof for proof in out.proofs if proof.case is not None]
-    if cases:
-        weakest = max(cases, key=lambda proof: proof.p)
-        who = "It" if len(cases) == 1 else f"The least certain, {_name(weakest.case, told)},"
-        here, there = (f"{failed} of {len(row)}" for failed, row in _counts(weakest))
-        verb = "has no answer in" if weakest.metric == ANSWERED else "fails"
-        yield f"{who} {verb} {here} passes here and {there} on {told.beside} beside it. {_chance(weakest)}"
-    yield from _few([f"{_by(proof, told)} {_chance(proof)}" for proof in out.proofs if proof.case is None])
+    strongest: dict[str, Test] = {}
+    for proof in sorted(out.proofs, key=lambda proof: proof.p):
+        # Several metrics can find the same case.
+        strongest.setdefault(proof.case or f"mean of {proof.metric}", proof)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for proof in strongest.values():
+        key = ("", _by(proof, told)) if proof.case is None else _fails(proof, told)
+        alike.setdefault(key, []).append(_name(proof.case, told))
+    texts = []
+    for (verb, text), names in alike.items():
+        who = "It" if len(strongest) == 1 else some(names, "case")
+        texts.append(f"{who} {verb}{'s' if len(names) == 1 else ''} {text}" if verb else text)
+    if texts:
+        weakest = max(strongest.values(), key=lambda proof: proof.p)
+        which = "this" if len(strongest) == 1 else "the least certain of these"
+        limit = percent(float(f"{weakest.limit:.2g}"))
+        chance = f"{share(weakest.p, weakest.limit)} of comparisons (limit {limit})"
+        yield f"{'; '.join(first(texts, 'finding'))}. Chance alone would do {which} in {chance}."
     if out.stage == "memory":
         yield "An earlier run of this pull request proved it, and at least half of it is still there."
 
@@ -145,29 +155,30 @@ def _counts(proof: Test) -> tuple[tuple[int, Sequence[float]], tuple[int, Sequen
     return (proof.failed or 0, proof.here), (proof.base_failed or 0, proof.there)
 
 
+def _fails(proof: Test, told: Telling) -> tuple[str, str]:
+    here, there = (f"{failed} of {len(row)}" for failed, row in _counts(proof))
+    verb, no_answer = ("give", "no answer in ") if proof.metric == ANSWERED else ("fail", "")
+    return verb, f"{no_answer}{here} passes here and {there} on {told.beside} beside it"
+
+
 def _by(proof: Test, told: Telling) -> str:
     passes = f"{len(proof.here)} passes each"
     if proof.metric == ANSWERED:
-        return f"{fell(proof, told)[:1].upper()}{fell(proof, told)[1:]}, side by side ({passes})."
+        return f"{fell(proof, told)}, side by side ({passes})"
     allowed = told.allowed.get(proof.metric)
     if allowed is not None:
         ends = _range(proof, lambda value: _percent(math.expm1(-value)))
         by = _percent(math.expm1(-proof.difference))
         more = f"{passes}{ends}; {_percent(allowed)} allowed"
-        return f"{proof.metric} rose by {by} side by side with {told.beside} ({more})."
+        return f"{proof.metric} rose by {by} side by side with {told.base} ({more})"
     ends = _range(proof, lambda value: f"{abs(value):.2f}")
-    return f"{proof.metric} fell by {abs(proof.difference):.2f} side by side with {told.beside} ({passes}{ends})."
+    return f"{proof.metric} fell by {abs(proof.difference):.2f} side by side with {told.base} ({passes}{ends})"
 
 
 def _range(proof: Test, shown: Callable[[float], str]) -> str:
     if proof.low is None or proof.high is None or proof.low == proof.high:
         return ""
     return f"; between {shown(proof.high)} and {shown(proof.low)}"
-
-
-def _chance(proof: Test) -> str:
-    limit = percent(float(f"{proof.limit:.2g}"))
-    return f"Chance alone would do this in {share(proof.p, proof.limit)} of comparisons (limit {limit})."
 
 
 def _weak(out: GateOutcome, told: Telling) -> Iterator[str]:
@@ -194,7 +205,7 @@ def _cleared(out: GateOutcome, told: Telling) -> Iterator[str]:
         end = "a second run was not" if out.stage != "alone" else "such drops also happen from day to day"
         if test := tests.get(name):
             by = f"{100 * math.expm1(-test.difference):+.0f} %" if name in told.allowed else signed(test.difference)
-            end = f"side by side with {told.beside} it was not ({by}, {len(test.here)} passes each)"
+            end = f"side by side with {told.base} it was not ({by}, {len(test.here)} passes each)"
         means.append(f"The first run was worse ({name} {drop}); {end}.")
     yield from _few(means)
     cases = list(dict.fromkeys(_name(item.case, told) for item in out.suspicions if item.case is not None))
@@ -281,7 +292,6 @@ def first(texts: Sequence[str], noun: str) -> list[str]:
 
 
 def _few(told: Sequence[str]) -> Iterator[str]:
-    """Yield the first sentences on metrics, and how many there are besides."""
     yield from [*told[:_NAMED], *([f"{_more(told, 'metric')} likewise."] if len(told) > _NAMED else [])]
 
 

@@ -112,7 +112,6 @@ def verdict(result: EvaluationResult) -> str:
 
 
 def _is_wanted(section: Section, report: EvaluationReport, result: EvaluationResult) -> bool:
-    """Return whether the settings ask for a section: by its name, else by the style or by statistical tests."""
     is_tested = section == "statistical_analysis" and "statistics" in result.analysis
     return report.sections.get(section, is_tested or section in _STYLES[report.style])
 
@@ -273,12 +272,10 @@ def _score(answer: EvaluatedAnswer) -> float:
 
 
 def _worst_first(answer: EvaluatedAnswer) -> tuple[Any, ...]:
-    """Return a sort key, unique to an answer: answers without a score first, then the lowest score."""
     return _score(answer), answer.name, answer.order, answer.trace_id, answer.case_id
 
 
 def _failed_first(answer: EvaluatedAnswer) -> tuple[Any, ...]:
-    """Return a sort key for failed answers first, then those without a score, the worst of each first."""
     return (*_STATUSES,).index(answer.passed), *_worst_first(answer)
 
 

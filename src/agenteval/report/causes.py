@@ -169,6 +169,11 @@ class Cause:
         return max(0, len(self.cases) - _NAMES) if self.metric is None else 0
 
     @property
+    def unit(self) -> str:
+        """What its numbers are: ``Passed`` tries, a ``Score``, or the ``Amount`` of a resource."""
+        return "Passed" if self.metric is None else "Score" if self.metric.allowed is None else "Amount"
+
+    @property
     def before(self) -> str:
         """The passed tries of each case on the other side: ``9/9``, or ``7/9 to 9/9``; or the earlier mean."""
         return self._means[0] if self.metric is not None else _span(found.before for found in self.cases)
@@ -343,7 +348,6 @@ def _cause(key: _Key, cases: tuple[CaseChange, ...], metrics: Mapping[str, Compa
 
 
 def _one_answer(cases: Sequence[CaseChange]) -> tuple[int, str]:
-    """Return how many cases give the most frequent answer, and the answer in words; nothing if they are few."""
     # A case that still passes at times may give this answer as before.
     broken = [found for found in cases if found.answer_hash and found.now is not None and not found.now.passed]
     amounts = Counter(found.answer_hash for found in broken)

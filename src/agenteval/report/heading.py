@@ -9,13 +9,13 @@ from agenteval.core.escape import one_line
 from agenteval.core.records import dataclass
 from agenteval.gate.failures import Counts, compared
 from agenteval.gate.findings import run_notes
-from agenteval.report.cases import KINDS, Kind
+from agenteval.report.cases import Kind
 from agenteval.report.causes import Cause, largest_cause, one_cause_is_likely
 from agenteval.report.metrics import base_name
 from agenteval.report.words import change, count
 from agenteval.results.comparison import ComparedResource, Comparison
 from agenteval.results.history import nothing_decided
-from agenteval.results.model import Results
+from agenteval.results.model import Difference, Results
 from agenteval.results.verdict import Gate
 
 #: Maximum number of characters of a heading, with its icon and name.
@@ -30,7 +30,6 @@ _BROKEN = 3
 # A change of cost, tokens or time of less than this is not worth a sentence.
 _MOVED = 0.2
 _RESOURCES = {"cost_usd": "cost", "tokens": "tokens", "latency_ms": "time"}
-_NOTHING = "nothing broke or fell"
 _WORSE: tuple[Kind, ...] = ("broke", "failed")
 # Reasons that the heading, the table and the sentence tell already.
 _COUNTED = re.compile(
@@ -40,7 +39,7 @@ _COUNTED = re.compile(
 
 
 # Where a heading may end, besides the details in parentheses at its end.
-_END = re.compile(r"[:;] ")
+_END = re.compile(r"[:;] | — ")
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,7 @@ class Heading:
     Attributes:
         icon: ❌ blocked, ⚠️ passes but needs eyes, 🔌 not judged, ✅ passed.
         text: after the name: ``3 of 114 cases broke — 2 for the same reason``.
+        whole: the text where there is room for all of it.
         consequence: one or two sentences: blocked or not, by what else, and what it costs.
         goals: the goals of the suites, each with the names of its suites; without a name if all suites have it.
     """
@@ -59,6 +59,7 @@ class Heading:
     text: str
     consequence: str
     goals: tuple[tuple[str, str], ...] = ()
+    whole: str = ""
 
     @property
     def title(self) -> str:
@@ -72,7 +73,7 @@ def heading_of(results: Results, gate: Gate, causes: Sequence[Cause], counts: Co
     facts = _Sentences(results, gate, causes, counts, LONGEST_HEADING - len(name) - len("⚠️ : …"))
     *others, last = facts.sentences()
     ended = [text if text.endswith(".") else f"{text}." for text in others]
-    return Heading(facts.icon, name, facts.heading, " ".join([*ended, last]), _goals(results))
+    return Heading(facts.icon, name, facts.heading, " ".join([*ended, last]), _goals(results), facts.text)
 
 
 def _goals(results: Results) -> tuple[tuple[str, str], ...]:
@@ -125,7 +126,7 @@ class _Sentences:
 
         Where passes beside the base prove that answers are lost, it is the change.
         """
-        if self.comparison is not None and self.comparison.state == "proven":
+        if self._is_of_change:
             return False
         errors = [case for _, case in self.results.cases() if case.status == "error"]
         turns = [turn for case in errors for turn in case.turns]
@@ -133,18 +134,19 @@ class _Sentences:
         return bool(errors) and all(turn.unavailable or turn.not_asked for turn in agent)
 
     @property
+    def _is_of_change(self) -> bool:
+        return self.comparison is not None and self.comparison.state == "proven"
+
+    @property
     def loosens(self) -> bool:
-        return any(
-            (item.loosens or item.kind == "workflow") and item.accepted_by is None
-            for item in self.results.run.integrity
-        )
+        return any(map(_loosens, self.results.run.integrity))
 
     @property
     def icon(self) -> str:
         match self.gate.verdict:
-            case "error":
+            case "error" if not self._is_of_change:
                 return "🔌"
-            case "failed":
+            case "failed" | "error":
                 return "❌"
             case "unproven":
                 return ("🔌" if self._lacks_something_outside else "❌") if self._fails_job else "⚠️"
@@ -158,7 +160,6 @@ class _Sentences:
 
     @property
     def _lacks_something_outside(self) -> bool:
-        """Whether the change cannot mend what is missing: a budget, a judge, a base that runs."""
         return self.results.gate is not None and self.results.gate.exit_status == _BROKEN
 
     @property
@@ -174,16 +175,21 @@ class _Sentences:
     def text(self) -> str:
         if not self.results.run.complete:
             return headline(self.results, self.gate)
-        if self.gate.verdict == "error":
+        if self.gate.verdict == "error" and not self._is_of_change:
             return self._not_run
-        if self.gate.verdict in {"failed", "passed"} and (worse := self._worse):
-            return worse
+        if self.gate.verdict != "unproven" and (worse := self._worse):
+            return f"{worse}{self._rules}"
         if self.gate.verdict == "passed":
-            return self._passed
+            return f"{self._passed}{self._rules}"
         if self.gate.verdict == "unproven" and (doubt := self._doubt):
             return doubt
-        # What counts and was not checked, or a condition of the whole suite that was not met.
-        return self.gate.headline
+        # What counts and was not checked, or a condition of the whole suite. What to do stands below.
+        return self.gate.headline.partition("; ")[0]
+
+    @property
+    def _rules(self) -> str:
+        changed = sum(_loosens(item) for item in self.results.run.integrity)
+        return f" — rules changed ({changed:,}), judged by {self.base}'s" if changed else ""
 
     @property
     def _doubt(self) -> str:
@@ -195,9 +201,8 @@ class _Sentences:
         errors, cases = max(self.amount("error"), self.counts.errors), self.counts.cases
         kinds = [cause for cause in self.causes if cause.kind == "error"]
         why = "the agent was not reachable" if self.is_outside and all(_of_agent(cause) for cause in kinds) else ""
-        if errors and errors == cases:
-            reason = why or ("all for the same reason" if len(kinds) == 1 else "")
-            return f"could not be run{f' — {reason}' if reason else ''}"
+        if errors == cases > 1 and len(kinds) == 1:
+            why = why or "all for the same reason"
         return f"{self._of(errors)} could not be run{f' — {why}' if why else ''}" if errors else self.gate.headline
 
     @property
@@ -205,12 +210,15 @@ class _Sentences:
         for kind in _WORSE:
             causes = [cause for cause in self.causes if cause.kind == kind]
             if causes:
-                return f"{self._of(self.amount(kind))} {KINDS[kind].words}{_shared(causes)}"
+                amount = self.amount(kind)
+                verb = "broke" if kind == "broke" else "fails" if amount == 1 else "fail"
+                return f"{self._of(amount)} {verb}{_shared(causes)}"
         fallen = [cause for cause in self.causes if cause.kind == "fell"]
         if fallen:
             more = f", and {count(len(fallen) - 1, 'more metric')}" if len(fallen) > 1 else ""
-            if 2 * self.counts.failed >= self.counts.cases:
-                return f"{self._of(self.counts.failed)} fail ({fallen[0].words}{more})"
+            if fallen[0].unit == "Score" and 2 * self.counts.failed >= self.counts.cases:
+                fell = fallen[0].words.rpartition(" over ")[0]
+                return f"{self._of(self.counts.failed)} fail ({fell}{more})"
             return f"{fallen[0].words}{more}"
         return ""
 
@@ -227,8 +235,6 @@ class _Sentences:
             return self.gate.headline
         if self.comparison is None:
             return f"{_passed(self.counts)} — nothing to compare with yet"
-        if self.loosens:
-            return f"{_NOTHING} — but this change loosens the rules of {self.base}"
         if self.comparison.state == "suspicious":
             return self.comparison.headline
         if accepted := self.amount("accepted"):
@@ -243,6 +249,8 @@ class _Sentences:
         yield from more
 
     def _more_sentences(self) -> Iterator[str]:
+        if self._fails_job and not self.is_outside and (branch := self.results.run.base_ref):
+            yield f"It blocks merging once the rules of {branch} require it (Settings → Rules)."
         if repeats := self._repeats:
             yield repeats
         if self.gate.verdict in {"failed", "error"} and one_cause_is_likely(self.causes):
@@ -326,6 +334,10 @@ class _Sentences:
         resources = self.comparison.resources if self.comparison else []
         moved = {item.name: item for item in resources if abs(item.change or 0.0) > _MOVED}
         return ", ".join(_change(moved[name], word) for name, word in _RESOURCES.items() if name in moved)
+
+
+def _loosens(item: Difference) -> bool:
+    return (item.loosens or item.kind == "workflow") and item.accepted_by is None
 
 
 def _passed(counts: Counts) -> str:

@@ -142,12 +142,10 @@ def _metric_lines(case: CaseResult) -> str:
 
 
 def _content(text: str) -> str:
-    """Return a text as the content of an element, in the form that ElementTree writes."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _attribute(line: str) -> str:
-    """Return one line as the value of an attribute, in the form that ElementTree writes."""
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 

@@ -173,7 +173,6 @@ def _result(report: Report) -> tuple[str, str]:
 
 
 def _of_how_many(report: Report) -> Iterator[str]:
-    """Yield the numbers of cases that the run covered and that its judges scored, if these are not all."""
     covered, judging = report.run.coverage, report.summary.judging
     if covered is not None and covered.counts_note:
         yield covered.counts_note

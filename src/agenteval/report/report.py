@@ -200,7 +200,6 @@ def _render(report: Report, directory: Path, taken: set[str]) -> Report:
 
 
 def _checked(files: Iterable[ReportFile], names: set[str]) -> Iterable[ReportFile]:
-    """Yield the files of a reporter of another package after a check of their names."""
     for file in files:
         if not isinstance(file, ReportFile):
             raise InfrastructureError(f"it yields {type(file).__name__} instead of ReportFile")

@@ -11,7 +11,7 @@ from agenteval.core.records import dataclass
 from agenteval.report.causes import CaseChange, Cause, one_cause_is_likely
 from agenteval.results.model import DEFAULT_ARTIFACT, Results
 
-# Where a run writes; and the folders of the commands.
+# Where a run writes; and the folders of the commands. Nothing writes where a later command reads.
 _FOLDER, _AGAIN, _OF_RUN, _OF_BASE = "agenteval-report", "agenteval-again", "agenteval-run", "agenteval-base"
 _MOST_SUITES = 3
 _MOST_NAMES = 3
@@ -73,7 +73,7 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
         helps=_helps(causes),
         open_cases=summary.failed + summary.errors + left_out,
         needs_all=_only_means_fell(results, causes),
-        can_prove=_is_suspicious(results),
+        can_prove=results.can_be_proven,
     )
 
 
@@ -95,41 +95,34 @@ def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
     )
 
 
-def _is_suspicious(results: Results) -> bool:
-    return results.comparison is not None and results.comparison.state == "suspicious"
-
-
 def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
     failed = {case.id for case in results.failed()}
     return [found for cause in causes if cause.kind in _REPEATED for found in cause.cases if found.id in failed]
 
 
 def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[str]:
-    if _is_recorded(results):
-        # The command needs the traces, which are not in the artifact.
+    run = _number(results.run.workflow_run_id)
+    if not run or _is_recorded(results):
+        # On a terminal, the command line is known, which a report does not have. Recorded traces are in no artifact.
         return []
     found = _not_passed(results, causes)
     is_mean = _only_means_fell(results, causes)
-    if not found and not is_mean and not _is_suspicious(results):
+    if not found and not is_mean and not results.can_be_proven:
         return []
     paths = [each.path for each in found] or [suite.path for suite in results.suites]
     suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
-    # Nothing writes where a later command reads: reports go to the usual directory.
-    steps, folder, out = [], _FOLDER, f"--out {_AGAIN}"
-    if run := _number(results.run.workflow_run_id):
-        folder, out = _OF_RUN, ""
-        steps.append(_download(run, results.run.workflow_artifact, folder, "the results of this run"))
+    steps = [_download(run, results.run.workflow_artifact, _OF_RUN, "the results of this run")]
     baseline = ""
     if results.comparison is not None and (base := _number(results.comparison.baseline.workflow_run_id)):
         baseline = f"--baseline {_OF_BASE}"
         steps.append(_download(base, results.comparison.baseline.workflow_artifact, _OF_BASE, "the baseline"))
-    if _is_suspicious(results):
-        steps.append(f"agenteval prove {folder}   # side by side with the base")
+    if results.can_be_proven:
+        steps.append(f"agenteval prove {_OF_RUN}   # side by side with the base")
     if found or is_mean:
         only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
-        chosen, note = ("", "all cases: a mean is worse") if is_mean else (f"--failed-in {folder}", only)
+        chosen, note = ("", "all cases: a mean is worse") if is_mean else (f"--failed-in {_OF_RUN}", only)
         named = suites if len(suites) <= _MOST_SUITES else []
-        words = ["agenteval run", *named, chosen, baseline, out if chosen else ""]
+        words = ["agenteval run", *named, chosen, baseline, f"--out {_AGAIN}"]
         steps.append(f"{' '.join(filter(None, words))}   # {note}")
     return steps
 

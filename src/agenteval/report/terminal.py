@@ -126,7 +126,6 @@ def metric_lines(report: Report) -> Iterator[Line]:
 
 
 def _columns(table: Sequence[tuple[str, ...]]) -> Iterator[Line]:
-    """Yield rows with all columns but the last aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)][:-1]
     start = sum(widths) + len(_GAP) * len(widths)
     for number, (*values, last) in enumerate(table):
@@ -227,7 +226,6 @@ def _cost(report: Report) -> Iterator[Line]:
 
 
 def _notes(report: Report) -> Iterator[Line]:
-    """Yield what differs from the base, warnings, and what closes the gate unless the verdict states it."""
     yield from _listed("differs from the base: ", [str(row) for row in report.rules], "yellow")
     # Each reason stands once: headline and certainty follow.
     told = {report.gate.headline, *report.certainty}
@@ -246,8 +244,10 @@ def _listed(label: str, texts: Sequence[str], style: Style) -> Iterator[Line]:
 
 def _verdict(report: Report, columns: int) -> Iterator[Line]:
     word, style = _BADGES[report.verdict]
-    headline = shown(report.headline)
-    told = "" if headline == report.verdict else headline
+    as_heading = not report.passed and not report.about.repeats and report.run.complete
+    whole, notes = report.heading.whole, report.about.notes
+    told = "; ".join([whole, *(note for note in notes if note not in whole)]) if as_heading else report.headline
+    told = "" if told == report.verdict else shown(told)
     counts, usage = report.counts, report.summary.usage
     passed = f"{counts.passed:,} of {counts.cases:,}"
     is_told = any(f"{passed} {noun} pass" in told for noun in ("case", "cases"))
@@ -269,7 +269,8 @@ def _commands(report: Report, commands: NextCommands) -> Iterator[Line]:
     wrong = report.steps.open_cases
     again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {words.count(wrong, 'case')}"
     if report.steps.needs_all:
-        again, only, wrong = again.removesuffix(" --failed"), "all cases: a mean is worse", 1
+        again = again and f"{again.removesuffix(' --failed')} --out agenteval-again"
+        only, wrong = "all cases: a mean is worse", 1
     offered = [
         ("again", again if wrong and not report.passed else "", only),
         ("prove", commands.prove if report.steps.can_prove else "", "side by side with the base"),

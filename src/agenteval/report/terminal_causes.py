@@ -90,7 +90,6 @@ def _tries(report: Report, cause: Cause, style: Style) -> list[Part]:
 
 
 def _fallen(report: Report, cause: Cause) -> Iterator[Line]:
-    """Yield the cases that moved as the mean did, and the first of them that failed; none of them is proven."""
     sign, style = SIGNS[cause.kind]
     yield line((f"{sign} ", style), (shown(cause.words), "bold"))
     if cause.cases:
@@ -139,7 +138,6 @@ def _names(found: Sequence[CaseChange]) -> str:
 
 
 def _what(cause: Cause, story: Story | None) -> Iterator[Part]:
-    """Yield what went wrong first: ``turn 1, tools 1.00 → 0.00: cancel_order was not called``."""
     wrong = cause.example.wrong if cause.example else None
     where = f"turn {cause.turn}, " if cause.turn else ""
     if wrong is None or cause.by == "answer" or wrong.is_error:
@@ -154,7 +152,6 @@ def _what(cause: Cause, story: Story | None) -> Iterator[Part]:
 
 
 def _failed_tries(cause: Cause) -> str:
-    """Return how many tries of a case failed: ``2 of 3 tries``; those of several cases are not added."""
     known = {found.now for found in cause.cases if found.now is not None}
     if len(known) != 1 or (now := known.pop()).of <= 1:
         return ""

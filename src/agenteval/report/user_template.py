@@ -233,7 +233,6 @@ def _rendered(order: Order) -> str:
 
 
 def _check_names(environment: Environment) -> None:
-    """Raise a TemplateError for a name or another template that a template uses and that does not exist."""
     source, file, _ = environment.loader.get_source(environment, USER_TEMPLATE)  # type: ignore[union-attr]
     tree = environment.parse(source, USER_TEMPLATE, file)
     unknown = meta.find_undeclared_variables(tree) - {*_NAMES, *environment.globals}

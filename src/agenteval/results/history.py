@@ -205,7 +205,6 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> EarlierRun:
-    """Read a results file up to its cases, which are most of the file."""
     with open_regular(path, limit=LARGEST_RESULTS) as file:
         head = file.read(_HEAD)
         value = _before_suites(head)

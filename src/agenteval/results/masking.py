@@ -182,7 +182,6 @@ def _call_size(call: ToolCall) -> int:
 
 
 def _size(value: Any) -> int:
-    """Return the bytes of all texts of a JSON value, and a share for each of its elements."""
     if isinstance(value, str):
         return _ELEMENT + len(_bytes(value))
     if isinstance(value, Mapping):
@@ -208,7 +207,6 @@ def _fits(text: str, limit: int) -> bool:
 
 
 def _beginning(text: str, limit: int) -> str:
-    """Return the longest beginning of a text of at most ``limit`` bytes that ends with a whole character."""
     return text if _fits(text, limit) else _bytes(text[:limit])[:limit].decode("utf-8", "ignore")
 
 

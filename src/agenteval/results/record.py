@@ -273,7 +273,6 @@ def _is_call(observation: Any) -> bool:
 
 
 def _field(observation: Any, name: str) -> str | None:
-    """Return a field of an observation; FluxLoop stores fields that it does not define below ``raw``."""
     if not isinstance(observation, Mapping):
         return None
     raw = observation.get("raw")
@@ -282,7 +281,6 @@ def _field(observation: Any, name: str) -> str | None:
 
 
 def _search(value: Any, depth: int) -> TokenUsage | None:
-    """Return the figures of an observation: direct ones, else the first nested ones; of messages, their sum."""
     if depth <= 0:
         return None
     if isinstance(value, list):
@@ -301,7 +299,6 @@ def _search(value: Any, depth: int) -> TokenUsage | None:
 
 
 def _usage_of(value: Any) -> TokenUsage | None:
-    """Return the figures under a key of usage; Langfuse calls them ``input``, ``output`` and ``total``."""
     found = _counts(value)
     if found is not None or not isinstance(value, Mapping):
         return found

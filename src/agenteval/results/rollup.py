@@ -34,6 +34,7 @@ _ATTEMPTS = re.compile(r" \(after \d+ attempts\)$")
 
 
 _TRACEBACK = "Traceback (most recent call last):"
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 #: The exception at the end of a traceback, with its text.
 RAISED = re.compile(r"(?:^|[\s:])(?P<error>(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning): (?P<text>.*))$")
 
@@ -49,10 +50,14 @@ def without_attempts(error: str) -> str:
 
 
 def without_traceback(error: str) -> str:
-    """Return an error with only the exception of a traceback; the case has all of it."""
+    """Return an error with only the exception of a traceback, and its place; the case has all of it."""
     before, found, after = error.partition(_TRACEBACK)
     raised = RAISED.search(after) if found else None
-    return f"{before}{raised['error']}" if raised else error
+    if raised is None:
+        return error
+    frames = [frame for frame in _FRAME.finditer(after) if "site-packages" not in frame["file"]]
+    place = f" ({Path(frames[-1]['file']).name}:{frames[-1]['line']})" if frames else ""
+    return f"{before}{raised['error']}{place}"
 
 
 #: Key in the details of a rule-based score: the rules that had nothing to measure in the reply.

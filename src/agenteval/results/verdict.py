@@ -69,12 +69,10 @@ class Condition(ResultsModel):
     Attributes:
         found: what was found: ``2 of 5 cases broke``.
         rule: the condition, as the configuration writes it: ``fail-on: regressions``; may be empty.
-        about: the part of the reports that tells more.
     """
 
     found: Text
     rule: Text = Field(default="", exclude_if=not_)
-    about: Literal["cases", "metrics", "resources", "criteria", "run"] = "run"
 
     def __str__(self) -> str:
         return f"{self.found} ({self.rule})" if self.rule else self.found
@@ -158,7 +156,7 @@ CONCEPTS = (
     Concept("baseline", "the newest ten runs of the base branch, with which a first run is compared"),
     Concept("control", "the base commit's agent, which runs side by side with the changed one to prove a drop"),
     Concept("known failure", "a case that fails in the baseline too: it is listed and blocks nothing"),
-    Concept("accepted change", "a change of answers, cases or rules that somebody has approved: it blocks nothing"),
+    Concept("accepted change", "a removed, edited or worse case, or a lower mean, that somebody has approved"),
     Concept("comparison", "what a change does to the scores: clear, cleared, proven, unproven or suspicious", STATES),
 )
 

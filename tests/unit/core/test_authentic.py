@@ -19,6 +19,7 @@ from agenteval.core.errors import ConfigError
 from agenteval.core.llm.calls import Completion
 from agenteval.core.llm.gateway import ResponseCache, key_of
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.secrets import redactor
 from agenteval.core.shared_files import CACHE_KEY, Seal, seal
 
 KEY = "0123456789abcdef-secret"

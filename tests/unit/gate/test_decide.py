@@ -154,7 +154,7 @@ def test_an_improvement_is_proven_by_turned_scores() -> None:
     assert _play(decide(evidence), _agents())[0].state == "clear"
 
 
-def test_a_slow_decline_is_proven_by_the_long_look() -> None:
+def test_a_slow_decline_is_proven() -> None:
     def answer(ask: Ask) -> Pass:
         return {"m": dict.fromkeys(ask.cases, 0.8 if ask.side == "pr" else 0.9)}
 

@@ -13,6 +13,7 @@ from tests.unit.runs import case, results
 
 from agenteval.gate.comparer import Comparer
 from agenteval.gate.comparison import decide_files
+from agenteval.gate.integrity import FIX
 from agenteval.gate.values import ComparePolicy, Quarantine
 from agenteval.gate.verdict import (
     DEFAULT_FAIL_ON,
@@ -75,7 +76,12 @@ class TestExitStatus:
             ("pf", "pf", 0, "1 of 2 cases passed; 1 of 2 cases fails as it does on main"),
             ("pff", "pf", 1, "1 of 3 cases failed"),
             ("pf", "pe", 0, _JUDGED),
-            ("p", "pp", 1, "1 of 2 cases of the baseline cannot be compared: 1 removed (1)"),
+            (
+                "p",
+                "pp",
+                1,
+                "1 of 2 cases of the baseline cannot be compared: 1 removed (1); " + FIX.format(them="them"),
+            ),
             ("pp", "", 0, "2 of 2 cases passed"),
         ],
     )

@@ -32,6 +32,7 @@ from agenteval.results.verdict import Unproven
 
 _BASE = "89abcdef0123456789abcdef0123456789abcdef"
 _RUNS = 5
+_BUDGET = "raise llm.max_calls or llm.max_cost_usd in agenteval.yaml"
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ def compared_run(
         "main",
         _BASE,
         lower=dict.fromkeys(run.summary.metrics, -0.5),
-        cases=len(run.cases()),
+        cases=sum(changed.get(case.id, {}).get("change") != "new" for _, case in run.cases()),
         drop=0.06,
     )
     text, certain = headline(out, told), sentences(out, told)
@@ -268,7 +269,7 @@ def _outcome(run: Results, word: State, changes: Mapping[str, Mapping[str, Any]]
     ]
     return GateOutcome(
         word,
-        "the LLM budget is exhausted" if word == "unproven" else "",
+        f"the LLM budget is exhausted; {_BUDGET}" if word == "unproven" else "",
         suspicions=[
             *(GateSuspicion(name, None, 0.01) for name in names),
             *(GateSuspicion("numeric", key, 0.01) for key in [*marked, *broke]),

@@ -35,6 +35,6 @@ def test_a_rate_is_that_of_its_cell(row: str, cell: str) -> None:
 
 
 def test_the_readme_has_the_rates_of_harmless_changes() -> None:
-    (usual, most) = re.findall(r"\[([\d.]+) %, at most ([\d.]+) % whatever a provider does\]", _README)[0]
+    (usual, most) = re.findall(r"\[([\d.]+) % of harmless changes, and for ([\d.]+) % in", _README)[0]
     assert f"| harmless | {usual} " in _PAGE
     assert re.search(rf"^\| harmless, largest of \d+ worlds .*\| {most} \|$", _PAGE, re.MULTILINE)

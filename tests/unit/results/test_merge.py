@@ -14,7 +14,7 @@ from agenteval.core.errors import ConfigError
 from agenteval.core.version import __version__
 from agenteval.gate.run_scores import baseline_run
 from agenteval.results.case import CaseResult, CaseStatus, Score, SuiteResult
-from agenteval.results.merge import Merged, RunToMerge, merge
+from agenteval.results.merge import Merged, MissingShardError, RunToMerge, merge
 from agenteval.results.model import Results, RunShard, RunUsage, Tool
 from agenteval.results.rollup import case_status, mean
 from agenteval.run.plan import divide
@@ -246,6 +246,9 @@ def test_shards_that_are_missing() -> None:
     shards = shards_of(WHOLE, 9)
     assert problems(*shards[1:]) == ["shard 1 of 9 is missing"]
     assert problems(*shards[7:]) == ["7 shards of 9 are missing: 1, 2, 3, 4, 5, …"]
+    with pytest.raises(MissingShardError) as caught:
+        merged(*shards[1:])
+    assert caught.value.exit_status == 3
 
 
 def test_runs_of_other_cases() -> None:

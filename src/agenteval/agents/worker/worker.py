@@ -201,7 +201,17 @@ def describe(error: BaseException) -> str:
         text = str(error)
     except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the error
         text = "(no text)"
-    return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
+    return "%s: %s%s" % (type(error).__name__, text, _place(error)) if text else type(error).__name__ + _place(error)
+
+
+def _place(error: BaseException) -> str:
+    here, place, trace = str(pathlib.Path.cwd()) + os.sep, "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file.startswith(here) and "site-packages" not in file:
+            place = " (%s:%d)" % (file[len(here) :], trace.tb_lineno)
+        trace = trace.tb_next
+    return place
 
 
 class WorkerFinder:

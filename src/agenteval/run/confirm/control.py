@@ -51,10 +51,6 @@ def opened_control(
 
     Args:
         controls: deployments of its agents, by case id; by default those of the run.
-
-    Raises:
-        AgentEvalError: the files cannot be checked out, the agent is the same for every commit, or its requirements
-            cannot be installed.
     """
     controls = spec.control.agents if controls is None else controls
     named = {
@@ -89,7 +85,6 @@ def opened_control(
 
 
 def _cases(spec: RunSpec, place: Checkout) -> Mapping[str, ControlCase]:
-    """Read the suites and the configuration of the control, which can be elsewhere in the change."""
     known = tuple(path for path in spec.control.suites if place.there(path).is_file())
     ours = spec.control.sources
     sources = replace(ours, suites=known or ours.suites).moved(place.there)
@@ -102,7 +97,6 @@ def _cases(spec: RunSpec, place: Checkout) -> Mapping[str, ControlCase]:
 
 
 def _agents(cases: Iterable[ControlCase], place: Checkout) -> dict[int, AgentSpec]:
-    """Return the agents of cases in the checkout, by identity: each agent object is started once."""
     unlike = {id(case.agent): case.agent for case in cases}
     there = {key: replace(agent, directory=str(place.there(Path(agent.directory)))) for key, agent in unlike.items()}
     for agent in there.values():

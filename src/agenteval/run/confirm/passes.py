@@ -36,7 +36,8 @@ from agenteval.run.resolve.spec import PassPlan, RunSpec, make_plan
 from agenteval.run.store import confirmation_file
 from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
 
-_INTERRUPTED = "the passes side by side were interrupted"
+_INTERRUPTED = "the passes side by side were interrupted; run it again"
+_BUDGET, _TIME = "raise llm.max_calls or llm.max_cost_usd in agenteval.yaml", "raise time_limit in agenteval.yaml"
 # Errors before any case ran: the agent of the base commit cannot start.
 _CANNOT_START = (ControlError, ConfigError, UserCodeError)
 _LONGEST_ERROR = 300
@@ -97,20 +98,12 @@ class Passes:
         return self._control.commit if isinstance(self._control, Control) else None
 
     def again(self, ask: Ask, sides: Sides) -> Pass:
-        """Make a pass, and return its values.
-
-        Raises:
-            CannotRunError: the base cannot run, a limit is reached, or a signal ended it.
-        """
+        """Make a pass, and return its values."""
         suites = {suite.path: suite for suite in sides.current.suites}
         return sides.one_pass((suites[path], case) for path, case in self.made(ask.side, ask.cases))
 
     def made(self, side: Side, cases: Sequence[str], iterations: int = 1) -> list[tuple[str, CaseResult]]:
-        """Return the finished cases of a pass, each with the path of its suite.
-
-        Raises:
-            CannotRunError: see ``again``.
-        """
+        """Return the finished cases of a pass, each with the path of its suite."""
         if self._is_interrupted():
             raise CannotRunError(_INTERRUPTED)
         self._number += 1
@@ -132,7 +125,6 @@ class Passes:
             raise CannotRunError(why, "outside", "base") from None
 
     def _tell(self, side: Side, number: int) -> None:
-        """Say once that the change runs again, and once that it runs side by side with the base."""
         text = "running side by side with the base" if side == "base" else "running again what may be worse"
         if side not in self._told and not self.spec.output.quiet:
             self._told.add(side)
@@ -156,14 +148,15 @@ class Passes:
         budget = self.spec.llm.limits.minus(asked_so_far.llm_calls, asked_so_far.cost_usd)
         limits = self.spec.limits.minus(self.first.duration_s - self.first.earlier_s + self._seconds)
         if budget.are_exhausted and asked_so_far.llm_calls > 0:
-            raise CannotRunError("the LLM budget is exhausted")
+            raise CannotRunError(f"the LLM budget is exhausted; {_BUDGET}")
         if limits.time_limit_reached:
-            raise CannotRunError("the time limit was reached")
+            raise CannotRunError(f"the time limit was reached; {_TIME}")
         control = self._opened_control() if side == "base" else Control()
         cases = self._planned(side, asked, control, iterations)
         self._tell(side, len(cases))
         if not cases:
-            raise CannotRunError("no requested case is in the base commit with the same question and metrics")
+            why = "no requested case is in the base commit with the same question and metrics"
+            raise CannotRunError(f"{why}; merge the change of the suite first, or accept it with 'agenteval accept'")
         again = PassPlan(
             cases=tuple(cases),
             limits=limits,
@@ -222,7 +215,6 @@ class Passes:
         return cases
 
     def _is_interrupted(self) -> bool:
-        """Return whether a signal arrived, during a run of cases or after it."""
         if self.signal is None:
             self.signal = held_signal()
         return self.signal is not None
@@ -248,13 +240,12 @@ class Passes:
 
 
 def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
-    """Return why a pass is incomplete, the main reason first; empty if it is complete."""
     if execution.signal is not None:
         return _INTERRUPTED
     if plan.resources.gateway.budget.refused:
-        return "the LLM budget was exhausted by the passes side by side"
+        return f"the LLM budget was exhausted by the passes side by side; {_BUDGET}"
     if execution.unfinished:
-        return "the time limit was reached before the passes side by side had ended"
+        return f"the time limit was reached before the passes side by side had ended; {_TIME}"
     return ""
 
 
@@ -283,24 +274,14 @@ def _why_broken(cases: Sequence[tuple[str, CaseResult]], named: Collection[str])
 
 
 def _shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
-    """Return the metrics that can score both the answers of the base and those of the agent under test.
-
-    These are the metrics with the same configuration, and those that need nothing but an answer.
-
-    Returns:
-        ``None`` if the two ask different questions, or share no metric.
-    """
+    """Return the metrics that can score both the answers of the base and those of the agent under test."""
     before, now = theirs.fingerprints, ours.fingerprints
     shared = _alike(before, now) | rescorable(ours, baseline_case(before, {}))
     return None if before.question != now.question or (now.metrics and not shared) else shared
 
 
 def _comparable(theirs: Case, ours: Case) -> Case | None:
-    """Return a case of the base with the metrics that it shares with the case under test.
-
-    A metric with another configuration or expected answer is that of the case under test, so both are scored by the
-    same rules.
-    """
+    """Return a case of the base with the metrics that it shares with the case under test."""
     shared = _shared_metrics(theirs, ours)
     if shared is None:
         return None
@@ -337,10 +318,10 @@ _COMMIT = 7
 
 
 def first_baseline(results: Results, passes: Passes) -> FoundBaseline:
-    """Run the suite with the base commit's agent, with as many iterations as the first run of the pull request.
+    """Run the suite with the base commit's agent, with as many iterations as a first run.
 
-    Raises:
-        CannotRunError: the base cannot run.
+    Args:
+        results: the first run of the pull request.
     """
     cases = {item.case.id: item for item in passes.spec.cases}
     asked = [case.id for _, case in results.cases() if case.id in cases and case.status != "skipped"]
@@ -364,7 +345,6 @@ def _first_error(made: Results) -> str:
 
 
 def _results_of(done: Sequence[tuple[str, CaseResult]], results: Results, passes: Passes) -> Results:
-    """Return the run of the base commit's agent as the results of a run of the base branch."""
     by_id = {case.id: case for _, case in done}
     fingerprints = {case_id: known for case_id, known in passes.fingerprints().items() if case_id in by_id}
     suites = [

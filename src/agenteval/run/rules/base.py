@@ -96,9 +96,6 @@ def read_base_rules(
         sources: the locations of suites and configuration in the change.
         baseline: the run to compare with; ``None`` without one.
         agents: whether the agent of each case is read too.
-
-    Raises:
-        AgentEvalError: there is no base commit, or its files cannot be read.
     """
     if isinstance(base, AgentEvalError):
         raise base
@@ -168,7 +165,6 @@ def judged_by_others(results: Results, suites: Iterable[Suite]) -> Difference | 
 
 
 def _differs(ours: BaselineCase, theirs: Case) -> bool:
-    """Return whether the question or a metric of the base commit differs; further metrics are only reported."""
     if not ours.fingerprint:
         return False
     known = theirs.fingerprints
@@ -185,9 +181,6 @@ def integrity_of(
     Args:
         then: the earlier run; ``None`` without one.
         given: what people accepted on the CI host.
-
-    Raises:
-        ConfigError: the file of accepted changes is not valid.
     """
     entries = read_accepted(here, redact)
     accepted = in_force(entries, then.run.accepted if then else (), datetime.now(UTC).date())
@@ -199,11 +192,6 @@ def integrity_of(
 
 
 def _with_effect(difference: Difference, passing: Collection[str] | None) -> Difference:
-    """Return a difference with its effect on a comparison with a baseline, which shards do not have.
-
-    Args:
-        passing: ids of the cases that passed in the baseline; ``None`` without one.
-    """
     if difference.kind == "rules" and difference.effect == "unproven" and passing is None:
         return difference.model_copy(update={"effect": "absolute"})
     if difference.kind != "removed" or difference.accepted_by is not None or difference.case not in (passing or ()):

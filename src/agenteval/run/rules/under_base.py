@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +88,9 @@ def rules_of_base(draft: Draft, settings: Settings, base: BaseRules, accepted: S
         *dict.fromkeys(_suite_differences(draft, continued, config_of)),
         *setting_differences(config, draft.of_run, of_run=True),
         *template_differences(own.presentation, shown),
+        *file_differences(
+            _graders(files.suites, base.place.worktree), _graders(own.suites, base.place.root), "setting", "base"
+        ),
         *workflow_differences(base.place),
     )
     shard, added = own.shard, len(cases) - len(own.cases)
@@ -286,6 +291,7 @@ _FOLDER = ".github"
 _SUFFIXES = frozenset({".yml", ".yaml"})
 _NAME = b"agenteval"
 _LARGEST = 2**20
+_REFERENCE = re.compile(r"[\w./-]{1,200}:[\w.]{1,200}")
 
 
 def workflow_differences(place: Checkout) -> Iterator[Difference]:
@@ -308,13 +314,29 @@ def _workflows(root: Path) -> Mapping[str, bytes]:
     return found
 
 
+def _graders(suites: Iterable[Suite], root: Path) -> Mapping[str, bytes]:
+    """Return the content of the files below ``root`` that metrics name as ``module:name`` or ``path.py:name``."""
+    metrics = [metric for suite in suites for case in suite.cases for metric in case.all_metrics]
+    named = {
+        (metric.where.directory, value.partition(":")[0])
+        for metric in metrics
+        for value in (metric.type, *metric.options.values())
+        if isinstance(value, str) and _REFERENCE.fullmatch(value)
+    }
+    found = {}
+    for folder, name in named:
+        path = Path(folder, name if name.endswith(".py") else f"{name.replace('.', '/')}.py")
+        # A module that is installed has no file here.
+        with suppress(OSError, ValueError):
+            found[f"grader {path.relative_to(root).as_posix()}"] = read_regular(path, limit=_LARGEST)
+    return found
+
+
 def _by_new_id(pairs: Pairs, of_base: Mapping[str, AgentSpec]) -> Mapping[str, AgentSpec]:
-    """Return agents of the base commit by the id that each case has in the change."""
     return {new: of_base[theirs.id] for new, theirs in pairs.base.items() if theirs.id in of_base}
 
 
 def _passing(draft: Draft, gate: GatePolicy) -> frozenset[str]:
-    """Return the ids of the cases that passed in the baseline and count."""
     if draft.spec.baseline is None:
         return frozenset()
     results = draft.spec.baseline.results

@@ -20,10 +20,9 @@ from agenteval.report import html
 from agenteval.report.facts import facts
 from agenteval.report.html import FILTERS
 from agenteval.report.html_data import (
-    MOST_CHECKED_ROWS,
+    MOST_STATIC_ROWS,
     ROW,
     Room,
-    RunTable,
     compact_json,
 )
 from agenteval.report.parts import template_directory
@@ -93,7 +92,7 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script(name: str) -> None:
     assert not {tag for tag, _ in page.found} & {"link", "img", "iframe", "object", "embed", "base", "form"}
     attributes = [item for _, found in page.found for item in found.items()]
     assert not [key for key, _ in attributes if key in {"src", "srcset", "style"} or key.startswith("on")]
-    assert {value for key, value in attributes if key == "href"} == {"#cases", "#metrics", "#cost", "#trend", "#run"}
+    assert {value for key, value in attributes if key == "href"} == {"#cases", "#metrics", "#cost", "#run"}
     policy = next(found["content"] for _, found in page.found if found.get("http-equiv") == "Content-Security-Policy")
     (style,) = re.findall(r"(?s)<style>(.*?)</style>", text)
     (script,) = (content for attributes, content in _scripts(text) if not attributes)
@@ -168,7 +167,7 @@ def _everywhere(text: str) -> Sample:
 
 def test_only_built_in_or_escaped_text_is_trusted() -> None:
     sources = [path.read_text(encoding="utf-8") for path in (template_directory() / "html").glob("*.j2")]
-    assert len(sources) == 4
+    assert len(sources) == 5
     filters = [node for source in sources for node in Environment().parse(source).find_all(nodes.Filter)]
     names = {_name(node.node) for node in filters if node.name == "trusted"}
     assert names == {"style", "script", "policy", "rows", "cases", "index"}
@@ -217,17 +216,11 @@ def test_cases_contain_baseline_answers_and_earlier_scores() -> None:
     ]
 
 
-def test_without_a_script_the_first_cases_have_the_result_of_each_metric() -> None:
-    page = _page(samples.regressed())
-    static = page[page.index('id="static"') : page.index("<noscript>")]
-    assert "Each metric of 6 cases" in static
-    for metric in ("✗ numeric 0.00 &lt; 1.00", "· bleu 0.03", "✓ numeric 1.00 &gt;= 1.00"):
-        assert f'<span class="block">{metric}</span>' in static
-    survey = RunTable()
-    run = samples.many(MOST_CHECKED_ROWS + 5).results
-    for suite, case in run.cases():
-        survey.row(case, (0, suite), None)
-    assert (len(survey.checked), survey.all_checked) == (MOST_CHECKED_ROWS, MOST_CHECKED_ROWS + 5)
+def test_without_a_script_the_first_failing_cases_are_shown() -> None:
+    page = _page(samples.many(MOST_STATIC_ROWS + 234, status="failed", answer="wrong"))
+    assert page.count('<th scope="row">Case ') == MOST_STATIC_ROWS
+    assert "1,234 cases did not pass; these are the first 1,000." in page
+    assert len(_rows(page)) == MOST_STATIC_ROWS + 234
 
 
 def test_cases_are_read_once_and_leave_as_they_come() -> None:

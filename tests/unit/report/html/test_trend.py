@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 from tests.unit.runs import case, results
 
-from agenteval.report.charts import WIDTH, line_svg, trend, trend_json, trend_part
+from agenteval.report.charts import _ticks, svg, trend, trend_json, trend_part
 from agenteval.report.facts import facts
 from agenteval.report.junit import render as junit
 from agenteval.report.overview import report_files as badge_files
-from agenteval.report.parts import ChartLine
-from agenteval.report.words import number
+from agenteval.report.parts import ScoreLines
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.history import EarlierRun, read_history
-from agenteval.results.model import Coverage, Judging, NotJudged, Results, RunShard
+from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
 from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.results.verdict import Gate
 from agenteval.run.config import Settings
@@ -125,35 +124,73 @@ def test_trend_json_has_every_run_and_no_number_that_json_does_not_have() -> Non
     ]
 
 
+def test_lines_and_table_say_the_same() -> None:
+    base = samples.green().results
+    points = trend(base, [_earlier(_run("before", "2026-11-20T08:00:00Z"))])
+    shown = trend_part(points)
+    (drawing,) = shown.charts
+    assert isinstance(drawing, ScoreLines)
+    assert drawing.lines == (("numeric", (1.0, 1.0), False),)
+    (values,) = shown.tables
+    titles = [title for title, _ in values.columns]
+    assert titles == ["Run", "Commit", "From", "Cases", "numeric", "pass rate", "cost", "duration"]
+    assert values.rows[0][3:] == ("3", "1.00", "100 %", "$0.0123", "3.2 s")
+    assert [row[2] for row in values.rows] == ["history", "this run"]
+
+
+def test_a_metric_that_is_worse_stands_out_and_one_that_is_gone_is_in_the_table_only() -> None:
+    now = past(1, [case("a", "passed", [{"numeric": 0.5, "bleu": 0.5}])])
+    gone = {"rouge": MetricSummary(n=1, mean=0.5, pass_rate=None)}
+    before = _run(
+        "before", "2025", now.model_copy(update={"summary": now.summary.model_copy(update={"metrics": gone})})
+    )
+    shown = trend_part(trend(now, [_earlier(before)]), ["bleu"])
+    (drawing,) = shown.charts
+    assert isinstance(drawing, ScoreLines)
+    assert [(name, is_worse) for name, _, is_worse in drawing.lines] == [
+        ("mean score", False), ("numeric", False), ("bleu", True),
+    ]  # fmt: skip
+    assert ("rouge", True) in shown.tables[0].columns
+
+
+def test_one_run_alone_has_no_trend() -> None:
+    assert trend_part(trend(samples.green().results, ())).empty
+
+
 # Drawings.
 
-_VALUES = st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=30)
+_VALUES = st.lists(st.none() | st.floats(0, 1), min_size=2, max_size=30)
 
 
-@given(_VALUES)
-def test_a_line_has_a_dot_for_each_value_inside_its_frame(values: list[float | None]) -> None:
+@given(_VALUES, st.floats(0, 1), st.booleans())
+def test_a_line_has_a_dot_for_each_value_inside_its_frame(
+    earlier: list[float | None], now: float, is_worse: bool
+) -> None:
+    values = (*earlier, now)
     names = tuple(f"run {place}<" for place in range(len(values)))
-    drawing = line_svg(ChartLine("<&>", tuple(values), names, number, (0.0, 1.0)))
-    dots = re.findall(r'<circle class="dot[ now]*" cx="([\d.]+)" cy="([\d.]+)"', drawing)
+    drawing = svg(ScoreLines("<&>", names, (("f1<", values, is_worse), ("bleu", (*earlier[::-1], now), False))))
+    dots = re.findall(r'<circle class="dot[ a-z]*" cx="([\d.]+)" cy="([\d.]+)" r="\d"><title>f1', drawing)
     assert len(dots) == sum(value is not None for value in values)
-    assert all(0 <= float(x) <= WIDTH and 9.9 <= float(y) <= 120.1 for x, y in dots)
-    stretches = "".join("." if value is None else "x" for value in values[:-1]).split(".")
-    assert drawing.count('class="line"') == sum(map(bool, stretches))
-    assert drawing.count('class="dot now"') == (values[-1] is not None)
-    assert drawing.count('class="step"') == (None not in values[-2:] and len(values) > 1)
+    assert all(0 <= float(x) <= 300 and 11.9 <= float(y) <= 212.1 for x, y in dots)
+    # This run stands apart from the others, and the labels of lines do not cover each other.
+    places = [float(x) for x, _ in dots]
+    assert places == sorted(places)
+    (one, other) = (float(y) for y in re.findall(r'<text[^>]* y="([\d.]+)" text-anchor="start">(?:f1|bleu)', drawing))
+    assert abs(one - other) >= 13.9
+    assert drawing.count("dot now worse") == is_worse
     assert "<&>" not in drawing
+    assert "f1<" not in drawing
 
 
-def test_trends_have_axes_around_their_values_and_a_band_of_the_earlier_runs() -> None:
-    base = samples.green().results
-    summary = base.summary.model_copy(update={"score": 0.9})
-    older = [
-        _earlier(_run(f"r{day}", f"2026-11-1{day}", base.model_copy(update={"summary": summary}))) for day in (1, 2)
-    ]
-    lines = {line.title: line for line in trend_part(trend(base, older)).charts if isinstance(line, ChartLine)}
-    assert lines["Mean score"].axis == pytest.approx((0.86, 1.0))
-    assert lines["Mean score"].band == (0.9, 0.9)
-    assert 0 < lines["Duration"].axis[0] < 3.21 < lines["Duration"].axis[1]
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_an_axis_is_around_its_values(values: list[float]) -> None:
+    axis = _ticks(values)
+    assert 3 <= len(axis) <= 6
+    assert axis[0] <= min(values) + 1e-9
+    assert max(values) - 1e-9 <= axis[-1]
+    # No tick beyond what is needed.
+    step = axis[1] - axis[0]
+    assert len(axis) == 3 or (axis[1] > min(values) - step / 1e6 and axis[-2] < max(values) + step / 1e6)
 
 
 # Files.

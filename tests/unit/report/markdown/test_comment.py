@@ -67,7 +67,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "✅ support: 3 of 3 cases pass",
             "The check passes: 3 of 3 cases passed.",
         ),
-        ("first", "❌ support-bot: 4 of 24 cases failed — 2 for the same reason", "The check fails."),
+        ("first", "❌ support-bot: 4 of 24 cases fail — 2 for the same reason", "The check fails."),
         (
             "no-baseline",
             "✅ support: 3 of 3 cases pass — nothing to compare with yet",
@@ -76,12 +76,12 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         ("maybe", "⚠️ support-bot: 3 cases may be worse", "The check passes."),
         (
             "rules",
-            "⚠️ support-bot: nothing broke or fell — but this change loosens the rules of main",
+            "⚠️ support-bot: 20 of 20 cases pass — rules changed (2), judged by main's",
             "The check passes: 20 of 20 cases passed.",
         ),
         (
             "infrastructure",
-            "🔌 support-bot: could not be run — the agent was not reachable",
+            "🔌 support-bot: 12 of 12 cases could not be run — the agent was not reachable",
             "This says nothing about the changes in this pull request.",
         ),
         (
@@ -92,7 +92,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         ("mean", "❌ support: numeric fell from 1.00 to 0.50 over 3 cases", "The check fails."),
         (
             "one-answer",
-            "❌ support-bot: 30 of 40 cases fail (equality fell from 1.00 to 0.50 over 30 cases)",
+            "❌ support-bot: 30 of 40 cases fail (equality fell from 1.00 to 0.50)",
             "The check fails. They probably have one cause: a model, key or service that answers differently.",
         ),
         (
@@ -194,11 +194,11 @@ def test_the_next_steps_name_commands_that_exist() -> None:
     assert "agenteval run examples/support/agent.yaml --failed-in agenteval-run " in text
     assert "agenteval accept --run 7001 --reason" in text
     # Nobody intends that all cases give one answer.
-    assert "Meant to be?" not in of_state("200-broke")
-    assert "Meant to be?" not in of_state("one-answer")
-    assert "--failed-in agenteval-run   # only the 30 cases that did not pass" in of_state("one-answer")
+    assert "<b>Accept" not in of_state("200-broke")
+    assert "<b>Accept" not in of_state("one-answer")
+    assert "--out agenteval-again   # only the 30 cases that did not pass" in of_state("one-answer")
     for state in ("infrastructure", "all-green", "rules"):
-        assert "Fix it" not in of_state(state)
+        assert "<b>Reproduce" not in of_state(state)
 
 
 def test_the_next_steps_name_the_artifact_of_the_run() -> None:
@@ -221,11 +221,7 @@ def test_the_cases_run_again_beside_the_baseline_and_elsewhere() -> None:
     here = sample.results.model_copy(update={"comparison": compared})
     text = comment(replace(sample, results=here))
     assert "gh run download 6001 -n nightly -D agenteval-base   # the baseline" in text
-    assert "--failed-in agenteval-run --baseline agenteval-base   # only the" in text
-    local = here.model_copy(update={"run": here.run.model_copy(update={"workflow_run_id": None})})
-    # What the next command reads stays.
-    text = comment(replace(sample, results=local))
-    assert "--failed-in agenteval-report --baseline agenteval-base --out agenteval-again   # only the" in text
+    assert "--failed-in agenteval-run --baseline agenteval-base --out agenteval-again   # only the" in text
 
 
 def test_hostile_names_stay_arguments() -> None:

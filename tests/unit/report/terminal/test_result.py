@@ -71,7 +71,7 @@ def test_the_verdict_and_the_next_commands_are_the_last_lines() -> None:
         "look   agenteval open  agenteval-report/report.html",
     ]
     assert _printed(samples.regressed()).splitlines()[-3:] == [
-        "FAILED  2 cases broke   3 of 6 pass · 3.2 s",
+        "FAILED  2 of 5 cases broke   3 of 6 pass · 3.2 s",
         "again  agenteval run --failed  only these 3 cases",
         "look   agenteval open          agenteval-report/report.html",
     ]
@@ -133,7 +133,7 @@ def test_an_old_console_gets_only_encodable_characters() -> None:
     sample = samples.regressed()
     print_report(sample.report, stream, colour=False)
     stream.flush()
-    assert b"FAILED  2 cases broke" in buffer.getvalue()
+    assert b"FAILED  2 of 5 cases broke" in buffer.getvalue()
 
 
 @pytest.mark.parametrize("verbosity", [0, 1])
