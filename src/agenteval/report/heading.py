@@ -173,7 +173,8 @@ class _Sentences:
 
     @property
     def text(self) -> str:
-        if not self.results.run.complete:
+        # A part of a run decides nothing, whatever the whole run had found.
+        if not self.results.run.complete or self.results.run.shard is not None:
             return headline(self.results, self.gate)
         if self.gate.verdict == "error" and not self._is_of_change:
             return self._not_run
