@@ -19,6 +19,7 @@ from agenteval.core.errors import ConfigError
 from agenteval.core.llm.calls import Completion
 from agenteval.core.llm.gateway import ResponseCache, key_of
 from agenteval.core.llm.models import ModelSpec
+from agenteval.core.secrets import redactor
 from agenteval.core.shared_files import CACHE_KEY, Seal, seal
 
 KEY = "0123456789abcdef-secret"
@@ -163,3 +164,9 @@ def test_every_module_with_a_cache_uses_a_seal() -> None:
         "run/config_file.py",
         "run/resolve/configurations.py",
     }
+
+
+def test_a_seal_does_not_show_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert KEY not in f"{Seal(KEY)!r} {Seal(KEY)}"
+    monkeypatch.setenv(CACHE_KEY, KEY)
+    assert redactor()(f"it is {KEY}") == "it is ***"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Generator, Sequence
 
 import pytest
 
-from agenteval.gate.decide import COPIES, THIN, Evidence, decide, decide_improvement, decline
+from agenteval.gate.decide import THIN, Evidence, decide, decide_improvement, decline
 from agenteval.gate.proof import Ask, CannotRunError, GateOutcome
-from agenteval.gate.suspicion import detectable_drop, may_stop
+from agenteval.gate.suspicion import may_stop
 from agenteval.gate.values import Constants, GateMetric, Pass, Run
 
 _METRICS = {"m": GateMetric(0.5)}
@@ -114,12 +114,6 @@ def test_an_outage_of_the_base_clears_nothing() -> None:
     assert (found.state, found.why) == ("unproven", THIN)
 
 
-def test_copies_prove_nothing() -> None:
-    baseline = [_run(), _run({"c1"}), _run(), _run({"c2"})]
-    found, _ = _play(decide(Evidence(_run({"c3"}), baseline, _METRICS)), _agents({"c3"}))
-    assert (found.state, found.why) == ("unproven", COPIES)
-
-
 def test_failures_that_become_losses_are_found() -> None:
     lost = set(_CASES[:4])
     first = {"m": {case: [None if case in lost else 1.0] * 3 for case in _CASES}}
@@ -173,11 +167,3 @@ def test_a_slow_decline_is_proven() -> None:
 def test_a_first_run_stops_where_nothing_looks_low() -> None:
     assert may_stop(_run(passes=1), [_run()], _METRICS, Constants())
     assert not may_stop(_run({"c3"}, passes=1), [_run()], _METRICS, Constants())
-
-
-def test_the_detectable_drop_grows_with_the_spread() -> None:
-    steady = [{case: [0.5, 0.5, 0.5] for case in _CASES}]
-    shaky = [{case: [0.0, 1.0, 0.5] for case in _CASES}]
-    assert detectable_drop(steady, 3, Constants()) == 0
-    assert (detectable_drop(shaky, 3, Constants()) or 0) > 0.1
-    assert detectable_drop([{case: [1.0] for case in _CASES}], 1, Constants()) is None

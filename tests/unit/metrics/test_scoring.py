@@ -168,11 +168,6 @@ class TestNotApplicable:
         assert (found.status, found.score, found.passed) == (status, None, None)
         assert "no retrieval_context" in str(found.reason if status == "skipped" else found.error)
 
-    def test_everything_that_is_missing_is_named(self) -> None:
-        metric = Probe(lambda _: Outcome(1.0), requires=frozenset({"retrieval_context", "ground_truth"}))
-        found = score(metric, observation(ground_truth=None))
-        assert found.reason == "the case has no ground_truth and retrieval_context"
-
 
 class TestResponsePath:
     @pytest.mark.parametrize("threshold", [None, 0.0, 0.5])
@@ -203,15 +198,6 @@ class TestErrors:
         found = score(SlowProbe(find) if slow else failing(error), threshold=0.5)
         assert (found.status, found.score, found.passed, found.error) == ("error", None, None, text)
         assert found.threshold == 0.5
-
-    @pytest.mark.parametrize(
-        ("failures", "retries", "status"), [(0, 0, "scored"), (1, 0, "error"), (1, 1, "scored"), (3, 2, "error")]
-    )
-    def test_retries(self, failures: int, retries: int, status: str) -> None:
-        found = score(failing(*[ValueError(str(number)) for number in range(failures)]), retries=retries)
-        assert found.status == status
-        if status == "error":
-            assert found.error == f"ValueError: {retries}"
 
     def test_a_time_limit_ends_an_attempt(self) -> None:
         async def never(_: Observation) -> Outcome:

@@ -44,18 +44,6 @@ def test_any_text_is_valid_xml(text: str) -> None:
     assert _parse(document).get("failures") == "1"
 
 
-@given(TEXTS)
-def test_a_passed_case_is_written_like_any_other(text: str) -> None:
-    cases = [samples.passed_case(text), samples.case(text, status="failed")]
-    document = _rendered(samples.results(samples.suite(*cases, path=text, name=text)))
-    passed, failed = (dict(element.attrib) for element in _parse(document).iter("testcase"))
-    assert passed | {"time": ""} == failed | {"time": ""}
-    assert list(passed) == list(failed)
-    # The same characters too, not only the same values.
-    first, second = re.findall(r"<testcase (.*) time=", document)
-    assert first == second
-
-
 def test_each_metric_of_each_case_is_in_its_output() -> None:
     found = {
         case.get("name"): case.findtext("system-out")
@@ -69,18 +57,6 @@ def test_each_metric_of_each_case_is_in_its_output() -> None:
         "tools called: calculator",
     ]
     assert found["Return label"] == "✗ f1_score 0.62 on average (4 of 6 passed)"
-
-
-def test_each_metric_of_the_suite_is_a_property() -> None:
-    suite = _parse(_rendered(samples.regressed().results))[0]
-    found = {item.get("name"): item.get("value") for item in suite.iter("property")}
-    assert found["metric.numeric"] == "mean 0.60 of 5 scores, 60 % passed; main 1.00 → here 0.75"
-
-
-def test_passed_cases_of_a_large_suite_have_one_line() -> None:
-    cases = [samples.passed_case(f"case {number}") for number in range(junit.MOST_WITH_METRICS + 1)]
-    assert "system-out" not in _rendered(samples.results(samples.suite(*cases)))
-    assert "system-out" in _rendered(samples.results(samples.suite(*cases[1:])))
 
 
 def test_junitparser_reads_the_counts() -> None:
@@ -129,19 +105,6 @@ def test_message_names_metric_score_threshold_and_reason() -> None:
         "rouge 0.90 >= 0.50 passed\n"
         "input: What about a?\nexpected: 1\nresponse: 2"
     )
-
-
-def test_message_counts_iterations() -> None:
-    bad = samples.iteration(samples.turn("?", "1", "2", samples.score(value=0.0)), status="failed")
-    good = samples.iteration(samples.turn("?", "1", "1", samples.score()), index=1)
-    worse = bad.model_copy(update={"index": 2})
-    failure, _ = _testcase(samples.case("a", bad, good, worse, status="failed"))
-    assert failure.get("message") == "failed 2 of 3 iterations: numeric 0.00 < 1.00"
-    assert [line for line in (failure.text or "").splitlines() if line.startswith("iteration")] == [
-        "iteration 1 of 3: failed",
-        "iteration 2 of 3: passed",
-        "iteration 3 of 3: failed",
-    ]
 
 
 def test_an_answer_cannot_pass_for_lines_of_the_report() -> None:

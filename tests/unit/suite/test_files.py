@@ -12,7 +12,6 @@ import pytest
 
 from agenteval.core import runtime
 from agenteval.core.errors import ConfigError
-from agenteval.core.runtime import missing_extra
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import Case, FileRef, Suite, Turn
 
@@ -159,11 +158,6 @@ class TestProblems:
             "pip install 'agenteval-action[files]'"
         ]
 
-    @pytest.mark.usefixtures("nothing_installed")
-    @pytest.mark.parametrize("extra", ["files", "azure"])
-    def test_extras_that_are_not_there(self, extra: str) -> None:
-        assert missing_extra(extra) == f"pip install 'agenteval-action[{extra}]'"
-
 
 class TestFingerprint:
     FILE = FileRef(name="docs/a.pdf", kind="pdf", path="/here/docs/a.pdf", digest="1")
@@ -193,10 +187,3 @@ class TestFingerprint:
     def test_another_question(self, change: dict[str, Any]) -> None:
         assert self.of(replace(self.FILE, **change)) != self.of(self.FILE)
         assert self.of(self.FILE) != self.of()
-
-    def test_content_counts(self, folder: Path) -> None:
-        line = "{path: notes.txt, type: text}"
-        before = load(folder, line).fingerprint
-        assert load(folder, line).fingerprint == before
-        (folder / "notes.txt").write_text("Helmets are two euros.")
-        assert load(folder, line).fingerprint != before

@@ -104,12 +104,6 @@ def test_built_in_descriptions_name_each_path_once() -> None:
         assert len(set(paths)) == len(paths), stem
 
 
-def test_the_warning_says_that_no_framework_is_used(tmp_path: Path) -> None:
-    found = scan(tmp_path, "bot = Agent()\n")
-    assert (found.agents, found.tools) == ({}, {})
-    assert found.warnings[0].startswith("no module imports langchain, ")
-
-
 def test_a_package_of_the_repository_is_no_framework(tmp_path: Path) -> None:
     write(tmp_path, {"agents/__init__.py": "class Agent: ..."})
     assert scan(tmp_path, "from agents import Agent\nbot = Agent()\n").agents == {}
@@ -225,19 +219,6 @@ def tools(found: Discovered) -> dict[str, tuple[str, bool]]:
     return {name: (item.method, item.instantiate) for name, item in found.tools.items()}
 
 
-def test_finds_class_tools_of_agno(tmp_path: Path) -> None:
-    code = """\
-    from agno.tools import Toolkit
-    class Shop(Toolkit):
-        pass
-    class Big(Shop):
-        pass
-    shop = Shop()
-    """
-    found = tools(scan(tmp_path, code, "agno"))
-    assert found == {"Shop": ("__call__", True), "Big": ("__call__", True), "shop": ("__call__", False)}
-
-
 def test_finds_decorated_constructed_and_inherited_tools(tmp_path: Path) -> None:
     code = """\
     from langchain_core.tools import BaseTool, StructuredTool, tool
@@ -313,14 +294,6 @@ def test_plain_functions_are_tools_where_the_framework_is_imported(tmp_path: Pat
     assert discover_targets(tmp_path).tools == {}
 
 
-def test_a_specific_tool_pattern_precedes_plain_functions(tmp_path: Path) -> None:
-    code = "from langchain_core.tools import tool\nimport pydantic_ai\n@tool\ndef search(x): ...\ndef plain(x): ...\n"
-    assert tools(scan(tmp_path, code, "pydantic-ai", "langchain")) == {
-        "search": ("invoke", False),
-        "plain": ("__call__", False),
-    }
-
-
 # Files
 
 
@@ -341,12 +314,6 @@ def test_modules_are_named_as_they_are_imported(tmp_path: Path, file: str, modul
     describe(tmp_path, DESCRIPTION)
     found = scan(tmp_path, AGENT.format("bot"), file=file)
     assert (found.agents["bot"].reference, found.agents["bot"].place) == (f"{module}:bot", f"{file}:2")
-
-
-def test_src_may_be_a_package(tmp_path: Path) -> None:
-    describe(write(tmp_path, {"src/__init__.py": ""}), DESCRIPTION)
-    found = scan(tmp_path, AGENT.format("bot"), file="src/pkg/app.py")
-    assert found.agents["bot"].reference == "src.pkg.app:bot"
 
 
 @pytest.mark.parametrize(

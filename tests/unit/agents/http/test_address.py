@@ -148,13 +148,6 @@ def test_the_environment_names_the_proxy(
     assert (found and found.origin) == proxy
 
 
-def test_a_proxy_may_want_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy")
-    proxy = proxy_of(read_address("http://agent/"))
-    assert proxy is not None
-    assert (proxy.origin, proxy.credentials) == ("http://proxy", read_address("http://me:secret@agent").credentials)
-
-
 @pytest.mark.parametrize(
     ("url", "said"),
     [

@@ -95,22 +95,6 @@ def test_wrong_fields(tmp_path: Path, fields: dict[str, Any], message: str) -> N
     assert bad(tmp_path, **fields) == message
 
 
-def test_all_wrong_fields_of_a_line_are_named(tmp_path: Path) -> None:
-    (item,) = read(tmp_path, {"persona": 3, "success": 1})
-    assert isinstance(item, BadLine)
-    assert [part.split()[0] for part in item.message.split("; ")] == [
-        "`input`",
-        "`persona`",
-        "`success`",
-    ]
-
-
-def test_results_of_an_evaluation_are_no_traces(tmp_path: Path) -> None:
-    (item,) = read(tmp_path, {"trace_id": "a", "scores": {}, "meta": {"input": "x"}, "output": "y"})
-    assert isinstance(item, BadLine)
-    assert "result of an evaluation" in item.message
-
-
 def test_a_line_of_50_megabytes_is_passed_over_in_pieces(tmp_path: Path) -> None:
     path = tmp_path / "traces.jsonl"
     with path.open("wb") as file:
@@ -235,11 +219,3 @@ def test_a_reply_as_a_record() -> None:
         ],
         "token_usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
     }
-
-
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [(None, None), (Usage(), None), (Usage(output_tokens=5), {"completion_tokens": 5})],
-)
-def test_tokens_of_a_reply(usage: Usage | None, tokens: dict[str, int] | None) -> None:
-    assert trace_of_reply(input="", output="", usage=usage).get("token_usage") == tokens

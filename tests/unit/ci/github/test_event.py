@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -254,14 +253,6 @@ def test_a_damaged_payload_allows_nothing(payload: dict[str, Any], reason: str) 
     assert damaged.commit == MERGE
 
 
-def test_without_a_repository_nothing_is_commented_on() -> None:
-    payload = pull_request(OWN) | {"repository": None}
-
-    nowhere = plan({"GITHUB_EVENT_NAME": "pull_request"}, payload)
-
-    assert (nowhere.may_comment, nowhere.reason) == (False, "the repository is unknown")
-
-
 def places(payload: Any, *before: str) -> Iterator[tuple[str, ...]]:
     for key in payload if isinstance(payload, dict) else ():
         yield (*before, key)
@@ -281,18 +272,6 @@ def test_one_wrong_value_never_raises(place: tuple[str, ...]) -> None:
 
         assert planned.may_comment == (planned.reason is None), value
         assert not planned.may_comment or planned.pull_request == 7, value
-
-
-def test_the_event_file_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "event.json"
-    file.write_text(json.dumps(pull_request(OWN) | {"title": "naïve ✓"}), encoding="utf-8")
-
-    assert read_event({"GITHUB_EVENT_PATH": str(file)})["title"] == "naïve ✓"
-
-
-@pytest.mark.parametrize("variables", [{}, {"GITHUB_EVENT_PATH": ""}])
-def test_no_event_file_is_an_empty_event(variables: dict[str, str]) -> None:
-    assert read_event(variables) == {}
 
 
 @pytest.mark.parametrize(
@@ -319,3 +298,11 @@ def test_an_unusable_event_file_is_a_clear_error(tmp_path: Path, content: bytes 
 def test_only_a_label_that_was_just_set_is_new(action: str | None, label: str | None) -> None:
     event = pull_request(OWN) | {"action": action, "label": {"name": "agenteval: accept a"}}
     assert plan(environment("pull_request", **ON_PULL_REQUEST), event).new_label == label
+
+
+def test_without_a_repository_nothing_is_commented_on() -> None:
+    payload = pull_request(OWN) | {"repository": None}
+
+    nowhere = plan({"GITHUB_EVENT_NAME": "pull_request"}, payload)
+
+    assert (nowhere.may_comment, nowhere.reason) == (False, "the repository is unknown")

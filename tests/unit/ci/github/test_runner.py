@@ -84,15 +84,6 @@ def test_files_that_cannot_be_written(tmp_path: Path) -> None:
         append_summary(tmp_path, "text")
 
 
-@pytest.mark.parametrize(("limit", "fits"), [(19, True), (18, False)])
-def test_the_limit_counts_bytes_and_what_is_there(tmp_path: Path, limit: int, fits: bool) -> None:
-    file = tmp_path / "summary"
-    file.write_bytes(b"earlier\r\n\xff")
-
-    # 10 bytes are there, and 9 come: a line end before the text, 3 bytes for each tick, one letter, a line end.
-    assert append_summary(file, "✓✓a", limit) == fits
-
-
 def test_a_summary_that_does_not_fit_leaves_a_note(tmp_path: Path) -> None:
     file = tmp_path / "summary"
     file.write_text("earlier", encoding="utf-8")
@@ -103,14 +94,6 @@ def test_a_summary_that_does_not_fit_leaves_a_note(tmp_path: Path) -> None:
     assert text.startswith("earlier\n> [!NOTE]\n> ")
     assert "2,000,002 bytes" in text
     assert "summary.md" in text
-
-
-def test_a_note_that_does_not_fit_either_is_left_out(tmp_path: Path) -> None:
-    file = tmp_path / "summary"
-    file.write_bytes(b"x" * 999_990)
-
-    assert not append_summary(file, "more text")
-    assert file.stat().st_size == 999_990
 
 
 @unhurried

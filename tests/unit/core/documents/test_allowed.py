@@ -139,6 +139,7 @@ def test_toml_has_the_same_rules(tmp_path: Path, in_ci: None) -> None:
     problems: list[Problem] = []
     found = read_toml(tmp_path / "a.toml", unset=problems, credentials=["model.api_key"])
     assert found.data["model"] == {"api_key": "s3cr3t-value"}
+    assert found.secrets == {"s3cr3t-value"}
     assert found.data["input"] == "${A_KEY}"
     assert found.data["list"] == [{"x": ["${GITHUB_ENV}", "nuts"]}]
     assert [(problem.line, problem.path) for problem in problems] == [(1, "input"), (5, "list[0].x[0]")]

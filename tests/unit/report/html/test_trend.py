@@ -257,14 +257,6 @@ def test_a_badge_tells_how_many_cases_were_checked(statuses: str, undecided: int
     assert _badge(results, samples.gate_of("failed", "failed"))["color"] == "red"
 
 
-def test_a_badge_of_no_case_or_of_a_part_claims_nothing() -> None:
-    nothing = samples.results(samples.suite())
-    assert _badge(nothing)["message"] == "nothing checked"
-    green = samples.green().results
-    run = green.run.model_copy(update={"shard": RunShard(index=1, count=2, cases=[])})
-    assert _badge(green.model_copy(update={"run": run}))["color"] == "lightgrey"
-
-
 def test_report_shows_a_history_and_its_broken_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -252,19 +252,6 @@ def test_a_holodeck_report_is_imported(tmp_path: Path) -> None:
     assert (results.run.duration_s, results.run.commit, results.run.complete) == (2.5, None, True)
 
 
-def test_turns_of_a_holodeck_test_are_turns(tmp_path: Path) -> None:
-    turns = [holodeck_turn(0, metric(score=1.0)), holodeck_turn(1, metric(score=0.0, passed=False))]
-    case = only(read(tmp_path, report(holodeck_test("talk", turns=turns, passed=False))))
-    first, second = case.iterations[0].turns
-    assert [(turn.index, turn.input, turn.response) for turn in (first, second)] == [
-        (0, "question 0", "answer 0"),
-        (1, "question 1", "answer 1"),
-    ]
-    # A turn's time is that of the answer alone.
-    assert first.latency_ms == 150
-    assert (case.status, case.score) == ("failed", 0.5)
-
-
 @pytest.mark.parametrize(
     ("test", "status"),
     [
@@ -320,13 +307,6 @@ def test_rouge_without_a_value_is_not_a_score(tmp_path: Path) -> None:
     assert statuses(results) == {"a": "passed", "b": "skipped", "c": "failed"}
     assert "rouge" not in results.summary.metrics
     assert "0.7.1" in (scores(results.cases()[0][1])["rouge"].reason or "")
-
-
-def test_a_history_file_of_holodeck_has_its_commit(tmp_path: Path) -> None:
-    history = {"report": report(holodeck_test("a", metric())), "metadata": {"git_commit": "abc", "cli_args": []}}
-    results = read(tmp_path, history)
-    assert (results.run.commit, results.baseline_runs[0].commit) == ("abc", "abc")
-    assert statuses(results) == {"a": "passed"}
 
 
 def test_a_report_belongs_to_the_suite_of_its_agent(tmp_path: Path) -> None:
@@ -418,20 +398,6 @@ def test_traces_have_the_ids_that_traces_get_here(tmp_path: Path) -> None:
     assert cases[0].tags == ["persona:novice"]
     assert cases[1].tags == []
     assert [case.cluster for case in cases] == [case.id.partition("::")[2].partition("#2")[0] for case in cases]
-
-
-def test_traces_are_imported(tmp_path: Path) -> None:
-    results = read(tmp_path, lines(trace()))
-    case = only(results)
-    (turn,) = case.iterations[0].turns
-    assert (case.name, case.status, case.score) == ("hi [novice]", "passed", 0.75)
-    assert (turn.input, turn.response, turn.latency_ms) == ("hi", "answer to hi", 1500.5)
-    assert {score.id: (score.score, score.passed, score.reason) for score in turn.scores} == {
-        "not_empty": (1.0, None, None),
-        "clarity": (0.5, None, "vague"),
-    }
-    assert (results.run.duration_s, results.tool.name) == (1.5, "fluxloop")
-    assert results.suites[0].threshold is None
 
 
 def test_traces_are_the_known_cases_of_their_question_one_after_another(tmp_path: Path) -> None:
@@ -697,12 +663,6 @@ def test_statuses_of_promptfoo(tmp_path: Path, content: dict[str, Any], status: 
     assert only(read(tmp_path, promptfoo(content))).status == status
 
 
-def test_an_answer_from_the_cache_took_no_time(tmp_path: Path) -> None:
-    cached = row("a", component(), response={"output": {"a": ["ü"]}, "cached": True}, latencyMs=3)
-    (turn,) = only(read(tmp_path, promptfoo(cached))).iterations[0].turns
-    assert (turn.latency_ms, turn.response, turn.usage) == (None, '{"a": ["ü"]}', None)
-
-
 def test_repeated_tests_are_iterations_and_others_are_not(tmp_path: Path) -> None:
     content = promptfoo(
         row("many", component(), vars={"q": "one"}, testIdx=0),
@@ -962,12 +922,6 @@ def test_files_of_other_tools_are_refused_by_their_size_before_they_are_read(tmp
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
-
-
-def test_imported_runs_are_read_with_notes_on_missing_data(tmp_path: Path) -> None:
-    file = write(tmp_path, GOOD["promptfoo"], "results.json")
-    _, (note,) = read_run(file)
-    assert note.startswith("promptfoo does not record how it judged")
 
 
 def test_numbers_beyond_all_measure_are_none(tmp_path: Path) -> None:

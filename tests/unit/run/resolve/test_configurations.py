@@ -174,24 +174,6 @@ def test_all_that_concerns_a_suite_comes_from_its_configuration(repository: Path
     assert found["support"] == found["shop"] == alone["shop"]
 
 
-def test_suites_may_use_the_variables_that_their_configuration_lists(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANY_KEY", "sk-0123456789")
-    for name in EACH:
-        suite(repository / name, name="${ANY_KEY}", agent={"command": ["x"]})
-    monkeypatch.setenv("CI", "true")
-    configure(repository / "support", pass_env=["ANY_KEY"])
-    configure(repository / "shop")
-    for order in permutations(EACH):
-        with masking(), pytest.raises(ConfigError) as caught:
-            resolved(*order)
-        assert [problem.file for problem in caught.value.problems] == ["shop/agent.yaml"]
-        with pytest.raises(ConfigError, match=r"shop/agent\.yaml"):
-            load_suites(*order)
-    assert [loaded.path for loaded in load_suites("support")] == ["support/agent.yaml"]
-
-
 def test_a_listed_secret_is_masked_everywhere(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODE_WORD", "open-sesame")
     command = {"command": ["x", "${CODE_WORD}"]}
@@ -262,21 +244,6 @@ def test_the_run_as_a_whole_has_the_settings_of_the_working_directory(
     assert warning.startswith(f"shop/agenteval.yaml:5: llm: has no effect: {by} decides it for the whole run")
 
 
-def test_the_directory_that_all_suites_share_decides_for_the_run(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (repository / "elsewhere").mkdir()
-    monkeypatch.chdir(repository / "elsewhere")
-    for name in EACH:
-        suite(repository / "evals" / name)
-        configure(repository / "evals" / name, agents={"default": {"command": [name]}})
-    (repository / "evals" / "mine.md.j2").write_text("x", encoding="utf-8")
-    configure(repository / "evals", **WIDE)
-    spec = resolved("../evals/support", "../evals/shop")
-    assert of_run(spec) == CHANGED
-    assert [item.agent.target for item in spec.cases] == [("support",), ("shop",)]
-
-
 @pytest.mark.parametrize("key", WIDE)
 def test_else_the_configurations_must_agree(repository: Path, key: str) -> None:
     agents = {"default": {"command": ["x"]}}
@@ -318,3 +285,21 @@ def test_saved_results_have_the_gate_of_their_run(repository: Path) -> None:
     assert of("../outside/agent.yaml") == of("no/such/agent.yaml") == ComparePolicy().pairs
     with pytest.raises(ConfigError, match=r"shop/agent\.yaml has no agenteval\.yaml"):
         of("support/agent.yaml", "shop/agent.yaml")
+
+
+def test_suites_may_use_the_variables_that_their_configuration_lists(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANY_KEY", "sk-0123456789")
+    for name in EACH:
+        suite(repository / name, name="${ANY_KEY}", agent={"command": ["x"]})
+    monkeypatch.setenv("CI", "true")
+    configure(repository / "support", pass_env=["ANY_KEY"])
+    configure(repository / "shop")
+    for order in permutations(EACH):
+        with masking(), pytest.raises(ConfigError) as caught:
+            resolved(*order)
+        assert [problem.file for problem in caught.value.problems] == ["shop/agent.yaml"]
+        with pytest.raises(ConfigError, match=r"shop/agent\.yaml"):
+            load_suites(*order)
+    assert [loaded.path for loaded in load_suites("support")] == ["support/agent.yaml"]

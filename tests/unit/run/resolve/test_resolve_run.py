@@ -134,16 +134,6 @@ def test_all_ways_to_name_recorded_answers_are_equal(
         resolve_files(replace(settings, shard=Shard(1, 2)))
 
 
-def test_a_recording_answers_the_inputs_of_a_suite(folder: Path) -> None:
-    suite(folder, "a")
-    spec = resolve_files(Settings(agent="replay:t.jsonl"))
-    assert (spec.traces, names(spec)) == (None, ["a"])
-    evaluation(folder)
-    both = resolve_files(Settings((SUITE, Path("evaluation.yaml")), agent="replay:t.jsonl"))
-    assert (both.traces, names(both)) == (None, ["a"])
-    assert any(text.startswith("evaluation.yaml: skipped: the suite has no cases") for text in both.warnings)
-
-
 def test_a_shard_has_some_cases_and_no_baseline(folder: Path) -> None:
     suite(folder, "a", "b", "c")
     context = RunContext(baseline=Remote(base()).search)
@@ -217,24 +207,6 @@ def test_agents_are_read_again_in_another_checkout(folder: Path) -> None:
     assert {Path(problem.file).name for problem in caught.value.problems} == {"agent.yaml", "agenteval.yaml"}
 
 
-def test_no_secret_is_in_the_representation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SERVICE_API_KEY", "geheim-12345678")
-    agent = {"http": "https://example.org/chat", "headers": {"Authorization": "Bearer ${SERVICE_API_KEY}"}}
-    suite(folder, "a", agent=agent)
-    assert "geheim-12345678" not in repr(resolve_files(Settings()))
-
-
-@pytest.mark.parametrize("iterations", [None, 1, 3])
-def test_iterations_of_traces_are_a_warning(folder: Path, iterations: int | None) -> None:
-    rules = [{"check": "output_not_empty"}]
-    evaluators = [{"name": "answered", "type": "rule_based", "enabled": True, "rules": rules}]
-    (folder / "evaluation.yaml").write_text(yaml.safe_dump({"evaluators": evaluators}), encoding="utf-8")
-    (folder / "traces.jsonl").write_text('{"input": "q", "output": "a"}\n', encoding="utf-8")
-    settings = Settings(suites=(Path("evaluation.yaml"),), traces=Path("traces.jsonl"), iterations=iterations)
-    told = any("--iterations has no effect" in warning for warning in resolve_files(settings).warnings)
-    assert told is (iterations == 3)
-
-
 def test_a_suite_without_cases_is_a_problem_beside_the_configuration(folder: Path) -> None:
     suite(folder)
     configure(folder, iterationz=2)
@@ -262,3 +234,10 @@ def test_names_of_the_gate_that_match_nothing_are_told(folder: Path) -> None:
             "`must_pass` of the gate: 'day*' matches no case",
             "`metrics` of the gate: 'equalty' is no metric of the suites; did you mean 'equality'?",
         )
+
+
+def test_no_secret_is_in_the_representation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "geheim-12345678")
+    agent = {"http": "https://example.org/chat", "headers": {"Authorization": "Bearer ${SERVICE_API_KEY}"}}
+    suite(folder, "a", agent=agent)
+    assert "geheim-12345678" not in repr(resolve_files(Settings()))

@@ -287,13 +287,6 @@ def test_a_pattern_that_later_pythons_read_otherwise_is_read(folder: Path) -> No
 # Performance
 
 
-@pytest.mark.parametrize("limit", ["latency = {}", "tokens = {}"])
-def test_no_limit_is_a_warning(folder: Path, limit: str) -> None:
-    assert warnings(folder, head("performance") + CASE + limit) == [
-        "5: eval.cases[0]: no limit is given, so nothing can be checked"
-    ]
-
-
 # Safety
 
 
@@ -434,11 +427,6 @@ def test_ids_stay_the_same_where_the_expectation_or_the_order_changes(folder: Pa
     assert ids(folder, "# comment\n\n" + head("accuracy", "iterations = 7") + one + two) == before
 
 
-def test_a_repeated_question_is_numbered(folder: Path) -> None:
-    one, two, three = ids(folder, head() + NEEDS["accuracy"] * 3)
-    assert (two, three) == (f"{one}#2", f"{one}#3")
-
-
 def test_the_fingerprint_changes_with_what_is_expected(folder: Path) -> None:
     def print_of(output: str) -> str:
         return only_case(folder, head() + CASE + output).fingerprint
@@ -482,13 +470,6 @@ def test_unknown_keys_of_a_case_are_warnings(folder: Path, key: str, hint: str) 
 def test_unknown_keys_of_an_evaluation_are_warnings(folder: Path, line: str, hint: str) -> None:
     found = warnings(folder, head("accuracy", line) + NEEDS["accuracy"])
     assert f"5: {hint}".replace("unknown key", "unknown key, which is not used") in found
-
-
-def test_further_tables_are_warnings(folder: Path) -> None:
-    found = warnings(folder, head() + NEEDS["accuracy"] + "[metadata]\nowner = 5")
-    assert found == ["8: metadata: unknown key, which is not used"]
-    found = warnings(folder, head("llm") + LLM + "temprature = 1\n" + CASE + "score = { min = 3 }")
-    assert found == ["8: eval.llm.temprature: unknown key, which is not used; did you mean 'temperature'?"]
 
 
 @pytest.mark.parametrize(

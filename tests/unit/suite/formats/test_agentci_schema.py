@@ -102,28 +102,11 @@ def test_constraints_that_cannot_be(folder: Path, definition: str, said: str) ->
     assert field_problems(folder, definition) == [said]
 
 
-def test_lists_may_be_nested_ten_times(folder: Path) -> None:
-    written = "list[" * 10 + "int" + "]" * 10
-    assert [str(kind) for kind in field(folder, f'{{ type = "{written}" }}').types] == [written]
-
-
 def test_huge_limits_are_compared(folder: Path) -> None:
     huge = "1" + "0" * 400
     assert field(folder, f'{{ type = "int", max = {huge} }}').max == 10**400
     (problem,) = field_problems(folder, f'{{ type = "int", min = {huge}, max = 1 }}')
     assert problem.endswith("is above `max` (1), so nothing can fit")
-
-
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [
-        ("minlength", "did you mean 'min_length'?"),
-        ("pattern", "nearest: max_items, type, enum"),
-    ],
-)
-def test_unknown_keys_of_a_definition(folder: Path, key: str, hint: str) -> None:
-    (problem,) = field_problems(folder, f'{{ type = "str", {key} = 5 }}')
-    assert problem == f".{key}: unknown key; {hint}"
 
 
 # Objects
@@ -161,11 +144,6 @@ def test_all_ways_of_nesting_mean_the_same(folder: Path, nested: str) -> None:
     inner = FieldSpec((kind("dict"),), fields={"b": FieldSpec((kind("str"),))})
     outer = FieldSpec((kind("dict"),), fields={"a": FieldSpec((kind("int"),)), "q": inner})
     assert load(folder, f"{SCHEMA}{nested}") == FieldSpec((kind("dict"),), fields={"p": outer})
-
-
-def test_a_definition_beside_fields_names_the_field_as_unknown(folder: Path) -> None:
-    (problem,) = field_problems(folder, '{ required = false, amount = { type = "float" } }')
-    assert problem == ".amount: unknown key; nearest: default, min, min_items"
 
 
 def test_a_schema_of_a_value_is_for_objects(folder: Path) -> None:
@@ -219,11 +197,6 @@ def test_an_object_may_have_fields_that_are_called_like_keys(folder: Path) -> No
     ]
 
 
-def test_keys_of_fields_may_be_any_text(folder: Path) -> None:
-    spec = load(folder, SCHEMA + '"a b".type = "int"\n"".type = "str"\n"x.y" = { type = "bool" }')
-    assert set(spec.fields or {}) == {"a b", "", "x.y"}
-
-
 # Texts
 
 
@@ -253,22 +226,6 @@ def test_values_that_cannot_be(folder: Path, written: str, said: str) -> None:
 
 
 # Everything at once
-
-
-def test_all_problems_of_a_schema_are_named_with_their_lines(folder: Path) -> None:
-    text = (
-        SCHEMA
-        + 'a = { type = "strng" }\n'
-        + 'b = { type = "int", min = 2, max = 1 }\n'
-        + 'ok = { type = "int" }\n'
-        + "[eval.cases.output.schema.c]\n"
-        + 'd = { type = "str", value = { match = "[" } }\n'
-        + "[eval.cases.output.schema.e]\n"
-        + 'type = "list"\n'
-        + 'items = { type = "lisst" }\n'
-    )
-    places = [problem.partition(": ")[0].removeprefix("suite.toml:") for problem in problems(folder, text)]
-    assert [int(place) - FIRST_LINE for place in places] == [0, 1, 4, 7]
 
 
 def test_deep_nesting_is_a_problem_and_no_crash(folder: Path) -> None:

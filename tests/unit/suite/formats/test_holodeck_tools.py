@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents.model_client import filled, ollama_address, parameters_schema, passages
+from agenteval.agents.model_client import filled, ollama_address, parameters_schema
 from agenteval.agents.worker.metrics import call, describe
 from agenteval.agents.worker.references import MissingError
-from agenteval.core.document import parse_dotenv
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.models import ModelSpec
 from agenteval.run.config import Config
@@ -85,17 +84,6 @@ class TestModelAndInstructions:
         assert found is not None
         assert model_agent_of(found).instructions == expected
 
-    @pytest.mark.parametrize(
-        ("written", "problem"),
-        [
-            ("{inline: a, file: b}", "exactly one of `inline` and `file` is needed"),
-            ("{inlien: a}", "unknown key; did you mean 'inline'?; allowed: file, inline"),
-        ],
-    )
-    def test_wrong_instructions(self, folder: Path, written: str, problem: str) -> None:
-        found = problems(folder, f"{MODEL}instructions: {written}\n")
-        assert any(problem in text for text in found), found
-
     def test_a_missing_file_keeps_only_this_agent_from_running(self, folder: Path) -> None:
         suite = load(folder, f"{MODEL}instructions: {{file: none.md}}\n")
         assert resolve_agent("name", Config(agents={"name": fallback(folder)}), "agent.yaml")
@@ -110,18 +98,6 @@ class TestModelAndInstructions:
             " headers: {Authorization: Bearer b, Accept: json}}\n"
         )
         assert load(folder, text).secrets == {"sk-written", "token-written", "Bearer b"}
-
-
-class TestResolution:
-    def test_the_fallback_is_used_where_nothing_else_is_named(self, folder: Path) -> None:
-        found, other = fallback(folder), AgentSpec("http", "http://x", str(folder))
-        assert resolve_agent(None, Config(), "agent.yaml", found) is found
-        assert resolve_agent(None, Config(agents={"default": other}), "agent.yaml", found) is other
-        assert resolve_agent(other, Config(), "agent.yaml", found) is other
-
-    def test_without_any_agent_the_message_has_the_fix(self) -> None:
-        with pytest.raises(ConfigError, match=r"no agent to run: add one to agenteval\.yaml"):
-            resolve_agent(None, Config(), "agent.yaml")
 
 
 class TestResponseFormat:
@@ -260,18 +236,6 @@ class TestTools:
     @pytest.mark.parametrize(
         ("fields", "problem"),
         [
-            (FUNCTION.replace("tools.py", "none.py"), "4: tools[0].file: there is no file none.py"),
-            (FUNCTION.replace("tools.py", "agent.yaml"), "4: tools[0].file: agent.yaml is not a Python file (.py)"),
-            (SERVER + ", env_file: none.env", "4: tools[0].env_file: none.env: no such file"),
-            (PROMPT + ", file: none.md", "4: tools[0].file: none.md: no such file"),
-        ],
-    )
-    def test_reasons_why_it_cannot_run(self, folder: Path, fields: str, problem: str) -> None:
-        assert agent_problems(folder, f"tools:\n- {{{fields}}}\n") == [problem]
-
-    @pytest.mark.parametrize(
-        ("fields", "problem"),
-        [
             ("name: a, description: d, type: mcp", "1: tools[0]: `command` is required for the transport stdio"),
             (
                 "name: a, description: d, type: mcp, transport: http, url: 'http://x/mcp'",
@@ -395,20 +359,6 @@ class TestParts:
         assert filled("{{ text }}, {{rows}}, {{none}}, {text}", arguments) == '{{how}}, [1, "é"], , {text}'
 
     @pytest.mark.parametrize(
-        ("result", "expected"),
-        [
-            ("one text", ("one text",)),
-            (["a", "", None, " ", {"b": "é"}], ("a", '{"b": "é"}')),
-            ({"text": "a"}, ('{"text": "a"}',)),
-            ("", ()),
-            (None, ()),
-            ([], ()),
-        ],
-    )
-    def test_passages(self, result: Any, expected: tuple[str, ...]) -> None:
-        assert passages(result) == expected
-
-    @pytest.mark.parametrize(
         ("given", "expected"),
         [
             (None, "http://localhost:11434/v1"),
@@ -422,14 +372,3 @@ class TestParts:
     )
     def test_where_ollama_speaks_openais_protocol(self, given: str | None, expected: str) -> None:
         assert ollama_address(given) == expected
-
-    def test_dotenv(self) -> None:
-        text = '# a\nA=1\nexport B = two words  # b\nC="#\\n\\"c\\"" # c\nD=\'${D}\'\nE=\nF=a#b\nno variable\nA=2\n'
-        assert parse_dotenv(text) == {
-            "A": "2",
-            "B": "two words",
-            "C": '#\n"c"',
-            "D": "${D}",
-            "E": "",
-            "F": "a#b",
-        }
