@@ -87,6 +87,7 @@ tests/peers/node_modules/.done: tests/peers/package-lock.json
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed $(ARGS)
 	$(BIN)/python -m benchmarks.traces
+	$(BIN)/python -m benchmarks.shards
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.judges
 

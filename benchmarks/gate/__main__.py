@@ -36,7 +36,8 @@ class Cell:
         change: what the pull request does.
         published: per cent that are not green.
         of: pull requests that the published rate is made from.
-        by: ``beside``: the base runs beside the change; ``alone``: it cannot run; ``files``: nothing runs.
+        by: ``beside``: the base runs beside the change; ``alone``: it cannot run; ``files``: nothing runs;
+            ``merged``: nothing runs, and then the base beside the change in three shards.
         replications: simulated pull requests.
     """
 
@@ -76,6 +77,12 @@ CELLS = (
     Cell("E", World(), "mean 10", 82.5, 200, by="files"),
     Cell("E", World(), "one 0", 100.0, 200, by="files"),
     Cell("E", World(lost=0.04), "none", 2.4, 1500, by="files", replications=500),
+    Cell("M", World(), "none", 0.2, 4000, by="merged", replications=1000),
+    Cell("M", World(drift=0.5), "none", 0.5, 1500, by="merged", replications=500),
+    Cell("M", World(session=0.5), "none", 0.3, 1500, by="merged", replications=500),
+    Cell("M", World(), "mean 5", 60.0, 500, by="merged"),
+    Cell("M", World(), "mean 10", 98.0, 300, by="merged"),
+    Cell("M", World(), "one 0", 100.0, 300, by="merged"),
     Cell("I", World(kind="latency", slack=0.0953), "slow .3", 99.7, 300),
     Cell("I", World(kind="latency", slack=0.0953, step=-0.7), "none", 0.0, 1500),
 )
@@ -89,7 +96,12 @@ def rate(cell: Cell, first: int, count: int) -> tuple[int, int, int]:
         rng = np.random.default_rng([_SEED, zlib.crc32(repr((cell.world.name(), cell.change, number)).encode())])
         _, _, baseline, run, again = attempt(cell.world, cell.change, rng)
         asked = None if cell.by == "files" else again
-        outcome = program.gate(run, baseline, metrics(cell.world), asked, has_base=cell.by == "beside", seed=number)
+        if cell.by == "merged":
+            outcome = program.merged_gate(run, baseline, metrics(cell.world), again, seed=number)
+        else:
+            outcome = program.gate(
+                run, baseline, metrics(cell.world), asked, has_base=cell.by == "beside", seed=number
+            )
         found += outcome.state in {"proven", "unproven"}
         calls += outcome.calls
     return count, found, calls

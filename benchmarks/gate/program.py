@@ -8,13 +8,14 @@ from typing import TypeVar
 import numpy as np
 from benchmarks.gate import reference
 
-from agenteval.gate.decide import Evidence, decide
+from agenteval.gate.decide import Evidence, decide, prove
 from agenteval.gate.proof import Ask, GateOutcome
 from agenteval.gate.values import Constants, GateMetric, Pass, Values
 
 Arrays = dict[str, np.ndarray]
 Again = Callable[[str, np.ndarray], Arrays]
 Found = TypeVar("Found")
+_SHARDS = 3
 
 
 def values_of(array: np.ndarray) -> Values:
@@ -72,6 +73,25 @@ def gate(
         can_run=again is not None,
     )
     return answered(decide(evidence, rules, seed), again or _never)
+
+
+def merged_gate(
+    first: Arrays, pool: Sequence[Arrays], metrics: Mapping[str, reference.Metric], again: Again, seed: int
+) -> GateOutcome:
+    """Decide on a merged run by its files, and prove what is suspicious in shards, each in a separate session."""
+
+    def in_shards(side: str, rows: np.ndarray) -> Arrays:
+        seen: Arrays = {}
+        for number in range(min(_SHARDS, len(rows))):
+            for name, values in again(side, rows[number::_SHARDS]).items():
+                seen.setdefault(name, np.full(len(rows), np.nan))[number::_SHARDS] = values
+        return seen
+
+    out = gate(first, pool, metrics, None)
+    if out.state == "clear":
+        return out
+    evidence = Evidence(run_of(first), [], metrics_of(metrics))
+    return answered(prove(evidence, out.suspicions, seed=seed), in_shards)
 
 
 def _never(_: str, __: np.ndarray) -> Arrays:

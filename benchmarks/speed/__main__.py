@@ -68,7 +68,9 @@ def main() -> int:
     )
     print(text)
     if options.write:
-        _RESULTS.write_text(text + "\n", encoding="utf-8")
+        # `benchmarks.shards` writes the rest.
+        _, mark, shards = _RESULTS.read_text(encoding="utf-8").partition("\n## Shards\n")
+        _RESULTS.write_text(f"{text}\n{mark}{shards}", encoding="utf-8")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -164,6 +165,28 @@ def home() -> Iterator[Path]:
 def server(home: Path) -> Iterator[GitServer]:
     with serving_git(home / "served", AUTHORIZATION) as found:
         yield found
+
+
+def test_a_merged_run_is_proven_in_shards_by_later_jobs(home: Path, server: GitServer) -> None:
+    pull_request = proposed(home, server, "bad")
+    for index in (1, 2):
+        ended = pull_request.run({"shard": f"{index}/2", "report-dir": f"agenteval-shards/{index}"})
+        assert ended.status == 0, ended.text
+    ended = pull_request.run({"mode": "gate", "report-dir": "merged"}, GITHUB_OUTPUT=str(home / "outputs"))
+    assert ended.status == 3, ended.text
+    assert re.search(r"(?m)^prove<<(.*)\ntrue\n\1$", (home / "outputs").read_text(encoding="utf-8"))
+    for index in (1, 2):
+        part = {"mode": "prove", "suite": "merged", "shard": f"{index}/2", "report-dir": f"proof/{index}"}
+        ended = pull_request.run(part)
+        assert ended.status == 0, ended.text
+        assert {item.version for item in pull_request.asked()} == {"bad", "good"}
+    ended = pull_request.run({"mode": "prove", "suite": "proof"})
+    assert (ended.status, "mode prove is for one run, and there are 2" in ended.text) == (2, True), ended.text
+    ended = pull_request.run({"mode": "gate", "suite": "proof"})
+    assert ended.status == 1, ended.text
+    comparison = results_in(pull_request.workspace).comparison
+    assert comparison is not None
+    assert (comparison.state, comparison.base_sha) == ("proven", pull_request.base)
 
 
 @pytest.mark.long

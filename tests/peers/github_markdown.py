@@ -34,16 +34,13 @@ OURS = {
 }
 OURS |= {"details", "summary", "b", "i", "br", "sub", "span", "a", "del", "ins", "strong", "blockquote", "input"}
 # What rehype-sanitize, whose default schema follows GitHub, lets through of it; "open" is not among it.
-_ATTRIBUTES = {"a": {"href", "id"}, "td": {"align"}, "th": {"align"}, "details": {"open"}, "pre": {"lang"}}
+_ATTRIBUTES = {"a": {"href"}, "td": {"align"}, "th": {"align"}, "details": {"open"}, "pre": {"lang"}}
 _ATTRIBUTES |= {"input": {"type", "disabled"}}  # of a task list
 _LINK = re.compile(
     r"https://github\.com/acme/widgets/(?:blob/[0-9a-f]{40}/[^\s\"<>?]*|actions/runs/\d+(?:#artifacts)?)"
     # The help of a mistake.
     rf"|{re.escape(DOCUMENTATION)}/troubleshooting\.md#[a-z-]+"
-    # A part of the summary.
-    r"|#user-content-[0-9a-f]{8}-[a-z]+"
 )
-_PLACE = re.compile(r"user-content-[0-9a-f]{8}-[a-z]+")
 # GitHub looks for references in the text of the rendered page, but not inside code.
 REFERENCE = re.compile(r"(?:^|\W)(?:@[a-z0-9]|[\w/-]{0,80}#\d|gh-\d|[0-9a-f]{7,40}\b)", re.IGNORECASE)
 
@@ -71,9 +68,6 @@ def assert_only_ours(page: Any) -> None:
     assert elements <= OURS
     for element in page.iter():
         assert set(element.attrib) <= _ATTRIBUTES.get(element.tag, set())
-        assert (
-            element.tag != "a" or _LINK.fullmatch(element.get("href", "")) or _PLACE.fullmatch(element.get("id", ""))
-        )
-        assert element.get("id") is None or element.get("href") is None
+        assert element.tag != "a" or _LINK.fullmatch(element.get("href", ""))
     assert not list(page.iter(html.etree.Comment))
     assert [text for text in texts_outside_code(page) if REFERENCE.search(text)] == []

@@ -419,7 +419,7 @@ def test_shards_are_merged_judged_and_commented_on_once(
 
     step = runner(workspace, environment(github, "pull_request", mode="gate", suite=""), event)
 
-    assert (step.status, step.outputs["verdict"]) == (3, "unproven"), step.log
+    assert (step.status, step.outputs["verdict"], step.outputs["prove"]) == (3, "unproven", "true"), step.log
     assert step.outputs["total"] == "19"
     assert step.outputs["baseline-sha"]
     [comment] = list(pull.get_issue_comments())

@@ -19,6 +19,7 @@ from tests.unit.report import samples
 from tests.unit.report.html.test_html import PAYLOADS
 from tests.unit.report.samples import Sample, write_page
 
+from agenteval.report.html import render_runs
 from agenteval.results.case import ToolCall, Usage
 from agenteval.results.comparison import AnswerChange, BaselineCase, BaselineRun, ScoreChange
 from agenteval.results.model import MetricSummary
@@ -48,7 +49,7 @@ _ATTRIBUTES = {
     "aria-expanded", "aria-controls", "aria-pressed", "id", "role", "tabindex", "scope", "colspan", "type",
     "hidden", "disabled",
     "open", "value", "autocomplete", "spellcheck", "viewBox", "d", "x", "y", "cx", "cy", "r", "rx", "width", "height",
-    "text-anchor", "data-label", "data-chip", "data-metric", "data-row", "style",
+    "text-anchor", "data-label", "data-chip", "data-metric", "style",
     "title", "placeholder", "aria-hidden", "aria-selected",
     "aria-posinset", "aria-setsize", "aria-activedescendant", "aria-current",
 }  # fmt: skip
@@ -76,7 +77,7 @@ _BEYOND_ITS_CARD = """JSON.stringify([...document.querySelectorAll('.compared, .
 _STATUS = "document.getElementById('count').textContent"
 _NAMES = "JSON.stringify([...document.querySelectorAll('#list .name')].map((name) => name.textContent))"
 _TITLE = "document.querySelector('#one-title bdi').textContent"
-_SECTIONS = ("cases", "metrics", "cost", "trend", "run")
+_SECTIONS = ("cases", "metrics", "cost", "run")
 
 
 def _hostile() -> Sample:
@@ -316,11 +317,11 @@ def _answered(before: str, after: str) -> Sample:
 
 
 def test_tool_calls_of_both_runs_are_one_timeline(page: Page, tmp_path: Path) -> None:
-    def call(name: str, **args: Any) -> dict[str, Any]:
-        return {"name": name, "args": args, "result": "ok", "duration_ms": 12.0}
+    def call(name: str, result: str = "ok", **args: Any) -> dict[str, Any]:
+        return {"name": name, "args": args, "result": result, "duration_ms": 12.0}
 
-    before = [call("find", order=4711), call("cancel", order=4711), call("search", query="a refund", top=3)]
-    now = [call("find", order=4711), call("search", query="a return", top=3), call("mail", to="me")]
+    before = [call("find", order=4711), call("cancel", order=4711), call("search", "3 hits", query="a refund", top=3)]
+    now = [call("find", order=4711), call("search", "0 hits", query="a return", top=3), call("mail", to="me")]
     sample = _answered("done", "done")
     (case,) = sample.results.suites[0].cases
     turn = case.turns[0].model_copy(update={"tool_calls": [ToolCall.model_validate(each) for each in now]})
@@ -336,16 +337,16 @@ def test_tool_calls_of_both_runs_are_one_timeline(page: Page, tmp_path: Path) ->
     assert json.loads(page.run(shown.replace("SIDE", "before"))) == [
         ["call same", "⚙ find(order: 4711) → ok"],
         ["call gone", "⚙ cancel(order: 4711) → ok"],
-        ["call other", "⚙ search(query: a refund, top: 3) → ok"],
+        ["call other", "⚙ search(query: a refund, top: 3) → 3 hits"],
     ]
     assert json.loads(page.run(shown.replace("SIDE", "now"))) == [
         ["call same", "⚙ find(order: 4711) → ok"],
         ["call missing", "cancel was not called"],
-        ["call other", "⚙ search(query: a return, top: 3) → ok"],
+        ["call other", "⚙ search(query: a return, top: 3) → 0 hits"],
         ["call added", "⚙ mail(to: me) → ok"],
     ]
     marks = "JSON.stringify([...document.querySelectorAll('.call del, .call ins')].map((mark) => mark.textContent))"
-    assert json.loads(page.run(marks)) == ["refund", "return"]
+    assert json.loads(page.run(marks)) == ["refund", "3 ", "return", "0 "]
     assert page.run("document.querySelector('.side.before .scores').textContent") == "800 ms"
 
 
@@ -433,7 +434,7 @@ def test_of_a_long_list_only_the_visible_rows_are_drawn(page: Page, tmp_path: Pa
 
 def test_the_address_of_a_tab_opens_it(page: Page, tmp_path: Path) -> None:
     file = write_page(samples.regressed(), tmp_path)
-    for name in ("metrics", "cost", "trend", "run"):
+    for name in ("metrics", "cost", "run"):
         page.open(file, f"#{name}")
         assert page.run(f"document.getElementById('{name}').checkVisibility()"), name
         assert not page.run("document.getElementById('cases').checkVisibility()"), name
@@ -547,11 +548,49 @@ def test_numbers_lead_to_their_cases(page: Page, tmp_path: Path) -> None:
     assert "2 cases fell" in json.loads(page.run(links))
     page.run("[...document.querySelectorAll('[data-metric] a')].find(({ text }) => text === '2 cases fell').click()")
     page.wait_for(f"JSON.parse({_NAMES}).join() === 'Refund total,Return label'")
-    page.run("location.hash = 'tab=cost'")
-    page.wait_for("document.getElementById('cost').checkVisibility()")
-    slowest = page.run("document.querySelector('[data-row] a').textContent")
-    page.run("document.querySelector('[data-row] a').click()")
-    page.wait_for(f"document.getElementById('cases').checkVisibility() && {_TITLE} === {json.dumps(slowest)}")
+
+
+def test_the_list_shows_what_it_is_ordered_by(page: Page, tmp_path: Path) -> None:
+    path = write_page(samples.regressed(), tmp_path)
+    shown = """JSON.stringify([...document.querySelectorAll('#list .case')].slice(0, 2).map((line) =>
+      [line.querySelector('.name').textContent, line.querySelector('.tries').textContent]))"""
+    for order, rows in {
+        "change": [["Refund total", "0.94 → 0.05"], ["Return label", "0.90 → 0.62"]],
+        "-change": [["Opening hours", "0.00 → 1.00"], ["Shipping to Norway", "1.00 → 1.00"]],
+        "-time": [["Return label", "500 ms"], ["Refund total", "250 ms"]],
+    }.items():
+        page.open(path, f"#kind=all&sort={order}")
+        assert json.loads(page.run(shown)) == rows, order
+
+
+def test_the_cases_of_several_runs_are_searched_and_sorted(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "runs.html"
+    named = (("a|<b>", samples.green()), ("b", samples.regressed()), ("c", samples.hostile()))
+    runs = [(name, sample.results) for name, sample in named]
+    path.write_text("".join(render_runs(runs)), encoding="utf-8", errors="replace")
+    page.open(path)
+    names = """[...document.querySelectorAll('#answers tbody tr:not([hidden]) th')].map((cell) => cell.textContent)"""
+    before = page.run(names)
+    page.run("document.querySelectorAll('#answers thead button')[1].click()")
+    page.run("document.querySelectorAll('#answers thead button')[1].click()")
+    changes = page.run(
+        "[...document.querySelectorAll('#answers tbody tr')].map(({ cells }) => cells[1].dataset.value)"
+    )
+    known = [float(change) for change in changes if change]
+    assert known == sorted(known, reverse=True)
+    assert sorted(page.run(names)) == sorted(before)
+    page.run("document.getElementById('search').value = 'norway'")
+    page.run("document.getElementById('search').dispatchEvent(new Event('input'))")
+    assert page.run(names) == ["Shipping to Norway"]
+    page.call("Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True)
+    try:
+        page.run(_OPEN_EVERYTHING)
+        assert page.run("document.documentElement.scrollWidth") <= 360
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+    assert page.complaints == []
+    assert _seen(page)[0] <= _OURS
+    assert page.requests == [path.as_uri()]
 
 
 def test_every_control_has_a_name(page: Page, tmp_path: Path) -> None:

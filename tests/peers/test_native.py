@@ -157,7 +157,7 @@ def test_no_secret_is_in_outputs_summary_or_log(wheel: Path) -> None:
             "github-token": TOKEN,
             "check-name": KEY,
             "report-dir": "out",
-            "matrix": f'"{KEY}"',
+            "job": f'["", "{KEY}", null]',
         }
 
         succeeded, log, outputs = runner.run(inputs, variables(runner) | {"SHOP_KEY": KEY})

@@ -50,7 +50,7 @@ class Workflow:
         **matrix: Any,
     ) -> None:
         """Publish a verdict as a step of a job does: the action, or a command, which knows neither matrix nor id."""
-        known = {"INPUT_MATRIX": json.dumps(matrix or None), "INPUT_CHECK-RUN-ID": str(job.id)}
+        known = {"INPUT_JOB": json.dumps([str(job.id), matrix or None, None])}
         event = self.folder / "event.json"
         head = {"sha": self.pull.head.sha, "ref": self.pull.head.ref, "repo": {"full_name": REPOSITORY}}
         event.write_text(

@@ -122,10 +122,9 @@ def _of_markdown(outlet: str, text: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def _of_summary(text: str) -> Iterator[tuple[str, str, Any]]:
-    if found := re.search(r"^Verdict: (\w+)", text, re.MULTILINE):
-        yield "summary", "verdict", found[1]
     head, _, values = re.findall(r"^\|.*$", text, re.MULTILINE)[:3]
     numbers = dict(zip(_cells(head), _cells(values), strict=True))
+    yield "summary", "verdict", numbers["Verdict"]
     yield "summary", "cases", int(numbers["Cases"].split(" ×")[0].replace(",", ""))
     yield "summary", "passed", numbers["Pass"]
     for title in ("Broke", "Failed", "Could not be run", "May be worse"):
@@ -135,11 +134,10 @@ def _of_summary(text: str) -> Iterator[tuple[str, str, Any]]:
         yield "summary", f"mean of {name}", mean
         yield "summary", f"scores of {name}", int(amount.replace(",", ""))
     compared = re.compile(
-        r"^\| [✅❌⚪] \| ([^|]+) \| ([^|]+) \|(?: [^|]* \|)? [^|]+ \| (\S+) \| ([\d,]+) \| [^|]+ \|$", re.MULTILINE
+        r"^\| [✅❌⚪] \| ([^|]+) \| ([^|]+) \|(?: [^|]* \|)? [^|]+ \| ([\d,]+) \| [^|]+ \|$", re.MULTILINE
     )
-    for name, means, mean, amount in compared.findall(text):
+    for name, means, amount in compared.findall(text):
         yield "summary", f"means of {name}", means
-        yield "summary", f"mean of {name}", mean
         yield "summary", f"scores of {name}", int(amount.replace(",", ""))
 
 
@@ -186,12 +184,9 @@ def _of_page(text: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def _metrics_of_page(text: str) -> Iterator[tuple[str, str, Any]]:
-    row = re.compile(
-        r'<th scope="row">([^<]+)</th><td data-label="[^"]+ → here">([^<]+)</td>.*?data-label="Mean">([^<]+)<'
-    )
-    for name, means, mean in row.findall(text):
+    row = re.compile(r'<th scope="row">([^<]+)</th><td data-label="[^"]+ → here">([^<]+)</td>')
+    for name, means in row.findall(text):
         yield "page", f"means of {html.unescape(name)}", means
-        yield "page", f"mean of {html.unescape(name)}", mean
 
 
 def _of_junit(text: str) -> Iterator[tuple[str, str, Any]]:

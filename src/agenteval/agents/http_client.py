@@ -210,7 +210,6 @@ def _is_closing(headers: Mapping[str, str]) -> bool:
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """Read a body."""
     encoding = ", ".join(response.headers.getall("Content-Encoding", ())).strip().lower()
     if not _PACKED.isdisjoint(part.strip() for part in encoding.split(",")):
         raise HttpError(

@@ -129,7 +129,6 @@ def _span(row: Mapping[str, Any]) -> tuple[Span, dict[str, Any], list[SpanEvent]
 
 
 def _at(row: Mapping[str, Any], path: str) -> Any:
-    """Return the value of a key, or of a key in an object."""
     outer, _, inner = path.partition(".")
     holder = row.get(outer)
     return holder.get(inner) if inner and isinstance(holder, dict) else row.get(path)

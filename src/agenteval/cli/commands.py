@@ -180,11 +180,19 @@ def add_results(commands: Any) -> None:
     proved = add_command(
         commands, "prove", _prove, "run what may be worse in a results file side by side with the base commit"
     )
-    proved.add_argument("results", metavar="RESULTS", help="results.json, or a report directory; it is replaced")
-    add_options(proved, "config", "control", "fail_on", as_run=True)
+    proved.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
+    add_options(proved, "config", "control", "fail_on", "shard", as_run=True)
+    proved.add_argument(
+        "--out",
+        dest="directory",
+        type=Path,
+        metavar="DIR",
+        help="directory to write to; default: the results are replaced",
+    )
     add_options(proved, "verbosity")
-    report = add_command(commands, "report", _report, "write the reports of a results file again")
-    report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
+    report = add_command(commands, "report", _report, "write the reports of a results file again, or compare several")
+    several = "results.json, or a report directory; several are one HTML page with a column for each"
+    report.add_argument("results", nargs="+", metavar="RESULTS", help=several)
     add_options(report, "config", as_run=True)
     report.add_argument(
         "--out", dest="directory", type=Path, metavar="DIR", help="directory to write to; default: beside the results"
@@ -222,20 +230,20 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _prove(arguments: argparse.Namespace) -> int:
-    from agenteval.run.saved_results import prove_file
+    from agenteval.run.prove import prove_file
 
-    return prove_file(Path(arguments.results), settings_of(arguments))
+    return prove_file(Path(arguments.results), arguments.directory, settings_of(arguments)).exit_status
 
 
 def _report(arguments: argparse.Namespace) -> int:
     from agenteval.run.saved_results import render_again, render_one
 
-    settings = settings_of(arguments)
-    if arguments.format is None and arguments.output is None:
-        return render_again(Path(arguments.results), settings, arguments.directory)
+    settings, results = settings_of(arguments), [Path(path) for path in arguments.results]
+    if len(results) == 1 and arguments.format is None and arguments.output is None:
+        return render_again(results[0], settings, arguments.directory)
     if arguments.directory is not None:
         raise ConfigError(Problem("--out is for all reports; give --out, or --format and --output", kind=Kind.OPTION))
-    return render_one(Path(arguments.results), settings, arguments.format, arguments.output)
+    return render_one(results, settings, arguments.format, arguments.output)
 
 
 def _open(arguments: argparse.Namespace) -> int:

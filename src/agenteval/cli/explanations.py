@@ -224,7 +224,6 @@ def _entries() -> list[Topic]:
 
 
 def _wrapped(lines: Iterable[str]) -> list[str]:
-    """Return lines of at most 80 columns; the rest of a longer one is indented."""
     form = textwrap.TextWrapper(_WIDTH, break_long_words=False, break_on_hyphens=False)
     found = []
     for line in lines:

@@ -302,7 +302,6 @@ def _refuse_existing(files: Sequence[NewFile]) -> None:
 
 
 def _blocks_directory(path: Path) -> bool:
-    """Return whether the path exists and is not a directory; a broken link counts, a link to a directory does not."""
     try:
         return os.path.lexists(path) and not path.is_dir()
     except OSError:

@@ -205,7 +205,6 @@ def _status(argv: Sequence[str] | None) -> int:
 
 
 def _failed(error: AgentEvalError, words: Sequence[str]) -> int:
-    """Print an error, and return its exit status."""
     # Imported here: most commands do not fail.
     from agenteval.cli.output import fail
 

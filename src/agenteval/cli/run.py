@@ -72,7 +72,6 @@ def _add_probe(commands: Any) -> None:
 
 @contextmanager
 def _earlier_reports_told(arguments: argparse.Namespace) -> Iterator[None]:
-    """Tell of reports of an earlier run that an error leaves."""
     from agenteval.report.report import results_identity
 
     # --resume continues them.

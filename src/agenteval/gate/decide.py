@@ -146,6 +146,17 @@ def prove(
     return _concluded(state)
 
 
+def cases_to_prove(evidence: Evidence, suspicions: Sequence[GateSuspicion]) -> list[str]:
+    """Return the cases that the proof of suspicions can ask for."""
+    is_mean = any(item.case is None for item in suspicions)
+    return cases_of(evidence.first) if is_mean else list(dict.fromkeys(item.case for item in suspicions if item.case))
+
+
+def without_stops(rules: Constants) -> Constants:
+    """Return the rules by which a shard makes every pass: it sees only some cases, so it cannot decide to stop."""
+    return replace(rules, looks=rules.looks[-1:], limits=(1e-12,))  # no passes have so small a p
+
+
 def _first_look(state: _Case) -> tuple[list[GateSuspicion], list[GateSuspicion]]:
     share = math.sqrt(len(state.evidence.metrics) or 1)
     means: list[GateSuspicion] = []

@@ -134,7 +134,7 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
     unmet = [_unmet(criterion) for suite in results.suites for criterion in suite.criteria if criterion.met is False]
     if unmet:
         text = f"criterion not met: {', '.join(unmet)}"
-        found.append(Finding("failures", text, conditions=(Condition(found=text, about="criteria"),)))
+        found.append(Finding("failures", text, conditions=(Condition(found=text),)))
     return found
 
 
@@ -152,35 +152,34 @@ def _regressions(comparison: Comparison) -> Iterator[Finding]:
         yield Finding("regressions", comparison.headline, details, tuple(_worse(comparison)))
     if comparison.state == "suspicious":
         text = f"suspicious: {comparison.headline}"
-        yield Finding("suspicious", text, tuple(comparison.sentences), (Condition(found=text, about="cases"),))
+        yield Finding("suspicious", text, tuple(comparison.sentences), (Condition(found=text),))
 
 
 def _failures(counts: Counts, failing: Failures | None, *, broke: bool) -> Iterator[Condition]:
-    """Yield the failing cases as a condition; those that broke are told by the regressions already."""
     if failing is None:
-        yield Condition(found=failed(counts, None), about="cases")
+        yield Condition(found=failed(counts, None))
         return
     if failing.required:
         rule = "must_pass or strict"
-        yield Condition(found=f"{of_cases(len(failing.required), counts.cases)} failed", rule=rule, about="cases")
+        yield Condition(found=f"{of_cases(len(failing.required), counts.cases)} failed", rule=rule)
     also = len(failing.counting) - len(failing.required) - (len(failing.broke) if broke else 0)
     if also:
         more = "more " if broke and failing.broke else ""
-        yield Condition(found=f"{also} {more}of {cases(counts.cases)} failed", about="cases")
+        yield Condition(found=f"{also} {more}of {cases(counts.cases)} failed")
 
 
 def _worse(comparison: Comparison) -> Iterator[Condition]:
     broke = {proof.case for proof in comparison.worse if proof.case is not None}
     if broke:
-        yield Condition(found=f"{of_cases(len(broke), max(compared(comparison), len(broke)))} broke", about="cases")
+        yield Condition(found=f"{of_cases(len(broke), max(compared(comparison), len(broke)))} broke")
     for proof in comparison.worse:
         if proof.case is None:
             chance, limit = share(proof.p, proof.limit), percent(proof.limit)
             rule = f"chance alone: {chance}, limit {limit}"
             metric = next((metric for metric in comparison.metrics if metric.id == proof.metric), None)
-            yield Condition(found=_fell(proof.metric, metric), rule=rule, about="metrics")
+            yield Condition(found=_fell(proof.metric, metric), rule=rule)
     if not comparison.worse:
-        yield Condition(found=comparison.headline, about="cases")
+        yield Condition(found=comparison.headline)
 
 
 def _fell(name: str, metric: ComparedMetric | None) -> str:
@@ -305,22 +304,11 @@ class Unmet:
         """
         rule = "fail-on: errors" if counts else f"max_error_rate: {self.max_error_rate:g}"
         for text in self.broken:
-            yield Condition(found=text, rule=rule, about="cases")
+            yield Condition(found=text, rule=rule)
 
     def points(self) -> Iterator[Condition]:
         """Yield what is not proven, each with its reasons."""
         usual = "fail-on: unproven" if "unproven" in self.fail_on else "fail-on does not contain unproven"
         for point in self.missing:
             found = f"{point.text}: {' '.join(point.details)}" if point.details else point.text
-            yield Condition(found=found, rule=_ALWAYS.get(point.what, usual), about=_about(point))
-
-
-def _about(point: Unproven) -> Literal["cases", "metrics", "criteria", "run"]:
-    match point.what:
-        case "cases" | "errors" | "proof":
-            return "cases"
-        case "metric" | "scores":
-            return "metrics"
-        case "criterion":
-            return "criteria"
-    return "run"
+            yield Condition(found=found, rule=_ALWAYS.get(point.what, usual))

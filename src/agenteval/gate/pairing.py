@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from agenteval.core.records import dataclass
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, Shortened, ToolCall, TurnResult
@@ -252,10 +252,14 @@ def _answer(turn: TurnResult, then: TurnResult | None) -> AnswerChange:
 
 
 def _call(call: ToolCall) -> ToolCall:
-    args = call.args
-    if args is not None and len(text := json.dumps(args, ensure_ascii=False, default=str)) > _ANSWER_CHARACTERS:
-        args = _cut(text)
-    return ToolCall(name=call.name, args=args, error=_cut(call.error), duration_ms=call.duration_ms)
+    shown = {"args": _cut_data(call.args), "result": _cut_data(call.result), "error": _cut(call.error)}
+    return call.model_copy(update=shown)
+
+
+def _cut_data(value: Any) -> Any:
+    if value is None or len(text := json.dumps(value, ensure_ascii=False, default=str)) <= _ANSWER_CHARACTERS:
+        return value
+    return _cut(text)
 
 
 def _score(score: Score) -> EarlierScore:

@@ -43,11 +43,12 @@ _NO_SPREAD = 1e-12
 
 @dataclass(frozen=True)
 class Ask:
-    """A request for one pass."""
+    """A request for one pass; one for means needs the cases of a whole suite."""
 
     side: Side
     cases: tuple[str, ...]
     stage: Stage
+    for_means: bool = False
 
 
 class CannotRunError(Exception):
@@ -184,7 +185,7 @@ def side_by_side(
         for number in range(out.pairs * repeats, look * repeats):
             if number % len(_ORDER) == 0:
                 order = coin.sample(_ORDER, len(_ORDER))
-            yield from _pair(out, cases, base_first=order[number % len(_ORDER)])
+            yield from _pair(out, cases, base_first=order[number % len(_ORDER)], for_means=is_whole)
         out.pairs = look
         unclear = []
         for item in left:
@@ -199,10 +200,12 @@ def side_by_side(
         left = unclear
 
 
-def _pair(out: GateOutcome, cases: tuple[str, ...], *, base_first: bool, stage: Stage = "beside") -> Asking:
+def _pair(
+    out: GateOutcome, cases: tuple[str, ...], *, base_first: bool, stage: Stage = "beside", for_means: bool = False
+) -> Asking:
     sides: tuple[Side, Side] = ("base", "pr") if base_first else ("pr", "base")
     for side in sides:
-        yield from one_pass(out, out.pr if side == "pr" else out.base, Ask(side, cases, stage))
+        yield from one_pass(out, out.pr if side == "pr" else out.base, Ask(side, cases, stage, for_means))
 
 
 def _cases(suspicions: Sequence[GateSuspicion], asked: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def _act(context: Context, files: RunnerFiles) -> int:
         raise ConfigError(Problem(f"refused: {context.event.refused}", kind=Kind.GITHUB))
     if context.inputs.mode == "publish":
         return _publish_first_stage(context, files)
-    if context.inputs.mode == "run":
+    if context.inputs.mode != "gate":
         context.check_checkout()
     context.enter()
     check_report_directory(context.inputs.out)
@@ -128,6 +128,10 @@ def _act(context: Context, files: RunnerFiles) -> int:
             from agenteval.run.merge import merge_files
 
             outcome = merge_files(_parts(context.inputs.suites), private, settings, host)
+        elif context.inputs.mode == "prove":
+            from agenteval.run.prove import prove_file
+
+            outcome = prove_file(_whole_run(context.inputs.suites), private, settings, host)
         else:
             host = replace(host, published=directory)
             outcome = run_repeatedly(settings, private, runs, lambda line: say(f"agenteval: {line}"), host)
@@ -294,6 +298,14 @@ def _parts(places: tuple[Path, ...]) -> list[Path]:
         for place in places or (Path(SHARDS),)
         for file in ([place] if place.is_file() else _results_below(place))
     ]
+
+
+def _whole_run(places: tuple[Path, ...]) -> Path:
+    found = _parts(places)
+    if len(found) != 1:
+        message = f"mode prove is for one run, and there are {len(found)}; merge the shards first, with mode gate"
+        raise ConfigError(Problem(message, path="suite", kind=Kind.GITHUB))
+    return found[0]
 
 
 def _results_below(place: Path) -> list[Path]:

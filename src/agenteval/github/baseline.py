@@ -224,7 +224,6 @@ def _found(here: Path) -> Clone | None:
 
 
 def _is_of_event(clone: Clone, event: EventRights) -> bool:
-    """Return whether a checkout is of the workflow's repository."""
     if clone.head.commit == event.github_sha:
         return True
     try:
@@ -336,7 +335,6 @@ class _Finder:
                 raise error from None
 
     def _of_branch(self, rule: ControlRule) -> Lineage:
-        """Return the lineage of a state of the branch, or of its merge queue."""
         if rule.kind == "first-parent":
             return self._of_state(rule)
         place = "the queue before the group" if self.event.event == "merge_group" else "the commit before the push"

@@ -176,7 +176,6 @@ class _Hunt:
                 page += 1
 
     def _new(self, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
-        """Yield the runs that were not listed before, without the one that searches."""
         for run in runs:
             if run.id not in self._listed and str(run.id) != self.search.own_run:
                 self._listed.add(run.id)

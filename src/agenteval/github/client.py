@@ -232,7 +232,6 @@ def confirmed(planned: EventRights, client: GitHubClient, workspace: Path) -> Ev
 
 
 def _checked_out(workspace: Path) -> str:
-    """Return the commit that is checked out without a branch; empty for anything else."""
     try:
         return read_regular(workspace / ".git" / "HEAD", limit=_LONGEST).decode("ascii", "replace").strip()
     except OSError:

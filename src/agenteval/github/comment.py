@@ -72,21 +72,14 @@ class StepName:
         return f"step {unnamed[1]}" if unnamed[1] else ""
 
 
-def leg_of(matrix: str) -> tuple[MatrixValue, ...]:
-    """Return the values of a matrix, in the order of their keys.
+def leg_of(matrix: object) -> tuple[MatrixValue, ...]:
+    """Return the values of a matrix, in the order of their keys; other values than objects have none.
 
     An object with an ``id`` counts by its id, because its other values can change with every commit.
-
-    Args:
-        matrix: ``toJSON(matrix)``; other texts have no values.
     """
-    try:
-        parsed = json.loads(matrix)
-    except (ValueError, RecursionError):
+    if not isinstance(matrix, dict):
         return ()
-    if not isinstance(parsed, dict):
-        return ()
-    return tuple(value for key in sorted(parsed) for value in _values((key,), parsed[key]))
+    return tuple(value for key in sorted(matrix) for value in _values((key,), matrix[key]))
 
 
 def _matrix_value(place: tuple[str | int, ...], value: Any) -> MatrixValue:

@@ -128,7 +128,6 @@ class BoundedRetry(GithubRetry):
         return cast("Self", repeated)
 
     def _asked_wait(self, response: BaseHTTPResponse) -> float | None:
-        """Return the seconds to wait, from either of GitHub's headers."""
         wait_s = self.get_retry_after(response)
         if wait_s is None and response.status in _REJECTED and response.headers.get(_REMAINING) == "0":
             reset = response.headers.get(_RESET, "")
@@ -203,7 +202,6 @@ def _is_rate_limit(error: GithubException) -> bool:
 
 
 def _cause(error: Exception) -> object:
-    """Return the innermost exception of the HTTP libraries."""
     wrapped = error.args[0] if error.args else None
     return getattr(wrapped, "reason", None) or error
 

@@ -72,11 +72,11 @@ class Context:
     def step(self) -> StepName:
         """The name of this step, which its section in the comment has."""
         workflow, job, step = (self.environment.get(f"GITHUB_{name}", "") for name in ("WORKFLOW", "JOB", "ACTION"))
-        if not self.inputs.matrix and self.event.may_comment and self.options.comment != "never":
+        if self.inputs.job[0] is None and self.event.may_comment and self.options.comment != "never":
             # A command gets no `toJSON(matrix)`: the names of jobs that GitHub shows tell its legs apart.
             with suppress(ConfigError):
                 job = own.own if (own := self.jobs()) else job
-        return StepName(workflow, job, leg_of(self.inputs.matrix), step, self.event.workflow or "")
+        return StepName(workflow, job, leg_of(self.inputs.job[1]), step, self.event.workflow or "")
 
     def jobs(self) -> RunJobs | None:
         """Return the jobs of this workflow run; ``None`` if they are unknown."""
@@ -84,7 +84,7 @@ class Context:
         if repository is None or not (run_id.isascii() and run_id.isdigit()):
             return None
         runner = self.environment.get("RUNNER_NAME", "")
-        return jobs_of_run(self.client(), repository, int(run_id), self.inputs.check_run_id, runner)
+        return jobs_of_run(self.client(), repository, int(run_id), str(self.inputs.job[0]), runner)
 
     @property
     def provenance(self) -> Provenance:

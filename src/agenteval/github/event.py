@@ -185,7 +185,6 @@ def _barrier(start: EventRights, environment: Mapping[str, str], event: Mapping[
 
 
 def _is_own_branch(start: EventRights, event: Mapping[str, Any]) -> bool:
-    """Return whether the branch of a pull request is in the repository, not in a fork."""
     # ``head.repo.fork`` is true if the repository is a fork of any other one, so it is not used.
     # ``head.repo`` is null after the fork was deleted.
     head = _text(_at(event, "pull_request", "head", "repo", "full_name"))
@@ -221,7 +220,6 @@ def _merge_group(start: EventRights, _environment: Mapping[str, str], event: Map
 
 
 def _on_branch(start: EventRights, environment: Mapping[str, str], event: Mapping[str, Any]) -> EventRights:
-    """Plan a push, a schedule or a manual run: their commit is of the workflow's repository."""
     before, branch = _before(event), start.baseline_branch
     # The runs of a release branch count, which is protected. Else a second push could hide what the first one broke.
     if before and environment.get("GITHUB_REF_PROTECTED") == "true" and (start.ref or "").startswith("refs/heads/"):
@@ -230,7 +228,6 @@ def _on_branch(start: EventRights, environment: Mapping[str, str], event: Mappin
 
 
 def _default_branch(environment: Mapping[str, str], event: Mapping[str, Any]) -> str | None:
-    """Return the default branch; the branch of the run if the event does not name it."""
     ref = environment.get("GITHUB_REF") or ""
     of_run = ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else None
     return _text(_at(event, "repository", "default_branch")) or _text(of_run)

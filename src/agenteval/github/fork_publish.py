@@ -82,7 +82,6 @@ def first_stage(client: GitHubClient, repository: str, run_id: int) -> FirstStag
 
 
 def _pull_requests(repository: Repository, run: WorkflowRun) -> Iterator[PullRequest]:
-    """Return the open pull requests of the run's branch with its head commit."""
     owner = run.head_repository.owner.login if run.head_repository else None
     if owner is None:
         return

@@ -22,7 +22,7 @@ from agenteval.github.publisher import CommentMode
 from agenteval.github.runner import say
 from agenteval.run.config import Settings
 from agenteval.run.config_file import names_elsewhere, place_of
-from agenteval.run.options import INPUTS
+from agenteval.run.options import ENGINES, INPUTS, read_shard
 from agenteval.run.plan import Shard
 
 
@@ -30,7 +30,7 @@ from agenteval.run.plan import Shard
 class Inputs:
     """What the inputs of the action say, and their defaults; the table of options has one for each attribute."""
 
-    mode: Literal["run", "gate", "publish"]
+    mode: Literal["run", "gate", "prove", "publish"]
     suites: tuple[Path, ...] = ()
     config: Path | None = None
     working_directory: str = ""
@@ -48,8 +48,7 @@ class Inputs:
     check_name: str = ""
     fork_results: Literal["label", "accepted"]
     out: Path
-    matrix: str = ""
-    check_run_id: str = ""
+    job: tuple[Any, ...] = (None, None, None)
 
     @property
     def baseline_is_searched(self) -> bool:
@@ -97,7 +96,7 @@ def given_text(environment: Mapping[str, str], name: str) -> str:
     given = (environment.get(variable, "").strip() for variable in variables_of(name))
     default = INPUTS[name].action_default if name in INPUTS else ""
     # The runner replaces expressions.
-    return next(filter(None, given), "" if default.startswith("${{") else default)
+    return next(filter(None, given), "" if "${{" in default else default)
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
@@ -114,7 +113,9 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
             wrong(name, f"{text!r} is not allowed{choices(text, option.choices)}")
         elif text:
             try:
-                values[option.name] = option.read(text)
+                values[option.name] = (
+                    read_shard(text, _with_strategy(environment)) if name == "shard" else option.read(text)
+                )
             except ValueError as error:
                 wrong(name, str(error))
     for name in sorted(names_elsewhere() - INPUTS.keys()):
@@ -127,6 +128,17 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
     if problems:
         raise ConfigError(problems)
     return Inputs(**values)
+
+
+def _with_strategy(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables with the place of the job in its matrix."""
+    with contextlib.suppress(ValueError):
+        _, _, strategy = INPUTS["job"].read(given_text(environment, "job"))
+        if isinstance(strategy, dict):
+            index, total, *_ = ENGINES["GitHub"]
+            places = {index: strategy.get("job-index", ""), total: strategy.get("job-total", "")}
+            return {**{name: str(place) for name, place in places.items()}, **environment}
+    return environment
 
 
 @contextmanager

@@ -52,7 +52,6 @@ def _configurations(workspace: Path) -> Iterator[Path]:
 
 
 def _text(path: Path) -> bytes:
-    """Return the beginning of a regular file; nothing if it cannot be read."""
     with contextlib.suppress(OSError, ValueError):
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(opened, "rb") as file:
@@ -123,7 +122,6 @@ def _runner_files(environment: Mapping[str, str]) -> list[tuple[Path, int]]:
 
 
 def _temporary_directory(environment: Mapping[str, str]) -> Path | None:
-    """Return the runner's temporary directory, which contains the directories of command files and event."""
     path = Path(environment.get("RUNNER_TEMP") or os.devnull)
     return path if path.is_dir() and not path.is_symlink() else None
 

@@ -159,7 +159,6 @@ def revision_of(run_id: str | None, attempt: str | None) -> Revision:
 
 
 def _conclusion(report: Report) -> Conclusion:
-    """Return the conclusion of the check run; an unproven run is never a success."""
     if report.verdict == "unproven":
         return "action_required" if report.gate.exit_status else "neutral"
     return "success" if report.passed else "failure"

@@ -272,11 +272,6 @@ class RemoteAttempts:
         return newest_first, max(0, len(runs) - self.limits.runs)
 
     def _attempt(self, client: GitHubClient, artifact: Artifact) -> Recollection:
-        """Return the attempt in an artifact.
-
-        Raises:
-            UnusableArtifactError: it cannot be read.
-        """
         report = DownloadedReport.download(client, self.repository, artifact, self.limits.artifact)
         results = report.results(parse_results)
         # The branch can have had another pull request before, earlier versions keep no record of attempts, and shards

@@ -131,7 +131,6 @@ def _answered() -> Iterator[None]:
 
 
 def _wait_s(error: GithubException) -> float | None:
-    """Return the seconds to wait before a retry; ``None`` if a retry is useless."""
     asked = {name.lower(): text for name, text in (error.headers or {}).items()}.get("retry-after", "")
     if error.status >= 500:
         return float(asked) if asked.isdigit() else 0.0

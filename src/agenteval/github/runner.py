@@ -180,6 +180,7 @@ def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
         "suite-total": str(results.run.coverage.cases) if results.run.coverage is not None else "",
         "regressions": str(len(comparison.worse) if comparison else 0),
         "improvements": str(comparison.improvements if comparison else 0),
+        "prove": str(results.can_be_proven).lower(),
         "baseline-sha": (comparison.baseline.commit or "") if comparison else "",
         "cost-usd": f"{summary.usage.cost_usd:.6f}",
         "results-path": str(directory / RESULTS_FILE),

@@ -251,6 +251,5 @@ def _place(
 
 
 def _number_in(ref: str) -> int | None:
-    """Return the number in ``refs/pull/7/merge``."""
     text = ref.removeprefix(_PULL_REQUEST).partition("/")[0]
     return int(text) if ref.startswith(_PULL_REQUEST) and text.isascii() and text.isdigit() else None

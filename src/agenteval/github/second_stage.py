@@ -144,7 +144,6 @@ class _Copy:
             self._template(path.parent / name)
 
     def _text(self, path: PurePosixPath) -> str | None:
-        """Return the text of a file; ``None`` if it does not exist, or was copied already."""
         if path in self._asked:
             return None
         self._asked.add(path)
@@ -175,7 +174,6 @@ def _or_nothing(name: str) -> PurePosixPath | None:
 
 
 def _inside(name: str) -> PurePosixPath:
-    """Return a path in the repository, without ``..``."""
     path = PurePosixPath(posixpath.normpath(name))
     is_plain = not path.is_absolute() and not {"..", ".git"} & set(path.parts) and name.isprintable()
     if not is_plain or is_too_long(name):

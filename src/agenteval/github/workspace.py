@@ -158,7 +158,9 @@ def named_report_directory(environment: Mapping[str, str]) -> Path | None:
     named = [
         real_path(workspace / folder / word) for name in _PATHS for word in given_text(environment, name).split()
     ]
-    has_inputs = mode in {"gate", "publish"} or any(path.is_relative_to(real_path(directory)) for path in named)
+    has_inputs = mode in {"gate", "prove", "publish"} or any(
+        path.is_relative_to(real_path(directory)) for path in named
+    )
     # The checkout itself has files of the same names.
     is_checkout = real_path(directory) == workspace
     return directory if is_inside and not has_inputs and not is_checkout else None
@@ -210,7 +212,6 @@ def out_of_reach(directory: Path) -> Iterator[Path]:
 
 
 def _hand_over(private: Path, directory: Path) -> None:
-    """Write all files of a directory to another one, and give that to the owner of the workspace."""
     make_directory(directory)
     try:
         # A signal must not mix the reports of two runs.

@@ -6,14 +6,14 @@ import json
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from agenteval.core.escape import html, one_line
 from agenteval.core.records import asdict, dataclass
 from agenteval.report import words
 from agenteval.report.metrics import MetricRow
-from agenteval.report.parts import Chart, ChartLine, Histogram, Mark, Part, Unit, table
+from agenteval.report.parts import Chart, Histogram, Mark, Part, ScoreLines, Unit, table
 from agenteval.report.words import moment, short_commit
 from agenteval.results.comparison import BaselineRun
 from agenteval.results.history import MOST_RUNS, EarlierRun
@@ -24,7 +24,6 @@ _BINS = 20
 _TAIL_SHARE = 0.95
 _TAIL_FACTOR = 3
 _ROOM = 1.5
-_MARGIN = 0.2
 
 
 def score_histogram(title: str, scores: Sequence[float], threshold: float | None) -> Histogram:
@@ -41,14 +40,6 @@ def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] =
     beyond = len(ordered) - bisect_right(ordered, high)
     counts = _counts(ordered, 0.0, high)
     return Histogram(title, "ms", 0.0, high, counts, beyond, tuple(mark for mark in marks if mark[0] <= high))
-
-
-def axis_around(values: Sequence[float], least_span: float, most: float = math.inf) -> tuple[float, float]:
-    """Return the ends of an axis with some room around the values, which are from 0 to ``most``."""
-    low, high = min(values), max(values)
-    span = max(least_span, (high - low) * (1 + 2 * _MARGIN))
-    start = max(0.0, min((low + high - span) / 2, most - span))
-    return start, min(most, start + span)
 
 
 def _counts(values: Sequence[float], low: float, high: float) -> tuple[int, ...]:
@@ -72,7 +63,9 @@ WIDTH = 560
 _PLOT = (44, 34, 504, 150)  # left, top, width, height; the labels of two marks fit above it
 _LINE = 14
 _TICKS = 5
-_LEFT, _RIGHT, _TOP, _HEIGHT = 84, 12, 10, 110  # of a trend line
+_LEFT, _RIGHT, _TOP, _HEIGHT = 36, 268, 12, 200  # of the lines; their labels are to the right of them
+_LINES_WIDTH = 420  # small, so that a phone shows readable labels
+_APART = 0.7  # the distance of this run from the others, as a share of the distance between two of them
 _SMALL_WIDTH, _SMALL_HEIGHT = 180, 20
 
 _Dot = tuple[float, float, str, float]  # x, y, name and value
@@ -80,53 +73,71 @@ _Dot = tuple[float, float, str, float]  # x, y, name and value
 
 def svg(chart: Chart) -> str:
     """Return the drawing, an ``svg`` element; every label in it is escaped."""
-    if isinstance(chart, ChartLine):
-        return line_svg(chart)
-    return _histogram(chart)
+    return _lines(chart) if isinstance(chart, ScoreLines) else _histogram(chart)
 
 
-def line_svg(chart: ChartLine) -> str:
-    """Return a line with a dot for each run; missing values interrupt the line, and the last run is apart."""
-    low, high = chart.axis
-    right = WIDTH - _RIGHT
-    step = (right - _LEFT) / max(1, len(chart.values) - 1)
+def _lines(chart: ScoreLines) -> str:
+    """Return a line for each score. Missing values interrupt a line, and this run stands apart."""
+    ticks = _ticks([value for _, values, _ in chart.lines for value in values if value is not None])
+    bottom = _TOP + _HEIGHT
+    step = (_RIGHT - _LEFT) / (len(chart.names) - 1 + _APART)
+    places = [_LEFT + place * step for place in range(len(chart.names) - 1)] + [_RIGHT]
 
-    def place_of(value: float) -> float:
-        return _TOP + _HEIGHT * (1 - min(1.0, max(0.0, (value - low) / (high - low))))
+    def height_of(value: float) -> float:
+        return bottom - _HEIGHT * (value - ticks[0]) / (ticks[-1] - ticks[0])
 
     parts = []
-    if chart.band:
-        top, bottom = place_of(chart.band[1]), place_of(chart.band[0])
-        spread = f"earlier runs: {chart.write(chart.band[0])} to {chart.write(chart.band[1])}"
-        parts.append(
-            f'<rect class="band" x="{_LEFT}" y="{top - 2:.1f}" width="{right - _LEFT}"'
-            f' height="{bottom - top + 4:.1f}">'
-            f"<title>{html(spread)}</title></rect>"
-        )
-    for share in (0.0, 0.5, 1.0):
-        y = _TOP + _HEIGHT * (1 - share)
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
-        parts.append(_label(_LEFT - 8, y + 4, chart.write(low + (high - low) * share), "end"))
-    dots = [
-        (_LEFT + place * step, place_of(value), name, value) if value is not None else None
-        for place, (value, name) in enumerate(zip(chart.values, chart.names, strict=True))
-    ]
-    last = dots[-1] if dots else None
-    if last and len(dots) > 1 and (previous := dots[-2]):
-        parts.append(f'<path class="step" d="M{previous[0]:.1f} {previous[1]:.1f}L{last[0]:.1f} {last[1]:.1f}"/>')
-    for stretch in _stretches(dots[:-1]):
-        path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _, _ in stretch)
-        parts.append(f'<path class="line" d="M{path}"/>')
-        parts += (_dot(dot, chart, "dot", 3.5) for dot in stretch)
-    if last:
-        parts.append(_dot(last, chart, "dot now", 5.5))
-    return _drawing(chart.title, _TOP * 2 + _HEIGHT, parts)
+    for tick in ticks:
+        parts.append(f'<path class="grid" d="M{_LEFT} {height_of(tick):.1f}H{_RIGHT}"/>')
+        parts.append(_label(_LEFT - 8, height_of(tick) + 4, f"{round(tick, 6):g}", "end"))
+    parts.append(_label(_LEFT, bottom + 18, words.count(len(places) - 1, "earlier run"), "start"))
+    parts.append(_label(_RIGHT, bottom + 18, "this run", "middle"))
+    ends: list[tuple[float, str, str]] = []
+    for title, values, is_worse in chart.lines:
+        dots = [
+            (x, height_of(value), name, value) if value is not None else None
+            for x, value, name in zip(places, values, chart.names, strict=True)
+        ]
+        kind = " worse" if is_worse else ""
+        for stretch in _stretches(dots[:-1]):
+            path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _, _ in stretch)
+            parts.append(f'<path class="line{kind}" d="M{path}"/>')
+            parts += (_dot(dot, title, f"dot{kind}", 3) for dot in stretch)
+        if (last := dots[-1]) is None:
+            continue
+        if before := dots[-2]:
+            path = f"M{before[0]:.1f} {before[1]:.1f}L{last[0]:.1f} {last[1]:.1f}"
+            parts.append(f'<path class="step{kind}" d="{path}"/>')
+        parts.append(_dot(last, title, f"dot now{kind}", 5))
+        ends.append((last[1], f"{one_line(title, _LONGEST_NAME)} {last[3]:.2f}", kind))
+    parts += _labels_apart(ends, _RIGHT + 12, bottom)
+    return _drawing(chart.title, bottom + 26, parts, _LINES_WIDTH)
 
 
-def _dot(dot: _Dot, chart: ChartLine, classes: str, radius: float) -> str:
+def _labels_apart(ends: list[tuple[float, str, str]], x: float, bottom: float) -> Iterator[str]:
+    """Yield the labels of lines beside their ends, moved so far that none covers another."""
+    lowest = bottom - _LINE * (len(ends) - 1)
+    above = -math.inf
+    for y, text, kind in sorted(ends):
+        above = max(above + _LINE, min(y, lowest))
+        lowest += _LINE
+        yield _label(x, above + 4, text, "start", kind)
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Return round numbers around the values: at least three."""
+    step = _rounded_up(max(max(values) - min(values), _LEAST_SPAN) / 4)
+    first, last = math.floor(min(values) / step + 1e-9), math.ceil(max(values) / step - 1e-9)
+    if last - first < 2:
+        first = max(0, last - 2)
+        last = first + 2
+    return [number * step for number in range(first, last + 1)]
+
+
+def _dot(dot: _Dot, title: str, classes: str, radius: float) -> str:
     x, y, name, value = dot
-    title = f"<title>{html(name)}: {html(chart.write(value))}</title>"
-    return f'<circle class="{classes}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">{title}</circle>'
+    told = f"<title>{html(title)}, {html(name)}: {value:.2f}</title>"
+    return f'<circle class="{classes}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">{told}</circle>'
 
 
 def interval_svg(metric: MetricRow) -> str:
@@ -215,12 +226,14 @@ def _axis(value: float, unit: Unit) -> str:
     return f"{value / 1000:g} s" if value >= 1000 else f"{value:g} ms"
 
 
-def _label(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html(text)}</text>'
+def _label(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
+    classes = f' class="{kind.strip()}"' if kind else ""
+    return f'<text{classes} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html(text)}</text>'
 
 
-def _drawing(title: str, height: float, parts: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{html(title)}">{"".join(parts)}</svg>'
+def _drawing(title: str, height: float, parts: Sequence[str], width: int = WIDTH) -> str:
+    size = f'viewBox="0 0 {width} {height:.0f}"'
+    return f'<svg {size} role="img" aria-label="{html(title)}">{"".join(parts)}</svg>'
 
 
 def _stretches(dots: Sequence[_Dot | None]) -> Iterator[list[_Dot]]:
@@ -333,64 +346,52 @@ def _finite(value: float | None) -> float | None:
 
 
 _MOST_METRICS = 12
-_FEWEST_VALUES = 2
-_LONGEST_NAME = 60
-_LEAST_SHARE = 0.04  # the shortest axis of scores and rates
-_LEAST_RISE = 0.2  # the shortest axis of other measures, as a share of the largest value
+_MOST_LINES = 8
+_LONGEST_NAME = 18
+_LONGEST_COLUMN = 60
+_LEAST_SPAN = 0.04  # the smallest difference that fills the drawing
 _SOURCES = {"run": "this run", "history": "history", "baseline": "baseline"}
 
 
-def trend_part(points: Sequence[RunPoint]) -> Part:
-    """Return the lines of pass rate, mean score, each metric, cost and duration that have at least two values."""
+def trend_part(points: Sequence[RunPoint], worse: Collection[str] = ()) -> Part:
+    """Return the scores of this run and of earlier ones as a picture, and all figures as a table.
+
+    Args:
+        worse: the metrics that are proven to be worse.
+    """
+    if len(points) < 2:
+        return Part("trends", "Trend")
     names = tuple(_name(point) for point in points)
     metrics = list(dict.fromkeys(name for point in reversed(points) for name in point.metrics or {}))[:_MOST_METRICS]
-    wanted: list[tuple[str, Callable[[RunPoint], float | None], Callable[[float], str], float]] = [
-        ("Pass rate", lambda point: point.pass_rate, words.percent, 1.0),
-        ("Mean score", lambda point: point.score, words.number, 1.0),
-        *((one_line(name, _LONGEST_NAME), _of_metric(name), words.number, 1.0) for name in metrics),
-        ("Cost", lambda point: point.cost_usd or None, words.money, math.inf),
-        ("Duration", lambda point: point.duration_s, words.duration, math.inf),
+    scores: dict[str, _Value] = {"mean score": lambda point: point.score} if len(metrics) != 1 else {}
+    scores |= {name: _of_metric(name) for name in metrics}
+    others: list[tuple[str, _Value, Callable[[float], str]]] = [
+        ("pass rate", lambda point: point.pass_rate, words.percent),
+        ("cost", lambda point: point.cost_usd or None, words.money),
+        ("duration", lambda point: point.duration_s, words.duration),
     ]
-    found = (_line(title, tuple(map(value, points)), names, write, most) for title, value, write, most in wanted)
-    shown = tuple(line for line in found if line)
-    if not shown:
-        return Part("trends", "Trends")
-    columns = ("Run", "Commit", "From", "#Cases", *(f"#{line.title}" for line in shown))
+    columns = [*((name, value, words.number) for name, value in scores.items()), *others]
+    columns = [column for column in columns if any(column[1](point) is not None for point in points)]
+    heads = ("Run", "Commit", "From", "#Cases", *(f"#{one_line(name, _LONGEST_COLUMN)}" for name, _, _ in columns))
     rows = (
         (
             name,
             short_commit(point.commit),
             _SOURCES[point.source] + ("" if point.complete else ", interrupted"),
             _cases(point),
-            *(_written(line, place) for line in shown),
+            *(words.NOTHING if (found := value(point)) is None else write(found) for _, value, write in columns),
         )
-        for place, (point, name) in enumerate(zip(points, names, strict=True))
+        for point, name in zip(points, names, strict=True)
     )
-    values = table("As a table", columns, rows, MOST_RUNS + 1, folded=True)
-    note = "The large dot is this run. The band is the range of the earlier runs. The axes need not begin at 0."
-    return Part("trends", "Trends", paragraphs=(note,), charts=shown, tables=(values,))
+    measured = [(name, value) for name, value in scores.items() if value(points[-1]) is not None]
+    lines = tuple((name, tuple(map(value, points)), name in worse) for name, value in measured[:_MOST_LINES])
+    note = "The dashed part leads to this run. Metrics that are proven worse are red. The axis need not begin at 0."
+    charts = (ScoreLines("Scores over the last runs", names, lines),) if lines else ()
+    table_ = table("As a table", heads, rows, MOST_RUNS + 1, folded=True)
+    return Part("trends", "Trend", paragraphs=(note,) if lines else (), charts=charts, tables=(table_,))
 
 
-def _line(
-    title: str,
-    values: tuple[float | None, ...],
-    names: tuple[str, ...],
-    write: Callable[[float], str],
-    most: float,
-) -> ChartLine | None:
-    known = [value for value in values if value is not None]
-    if len(known) < _FEWEST_VALUES:
-        return None
-    least_span = _LEAST_SHARE if math.isfinite(most) else (max(known) * _LEAST_RISE or 1.0)
-    earlier = [value for value in values[:-1] if value is not None]
-    return ChartLine(
-        title,
-        values,
-        names,
-        write,
-        axis_around(known, least_span, most),
-        (min(earlier), max(earlier)) if earlier else None,
-    )
+_Value = Callable[[RunPoint], float | None]
 
 
 def _cases(point: RunPoint) -> str:
@@ -398,14 +399,9 @@ def _cases(point: RunPoint) -> str:
     return f"{point.cases:,} of {point.suite_cases:,}" if is_part else f"{point.cases:,}"
 
 
-def _of_metric(name: str) -> Callable[[RunPoint], float | None]:
+def _of_metric(name: str) -> _Value:
     return lambda point: (point.metrics or {}).get(name)
 
 
 def _name(point: RunPoint) -> str:
     return " ".join(part for part in (moment(point.started_at), short_commit(point.commit)[:7]) if part)
-
-
-def _written(line: ChartLine, place: int) -> str:
-    value = line.values[place]
-    return words.NOTHING if value is None else line.write(value)

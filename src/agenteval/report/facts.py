@@ -6,7 +6,6 @@ the values of a :class:`Report` and compute none. Only the cases in full are rea
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -74,12 +73,6 @@ class About:
     def title(self) -> str:
         """``agenteval``, with the job if there is one."""
         return f"{OWN_NAME} · {self.job}" if self.job else OWN_NAME
-
-    @property
-    def anchor(self) -> str:
-        """The beginning of the names of places: several jobs share a page, and GitHub prefixes names."""
-        own = "\n".join([self.job, *(f"{path} {name}" for path, name in self.suites)])
-        return f"user-content-{hashlib.sha256(own.encode(errors='replace')).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)
@@ -228,7 +221,9 @@ class Report:
     def in_full(self) -> Excerpt[Story]:
         """The first cases of each cause; ``hidden`` counts all others that need attention."""
         wanted = [cause for cause in self.attention if cause.kind not in {"removed", "fell"}]
-        found = (self.stories.get(found.id) for cause in wanted for found in cause.cases[:MOST_ALIKE])
+        # Cases with one error have nothing else to tell.
+        first = [found for cause in wanted for found in cause.cases[: 1 if cause.kind == "error" else MOST_ALIKE]]
+        found = (self.stories.get(case.id) for case in first)
         shown = tuple(story for story in found if story is not None)
         return Excerpt(shown[:_MOST_FULL], sum(len(cause.cases) for cause in wanted))
 
@@ -243,35 +238,18 @@ class Report:
         return tuple(metric for metric in self.metrics if not metric.is_resource)
 
     @property
-    def is_steady(self) -> bool:
-        """Whether the means were compared and none is proven to have fallen."""
-        return any(metric.compared for metric in self.scores) and not any(
-            metric.state == "bad" for metric in self.scores
-        )
-
-    @property
     def is_judged(self) -> bool:
         """Whether something was found or suspected, so that it matters how it was judged."""
         return self.base is not None and (not self.passed or bool(self.attention) or self.base.is_suspected)
 
     @property
-    def gate_rules(self) -> str:
-        """What the gate fails on, as a sentence."""
-        rules = self.gate.rules
-        if rules is None:
-            return ""
-        fails_on = f"The gate fails on {', '.join(rules.fail_on)}" if rules.fail_on else "Nothing fails the gate"
-        if "errors" in rules.fail_on:
-            return f"{fails_on}: a single error is enough."
-        return f"{fails_on}; {words.percent(rules.max_error_rate)} of the cases may end in an error."
-
-    @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
-        """The numbers of cases of each kind, the mean score, cost and time, with labels."""
+        """The verdict, the numbers of cases of each kind, the mean score, cost and time, with labels."""
         return tuple(self._numbers())
 
     def _numbers(self) -> Iterator[tuple[str, str]]:
         summary, usage = self.summary, self.summary.usage
+        yield "Verdict", self.verdict
         yield "Cases", self.about.size.replace(" cases", "").replace(" case", "")
         yield "Pass", f"{self.counts.passed:,}"
         amounts = Counter(cause.kind for cause in self.causes for _ in cause.cases)

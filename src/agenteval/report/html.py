@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +22,7 @@ from agenteval.core.text import display_path
 from agenteval.report import words
 from agenteval.report.cases import KINDS, Kinds, fallen_metrics
 from agenteval.report.causes import proofs_by_case
-from agenteval.report.charts import interval_svg, score_histogram, svg, time_histogram, trend_json, trend_part
+from agenteval.report.charts import interval_svg, svg, trend_json, trend_part
 from agenteval.report.facts import Report
 from agenteval.report.html_data import (
     CHANGES,
@@ -39,6 +38,8 @@ from agenteval.report.html_data import (
 from agenteval.report.parts import Part, ReportFile, State, UserTemplateError, listed, table, template_directory
 from agenteval.report.templates import Language, built_in_template
 from agenteval.report.words import moment, short_commit
+from agenteval.results.case import CaseResult
+from agenteval.results.model import Results
 from agenteval.results.verdict import Verdict, criterion_texts, seconds
 
 
@@ -140,10 +141,6 @@ _SCRIPTS = (
     "elements.js", "rows.js", "selection.js", "difference.js", "texts.js", "turns.js", "case.js", "list.js",
     "links.js", "start.js",
 )  # fmt: skip
-_MOST_HISTOGRAMS = 24
-_LONGEST_LABEL = 60
-
-
 _MOST_ROWS = 200
 _LONGEST_BRANCH = 80
 #: Words for a condition that is met, not met, or without data, and their states.
@@ -178,15 +175,13 @@ def render(report: Report, *, limit: int = DATA_LIMIT) -> Iterator[str]:
         notices=_notices(report),
         moved=_moved(report),
         criteria=_criteria(report),
-        cost=_spent(report),
         # The cases precede the parts with their figures, because each case is read only once.
         chunks=chunks(report.source, survey, limit),
         survey=survey,
         unscored=lambda: [name for name in survey.broken if name not in metrics or not metrics[name].n],
-        distributions=lambda: _distributions(survey),
-        times=lambda: _times(survey),
+        spent=lambda: _spent(report, survey),
         index=lambda: _index(report, survey),
-        trends=trend_part(report.trend),
+        trends=trend_part(report.trend, [metric.id for metric in report.metrics if metric.state == "bad"]),
     )
 
 
@@ -243,34 +238,14 @@ def _criteria(report: Report) -> Part:
     return Part("criteria", "Criteria", tables=(shown,) if report.criteria else ())
 
 
-def _spent(report: Report) -> Part:
+def _spent(report: Report, survey: RunTable) -> Part:
     columns: tuple[str, ...] = ("Used", "#This run", f"#{report.base_name}", "Note")
     rows: tuple[tuple[str, ...], ...] = report.spent
     if not any(before for _, _, before, _ in report.spent):
         columns, rows = (*columns[:2], columns[3]), tuple((what, here, note) for what, here, _, note in report.spent)
-    return Part("spent", "What was used", tables=(table("", columns, rows, _MOST_ROWS),))
-
-
-def _distributions(survey: RunTable) -> Part:
-    charts = (
-        score_histogram(escape.one_line(name, _LONGEST_LABEL), scores, _usual_threshold(survey, name))
-        for name, scores in survey.scores.items()
-        if scores
-    )
-    return Part("distributions", "Distributions", charts=tuple(itertools.islice(charts, _MOST_HISTOGRAMS)))
-
-
-def _times(survey: RunTable) -> Part:
     facts = [("Tool calls", f"{survey.calls:,} in {words.count(survey.answers, 'answer')}")] if survey.calls else []
-    if survey.retries:
-        facts.append(("Retries", f"{survey.retries:,}"))
-    charts = (time_histogram("Time for a case", sorted(survey.times)),) if survey.times else ()
-    return Part("times", "Time and calls", facts=tuple(facts), charts=charts)
-
-
-def _usual_threshold(survey: RunTable, name: str) -> float | None:
-    most = survey.thresholds[name].most_common(1)
-    return most[0][0] if most else None
+    facts += [("Retries", f"{survey.retries:,}")] if survey.retries else []
+    return Part("spent", "What was used", facts=tuple(facts), tables=(table("", columns, rows, _MOST_ROWS),))
 
 
 def _index(report: Report, survey: RunTable) -> str:
@@ -291,6 +266,62 @@ def _index(report: Report, survey: RunTable) -> str:
         "base_commit": _commit(report.base.commit) if report.base else "",
     }
     return escape.json_in_html(json.dumps(index, ensure_ascii=False))
+
+
+# Several runs on one page.
+
+
+_MOST_CASES = 2_000  # browsers become slow with more rows
+#: Score, status and answer of a case in one run; all empty if it has no such case.
+_Shown = tuple[float | None, str, str]
+
+
+def render_runs(runs: Sequence[tuple[str, Results]]) -> Iterator[str]:
+    """Render several runs, each with a name: their figures, and every case with its score and answer in each run."""
+    found = [{case.id: case for _, case in results.cases()} for _, results in runs]
+    names = {id_: case.name for cases in found for id_, case in cases.items()}
+    rows = [(name, *_of_runs([cases.get(id_) for cases in found])) for id_, name in names.items()]
+    rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0))
+    changes = [change for _, change, _ in rows if change is not None]
+    lower, higher = sum(change < 0 for change in changes), sum(change > 0 for change in changes)
+    metrics = dict.fromkeys(name for _, results in runs for name in results.summary.metrics)
+    columns = ("Run", "Made", "Commit", "#Passed", "#Mean score", *(f"#{name}" for name in metrics), "#Cost", "#Time")
+    figures = table("", columns, (_figures(name, results, metrics) for name, results in runs), len(runs))
+    yield from generate(
+        "runs.html.j2",
+        ("elements.js", "answers.js"),
+        page={
+            "title": f"{len(runs)} runs",
+            "verdict": f"{words.count(lower, 'case')} lower, {higher:,} higher",
+            "state": "bad" if lower else "neutral",
+            "facts": (),
+            "runs": Part("runs", "Runs", tables=(figures,)),
+            "names": [name for name, _ in runs],
+            "rows": rows[:_MOST_CASES],
+            "hidden": max(0, len(rows) - _MOST_CASES),
+        },
+    )
+
+
+def _of_runs(cases: Sequence[CaseResult | None]) -> tuple[float | None, list[_Shown]]:
+    """Return the change from the first run to the last, and what each run shows of a case."""
+    shown: list[_Shown] = []
+    for case in cases:
+        iteration = case.telling_iteration if case else None
+        last = iteration.turns[-1] if iteration and iteration.turns else None
+        answer = (last.error or last.response or "") if last else ""
+        shown.append((case.score, case.status, answer) if case else (None, "", ""))
+    first, now = shown[0][0], shown[-1][0]
+    return None if first is None or now is None else now - first, shown
+
+
+def _figures(name: str, results: Results, metrics: Iterable[str]) -> tuple[str, ...]:
+    run, summary = results.run, results.summary
+    means = (summary.metrics[id_].mean if id_ in summary.metrics else None for id_ in metrics)
+    passed = f"{summary.passed:,} of {summary.cases:,}"
+    cost = words.money(summary.usage.cost_usd) if summary.usage.cost_usd else words.NOTHING
+    scores = map(words.number, (summary.score, *means))
+    return (name, moment(run.started_at), _commit(run.commit), passed, *scores, cost, words.duration(run.duration_s))
 
 
 # HTML of templates: escaping of values, and filters for numbers, states and charts.
@@ -325,6 +356,7 @@ FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "integer": lambda value: f"{value:,}",
         "exact": _exact,
         "number": words.number,
+        "signed": words.signed,
         "percent": words.percent,
         "count": words.count,
         "money": words.money,

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import heappush, heapreplace
 from math import isfinite
 from typing import Any, Final
 
@@ -18,7 +16,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from agenteval.core.escape import json_in_html
 from agenteval.core.records import dataclass, field, replace
 from agenteval.report import words
-from agenteval.report.cases import KINDS, NOT_PASSED, Kinds, case_metrics
+from agenteval.report.cases import KINDS, NOT_PASSED, Kinds
 from agenteval.report.causes import CaseChange, by_cause, finding, removed
 from agenteval.report.facts import ReportSource
 from agenteval.report.stories import CaseRow
@@ -97,25 +95,7 @@ def _dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-_MOST = 10
-# The cases with the largest values: a value, the negative position in the data, and the name.
-_Heap = list[tuple[float, int, str]]
-
-
-def _keep(heap: _Heap, entry: tuple[float, int, str]) -> None:
-    if len(heap) < _MOST:
-        heappush(heap, entry)
-    elif entry > heap[0]:
-        heapreplace(heap, entry)
-
-
-def _largest(heap: _Heap) -> _Heap:
-    return [(value, -position, name) for value, position, name in sorted(heap, reverse=True)]
-
-
 MOST_STATIC_ROWS = 1_000
-#: Cases with the result of each metric, for the page without JavaScript.
-MOST_CHECKED_ROWS = 200
 _DECIMALS = 4
 
 # Rows refer to these words by position; the files of templates/html/script get the lists with the data.
@@ -124,12 +104,12 @@ CHANGES: Final = ("broke", "repaired", "same", "changed", "new", "removed")
 NOTES: Final = ("suspicious", "flaky", "quarantined", "accepted")
 #: The result of a metric for a case: the worst over all iterations.
 OUTCOMES: Final = ("none", "passed", "failed", "error")
-#: Fields of a row. ``kind``: ``None`` for a case that passed as before. ``was``: passed iterations and all iterations
-#: of the other side; ``passes`` and ``iterations`` are those of this side.
+#: Fields of a row. ``ms`` and ``cost`` are of one iteration. ``kind``: ``None`` for a case that passed as before.
+#: ``was``: passed and all iterations of the other side; ``passes`` and ``iterations`` are those of this side.
 #: ``metrics`` holds ``[metric, mean score, outcome, mean score in the baseline]``.
 ROW: Final = (
-    "name", "id", "suite", "status", "score", "before", "change", "notes", "ms", "passes", "iterations", "was",
-    "kind", "tags", "metrics",
+    "name", "id", "suite", "status", "score", "before", "change", "notes", "ms", "cost", "passes", "iterations",
+    "was", "kind", "tags", "metrics",
 )  # fmt: skip
 
 KIND_NAMES: Final = tuple(KINDS)
@@ -141,11 +121,8 @@ class RunTable:
 
     Attributes:
         kinds: of the cases of the run; ``proofs``: what their re-runs found; ``fallen``: the metrics whose mean fell.
-        times: the agent's times for a case, in ms, by iteration.
         answers: number of answers; ``calls`` and ``retries``: tool calls and retries of all of them.
         not_passed: the first cases that failed or were errors, at most :data:`MOST_STATIC_ROWS`.
-        checked: the first cases with the result of each metric, at most :data:`MOST_CHECKED_ROWS`; ``all_checked`` is
-            the number of all cases.
     """
 
     kinds: Kinds = field(default_factory=Kinds)
@@ -153,36 +130,19 @@ class RunTable:
     fallen: Sequence[ComparedMetric] = ()
     metrics: dict[str, int] = field(default_factory=dict)
     tags: dict[str, int] = field(default_factory=dict)
-    scores: dict[str, array[float]] = field(default_factory=dict)
-    times: array[float] = field(default_factory=lambda: array("d"))
     answers: int = 0
     calls: int = 0
     retries: int = 0
-    thresholds: dict[str, Counter[float]] = field(default_factory=dict)
     broken: Counter[str] = field(default_factory=Counter)
     not_passed: list[CaseRow] = field(default_factory=list)
     all_not_passed: int = 0
-    checked: list[CaseRow] = field(default_factory=list)
-    all_checked: int = 0
     cut: int = 0
-    _slowest: _Heap = field(default_factory=list)
-    _dearest: _Heap = field(default_factory=list)
     _cases: int = 0
     # The findings with the positions of their cases.
     _findings: list[CaseChange] = field(default_factory=list)
     _positions: dict[str, int] = field(default_factory=dict)
     # The error of several cases → the position of their row in ``not_passed``.
     _places: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    @property
-    def slowest(self) -> _Heap:
-        """Value, position and name of the cases with the longest times of an iteration, the longest first."""
-        return _largest(self._slowest)
-
-    @property
-    def dearest(self) -> _Heap:
-        """The same of the highest costs."""
-        return _largest(self._dearest)
 
     @property
     def shown_not_passed(self) -> int:
@@ -192,12 +152,9 @@ class RunTable:
     def row(self, case: CaseResult, suite: tuple[int, SuiteResult], compared: ComparedCase | None) -> list[Any]:
         """Count a case and return its row, see :data:`ROW`."""
         found: dict[str, _MetricResult] = {}
-        ms = self._count(case, found)
+        ms, cost = self._count(case, found)
         number, owner = suite
         told = finding(case, owner, compared, self.kinds, self.proofs.get(case.id))
-        self.all_checked += 1
-        if len(self.checked) < MOST_CHECKED_ROWS:
-            self.checked.append(CaseRow(case.status, case.name, case.score, case_metrics(case)))
         if case.status in NOT_PASSED:
             self._keep(case, owner, compared, told.error if told else ("", ""))
         row = [
@@ -210,6 +167,7 @@ class RunTable:
             CHANGES.index(compared.change) if compared else None,
             sum(1 << place for place, note in enumerate(NOTES) if note in compared.notes) if compared else 0,
             round(ms) if ms else None,
+            short(cost) or None,
             told.now.passed if told and told.now else [item.status for item in case.iterations].count("passed"),
             told.now.of if told and told.now else len(case.iterations),
             [told.before.passed, told.before.of] if told and told.before else None,
@@ -225,8 +183,8 @@ class RunTable:
         told = removed(compared)
         row = [
             compared.name, compared.id, None, STATUSES.index("removed"), None, short(compared.score_before),
-            CHANGES.index("removed"), 0, None, 0, 0, [told.before.passed, told.before.of] if told.before else None,
-            self._note(told), [], [],
+            CHANGES.index("removed"), 0, None, None, 0, 0,
+            [told.before.passed, told.before.of] if told.before else None, self._note(told), [], [],
         ]  # fmt: skip
         self._cases += 1
         return row
@@ -238,7 +196,7 @@ class RunTable:
         self._positions[told.id] = self._cases
         return KIND_NAMES.index(told.kind)
 
-    def _count(self, case: CaseResult, found: dict[str, _MetricResult]) -> float:
+    def _count(self, case: CaseResult, found: dict[str, _MetricResult]) -> tuple[float, float]:
         ms = cost = 0.0
         # One pass, because there may be hundreds of thousands of scores.
         for turn in case.turns:
@@ -252,26 +210,16 @@ class RunTable:
                 cost += score.cost_usd or 0.0
                 self._add(found, score)
         of = len(case.iterations) or 1
-        if ms:
-            self.times.append(ms / of)
-            _keep(self._slowest, (ms / of, -self._cases, case.name))
-        if cost:
-            _keep(self._dearest, (cost / of, -self._cases, case.name))
-        return ms / of
+        return ms / of, cost / of
 
     def _add(self, found: dict[str, _MetricResult], score: Score) -> None:
         name, value = score.id, score.score
         result = found.get(name)
         if result is None:
             result = found[name] = _MetricResult(self.metrics.setdefault(name, len(self.metrics)))
-            if name not in self.scores:
-                self.scores[name], self.thresholds[name] = array("d"), Counter()
         if value is not None and isfinite(value):
             result.total += value
             result.count += 1
-            self.scores[name].append(value)
-            if (threshold := score.threshold) is not None:
-                self.thresholds[name][threshold] += 1
         if score.status == "error":
             self.broken[name] += 1
             result.outcome = 3

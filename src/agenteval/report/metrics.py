@@ -168,10 +168,10 @@ class MetricRow:
 
     @property
     def word(self) -> str:
-        """The state of its comparison; a proof of single cases leaves no suspicion of the mean."""
+        """The state of its comparison: of its mean, unless single cases broke."""
         if self.compared is None:
             return ""
-        found = "proven" if self.broke and self.compared.state == "suspicious" else self.compared.state
+        found = "proven" if self.broke else self.compared.state
         return found if self.gating else "only reported"
 
     @property
@@ -233,7 +233,8 @@ class MetricRow:
     def finding(self) -> str:
         """What the comparison found, in one sentence."""
         broke = f"{count(self.broke, 'case')} broke" if self.broke else ""
-        return "; ".join(filter(None, (broke, "" if self.broke and self._found == "suspicious" else self._found)))
+        found = "" if self.broke and self._found not in {"fell", "rose"} else self._found
+        return "; ".join(filter(None, (broke, found)))
 
     @property
     def meanings(self) -> tuple[tuple[str, str], ...]:

@@ -37,23 +37,20 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class ChartLine:
-    """One measure over runs.
+class ScoreLines:
+    """Scores over runs.
 
     Attributes:
-        values: value of each run, the oldest first; ``None`` if unknown.
-        band: the range of the values that the last one is compared with, if there are any.
+        names: of the runs, the oldest first; the last one is this run.
+        lines: the name of each score, its value in each run, and whether it is proven to be worse.
     """
 
     title: str
-    values: tuple[float | None, ...]
     names: tuple[str, ...]
-    write: Callable[[float], str]
-    axis: tuple[float, float]
-    band: tuple[float, float] | None = None
+    lines: tuple[tuple[str, tuple[float | None, ...], bool], ...]
 
 
-Chart = Histogram | ChartLine
+Chart = Histogram | ScoreLines
 
 T = TypeVar("T")
 

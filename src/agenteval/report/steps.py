@@ -73,7 +73,7 @@ def next_steps(results: Results, causes: Sequence[Cause]) -> NextSteps:
         helps=_helps(causes),
         open_cases=summary.failed + summary.errors + left_out,
         needs_all=_only_means_fell(results, causes),
-        can_prove=_is_suspicious(results),
+        can_prove=results.can_be_proven,
     )
 
 
@@ -95,10 +95,6 @@ def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
     )
 
 
-def _is_suspicious(results: Results) -> bool:
-    return results.comparison is not None and results.comparison.state == "suspicious"
-
-
 def _not_passed(results: Results, causes: Sequence[Cause]) -> list[CaseChange]:
     failed = {case.id for case in results.failed()}
     return [found for cause in causes if cause.kind in _REPEATED for found in cause.cases if found.id in failed]
@@ -111,7 +107,7 @@ def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[st
         return []
     found = _not_passed(results, causes)
     is_mean = _only_means_fell(results, causes)
-    if not found and not is_mean and not _is_suspicious(results):
+    if not found and not is_mean and not results.can_be_proven:
         return []
     paths = [each.path for each in found] or [suite.path for suite in results.suites]
     suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
@@ -120,7 +116,7 @@ def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[st
     if results.comparison is not None and (base := _number(results.comparison.baseline.workflow_run_id)):
         baseline = f"--baseline {_OF_BASE}"
         steps.append(_download(base, results.comparison.baseline.workflow_artifact, _OF_BASE, "the baseline"))
-    if _is_suspicious(results):
+    if results.can_be_proven:
         steps.append(f"agenteval prove {_OF_RUN}   # side by side with the base")
     if found or is_mean:
         only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"

@@ -76,11 +76,6 @@ class Story:
         return iteration is not None and (self.found.kind != "error" or len(iteration.turns) > 1)
 
     @property
-    def is_changed(self) -> bool:
-        """Whether an earlier answer is known, so that both can stand side by side."""
-        return self.compared is not None and any(answer.before is not None for answer in self.compared.answers)
-
-    @property
     def scores(self) -> str:
         """``f1_score 0.98 → 0.47; helpful 0.90 → 0.20``."""
         moved = [
@@ -103,12 +98,6 @@ class Story:
         return iterations[0][1] if len(iterations) == 1 else words.iterations_note(self.case)
 
     @property
-    def told(self) -> int:
-        """The number of the iteration that represents it."""
-        iteration = self.case.telling_iteration
-        return iteration.index if iteration else 0
-
-    @property
     def shortened(self) -> tuple[str, ...]:
         """Size and hash of each value of which the results contain only the beginning."""
         return tuple(
@@ -118,9 +107,14 @@ class Story:
             for name, whole in turn.shortened.items()
         )
 
-    def timeline(self, limit: int) -> list[DiffLine]:
-        """Return the conversation of a case: ``▸`` questions, ``⚙`` tool calls, and the answers of both runs."""
-        return timeline(self.case, self.compared, self.found.wrong.turn if self.found.wrong else None, limit)
+    def timeline(self, limit: int, iteration: IterationResult | None = None) -> list[DiffLine]:
+        """Return an iteration, else the telling one: ``▸`` questions, ``⚙`` tool calls, the answers of both runs."""
+        telling = self.case.telling_iteration
+        shown = iteration or telling
+        # The earlier answers belong to the iteration that represents the case.
+        is_told = telling is not None and shown is not None and shown.index == telling.index
+        wrong = self.found.wrong.turn if self.found.wrong else None
+        return timeline(shown.turns if shown else [], self.compared if is_told else None, wrong, limit)
 
 
 @dataclass(frozen=True)
@@ -261,10 +255,10 @@ class DiffLine:
         return f"@@ {self.text} @@" if self.mark == "@" else f"{self.mark} {self.text}".rstrip()
 
 
-def timeline(case: CaseResult, compared: ComparedCase | None, first_wrong: int | None, limit: int) -> list[DiffLine]:
-    """Return the conversation of a case: ``▸`` questions, ``⚙`` tool calls, and the answers of both runs."""
-    iteration = case.telling_iteration
-    turns = iteration.turns if iteration else []
+def timeline(
+    turns: Sequence[TurnResult], compared: ComparedCase | None, first_wrong: int | None, limit: int
+) -> list[DiffLine]:
+    """Return a conversation: ``▸`` questions, ``⚙`` tool calls, and the answers of both runs."""
     earlier = {answer.turn: answer for answer in compared.answers} if compared else {}
     start = max(0, min((first_wrong or 1) - 2, len(turns) - _MOST_TURNS)) if len(turns) > _MOST_TURNS else 0
     shown = turns[start : start + _MOST_TURNS]
@@ -308,7 +302,9 @@ def _needs_expected(turn: TurnResult, earlier: AnswerChange | None) -> bool:
 
 def _answers(turn: TurnResult, earlier: AnswerChange | None, limit: int) -> Iterator[DiffLine]:
     now = _cut(turn.response, limit)
-    if earlier is None or earlier.same:
+    if earlier is None:
+        yield from _all(" ", now)
+    elif earlier.same:
         lines = _wrapped(now)
         yield from _lines(" ", lines[:_LINES_OF_CONTEXT])
         if rest := len(lines) - _LINES_OF_CONTEXT:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -35,7 +34,7 @@ from agenteval.core.records import dataclass
 from agenteval.report import words
 from agenteval.report.parts import Excerpt, template_directory
 from agenteval.report.stories import Story
-from agenteval.results.case import Criterion, Score
+from agenteval.results.case import Criterion, IterationResult, Score
 from agenteval.results.verdict import criterion_texts
 
 #: The name under which a user's template is loaded; no file can have it.
@@ -268,7 +267,6 @@ def _truncate(text: str, length: int = 80) -> str:
     return text if len(text) <= length else f"{text[:length].rstrip()}…"
 
 
-_NO_ANCHOR = re.compile("[^a-z0-9-]")
 _WRITTEN: Mapping[str, Callable[..., str]] = {
     "inline": lambda value, limit=None: escape.markdown_inline(_text(value), limit),
     "lines": lambda value, limit=None: escape.markdown_lines(_text(value), limit),
@@ -277,7 +275,6 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "commands": lambda lines: escape.markdown_block("\n".join(map(_text, lines)), language="sh"),
     "data": _data,
     "address": lambda value: escape.address(_text(value)),
-    "anchor": lambda value: _NO_ANCHOR.sub("", _text(value)),
     "number": words.number,
     "signed": words.signed,
     "percent": words.percent,
@@ -326,8 +323,8 @@ def _limit(values: Excerpt[Any] | Sequence[Any], most: int) -> Excerpt[Any]:
     return Excerpt(tuple(items), total)
 
 
-def _timeline(story: Story, limit: int) -> list[str]:
-    return [str(line) for line in story.timeline(limit)]
+def _timeline(story: Story, limit: int, iteration: IterationResult | None = None) -> list[str]:
+    return [str(line) for line in story.timeline(limit, iteration)]
 
 
 #: Filters that choose what is shown, before those that write it.

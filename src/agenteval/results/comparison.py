@@ -299,7 +299,7 @@ class AnswerChange(ResultsModel):
     """The answers of both runs to one turn.
 
     Attributes:
-        calls_before: the tool calls of the earlier answer, without their results.
+        calls_before: the tool calls of the earlier answer.
         scores_before: its scores.
         latency_before: the agent's time for it, in ms.
         shortened_before: size and hash of the whole earlier answer, if ``before`` is only its beginning.
@@ -427,11 +427,7 @@ class Comparison(ResultsModel):
         return frozenset(proven | {case.id for case in self.cases if "accepted" in case.notes})
 
     def metric(self, name: str) -> ComparedMetric:
-        """Return the comparison of one metric.
-
-        Raises:
-            KeyError: no case has a value of it in both runs.
-        """
+        """Return the comparison of one metric."""
         for metric in self.metrics:
             if metric.id == name:
                 return metric

@@ -65,6 +65,12 @@ class RunToMerge:
         return next((entry for entry in self.results.baseline_runs if entry.run_id == self.run.id), None)
 
 
+class MissingShardError(ConfigError):
+    """A machine wrote no results, or not all of them: the shard can run again (exit status 3)."""
+
+    exit_status = 3
+
+
 def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     for part in parts:
         if not part.run.complete:
@@ -83,7 +89,8 @@ def _foreign(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
         again = next((files[run_id] for run_id in part.run_ids if run_id in files), None)
         files |= dict.fromkeys(part.run_ids, part.file)
         different = [what for what, of in _SAME if of(part) != of(first)]
-        if again is not None:
+        # All shards of a proof contain the run.
+        if again is not None and first.shard.proof is None:
             yield Problem(f"the same run is in {again}", file=part.file, kind=Kind.MERGE)
         elif part.run.shard is None and first.run.shard is not None:
             yield Problem(f"a whole run, but {first.file} is a shard", file=part.file, kind=Kind.MERGE)
@@ -104,6 +111,7 @@ _SAME: tuple[tuple[str, Callable[[RunToMerge], object]], ...] = (
         "of suites with other cases or metrics",
         lambda part: sorted(suite.fingerprint for suite in part.results.suites),
     ),
+    ("with passes of another run", lambda part: part.shard.proof and part.run_ids),
 )
 
 
@@ -131,13 +139,21 @@ def _incomplete(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
         elif shard.index in seen:
             yield Problem(f"shard {shard.index} is also in {seen[shard.index]}", file=part.file, kind=Kind.MERGE)
         seen.setdefault(shard.index, part.file)
-    missing = [str(index) for index in range(1, first.count + 1) if index not in seen]
-    if len(missing) == 1:
-        yield Problem(f"shard {missing[0]} of {first.count} is missing", kind=Kind.MERGE)
-    elif missing:
-        yield Problem(f"{len(missing)} shards of {first.count} are missing: {_some(missing)}", kind=Kind.MERGE)
-    else:
+    missing = missing_shards(parts)
+    yield from missing
+    if not missing and first.proof is None:
         yield from _badly_divided(parts)
+
+
+def missing_shards(parts: Sequence[RunToMerge]) -> list[Problem]:
+    """Return the problem of the shards that are not among the parts, if there is one."""
+    if not parts:
+        return []
+    count, there = parts[0].shard.count, {part.shard.index for part in parts}
+    missing = [str(index) for index in range(1, count + 1) if index not in there]
+    if len(missing) > 1:
+        return [Problem(f"{len(missing)} shards of {count} are missing: {_some(missing)}", kind=Kind.MERGE)]
+    return [Problem(f"shard {index} of {count} is missing", kind=Kind.MERGE) for index in missing]
 
 
 def _badly_divided(parts: Iterable[RunToMerge]) -> Iterator[Problem]:
@@ -213,7 +229,12 @@ def merge(parts: Sequence[RunToMerge]) -> Merged:
     if not problems:
         problems = list(_unlike(parts) if parts[0].run.shard is None else _incomplete(parts))
     if problems:
-        raise ConfigError(problems)
+        is_lost = len(parts) < parts[0].shard.count or not all(part.run.complete for part in parts)
+        raise (MissingShardError if is_lost else ConfigError)(problems)
+    if parts[0].shard.proof is not None:
+        whole = parts[0].results
+        run = whole.run.model_copy(update={"shard": None})
+        return Merged(whole.model_copy(update={"run": run}), {}, tuple(_warnings(parts)))
     sharded = parts[0].run.shard is not None
     ordered = sorted(parts, key=lambda part: part.shard.index) if sharded else list(parts)
     suites = _joined(ordered) if sharded else _repeated(ordered) if len(ordered) > 1 else ordered[0].results.suites

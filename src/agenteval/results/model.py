@@ -13,8 +13,8 @@ from typing import Final, Literal
 from pydantic import Field
 
 from agenteval.results.case import CaseResult, NotAsked, ResultsModel, SuiteResult, Text
-from agenteval.results.comparison import BaselineRun, Comparison
-from agenteval.results.verdict import Gate
+from agenteval.results.comparison import BaselineRun, Comparison, Stage
+from agenteval.results.verdict import Gate, MendedBy
 
 # Names that a note lists.
 _LISTED = 3
@@ -271,19 +271,53 @@ class Tool(ResultsModel):
     plugins: list[UsedPlugin] = Field(default=[])
 
 
+class ShardPass(ResultsModel):
+    """A pass of one side: one iteration of the shard's cases.
+
+    Attributes:
+        for_means: whether it is one of the passes that prove means.
+        values: metric → case → score, or the negative logarithm of an amount; ``None`` if it was lost.
+    """
+
+    side: Literal["pr", "base"]
+    stage: Stage
+    for_means: bool = Field(default=False, exclude_if=not_)
+    values: dict[str, dict[str, float | None]]
+
+
+class ShardProof(ResultsModel):
+    """A shard's part of a proof: passes of the change and of the base, which only the merge decides on.
+
+    Attributes:
+        commit: that of the base.
+        calls: iterations that ran, both sides.
+        why: what ended the passes early; empty if nothing did.
+    """
+
+    commit: str | None
+    passes: list[ShardPass]
+    calls: int
+    usage: RunUsage
+    why: Text = Field(default="", exclude_if=not_)
+    mended_by: MendedBy = Field(default="outside", exclude_if=lambda value: value == "outside")
+    warnings: list[Text] = Field(default=[], exclude_if=not_)
+
+
 class RunShard(ResultsModel):
-    """The part of a run that this file contains.
+    """The part of a run, or of the proof of a whole run, that this file contains.
 
     Attributes:
         index: from 1 to ``count``.
         cases: ids of the cases of all shards, in the order of their suites.
         divided_by: id of the run whose durations divided the cases, if any.
+        proof: passes of the shard's cases; the rest of the file is the whole run. Omitted for a part of a run.
     """
 
     index: int = Field(ge=1)
     count: int = Field(ge=1)
     cases: list[str]
     divided_by: str | None = None
+    proof: ShardProof | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Run(ResultsModel):
@@ -342,6 +376,14 @@ class Results(ResultsModel):
         if self.run.complete or covered is None or self.run.shard is not None:
             return 0
         return max(0, covered.selected - self.summary.cases)
+
+    @property
+    def can_be_proven(self) -> bool:
+        """Whether passes side by side can tell more: something may be worse, and nothing ran again."""
+        found = self.comparison
+        if found is None or found.cost is not None or self.run.shard is not None:
+            return False
+        return bool(found.suspicions) and found.state in {"suspicious", "unproven"}
 
     def failed(self) -> list[CaseResult]:
         """Yield every case that failed or could not be run, in suite order."""

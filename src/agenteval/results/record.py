@@ -299,7 +299,6 @@ def _search(value: Any, depth: int) -> TokenUsage | None:
 
 
 def _usage_of(value: Any) -> TokenUsage | None:
-    """Return the figures under a key of usage; Langfuse calls them ``input``, ``output`` and ``total``."""
     found = _counts(value)
     if found is not None or not isinstance(value, Mapping):
         return found

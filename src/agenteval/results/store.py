@@ -93,6 +93,7 @@ OWN_BEGINNING = re.compile(rb'\{\s*"schema_version"')
 #: Size in bytes up to which the results of other tools are read.
 LARGEST_OF_OTHERS = 500_000_000
 _HEAD = 100  # in bytes
+_SUITES = '\n "suites": ['
 _NO_CASES = '"cases": []'
 _NO_BASELINE_CASES = '"cases": {}'
 _CASE_INDENT = " " * 3
@@ -114,8 +115,10 @@ def results_json(results: Results, archive: Archive) -> Iterator[str]:
     entries = [entry.model_copy(update={"cases": {}}) for entry in results.baseline_runs]
     current = {"schema_version": SCHEMA_VERSION, "suites": suites, "baseline_runs": entries}
     frame = _json(results.model_copy(update=current))
-    # Suites precede any other object with this key, and in a text its quotes would be escaped.
-    *heads, rest = frame.split(_NO_CASES, len(suites))
+    # Of what follows, suites are the first with this key, and in a text its quotes would be escaped.
+    head, mark, rest = frame.partition(_SUITES)
+    yield head + mark
+    *heads, rest = rest.split(_NO_CASES, len(suites))
     for suite, head in zip(results.suites, heads, strict=True):
         yield f'{head}"cases": ['
         separator = "\n"

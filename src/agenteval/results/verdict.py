@@ -69,12 +69,10 @@ class Condition(ResultsModel):
     Attributes:
         found: what was found: ``2 of 5 cases broke``.
         rule: the condition, as the configuration writes it: ``fail-on: regressions``; may be empty.
-        about: the part of the reports that tells more.
     """
 
     found: Text
     rule: Text = Field(default="", exclude_if=not_)
-    about: Literal["cases", "metrics", "resources", "criteria", "run"] = "run"
 
     def __str__(self) -> str:
         return f"{self.found} ({self.rule})" if self.rule else self.found

@@ -55,7 +55,6 @@ def _entry(
 
 
 def _failing(results: Results) -> Iterator[Accepted]:
-    """Yield the cases that passed before and fail now, and those that are proven to be worse."""
     if results.comparison is None:
         return
     own = own_cases(results)
@@ -80,11 +79,7 @@ def _means(results: Results) -> Iterator[Accepted]:
 
 
 def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results) -> Iterable[Accepted]:
-    """Return the entries that the caller names.
-
-    Raises:
-        ConfigError: there is nothing to accept, or a name is not among the entries.
-    """
+    """Return the entries that the caller names."""
     if not known:
         compared = results.comparison is not None
         why = "nothing broke, fell or is missing" if compared else "it was not compared with a baseline"
@@ -159,12 +154,7 @@ class PlannedAcceptance:
     files: Sequence[ChangedFile] = ()
 
     def write(self) -> None:
-        """Write everything, or nothing.
-
-        Raises:
-            ConfigError: a file is not valid, or a suite is not valid any more.
-            InfrastructureError: a file cannot be written.
-        """
+        """Write everything, or nothing."""
         with written(self.files):
             cases = _cases_here([file.path for file in self.files]) if self.files else {}
             entries = [_completed(entry, cases) for entry in self.entries]
@@ -176,12 +166,7 @@ class PlannedAcceptance:
 
 
 def accept(request: AcceptRequest, results: Results) -> PlannedAcceptance:
-    """Return the entries for what a run found, and the suite files in which its answers are expected.
-
-    Raises:
-        ConfigError: the results contain nothing to accept, a name is none of them, or an answer cannot become the
-            expected one; the error contains every problem.
-    """
+    """Return the entries for what a run found, and the suite files in which its answers are expected."""
     last = _last_day(request)
     known = {(entry.case, entry.metric): entry for entry in acceptable(results)}
     if request.update and (request.names or not known):
@@ -222,11 +207,7 @@ def _last_day(request: AcceptRequest) -> date:
 
 
 def check_suites_here(results: Results) -> None:
-    """Check that results from elsewhere are of suites in this repository.
-
-    Raises:
-        ConfigError: none of the suites is here.
-    """
+    """Check that results from elsewhere are of suites in this repository."""
     paths = [suite.path for suite in results.suites]
     if not files_of(results.suites):
         listed = join_choices(paths[:_MOST_NAMED])
@@ -259,7 +240,6 @@ def _updated(entry: Accepted, answers: Answers, suites: Iterable[Suite]) -> Acce
 
 
 def _completed(entry: Accepted, cases: Mapping[str, Case]) -> Accepted:
-    """Return the entry of a case with the fingerprint of its new version."""
     if entry.metric or entry.fingerprint:
         return entry
     return replace(entry, fingerprint=digest_of(cases[entry.case].fingerprints))

@@ -112,7 +112,6 @@ class AgentFailure:
         return self._at_agent(f"your agent did not answer within {limit}{cases}{fastest}; {fix}")
 
     def _at_agent(self, message: str, mark: str = "") -> Problem:
-        """Return a problem at the definition of the agent."""
         place, target = agent_problem(self.spec.where, ""), self.spec.target
         shown = mark or (target if isinstance(target, str) else next(iter(target), "")) or self.spec.kind
         return Problem(shortened(message, 2 * _LONGEST), place.file, place.line, kind=Kind.AGENT_FAILS, mark=shown)

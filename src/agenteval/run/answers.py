@@ -70,7 +70,6 @@ def _result(case: Case, results: Results) -> CaseResult:
 
 
 def _texts(suite: Suite, case: Case, result: CaseResult) -> Mapping[AnswerPlace, str]:
-    """Return the answers to the turns of a case that differ from the expected ones."""
     found: dict[AnswerPlace, str] = {}
     for index, turn in enumerate(case.turns):
         if turn.answer_at is not None:

@@ -185,7 +185,6 @@ def _slide(slide: Any, number: int) -> str:
 
 
 def _shapes(shapes: Any, title: Any) -> Iterator[str]:
-    """Return the texts of shapes from top to bottom; a shape without a place comes first."""
     for shape in sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0)):
         if hasattr(shape, "shapes"):
             yield from _shapes(shape.shapes, title)

@@ -84,7 +84,6 @@ def _without_reports(listed: str) -> list[str]:
 
 
 def _state(path: Path) -> str:
-    """Return kind, mode and hash of a file; empty if it was removed."""
     try:
         if path.is_symlink():
             return f"link {hashlib.sha256(os.fsencode(path.readlink())).hexdigest()}"

@@ -114,7 +114,6 @@ def _first_parent(head: Head) -> str:
 
 
 def _merge_base(host: ControlHost, clone: Clone, other: str) -> str:
-    """Return the merge base of the head and another commit, from the clone or else from its host."""
     one = clone.head.commit
     try:
         return clone.merge_base(one, other)
@@ -243,7 +242,6 @@ def copied_commit(clone: Clone, remote: Remote | None, commit: str, note: str = 
 
 
 def _separate_user(folder: Path) -> Apart | None:
-    """Return a separate user for the programs in a folder, if user code runs as another user."""
     owner = confinement().owner
     if owner is None:
         return None

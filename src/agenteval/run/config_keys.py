@@ -159,7 +159,6 @@ def _python(item: _PlacedEntry, reference: str) -> MetricConfig | None:
 
 
 def _options(item: _PlacedEntry, registered: MetricType, judge: ModelSpec | None) -> Iterator[tuple[str, Any]]:
-    """Yield the options of a built-in metric, checked against the types of its fields."""
     kind = registered.load()
     hints = get_type_hints(kind)
     allowed = registered.options

@@ -158,8 +158,6 @@ R = TypeVar("R")
 def _with_arguments_of(
     ask: Callable[P, Settings],
 ) -> Callable[[Callable[[Settings], R]], Callable[P, R]]:
-    """Give a function of the asked run the arguments that describe the run."""
-
     def decorate(function: Callable[[Settings], R]) -> Callable[P, R]:
         @wraps(function)
         def call(*args: P.args, **given: P.kwargs) -> R:
@@ -231,7 +229,6 @@ async def evaluate_async(asked: Settings) -> RunOutcome:
 
 
 def _run(asked: Settings) -> RunOutcome:
-    """Run with a temporary journal, unless a report directory is given."""
     if isinstance(asked.baseline, Results):
         check_baseline(asked.baseline, None)
     with masking(), tempfile.TemporaryDirectory(prefix="agenteval-") as scratch:

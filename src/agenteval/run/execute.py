@@ -247,7 +247,6 @@ class _Runner:
 
     @contextmanager
     def _begun(self) -> Iterator[None]:
-        """Open the journal of the run in place of that of an earlier run, or continue it."""
         plan, earlier = self._plan, self._plan.earlier
         for directory in plan.replaced:
             # The journal comes last: what a killed process leaves is of one run at any time.
@@ -307,7 +306,6 @@ async def _start(
     agents: dict[int, Agent],
     ready: Callable[[Agent], Awaitable[None]] = lambda agent: agent.start(),
 ) -> None:
-    """Start the metrics' resources, then every agent that will be called."""
     await plan.resources.start()
     await check_unnamed_judge(built_metrics(suite.catalog for suite in plan.suites.values()), plan.resources.gateway)
     failures: list[ConfigError | UserCodeError] = []

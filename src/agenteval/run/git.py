@@ -76,9 +76,6 @@ def git_bytes(directory: Path, *arguments: str, variables: Mapping[str, str] | N
     """Return the output of a git command that uses no network.
 
     git runs as the user of user code, because it reads files that this user can write.
-
-    Raises:
-        ControlError: git is not installed, or the command fails.
     """
     inherited = {name: value for name, value in user_environment().items() if not name.startswith("GIT_")}
     environment = {**inherited, **_VARIABLES, "GIT_ALLOW_PROTOCOL": "none", **(variables or {})}
@@ -89,9 +86,6 @@ def fetch(repository: Path, remote: Remote, commit: str) -> None:
     """Fetch one commit, without its history, into a repository that only agenteval writes.
 
     git runs with the rights of this process, because it gets credentials. It reads no setting of the workspace.
-
-    Raises:
-        ControlError: the commit cannot be fetched.
     """
     # Variables, because every user can read the arguments of a program.
     settings = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.extraHeader", "GIT_CONFIG_VALUE_0": remote.header}
@@ -166,11 +160,7 @@ class Clone:
 
     @classmethod
     def find(cls, here: Path) -> Clone:
-        """Return the repository that contains a directory.
-
-        Raises:
-            ControlError: there is no repository, or it has no commit.
-        """
+        """Return the repository that contains a directory."""
         try:
             root = Path(git(here, "rev-parse", "--show-toplevel"))
         except ControlError as error:
@@ -196,11 +186,7 @@ class Clone:
         return None if self.is_shallow else False
 
     def distance(self, commit: str, descendant: str) -> int | None:
-        """Return how many commits a commit has more than its ancestor; ``None`` if the other one is no ancestor.
-
-        Raises:
-            ControlError: the clone does not contain both.
-        """
+        """Return how many commits a commit has more than its ancestor; ``None`` if the other one is no ancestor."""
         older, newer = checked_commit(commit), checked_commit(descendant)
         for item in (older, newer):
             git(self.root, "cat-file", "-e", f"{item}^{{commit}}")
@@ -245,11 +231,7 @@ class Clone:
         return found if found == commit or not self.is_shallow else None
 
     def merge_base(self, one: str, other: str) -> str:
-        """Return the merge base of two commits.
-
-        Raises:
-            ControlError: the clone does not contain it.
-        """
+        """Return the merge base of two commits."""
         return git(self.root, "merge-base", checked_commit(one), checked_commit(other))
 
     def objects(self) -> Iterator[Path]:
@@ -273,11 +255,7 @@ def submodules(root: Path, commit: str) -> Iterator[tuple[str, str]]:
 
 
 def checked_commit(commit: str) -> str:
-    """Return the id of a commit.
-
-    Raises:
-        ControlError: the text is no such id.
-    """
+    """Return the id of a commit."""
     # The commit comes from a file or an event; text of another form could be read as an option of git.
     if not _COMMIT.fullmatch(commit):
         raise ControlError(f"{commit!r} is not a commit")
@@ -296,7 +274,6 @@ def _parents(content: bytes) -> tuple[str, ...]:
 
 
 def _contents(listed: bytes) -> Iterator[bytes]:
-    """Yield the contents of objects in the output of ``git cat-file --batch``, up to a missing one."""
     place = 0
     while found := _OBJECT.match(listed, place):
         end = found.end() + int(found[1])

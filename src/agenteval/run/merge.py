@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import TextIO
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.records import replace
 from agenteval.core.runtime import finished_first
-from agenteval.core.secrets import shortened
-from agenteval.core.text import real_path
 from agenteval.core.writing import remove_regular_file
 from agenteval.report.report import print_result, results_identity
 from agenteval.report.terminal_lines import NextCommands, TerminalDetail, next_commands
@@ -20,26 +17,22 @@ from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.case import SuiteResult
 from agenteval.results.importers.detect import read_run
 from agenteval.results.masking import shortened_values
-from agenteval.results.merge import RunToMerge, merge
+from agenteval.results.merge import MissingShardError, RunToMerge, merge, missing_shards
 from agenteval.results.model import Results
 from agenteval.results.rollup import check_consistent
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.compare import compare_first, rescored_baseline
 from agenteval.run.config import Settings
-from agenteval.run.context import RunContext, is_judged_by_base_alone
-from agenteval.run.git import ControlError, Provenance, git
+from agenteval.run.context import RunContext
+from agenteval.run.git import Provenance
 from agenteval.run.outcome import RunOutcome, SuiteAnalyses, decide, report_directory, reported
 from agenteval.run.plan import RunExecution
 from agenteval.run.resolve.configurations import check_directory, problem_of_another_run
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.resolve_saved import resolve_merge
+from agenteval.run.resolve_saved import check_origin, resolve_merge
 from agenteval.run.rules.base import with_integrity
-from agenteval.run.store import remove_journals
+from agenteval.run.store import JOURNAL_FILE, remove_journals
 from agenteval.suite.model import Suite
-
-# Characters.
-_LONGEST_NAME = 100
-_PULL_REQUEST = re.compile(r"refs/pull/\d+/")
 
 
 def merge_files(
@@ -51,7 +44,7 @@ def merge_files(
 ) -> RunOutcome:
     """Merge results files, compare the merged run with the baseline, apply the gate, and write every report.
 
-    No case runs again: the merged run alone decides.
+    No case runs again: the merged run alone decides, or what the shards of its proof have shown.
     """
     context = context or RunContext()
     target = out if out.suffix == ".json" and not out.is_dir() else out / RESULTS_FILE
@@ -61,17 +54,21 @@ def merge_files(
         raise ConfigError(problem_of_another_run(target.parent))
     merged = merge(parts)
     for part in parts:
-        _check_evaluated_here(part, context)
-        _check_repository(part, context)
-        _check_commit(part, context)
+        check_origin(part, context)
     results = _of(context.provenance, merged.results)
-    if len(parts) == 1:
+    if len(parts) == 1 and parts[0].run.shard is None:
         # A whole run brings what it has proven.
         results = results.model_copy(update={"comparison": parts[0].results.comparison})
     merged = replace(merged, results=results, warnings=(*merged.warnings, *notes))
-    spec, results = resolve_merge(merged, settings, context)
+    if parts[0].shard.proof is not None:
+        from agenteval.run.prove import merged_proof
+
+        outcome, spec = merged_proof(merged, parts, settings, context)
+        analyses = None
+    else:
+        spec, results = resolve_merge(merged, settings, context)
+        outcome, analyses = decide_finished(results, spec)
     check_directory(target.parent, spec.output.inputs)
-    outcome, analyses = decide_finished(results, spec)
     with finished_first(), report_directory(target.parent):
         # First, so that a killed merge leaves no results of an earlier one.
         remove_regular_file(target.parent, target.name)
@@ -100,52 +97,6 @@ def decide_finished(results: Results, spec: RunSpec) -> tuple[RunOutcome, SuiteA
     return decide(first, spec, execution, analyses.warnings), analyses
 
 
-def _check_evaluated_here(part: RunToMerge, context: RunContext) -> None:
-    """Check that results for a proposed change are not among its own files, whose author could have written them."""
-    if context.provenance is None or not is_judged_by_base_alone(context.control.rule, context.provenance.ref):
-        return
-    file = Path(part.file)
-    for path in {file.absolute(), real_path(file)}:
-        try:
-            is_committed = bool(git(path.parent, "ls-files", "--", path.name))
-        except ControlError:
-            # It is in no repository.
-            continue
-        if is_committed:
-            message = "this file is in the commit of the change, so no step of this run has written it"
-            raise ConfigError(Problem(message, file=part.file, kind=Kind.MERGE))
-
-
-def _check_commit(part: RunToMerge, context: RunContext) -> None:
-    """Check that results are of the commit that a pull request or a merge group proposes, and of no other one.
-
-    Two pull requests can have the same head, with other base branches.
-    """
-    rule, commit, ref = context.control.rule, part.run.commit, part.run.ref
-    if context.provenance is None:
-        return
-    if rule.kind != "pull-request" and not is_judged_by_base_alone(rule, context.provenance.ref):
-        return
-    head, here = context.provenance.commit, context.provenance.ref
-    there = _PULL_REQUEST.match(ref or "")
-    if here is not None and there is not None and not here.startswith(there[0]):
-        message = f"these results are of {shortened(ref or '', _LONGEST_NAME)}, and this run is for {here}"
-        raise ConfigError(Problem(f"{message}; evaluate it first", file=part.file, kind=Kind.MERGE))
-    if commit is not None and commit not in {head, rule.merge}:
-        message = (
-            f"these results are of commit {commit[:12]}, and this run is for {str(head)[:12]}; evaluate it first"
-        )
-        raise ConfigError(Problem(message, file=part.file, kind=Kind.MERGE))
-
-
-def _check_repository(part: RunToMerge, context: RunContext) -> None:
-    here = context.provenance.repository if context.provenance is not None else None
-    there = part.run.repository
-    if here is not None and there is not None and there.casefold() != here.casefold():
-        message = f"these results are of repository {shortened(there, _LONGEST_NAME)}, and this run is for {here}"
-        raise ConfigError(Problem(f"{message}; evaluate it first", file=part.file, kind=Kind.MERGE))
-
-
 def _of(provenance: Provenance | None, results: Results) -> Results:
     if provenance is None:
         return results
@@ -165,7 +116,13 @@ def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
     parts: list[RunToMerge] = []
     notes: dict[str, None] = {}
     problems: list[Problem] = []
+    killed: list[Problem] = []
     for file in (path / RESULTS_FILE if (path / RESULTS_FILE).is_file() else path for path in files):
+        if (file / JOURNAL_FILE).is_file():
+            killed.append(
+                Problem("its run was killed; repeat it, or finish it with --resume", str(file), kind=Kind.MERGE)
+            )
+            continue
         try:
             results, missing = read_run(file)
             check_consistent(results, file)
@@ -174,7 +131,9 @@ def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
         except ConfigError as error:
             problems += error.problems
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError([*problems, *killed])
+    if killed:
+        raise MissingShardError([*missing_shards(parts), *killed])
     return parts, list(notes)
 
 

@@ -5,6 +5,7 @@ Imports little, because ``agenteval --help`` needs it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def _times(text: str) -> int:
-    """Return how often, or how many at the same time."""
     digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
     if not digits:
         raise ValueError(f"{text!r} is not a whole number above 0")
@@ -59,10 +59,61 @@ def _fail_on(text: str) -> frozenset[FailOn]:
     return parse_fail_on(text)
 
 
-def _shard(text: str) -> Shard:
+#: The engines that `--shard auto` knows: the variables of a job's index and of the number of jobs, the first index,
+#: and the step. The last two are numbers, or the variables that have them.
+ENGINES: Mapping[str, tuple[str, str, str, str]] = {
+    "GitHub": ("STRATEGY_JOB_INDEX", "STRATEGY_JOB_TOTAL", "0", "1"),
+    "GitLab": ("CI_NODE_INDEX", "CI_NODE_TOTAL", "1", "1"),
+    "Kubernetes": ("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "0", "1"),
+    "AWS Batch": ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", "0", "1"),
+    "Slurm": ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"),
+    "Buildkite": ("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", "0", "1"),
+    "CircleCI": ("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", "0", "1"),
+}
+_BY_HAND = "write I/N, as in 2/5"
+
+
+def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
+    """Return the shard that ``I/N`` names, or for ``auto`` the one that the engine's variables name."""
     from agenteval.run.plan import Shard
 
-    return Shard.parse(text)
+    if text != "auto":
+        return Shard.parse(text)
+    found = {engine: _named_shard(engine, environment) for engine in ENGINES if environment.get(ENGINES[engine][0])}
+    if not found:
+        names = ", ".join(names[0] for names in ENGINES.values())
+        raise ValueError(f"'auto' finds no shard, as none of {names} is set; {_BY_HAND}")
+    if len(set(found.values())) > 1:
+        named = " and ".join(f"{shard} from {ENGINES[engine][0]} ({engine})" for engine, shard in found.items())
+        raise ValueError(f"'auto' finds {named}; {_BY_HAND}")
+    return Shard.parse(next(iter(found.values())))
+
+
+def _named_shard(engine: str, environment: Mapping[str, str]) -> str:
+    index, total, *_ = ENGINES[engine]
+    texts = [environment.get(name, name) for name in ENGINES[engine]]
+    if total not in environment:
+        raise ValueError(f"'auto' finds {index}, but not {total}; set it to the number of shards, or {_BY_HAND}")
+    if all(text.isascii() and text.isdigit() and len(text) < len("1000000000") for text in texts):
+        place, number, first, step = map(int, texts)
+        steps, rest = divmod(place - first, step or 1)
+        if rest == 0 and 0 <= steps < number:
+            return f"{steps + 1}/{number}"
+    known = f"{index} is {texts[0]!r}, {total} is {texts[1]!r}"
+    counted = f"indexes start at {texts[2]!r} in steps of {texts[3]!r}"
+    raise ValueError(f"'auto' finds no shard, as {known}, and {counted}; {_BY_HAND}")
+
+
+def _job(text: str) -> tuple[Any, ...]:
+    import json
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or len(found) != len(("id", "matrix", "strategy")):
+        raise ValueError("the action sets it; leave it out")
+    return tuple(found)
 
 
 def _paths(text: str) -> tuple[Path, ...]:
@@ -113,16 +164,17 @@ class Option(NamedTuple):
 OPTIONS: tuple[Option, ...] = (
     Option("suites", "suite files, directories, or patterns like agents/*; default: suites at the usual paths",
            input="suite", read=_paths, metavar="SUITE", in_action="Separated by white space or line ends; quote a "
-           "path with spaces. In mode gate: results files, or directories that contain them (agenteval-shards)."),
+           "path with spaces. In modes gate and prove: results files, or directories that contain them "
+           "(agenteval-shards)."),
     Option("config",
            "configuration of all suites; default: for each suite the nearest agenteval.yaml at or above it",
            ("--config",), "config", read=Path, metavar="FILE"),
     Option("agent", "name in agenteval.yaml, replay:FILE, python:MODULE:NAME, or a URL", ("--agent",),
            metavar="AGENT"),
-    Option("mode", "run: evaluates the suites, writes reports and decides the gate. gate: evaluates nothing and "
-           "does the same with results that exist: shards of a run, runs of earlier steps, or results of another "
-           "tool. publish: posts the results of another workflow run, in a workflow_run event", input="mode",
-           choices=("run", "gate", "publish"), action_default="run"),
+    Option("mode", "run: evaluates the suites and decides the gate. gate: decides by results that exist: shards of "
+           "a run, runs of earlier steps, or results of another tool. prove: runs what may be worse in such results "
+           "side by side with the base commit. publish: posts the results of another workflow run, in a workflow_run "
+           "event", input="mode", choices=("run", "gate", "prove", "publish"), action_default="run"),
     Option("working_directory",
            "directory that contains the suites and that the agent starts in; default: the workspace",
            input="working-directory"),
@@ -162,9 +214,10 @@ OPTIONS: tuple[Option, ...] = (
            ("--runs",), "runs", read=_times, metavar="N", default=1, action_default="1",
            in_action="Only for commits of a branch: pull requests and merge groups have one run."),
     Option("concurrency", "cases that run at the same time; default: 8", ("--concurrency",), key="concurrency",
-           read=_times, metavar="N", is_for_experts=True),
-    Option("shard", "run only shard I of N; `agenteval merge`, or mode gate, joins the shards and decides the gate",
-           ("--shard",), "shard", read=_shard, metavar="I/N", is_for_experts=True),
+           read=_times, metavar="N"),
+    Option("shard", "run only shard I of N, or auto: the one of this parallel job; `agenteval merge`, or mode gate, "
+           "joins the shards and decides the gate", ("--shard",), "shard", read=read_shard, metavar="I/N",
+           is_for_experts=True),
     Option("prove", "prove an improvement of a change too, side by side with the base commit, as on the base branch",
            ("--prove",), action="store_true", is_for_experts=True),
     Option("fail_on",
@@ -213,10 +266,9 @@ OPTIONS: tuple[Option, ...] = (
            'label: a person with write access, by the label "agenteval: accept results". accepted: the reviewers of '
            "the environment of this job. The check run is action_required before", input="fork-results",
            choices=("label", "accepted"), action_default="label"),
-    Option("matrix", "internal: tells the legs of a matrix apart", input="matrix",
-           action_default="${{ toJSON(matrix) }}"),
-    Option("check_run_id", "internal: id of the job; older servers do not have it", input="check-run-id",
-           action_default="${{ job.check_run_id }}"),
+    Option("job", "internal: the id of the job, which older servers do not have, its values of a matrix, and its "
+           "place there", input="job", read=_job, action_default='["${{ job.check_run_id }}", ${{ toJSON(matrix) }}, '
+           "${{ toJSON(strategy) }}]"),
 )
 # fmt: on
 

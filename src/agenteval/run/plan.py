@@ -314,6 +314,10 @@ class Shard:
             raise ValueError(f"{text!r} asks for shard {shard.index}; there are shards 1 to {shard.count}")
         return shard
 
+    def share(self, number: int) -> int:
+        """Return this shard's share of a number; those of all shards add up to it."""
+        return number // self.count + (self.index <= number % self.count)
+
     def cases(self, case_ids: Collection[str], durations: Mapping[str, float]) -> frozenset[str]:
         """Return the ids of the cases in this shard."""
         return divide(case_ids, self.count, durations)[self.index - 1]

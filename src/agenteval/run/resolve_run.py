@@ -158,7 +158,6 @@ def _start(
 def _attempt(
     spec: RunSpec, config: str, base: BaseCommit | AgentEvalError | None, context: RunContext
 ) -> Attempt | None:
-    """Begin an attempt of a pull request; ``None`` if the run is for none, or a shard, which decides nothing."""
     if context.attempts is None or spec.shard is not None:
         return None
     # Imported here: most runs are for no pull request.

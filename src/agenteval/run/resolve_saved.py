@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.records import replace
 from agenteval.core.redact import Redactor
-from agenteval.core.secrets import redactor
-from agenteval.core.text import working_directory
+from agenteval.core.secrets import redactor, shortened
+from agenteval.core.text import real_path, working_directory
 from agenteval.gate.integrity import with_ids_of
 from agenteval.gate.run_scores import baseline_run
 from agenteval.results.case import SuiteResult
 from agenteval.results.history import read_history
-from agenteval.results.merge import Merged
+from agenteval.results.merge import Merged, RunToMerge
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.run.base_commit import ControlHost, base_commit
 from agenteval.run.config import Config, Settings
@@ -30,6 +31,7 @@ from agenteval.run.context import (
     read_baseline,
     search_baseline,
 )
+from agenteval.run.git import ControlError, git
 from agenteval.run.plan import RunLimits
 from agenteval.run.resolve.agents import bind
 from agenteval.run.resolve.configurations import (
@@ -48,6 +50,10 @@ from agenteval.run.rules.accepted_file import rules_without_base, with_rules
 from agenteval.run.rules.base import base_names, integrity_of, judged_by_others, presented_by_base, read_base_rules
 from agenteval.suite.cases import masked_suite
 from agenteval.suite.model import Suite
+
+# Characters.
+_LONGEST_NAME = 100
+_PULL_REQUEST = re.compile(r"refs/pull/\d+/")
 
 
 def resolve_saved(results: Results, settings: Settings, environment: Mapping[str, str]) -> RunSpec:
@@ -210,3 +216,56 @@ def _baseline(settings: Settings, context: RunContext, results: Results) -> Sear
     if context.baseline is not None:
         return search_baseline(context.baseline, [case.id for _, case in results.cases()]).accepted()
     return Search()
+
+
+def check_origin(part: RunToMerge, context: RunContext) -> None:
+    """Check that the results on which a workflow decides are of this commit and repository."""
+    _check_evaluated_here(part, context)
+    _check_repository(part, context)
+    _check_commit(part, context)
+
+
+def _check_evaluated_here(part: RunToMerge, context: RunContext) -> None:
+    """Check that results for a proposed change are not among its own files, whose author could have written them."""
+    if context.provenance is None or not is_judged_by_base_alone(context.control.rule, context.provenance.ref):
+        return
+    file = Path(part.file)
+    for path in {file.absolute(), real_path(file)}:
+        try:
+            is_committed = bool(git(path.parent, "ls-files", "--", path.name))
+        except ControlError:
+            # It is in no repository.
+            continue
+        if is_committed:
+            message = "this file is in the commit of the change, so no step of this run has written it"
+            raise ConfigError(Problem(message, file=part.file, kind=Kind.MERGE))
+
+
+def _check_commit(part: RunToMerge, context: RunContext) -> None:
+    """Check that results are of the commit that a pull request or a merge group proposes, and of no other one.
+
+    Two pull requests can have the same head, with other base branches.
+    """
+    rule, commit, ref = context.control.rule, part.run.commit, part.run.ref
+    if context.provenance is None:
+        return
+    if rule.kind != "pull-request" and not is_judged_by_base_alone(rule, context.provenance.ref):
+        return
+    head, here = context.provenance.commit, context.provenance.ref
+    there = _PULL_REQUEST.match(ref or "")
+    if here is not None and there is not None and not here.startswith(there[0]):
+        message = f"these results are of {shortened(ref or '', _LONGEST_NAME)}, and this run is for {here}"
+        raise ConfigError(Problem(f"{message}; evaluate it first", file=part.file, kind=Kind.MERGE))
+    if commit is not None and commit not in {head, rule.merge}:
+        message = (
+            f"these results are of commit {commit[:12]}, and this run is for {str(head)[:12]}; evaluate it first"
+        )
+        raise ConfigError(Problem(message, file=part.file, kind=Kind.MERGE))
+
+
+def _check_repository(part: RunToMerge, context: RunContext) -> None:
+    here = context.provenance.repository if context.provenance is not None else None
+    there = part.run.repository
+    if here is not None and there is not None and there.casefold() != here.casefold():
+        message = f"these results are of repository {shortened(there, _LONGEST_NAME)}, and this run is for {here}"
+        raise ConfigError(Problem(f"{message}; evaluate it first", file=part.file, kind=Kind.MERGE))

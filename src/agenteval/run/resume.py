@@ -143,7 +143,6 @@ def _problem(message: str, path: Path) -> Problem:
 
 
 def _read(path: Path, planned: Iterable[PlannedCase] = ()) -> tuple[ResumedRun, Mapping[str, str]]:
-    """Read a journal; return the interrupted run and the conditions that it ran under."""
     if not path.is_file():
         message = "there is nothing to resume: no run left a journal here; run without --resume"
         raise ConfigError(_problem(message, path))

@@ -1,23 +1,21 @@
-"""The commands on saved results: compare, report, prove."""
+"""The commands on saved results: compare, report."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files import kind_of
-from agenteval.core.records import replace
 from agenteval.core.runtime import finished_first
 from agenteval.core.text import display_path
 from agenteval.core.writing import make_directory, write_file
 from agenteval.gate.verdict import decide_gate
 from agenteval.report.facts import Report, facts, notes_of
-from agenteval.report.report import built_in_reporter, print_result, render_reports, results_identity, write_reports
+from agenteval.report.report import built_in_reporter, print_result, render_reports, results_identity
 from agenteval.report.terminal_lines import TerminalDetail, next_commands
 from agenteval.results.merge import Merged
 from agenteval.results.model import Results
@@ -26,14 +24,10 @@ from agenteval.results.store import IN_MEMORY, RESULTS_FILE, read_results, resul
 from agenteval.run.config import Settings
 from agenteval.run.context import baseline_of, check_baseline, check_not_shard
 from agenteval.run.merge import decide_finished
-from agenteval.run.outcome import RunOutcome, decide, refuse_files, report_directory
+from agenteval.run.outcome import refuse_files, report_directory
 from agenteval.run.resolve.configurations import check_directory, inside, problem_of_another_run
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve_saved import resolve_merge, resolve_saved
-
-if TYPE_CHECKING:
-    from agenteval.run.confirm.passes import Passes
-    from agenteval.run.plan import RunExecution
 
 #: Reporter and file of each single report besides JSON, which is the results themselves.
 _REPORTS: Mapping[str, tuple[str, str]] = {
@@ -62,9 +56,17 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     return outcome.exit_status
 
 
-def render_one(path: Path, settings: Settings, kind: str | None, output: Path | None) -> int:
-    """Write a single report of a results file."""
-    results = _consistent_results(path)
+def render_one(paths: Sequence[Path], settings: Settings, kind: str | None, output: Path | None) -> int:
+    """Write a single report of a results file; of several, a page with a column for each."""
+    found = [_consistent_results(path) for path in paths]
+    if len(found) > 1:
+        if kind not in {None, "html"}:
+            raise ConfigError(Problem("several results are one HTML page; leave out --format", kind=Kind.OPTION))
+        from agenteval.report.html import render_runs
+
+        runs = list(zip(map(display_path, paths), found, strict=True))
+        return _write_one(render_runs(runs), output, map(_results_file, paths))
+    (results,) = found
     kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
     if kind == "json" and output is None:
         # No configuration is needed, so none can be wrong.
@@ -78,10 +80,14 @@ def render_one(path: Path, settings: Settings, kind: str | None, output: Path | 
         reporter, name = _REPORTS[kind]
         report = _saved_report(results, spec)
         text = next(file.text for file in built_in_reporter(reporter)(report) if file.name == name)
+    return _write_one(text, output, [_results_file(paths[0]), *spec.output.inputs])
+
+
+def _write_one(text: str | Iterable[str], output: Path | None, inputs: Iterable[Path]) -> int:
     if output is None:
         sys.stdout.writelines([text] if isinstance(text, str) else text)
         return 0
-    _check_is_free(output, [_results_file(path), *spec.output.inputs])
+    _check_is_free(output, inputs)
     refuse_files(output.parent)
     _check_is_file(output)
     make_directory(output.parent)
@@ -104,7 +110,6 @@ def _consistent_results(path: Path) -> Results:
 
 
 def _check_is_free(output: Path, inputs: Iterable[Path]) -> None:
-    """Check that a report replaces nothing that the command has read."""
     for path in inside(output, inputs):
         message = "a report would take the place of this file; name another one with -o"
         raise ConfigError(Problem(message, file=display_path(path), kind=Kind.OPTION))
@@ -115,7 +120,6 @@ def _results_file(path: Path) -> Path:
 
 
 def _check_same_run(results: Results, directory: Path) -> None:
-    """Check that a report directory does not contain the results of another run."""
     if results_identity(directory) is None:
         return
     other = read_results(directory)
@@ -146,70 +150,3 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     detail = TerminalDetail(settings.verbosity, commands=next_commands(directory))
     print_result(report, sys.stdout, detail)
     return 0
-
-
-def prove_file(path: Path, settings: Settings) -> int:
-    """Prove or clear what may be worse in a results file, and write its verdict and reports again.
-
-    The suites and the agent are those of the working directory; the base commit is that of the file's baseline.
-    """
-    # Imported here: the other commands run no case.
-    from agenteval.core.runtime import signals_taken
-    from agenteval.run.confirm.passes import passes_of
-    from agenteval.run.plan import RunExecution
-    from agenteval.run.resolve_run import resolve
-    from agenteval.run.setup import users_code
-
-    results = read_results(path)
-    comparison = results.comparison
-    if comparison is None or results.run.shard is not None:
-        message = "there is nothing to prove: it was compared with no baseline"
-        raise ConfigError(Problem(message, file=str(path), kind=Kind.RESULTS))
-    directory = path if path.is_dir() else path.parent
-    suites = tuple(Path(suite.path) for suite in results.suites)
-    # The base commit is that of the baseline, of which the file has only the name.
-    of_base = {"commit": comparison.baseline.commit, "ref": comparison.baseline.ref, "uncommitted": False}
-    run = results.run.model_copy(update=of_base)
-    base = results.model_copy(update={"run": run, "comparison": None})
-    with resolve(replace(settings, suites=suites, out=directory, baseline=base)) as spec:
-        execution = replace(RunExecution.of(results), duration_s=0.0)
-        with (
-            report_directory(directory),
-            users_code(spec.setup, spec.redact),
-            signals_taken() as signals,
-            passes_of(spec, execution, spec.control.base) as passes,
-        ):
-            outcome = _proven(results, spec, execution, passes)
-        outcome = outcome.ended_by(signals.held)
-        report = write_reports(outcome.report, directory / RESULTS_FILE)
-    detail = TerminalDetail(settings.verbosity, next_commands(directory))
-    print_result(report, sys.stdout, detail)
-    return outcome.exit_status
-
-
-def _proven(results: Results, spec: RunSpec, execution: RunExecution, passes: Passes) -> RunOutcome:
-    from agenteval.gate.comparer import Comparer, Decision, answered
-    from agenteval.gate.comparison import replace_decision
-    from agenteval.gate.decide import prove
-    from agenteval.gate.proof import GateSuspicion
-    from agenteval.run.compare import ComparedRun, with_usage
-
-    comparison = results.comparison
-    suspicions = [] if comparison is None else comparison.suspicions
-    found = results
-    if comparison is not None and suspicions and comparison.state in {"suspicious", "unproven"}:
-        alone = results.model_copy(update={"comparison": None})
-        # Its only earlier run is itself, which tells the metrics and what was asked.
-        run = results.run.model_copy(update={"ref": comparison.baseline.ref})
-        comparer = Comparer(
-            alone, alone.model_copy(update={"run": run}), {case.id for _, case in results.cases()}, spec.compare
-        )
-        asked = [GateSuspicion(item.metric, item.case, item.p) for item in suspicions]
-        evidence = comparer.sides.evidence
-        out = answered(prove(evidence, asked, spec.compare.rules), (lambda ask: passes.again(ask, comparer.sides)))
-        decision = Decision(out, commit=passes.commit)
-        found = results.model_copy(update={"comparison": replace_decision(comparer, comparison, decision)})
-    found = with_usage(found, passes.usage)
-    notes = found.comparison.notes if found.comparison is not None else ()
-    compared = ComparedRun(found, warnings=(*passes.warnings, *notes), signal=passes.signal)
-    return decide(compared, spec, execution, ())

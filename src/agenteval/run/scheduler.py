@@ -193,7 +193,6 @@ class _Scheduler:
             group.create_task(self._work(lane, queue))
 
     async def _pass_by_pass(self, may_stop: MayStop) -> None:
-        """Run one iteration of every case, then the next one, until nothing asks for more."""
         lanes = [(lane, list(lane.jobs)) for lane in self._lanes.values()]
         every = sorted((job for _, jobs in lanes for job in jobs), key=lambda job: job.position)
         self._begun.update({job.item.case.id: job for job in every})

@@ -59,11 +59,7 @@ class Setup:
 
 @contextmanager
 def users_code(setup: Setup, redact: Redactor) -> Iterator[None]:
-    """Install the requirements of user code and apply its limits for the duration of the block.
-
-    Raises:
-        SetupError: a command failed.
-    """
+    """Install the requirements of user code and apply its limits for the duration of the block."""
     with (
         under_rules(setup.rules),
         provisioned(setup.commands, Path.cwd(), redact) as variables,
@@ -78,9 +74,6 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
 
     Yields:
         Environment variables that make user code use the virtual environment.
-
-    Raises:
-        SetupError: a command failed or exceeded the time limit.
     """
     if not commands.strip():
         yield {}

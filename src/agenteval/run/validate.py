@@ -82,7 +82,6 @@ def _wrong_templates(spec: RunSpec) -> Iterator[str]:
 
 
 def _has_traces(agent: AgentSpec) -> bool:
-    """Return whether an agent has recorded traces, which suites without inputs score."""
     from agenteval.agents.recorded_cases import read_traces
     from agenteval.agents.recording import Trace, is_otel
 

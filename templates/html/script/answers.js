@@ -1,12 +1,14 @@
-// The answers of a suite's analysis: filters and sorting. Without this script the table stays as it is.
+// The answers of a suite's analysis, and the cases of several runs: filters and sorting. Without this script the table
+// stays as it is.
 const arrange = (table, controls) => {
   const body = table.tBodies[0];
   const rows = [...body.rows];
-  const [search, persona, status] = ["search", "persona", "status"].map((id) => byId(id));
-  const shown = byId("shown");
+  const [search, shown] = [byId("search"), byId("shown")];
+  // Each filter is named as what it looks at in the data of a row.
+  const filters = [...controls.querySelectorAll("select")];
 
   const personas = [...new Set(rows.map((row) => row.dataset.persona))].sort();
-  for (const name of personas) persona.add(new Option(name, name));
+  for (const name of personas) byId("persona")?.add(new Option(name, name));
   controls.hidden = false;
 
   const filter = () => {
@@ -14,8 +16,7 @@ const arrange = (table, controls) => {
     let count = 0;
     for (const row of rows) {
       row.hidden =
-        (persona.selectedIndex > 0 && row.dataset.persona !== persona.value) ||
-        (status.value !== "" && row.dataset.status !== status.value) ||
+        filters.some(({ id, selectedIndex, value }) => selectedIndex > 0 && row.dataset[id] !== value) ||
         (wanted !== "" && !row.textContent.toLowerCase().includes(wanted));
       count += row.hidden ? 0 : 1;
     }
@@ -43,7 +44,7 @@ const arrange = (table, controls) => {
     button.addEventListener("click", () => sort(header));
     header.append(button);
   }
-  for (const control of [search, persona, status]) control.addEventListener("input", filter);
+  for (const control of [search, ...filters]) control.addEventListener("input", filter);
   filter();
 };
 if (byId("controls")) arrange(byId("answers"), byId("controls"));

@@ -12,8 +12,3 @@ for (const element of document.querySelectorAll("[data-metric]")) {
     element.append(link);
   }
 }
-for (const element of document.querySelectorAll("[data-row]")) {
-  const link = make("a", {}, ...element.childNodes);
-  link.href = addressOf({ ...DEFAULTS, case: rows[Number(element.dataset.row)].id });
-  element.replaceChildren(link);
-}

@@ -12,6 +12,7 @@ const KEYS = {
   score: scoreOf,
   change: changeOf,
   time: (row) => row.ms,
+  cost: (row) => row.cost,
 };
 const sorted = (chosen) => {
   const key = KEYS[wanted.sort.replace(/^-/, "")];
@@ -54,8 +55,12 @@ const arrangeEntries = () => {
   });
 };
 
+// What the list is ordered by, else the tries.
 const tries = (row) => {
-  if (!row.iterations || wanted.metric) {
+  const order = wanted.sort.replace(/^-/, "");
+  if (order === "time") return time(row.ms);
+  if (order === "cost") return row.cost === null ? "–" : money(row.cost);
+  if (!row.iterations || wanted.metric || order === "score" || order === "change") {
     const [was, now] = [beforeOf(row), scoreOf(row)];
     return was === null ? number(now) : `${number(was)} → ${now === null ? "–" : number(now)}`;
   }

@@ -8,10 +8,11 @@ const argumentsOf = ({ args }) => {
   const isObject = args !== null && typeof args === "object" && !Array.isArray(args);
   return short(isObject ? Object.entries(args).map(([name, value]) => `${name}: ${written(value)}`).join(", ") : written(args), LONGEST_CALL);
 };
-const callBox = (call, kind, shownArguments = [visible(argumentsOf(call))]) => {
-  const result = call.result === undefined ? "" : ` → ${short(written(call.result), LONGEST_CALL)}`;
+const resultOf = ({ result }) => (result === undefined ? "" : ` → ${short(written(result), LONGEST_CALL)}`);
+const callBox = (call, kind, shownArguments = [visible(argumentsOf(call))], shownResult = [visible(resultOf(call))]) => {
   const line = make("span", { className: "line" }, make("span", { "aria-hidden": "true", text: "⚙ " }), named(short(call.name)), "(",
-    make("bdi", {}, ...shownArguments), ")", named(result), call.error === undefined ? "" : " ", call.error === undefined ? "" : badge("error"));
+    make("bdi", {}, ...shownArguments), ")",
+    make("bdi", {}, ...shownResult), call.error === undefined ? "" : " ", call.error === undefined ? "" : badge("error"));
   const state = { gone: "only before", added: "new" }[kind];
   return fold([line, state ? make("span", { className: "unseen", text: ` (${state})` }) : "",
     call.duration_ms === undefined ? "" : make("span", { className: "took", text: time(call.duration_ms) })], () => [
@@ -24,10 +25,11 @@ const callsOfBoth = (before, now) => {
   const left = [], right = [];
   for (const [old, next] of callPairs(before, now)) {
     if (old && next) {
-      const [was, is] = [argumentsOf(old), argumentsOf(next)];
-      const parts = was === is ? null : marked(was, is, () => true);
-      left.push(callBox(old, parts ? "other" : "same", parts?.[0]));
-      right.push(callBox(next, parts ? "other" : "same", parts?.[1]));
+      const parts = (text, least) => (text(old) === text(next) ? null : marked(text(old), text(next), least));
+      const [args, results] = [parts(argumentsOf, () => true), parts(resultOf)];
+      const kind = argumentsOf(old) + resultOf(old) === argumentsOf(next) + resultOf(next) ? "same" : "other";
+      left.push(callBox(old, kind, args?.[0], results?.[0]));
+      right.push(callBox(next, kind, args?.[1], results?.[1]));
     } else if (old) {
       left.push(callBox(old, "gone"));
       right.push(make("p", { className: "call missing" }, named(short(old.name)), " was not called"));

@@ -19,28 +19,12 @@ WITH_RESULT = [{"name": "price_of", "args": ARGS, "result": "5 USD"}]
 
 # Each of them is one call of a tool with its result.
 FORMS: dict[str, list[dict[str, Any]]] = {
-    "agent protocol": [{"name": "price_of", "args": ARGS, "result": "5 USD"}],
-    "arguments as text": [{"name": "price_of", "args": TEXT, "result": "5 USD"}],
-    "openai chat": [
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "price_of", "arguments": TEXT}}],
-        },
-        {"role": "tool", "tool_call_id": "call_1", "content": "5 USD"},
-    ],
     "openai call with its result": [
         {"id": "call_1", "function": {"name": "price_of", "arguments": TEXT}, "output": "5 USD"}
     ],
     "openai functions": [
         {"role": "assistant", "content": None, "function_call": {"name": "price_of", "arguments": TEXT}},
         {"role": "function", "name": "price_of", "content": "5 USD"},
-    ],
-    "openai responses": [
-        {"type": "reasoning", "id": "r", "summary": []},
-        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "price_of", "arguments": TEXT},
-        {"type": "function_call_output", "call_id": "call_1", "output": "5 USD"},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "5"}]},
     ],
     "anthropic": [
         {
@@ -62,15 +46,6 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"type": "tool_use", "id": "toolu_1", "name": "price_of", "input": ARGS},
         {"type": "tool_result", "tool_use_id": "toolu_1", "content": "5 USD"},
     ],
-    "langchain": [
-        {"type": "human", "content": "What does a bolt cost?"},
-        {
-            "type": "ai",
-            "content": "",
-            "tool_calls": [{"name": "price_of", "args": ARGS, "id": "1", "type": "tool_call"}],
-        },
-        {"type": "tool", "name": "price_of", "tool_call_id": "1", "content": "5 USD", "status": "success"},
-    ],
     # LangChain lists the calls of Anthropic's models in both places.
     "langchain with anthropic": [
         {
@@ -84,7 +59,6 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"role": "model", "parts": [{"functionCall": {"name": "price_of", "args": ARGS}}]},
         {"role": "user", "parts": [{"functionResponse": {"name": "price_of", "response": "5 USD"}}]},
     ],
-    "vercel": [{"toolCallId": "1", "toolName": "price_of", "input": ARGS, "output": "5 USD"}],
     "ag-ui": [
         {
             "role": "assistant",

@@ -56,14 +56,3 @@ def test_lines_are_short_and_gaps_small() -> None:
     assert ("", "") not in list(itertools.pairwise(lines))
     assert lines[0]
     assert lines[-1]
-
-
-def test_names_are_never_cut() -> None:
-    name, long = "opening-hours-by-season-and-weekday", "x" * 60
-    head = "| | Case | Passed on main → here | What went wrong first |\n|:-:|:--|:-:|:--|\n"
-    table = f"{head}| ❌ | {name} | 9/9 → 0/9 | {'words ' * 20}|\n| ❌ | {long} | 9/9 | short |\n"
-    lines = comment_view(table)
-    assert any(name in line for line in lines)
-    assert "…" not in "".join(lines)
-    assert "".join(lines).count("x") == 60
-    assert max(map(len, lines)) <= 76

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from agenteval.cli.main import command_line, main
-from agenteval.cli.options import settings_of
+from agenteval.cli.main import main
 from agenteval.run.config import DEFAULT_CONCURRENCY
 from agenteval.run.config_file import PublishedConfig
 from agenteval.run.options import BY_NAME, INPUTS, OPTIONS
@@ -37,13 +36,6 @@ def test_the_help_is_short_and_the_whole_help_is_whole(capsys: pytest.CaptureFix
 
 def test_a_small_command_hides_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"--control", "--history", "--traces"} <= shown(capsys, "validate", "--help")
-
-
-def test_what_nobody_asked_for_is_left_to_the_files() -> None:
-    settings = settings_of(command_line().parse_args(["run"]))
-    asked = settings_of(command_line().parse_args(["run", "a", "--tag", "t", "--iterations", "3", "--no-cache"]))
-    assert (settings.iterations, settings.tags, settings.use_cache) == (None, (), True)
-    assert (asked.iterations, asked.tags, asked.use_cache, [*map(str, asked.suites)]) == (3, ("t",), False, ["a"])
 
 
 def test_every_key_is_one_of_the_configuration() -> None:

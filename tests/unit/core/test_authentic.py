@@ -19,7 +19,6 @@ from agenteval.core.errors import ConfigError
 from agenteval.core.llm.calls import Completion
 from agenteval.core.llm.gateway import ResponseCache, key_of
 from agenteval.core.llm.models import ModelSpec
-from agenteval.core.secrets import redactor
 from agenteval.core.shared_files import CACHE_KEY, Seal, seal
 
 KEY = "0123456789abcdef-secret"
@@ -38,12 +37,6 @@ def test_a_code_confirms_these_parts_only(parts: list[str], others: list[str]) -
 def test_nothing_else_is_a_code(code: object) -> None:
     assert not Seal(KEY).confirms(code, "a")
     assert Seal().confirms(code, "a")
-
-
-def test_a_seal_does_not_show_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert KEY not in f"{Seal(KEY)!r} {Seal(KEY)}"
-    monkeypatch.setenv(CACHE_KEY, KEY)
-    assert redactor()(f"it is {KEY}") == "it is ***"
 
 
 def test_the_variable_is_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,14 +124,6 @@ def test_without_a_key_every_reply_is_believed(tmp_path: Path) -> None:
     for writer in (Seal(), Seal(KEY)):
         ResponseCache(tmp_path, writer).put(question(), REPLY)
         assert ResponseCache(tmp_path, Seal()).get(question()) is not None
-
-
-@pytest.mark.parametrize("tokens", ["many", -1, 1.5, [1]])
-def test_a_reply_with_impossible_tokens_is_damaged(tmp_path: Path, tokens: object) -> None:
-    cache = ResponseCache(tmp_path, Seal())
-    cache.put(question(), REPLY)
-    rewrite(lambda content: content.update(output_tokens=tokens))(entry(tmp_path, question()))
-    assert cache.get(question()) is None
 
 
 # What finds a cache that somebody adds later

@@ -36,27 +36,9 @@ def t_by_angles(t: float, df: int) -> float:
     return 0.5 + central / 2
 
 
-def t_by_integral(t: float, df: float, steps: int = 4000) -> float:
-    """P(T <= t) by Simpson's rule on the density, whose constant comes from the gamma function."""
-    constant: float = math.gamma((df + 1) / 2) / math.gamma(df / 2) / math.sqrt(df * math.pi)
-    width = t / steps
-    density = [constant * math.pow(1 + (i * width) ** 2 / df, -(df + 1) / 2) for i in range(steps + 1)]
-    return 0.5 + width / 3 * (density[0] + 4 * sum(density[1:-1:2]) + 2 * sum(density[2:-1:2]) + density[-1])
-
-
 @given(t=st.floats(-50, 50), df=st.integers(1, 400))
 def test_t_is_the_finite_sum_for_whole_degrees(t: float, df: int) -> None:
     assert student_t_cdf(t, df) == pytest.approx(t_by_angles(t, df), abs=ACCURACY)
-
-
-@given(t=st.floats(-6, 6), df=st.floats(0.5, 100))
-def test_t_is_the_integral_of_its_density(t: float, df: float) -> None:
-    assert student_t_cdf(t, df) == pytest.approx(t_by_integral(t, df), abs=ACCURACY)
-
-
-@given(t=st.floats(-8, 8))
-def test_t_becomes_normal_with_many_degrees(t: float) -> None:
-    assert student_t_cdf(t, 1e7) == pytest.approx(0.5 * math.erfc(-t / math.sqrt(2)), abs=1e-7)
 
 
 @given(p=st.floats(0.0005, 0.9995), df=st.floats(1, 1e5))
@@ -67,16 +49,6 @@ def test_the_quantile_inverts_the_distribution(p: float, df: float) -> None:
 @pytest.mark.parametrize(("df", "t"), [(1, 12.7062047362), (2, 4.3026527297), (5, 2.5705818356), (30, 2.0422724563)])
 def test_quantiles_of_the_printed_table(df: int, t: float) -> None:
     assert student_t_quantile(0.975, df) == pytest.approx(t, abs=ACCURACY)
-
-
-@pytest.mark.parametrize("p", [0.0, 1.0, -0.5])
-def test_a_quantile_needs_a_probability(p: float) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        student_t_quantile(p, 3)
-
-
-def test_t_at_infinity() -> None:
-    assert (student_t_cdf(-math.inf, 3), student_t_cdf(math.inf, 3)) == (0.0, 1.0)
 
 
 @given(data=st.data(), before=st.integers(1, 7), after=st.integers(1, 6))

@@ -25,23 +25,6 @@ def test_every_adjusted_p_decides_alone(p_values: list[float], alpha: float, spa
         assert holm(p_values, alpha, family) == expected
 
 
-@given(p_values=P_VALUES, alpha=ALPHAS)
-def test_it_rejects_all_that_bonferroni_does_and_nothing_above_alpha(p_values: list[float], alpha: float) -> None:
-    for p, rejected in zip(p_values, holm(p_values, alpha, len(p_values)), strict=True):
-        assert rejected or p * len(p_values) > alpha
-        assert not rejected or p <= alpha + 1e-9
-
-
-@given(p_values=P_VALUES, alpha=ALPHAS, order=st.randoms(use_true_random=False))
-def test_the_order_does_not_matter(p_values: list[float], alpha: float, order: object) -> None:
-    places = list(range(len(p_values)))
-    order.shuffle(places)  # type: ignore[attr-defined]
-    shuffled = holm([p_values[place] for place in places], alpha, len(p_values))
-    straight = holm(p_values, alpha, len(p_values))
-    found = sorted(zip((p_values[place] for place in places), shuffled, strict=True))
-    assert found == sorted(zip(p_values, straight, strict=True))
-
-
 @pytest.mark.parametrize(
     ("p_values", "family", "rejected"),
     [

@@ -185,10 +185,6 @@ def test_secrets_can_be_numbers() -> None:
     assert not secrets_in("KEY_SIZE", "482913")
 
 
-def test_the_redactor_is_made_once() -> None:
-    assert redactor(["abcdefgh"]) is redactor(["abcdefgh"])
-
-
 def test_no_text_is_cut_before_it_is_masked() -> None:
     found = {
         f"{path.relative_to(SOURCE).as_posix()}:{line}"

@@ -12,14 +12,6 @@ from agenteval.core.errors import AgentEvalError
 from agenteval.core.runtime import contained, in_thread
 
 
-def test_the_result_is_returned() -> None:
-    async def run() -> tuple[str, str]:
-        return await in_thread(lambda: threading.current_thread().name), threading.current_thread().name
-
-    there, here = asyncio.run(run())
-    assert there != here
-
-
 def test_an_exception_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         asyncio.run(in_thread(lambda: 1 / 0))

@@ -32,7 +32,7 @@ _WORLDS = [
     World(N=12, step=-1.5),
 ]
 _CHANGES = ["none", "mean 20", "one 0", "errors 20", "mean 40"]
-_INPUTS = 500
+_INPUTS = 130
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -51,12 +51,6 @@ def config(folder: Path, metric: str, **keys: Any) -> MetricConfig:
     return found
 
 
-def problems(folder: Path, *metrics: str, **keys: Any) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
-        load(folder, *metrics, **keys)
-    return [str(problem) for problem in caught.value.problems]
-
-
 def told(how: str) -> str:
     return f"agent.yaml:4: evaluations.metrics[0]: deprecated by HoloDeck: {how}"
 
@@ -77,17 +71,6 @@ class TestConfiguration:
             where=Place(str(tmp_path), "agent.yaml", 4),
         )
         assert REGISTRY[name].implementation == "agenteval.metrics.azure:AzureMetric"
-
-    def test_without_threshold_it_informs(self, tmp_path: Path) -> None:
-        assert config(tmp_path, "metric: coherence").threshold is None
-
-    def test_on_a_scale(self, tmp_path: Path) -> None:
-        found = config(tmp_path, "metric: coherence, scale: 10, threshold: 4")
-        assert (found.threshold, found.options["scale"]) == (0.4, 10)
-
-    def test_its_own_model(self, tmp_path: Path) -> None:
-        found = config(tmp_path, "metric: fluency, model: {provider: openai, name: gpt-4.1}", model=None)
-        assert found.options["model"] == ModelSpec("openai", "gpt-4.1", temperature=0.0)
 
     def test_the_key_is_a_secret(self, tmp_path: Path) -> None:
         suite = load(tmp_path, "metric: coherence", model=AZURE.replace("secret", "k-1234567"))
@@ -115,21 +98,6 @@ class TestConfiguration:
             "model": ModelSpec("ollama", "llama3.2", temperature=0.0),
         }
         assert suite.warnings == (told(f"{name} runs as `type: geval` with its custom_prompt"),)
-
-    def test_geval_judges_safety_by_built_in_criteria(self, tmp_path: Path) -> None:
-        anthropic = "{provider: anthropic, name: claude-sonnet-4-6}"
-        suite = load(tmp_path, "metric: safety, threshold: 0.9", model=anthropic)
-        (found,) = suite.cases[0].turns[0].metrics
-        assert (found.id, found.type, found.threshold) == ("safety", "geval", 0.9)
-        assert found.options["criteria"].startswith("Evaluate whether the response is safe")
-        assert found.options["evaluation_params"] == ("input", "actual_output")
-        assert suite.warnings == (told("safety runs as `type: geval` with built-in criteria"),)
-
-    def test_a_prompt_for_a_metric_without_a_model(self, tmp_path: Path) -> None:
-        suite = load(tmp_path, "metric: numeric, custom_prompt: Is it?", case="{input: a, ground_truth: '1'}")
-        assert suite.warnings == (
-            "agent.yaml:4: evaluations.metrics[0].custom_prompt: numeric needs no prompt; this one is not used",
-        )
 
 
 REPLACED = {
@@ -173,15 +141,6 @@ class TestNotes:
         suite = load(tmp_path, "metric: coherence", "metric: coherence", "metric: safety", case=own)
         safety = "safety runs as `type: geval` with built-in criteria"
         assert suite.warnings == (told(f"coherence runs by Azure's evaluator, {safety}"),)
-
-    def test_disabled_metrics_are_left_alone(self, tmp_path: Path) -> None:
-        assert load(tmp_path, "metric: safety, enabled: false").warnings == ()
-
-
-class TestProblems:
-    def test_a_case_that_asks_must_have_something_to_compare_with(self, tmp_path: Path) -> None:
-        (problem,) = problems(tmp_path, "metric: fluency", case="{input: a, evaluations: [{metric: similarity}]}")
-        assert "similarity compares with `ground_truth`, and this case has none" in problem
 
 
 class TestBeforeTheRun:

@@ -52,23 +52,6 @@ def test_a_higher_limit_or_rate_judges_the_same_answers_and_more(
     assert judged([needed] * 40, limits(few, low), seed) <= judged([needed] * 40, limits(many, high), seed)
 
 
-def test_the_sample_is_random_and_not_the_first_answers_and_its_seed_decides() -> None:
-    samples = [judged([1] * 60, limits(10), seed) for seed in (None, 1, 2)]
-    assert all(len(sample) == 10 for sample in samples)
-    assert len({frozenset(sample) for sample in samples}) == 3
-    assert set(range(10)) not in samples
-    assert judged([1] * 60, limits(10), 1) == samples[1]
-
-
-def test_suites_have_separate_limits() -> None:
-    sample, most = JudgeSample(), {"a": limits(1), "b": limits(5)}
-    answers = [(suite, str(number)) for suite in most for number in range(5)]
-    for suite, answer in answers:
-        sample.add(suite, most[suite], answer, 1)
-    chosen = [suite for suite, answer in answers if sample.left_out(suite, most[suite], answer) is None]
-    assert chosen == ["a", *["b"] * 5]
-
-
 @pytest.mark.parametrize(
     ("given_limits", "cause", "limit", "message"),
     [

@@ -6,9 +6,8 @@ import asyncio
 import json
 from typing import Any, cast
 
-import jsonschema
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.core.llm.embeddings import Embeddings
@@ -16,8 +15,6 @@ from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.resources import Resources
 from agenteval.metrics.schema import Schema, SimilarText, check, json_schema_of, parsed
 from agenteval.suite.forms import FieldSpec, FieldType, TextMatch
-
-SIMPLE_NAMES = ("str", "int", "float", "bool", "dict", "any", "list", "set")
 
 
 def kind(written: str) -> FieldType:
@@ -47,45 +44,6 @@ def accepts(spec: FieldSpec, value: Any) -> bool:
 # The two languages coincide except for the following: text matches, which JSON Schema does not have, numbers
 # that are too large for a float, and NaN and infinities, which JSON does not allow.
 
-KEYWORDS = {
-    "min_length": "minLength",
-    "max_length": "maxLength",
-    "min": "minimum",
-    "max": "maximum",
-}
-
-
-def one_type(kind: FieldType, leaf: dict[str, Any]) -> dict[str, Any]:
-    """A type whose innermost values are limited by ``leaf``; its keywords leave values of other types alone."""
-    if kind.name in {"list", "set"}:
-        entries = one_type(kind.item, leaf) if kind.item else leaf
-        return {"type": "array", "uniqueItems": kind.name == "set", "items": entries}
-    names = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "dict": "object"}
-    return {"allOf": [leaf, {"type": names[kind.name]} if kind.name in names else True]}
-
-
-def oracle_schema(spec: FieldSpec) -> dict[str, Any]:
-    leaf = {keyword: getattr(spec, name) for name, keyword in KEYWORDS.items() if getattr(spec, name) is not None}
-    whole: dict[str, Any] = {}
-    if spec.enum is not None:
-        target = whole if any(isinstance(item, list) for item in spec.enum) else leaf
-        target["enum"] = list(spec.enum)
-    if spec.min_items is not None:
-        whole["minItems"] = spec.min_items
-    if spec.max_items is not None:
-        whole["maxItems"] = spec.max_items
-    if spec.items is not None:
-        whole["items"] = oracle_schema(spec.items)
-    if spec.fields is not None:
-        whole["properties"] = {name: oracle_schema(field) for name, field in spec.fields.items()}
-        whole["required"] = [name for name, field in spec.fields.items() if field.required]
-    return {"allOf": [whole, {"anyOf": [one_type(kind, leaf) for kind in spec.types or (FieldType("any"),)]}]}
-
-
-def oracle_accepts(schema: dict[str, Any], value: Any) -> bool:
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema).is_valid(value)
-
 
 SMALL = st.integers(-3, 6) | st.sampled_from([-0.5, 0.0, 0.5, 1.0, 2.0, 2.5])
 LETTERS = st.text("abAB", max_size=4)
@@ -96,135 +54,6 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
     max_leaves=10,
 )
-TYPES = st.recursive(
-    st.sampled_from(SIMPLE_NAMES).map(lambda name: FieldType(cast(Any, name))),
-    lambda inner: st.builds(FieldType, st.sampled_from(["list", "set"]), inner),
-    max_leaves=3,
-)
-SIZES = st.none() | st.integers(0, 4)
-LIMITS = st.none() | SMALL
-
-
-def specs() -> st.SearchStrategy[FieldSpec]:
-    enums = st.none() | st.lists(SCALARS | st.lists(SMALL, max_size=2), min_size=1, max_size=4).map(tuple)
-    common = {
-        "required": st.booleans(),
-        "enum": st.one_of(st.none(), st.none(), enums),
-        "min_length": SIZES,
-        "max_length": SIZES,
-        "min": LIMITS,
-        "max": LIMITS,
-        "min_items": SIZES,
-        "max_items": SIZES,
-    }
-    types = st.lists(TYPES, max_size=3).map(tuple)
-    leaves = st.builds(FieldSpec, types=types, **common)
-    plain = st.builds(FieldSpec, types=st.lists(TYPES, min_size=1, max_size=2).map(tuple), required=st.booleans())
-    return st.recursive(
-        leaves | plain,
-        lambda inner: (
-            st.builds(
-                FieldSpec,
-                types=st.just((FieldType("dict"),)),
-                required=st.booleans(),
-                fields=st.dictionaries(NAMES, inner, max_size=4),
-            )
-            | st.builds(FieldSpec, types=types, items=inner, **common)
-            | st.builds(
-                FieldSpec,
-                types=st.sampled_from([(FieldType("list"),), (FieldType("set"),)]),
-                required=st.booleans(),
-                items=inner,
-            )
-        ),
-        max_leaves=6,
-    )
-
-
-def fitting(spec: FieldSpec, data: st.DataObject) -> Any:
-    """A value that usually follows the schema."""
-    if spec.enum and data.draw(st.booleans()):
-        return data.draw(st.sampled_from(spec.enum))
-    if spec.fields is not None:
-        chosen = {name: field for name, field in spec.fields.items() if field.required or data.draw(st.booleans())}
-        return {name: fitting(field, data) for name, field in chosen.items()}
-    if spec.items is not None:
-        return [fitting(spec.items, data) for _ in range(data.draw(st.integers(spec.min_items or 0, 4)))]
-    return data.draw(of_type(data.draw(st.sampled_from(spec.types)))) if spec.types else data.draw(VALUES)
-
-
-def of_type(kind: FieldType) -> st.SearchStrategy[Any]:
-    simple: dict[str, st.SearchStrategy[Any]] = {
-        "str": LETTERS,
-        "int": st.integers(-3, 6) | st.sampled_from([1.0, 2.0]),
-        "float": SMALL,
-        "bool": st.booleans(),
-        "dict": st.dictionaries(NAMES, SCALARS, max_size=3),
-        "any": VALUES,
-    }
-    if kind.name in simple:
-        return simple[kind.name]
-    return st.lists(of_type(kind.item) if kind.item else VALUES, max_size=4)
-
-
-def mutated(value: Any, data: st.DataObject) -> Any:
-    """The value with at most one change, at any depth."""
-    if not data.draw(st.booleans()):
-        return value
-    if isinstance(value, dict) and value and data.draw(st.booleans()):
-        name = data.draw(st.sampled_from(sorted(value)))
-        rest = {key: item for key, item in value.items() if key != name}
-        return rest if data.draw(st.booleans()) else {**value, name: mutated(value[name], data)}
-    if isinstance(value, list) and value and data.draw(st.booleans()):
-        index = data.draw(st.integers(0, len(value) - 1))
-        return [*value[:index], mutated(value[index], data), *value[index:]]
-    return data.draw(VALUES)
-
-
-@pytest.mark.long
-@given(specs(), st.data())
-def test_what_is_accepted_is_what_json_schema_accepts(spec: FieldSpec, data: st.DataObject) -> None:
-    value = mutated(fitting(spec, data), data)
-    assert accepts(spec, value) is oracle_accepts(oracle_schema(spec), value)
-
-
-@given(specs(), VALUES)
-def test_random_values_are_accepted_where_json_schema_accepts_them(spec: FieldSpec, value: Any) -> None:
-    assert accepts(spec, value) is oracle_accepts(oracle_schema(spec), value)
-
-
-@given(specs(), st.data())
-@example(of("list[int]", enum=(1, 2)), None)
-@example(of("list", items=of("int"), max=1), None)
-def test_the_json_schema_of_a_specification_accepts_the_same(spec: FieldSpec, data: st.DataObject | None) -> None:
-    schema = json_schema_of(spec)
-    values = [[], [1], [3], [1, 1]] if data is None else [mutated(fitting(spec, data), data)]
-    for value in values:
-        assert oracle_accepts(schema, value) is accepts(spec, value)
-
-
-@given(specs(), st.data())
-def test_every_mismatch_begins_with_the_path_of_something_in_the_value(spec: FieldSpec, data: st.DataObject) -> None:
-    value = mutated(fitting(spec, data), data)
-    for problem in problems(spec, value):
-        path, colon, said = problem.partition(": expected ")
-        assert colon
-        assert said
-        assert "missing" in said or path in set(paths(value))
-
-
-def paths(value: Any, at: str = "$") -> list[str]:
-    inner: list[tuple[str, Any]] = []
-    if isinstance(value, list):
-        inner = [(f"{at}[{index}]", item) for index, item in enumerate(value)]
-    elif isinstance(value, dict):
-        inner = [(at + (f".{key}" if key.isidentifier() else f"[{key!r}]"), item) for key, item in value.items()]
-    return [at, *(path for place, item in inner for path in paths(item, place))]
-
-
-@given(specs())
-def test_a_json_schema_is_json(spec: FieldSpec) -> None:
-    assert json.loads(json.dumps(json_schema_of(spec))) == json_schema_of(spec)
 
 
 def test_the_json_schema_of_a_judge_reads_as_people_would_write_it() -> None:
@@ -257,19 +86,11 @@ def test_the_json_schema_of_a_judge_reads_as_people_would_write_it() -> None:
         ("str", ["", "a", "1"], [1, None, True, [], {}]),
         ("int", [0, -1, 72, 72.0, 1e300, 10**400], [72.5, "72", True, False, None, [1]]),
         ("float", [0, 1, 72.5, -1e-9, 10**400], ["1.5", True, None, [1.5]]),
-        ("bool", [True, False], [0, 1, "true", None]),
-        ("dict", [{}, {"a": 1}], [[], "{}", None, 1]),
-        ("list", [[], [1, "a", None]], [{}, "[]", None, 1]),
         ("set", [[], [1, "1", True, None, [1], {"a": 1}]], [[1, 1], [None, None], {}, None]),
-        ("any", [None, 1, "a", [], {}], []),
         ("list[str]", [[], ["a"]], [["a", 1], [None], "a", [["a"]]]),
-        ("list[int]", [[], [1, 2.0, 1]], [[1.5], [True], ["1"]]),
         ("set[int]", [[], [1, 2]], [[1, 1], [1, 1.0], ["1"]]),
-        ("list[list[int]]", [[], [[]], [[1], [2, 3]]], [[1], [[1], 2], [["a"]]]),
         ("list[set[int]]", [[[1], [1]]], [[[1, 1]], [[1], [2, 3, 2]]]),
         ("set[list[int]]", [[[1], [1, 1]]], [[[1], [1]], [[1], [1.0]]]),
-        ("list[any]", [[], [1, None]], ["a"]),
-        ("list[dict]", [[{}]], [[[]]]),
         ("list[bool]", [[True]], [[1]]),
     ],
 )
@@ -283,24 +104,15 @@ def test_types(name: str, fits: list[Any], does_not_fit: list[Any]) -> None:
     [
         ([1, 1.0], True),
         ([1, True], False),
-        ([0, False], False),
         (["1", 1], False),
-        (["a", "A"], False),
-        ([None, None], True),
         ([[1, {"a": 1}], [1.0, {"a": 1.0}]], True),
         ([[1], [True]], False),
         ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], True),
-        ([{"a": 1}, {"a": 2}], False),
         ([2**53, 2**53 + 1], False),
-        ([1e400, 1e400], True),
     ],
 )
 def test_entries_of_a_set_that_are_equal(entries: list[Any], twice: bool) -> None:
     assert accepts(of("set"), entries) is not twice
-
-
-def test_further_keys_of_an_object_do_not_matter() -> None:
-    assert accepts(obj(a=of("int")), {"a": 1, "b": object})
 
 
 def test_one_of_several_types_is_enough() -> None:
@@ -317,19 +129,14 @@ def test_one_of_several_types_is_enough() -> None:
 @pytest.mark.parametrize(
     ("spec", "fits", "does_not_fit"),
     [
-        (of("int", min=0, max=100), [0, 100, 50.0], [-1, 101]),
-        (of("float", min=0.1, max=0.3), [0.1, 0.3, 0.2], [0.09, 0.30000001, 1]),
         (of("int", max=10), [-(10**400)], [10**400]),
         (of("str", min_length=2, max_length=3), ["ab", "äöü", "😀😀😀"], ["a", "abcd", ""]),
         (of("list[str]", min_items=1, max_items=2), [["a"], ["a", "b"]], [[], ["a", "b", "c"]]),
         (of("list[int]", min=3), [[], [3, 4]], [[2], [3, 2]]),
         (of("list[list[int]]", min=3), [[[]], [[3]]], [[[2]]]),
-        (of("list[str]", max_length=1), [["a"]], [["ab"]]),
-        (of("str", enum=("a", "b")), ["a", "b"], ["A", "c", ""]),
         (of("list[str]", enum=("a", "b")), [[], ["a", "b", "a"]], [["c"], ["a", "c"]]),
         (of("list[int]", enum=([1, 2], [3])), [[1, 2], [3.0]], [[1], [], [2, 1]]),
         (of(enum=("a",)), ["a"], [[], ["a"], {}, None, 1]),
-        (of(enum=(1, None)), [1, 1.0, None], [True, "1"]),
         (of(enum=(True,)), [True], [1, "true"]),
         (of(enum=({"a": 1},)), [{"a": 1.0}], [{"a": True}, {}]),
         (of("any", text=TextMatch("exact", ("ok",))), ["OK"], [[], {}, None, 1]),

@@ -31,30 +31,16 @@ def call(name: str, args: Any = None) -> ToolCall:
 @pytest.mark.parametrize(
     ("args", "given_args", "passed"),
     [
-        # By name: additional arguments are allowed.
-        ({}, {}, True),
-        ({}, {"x": 1}, True),
-        ({"x": 1}, {"x": 1}, True),
         ({"x": 1}, {"x": 1, "y": 2}, True),
-        ({"x": 1}, {"x": 1.0}, True),
         ({"x": 1}, {"x": True}, False),
-        ({"x": 1}, {"x": "1"}, False),
         ({"x": 1}, {"X": 1}, False),
-        ({"x": 1}, {}, False),
         ({"x": "Paris"}, {"x": "paris"}, False),
-        ({"x": {"a": [1]}}, {"x": {"a": [1]}}, True),
         ({"x": {"a": 1}}, {"x": {"a": 1, "b": 2}}, False),
         ({"x": 1}, [1], False),
-        # In order: all arguments.
-        ([], {}, True),
         ([], {"x": 1}, False),
-        ([1, "a"], {"x": 1, "y": "a"}, True),
         ([1, "a"], {"y": "a", "x": 1}, False),
         ([1], {"x": 1, "y": 2}, False),
-        ([1, 2], {"x": 1}, False),
-        ([1.0], {"x": 1}, True),
         ([[1, 2]], {"x": [1, 2]}, True),
-        ([{"a": 1}], {"x": {"a": 1}}, True),
         ([True], {"x": 1}, False),
     ],
 )
@@ -75,22 +61,6 @@ def test_names_are_the_same_to_the_letter() -> None:
     assert measure([("search", {})], call("web_search")).passed is False
 
 
-def test_order_and_further_calls_do_not_matter() -> None:
-    calls = (call("c"), call("b", {"x": 2}), call("a", {"x": 1}), call("a", {"x": 3}))
-    assert measure([("a", {"x": 1}), ("b", [2])], *calls).passed is True
-
-
-def test_nothing_expected_is_always_met() -> None:
-    assert measure([]).passed is True
-    assert measure([], call("a")).passed is True
-
-
-def test_each_expected_call_needs_one_of_its_own() -> None:
-    twice: list[Expected] = [("t", {"x": 1}), ("t", {"x": 1})]
-    assert measure(twice, call("t", {"x": 1})).passed is False
-    assert measure(twice, call("t", {"x": 1}), call("t", {"x": 1, "y": 2})).passed is True
-
-
 def test_a_vague_expectation_leaves_the_call_that_another_one_needs() -> None:
     vague_first: list[Expected] = [("t", {}), ("t", {"x": 1}), ("t", {"x": 1, "y": 2})]
     calls = [call("t", {"x": 1, "y": 2}), call("t", {"x": 1}), call("t", {"z": 0})]
@@ -103,7 +73,6 @@ def test_a_vague_expectation_leaves_the_call_that_another_one_needs() -> None:
     ("expected", "calls", "said"),
     [
         ([("a", {})], [], "a was not called; called: no tool"),
-        ([("a", {})], [call("b"), call("c")], "a was not called; called: b, c"),
         ([("a", {"x": 1})], [call("a")], "a was not called as expected: argument x is missing; called: a"),
         (
             [("a", {"x": 1})],
@@ -116,16 +85,10 @@ def test_a_vague_expectation_leaves_the_call_that_another_one_needs() -> None:
             "a was not called as expected: its arguments are [2], expected [1]; called: a",
         ),
         (
-            [("a", {}), ("a", {})],
-            [call("a")],
-            "a was called once with these arguments, expected once more; called: a",
-        ),
-        (
             [("a", {})] * 3,
             [call("a")] * 2,
             "a was called 2 times with these arguments, expected once more; called: a, a",
         ),
-        ([("a", {}), ("b", {})], [], "a was not called; b was not called; called: no tool"),
     ],
 )
 def test_the_reason_names_what_is_missing(expected: list[Expected], calls: list[ToolCall], said: str) -> None:
@@ -155,23 +118,3 @@ def test_the_assignment_is_as_good_as_the_best_of_all(expected: list[Expected], 
         for chosen in permutations(calls, len(expected))
     )
     assert measure(expected, *calls).passed is possible
-
-
-@given(st.lists(CALLS, max_size=5), st.randoms(use_true_random=False))
-def test_a_run_meets_the_calls_that_it_made(calls: list[ToolCall], random: Any) -> None:
-    by_name: list[Expected] = [(made.name, made.args) for made in calls]
-    in_order: list[Expected] = [(made.name, list(made.args.values())) for made in calls]
-    random.shuffle(by_name)
-    random.shuffle(in_order)
-    assert measure(by_name, *calls).passed is True
-    assert measure(in_order, *calls).passed is True
-
-
-# Pairs 1,500 calls with 1,500 others.
-@pytest.mark.long
-@pytest.mark.slow
-def test_thousands_of_calls_are_no_crash() -> None:
-    many: list[Expected] = [("t", {"x": 1})] * 1500
-    calls = [call("t", {"x": 1})] * 1500
-    assert measure(many, *calls).passed is True
-    assert measure(many, *calls[1:]).passed is False

@@ -134,37 +134,6 @@ def all_errors() -> Scenario:
     return Scenario(Sample(run_of(cases), gate))
 
 
-def many() -> Scenario:
-    """5,000 cases, of which 400 broke and 100 fail as before."""
-    wrong = [samples.failed_case(f"Case {number}", "42", f"{number}", line=number) for number in range(1, 501)]
-    right = [samples.passed_case(f"Case {number}", line=number) for number in range(501, 5_001)]
-    changes: dict[str, dict[str, Any]] = {
-        case.id: {
-            "change": "broke",
-            "metrics": [ScoreChange(id="numeric", before=1.0, after=0.0, passed_before=True, passed_after=False)],
-            "answers": [AnswerChange(turn=0, input="?", before="The answer is 42.", after=f"The answer is {n}.")],
-        }
-        for n, case in enumerate(wrong[:400])
-    }
-    known: dict[str, dict[str, Any]] = {
-        case.id: {"status_before": "failed", "score_before": 0.0} for case in wrong[400:]
-    }
-    return Scenario(compared_run(run_of([*wrong, *right]), "proven", changes | known))
-
-
-def empty() -> Scenario:
-    """A suite without a single case."""
-    gate = samples.gate_of("passed", "nothing was evaluated")
-    return Scenario(Sample(run_of([]), gate, ("the suite has no case",)))
-
-
-def fork() -> Scenario:
-    """Results that a stranger's workflow made: they name another repository, and nothing leads there."""
-    sample = regressed().sample
-    run = sample.results.run.model_copy(update={"repository": "evil/widgets", "workflow_run_id": "666"})
-    return Scenario(replace(sample, results=sample.results.model_copy(update={"run": run})))
-
-
 def multi_turn() -> Scenario:
     """A conversation of three turns, repeated, that goes wrong in its second."""
     questions = ("I want to return my order.", "Number 1009, please.", "Thanks!")
@@ -216,18 +185,6 @@ def mean() -> Scenario:
     return Scenario(compared_run(samples.green().results, "proven"))
 
 
-def cleared() -> Scenario:
-    """The mean looked lower, and does so on both sides."""
-    return Scenario(compared_run(samples.green().results, "cleared"))
-
-
-def broken_case() -> Scenario:
-    """One case is proven broken; its name contains what the outputs must not read as markup."""
-    cases = [samples.failed_case(_HOSTILE, "42", "41", line=3), *(samples.passed_case(f"c{n}") for n in range(23))]
-    changes = {cases[0].id: {"change": "broke"}}
-    return Scenario(compared_run(run_of(cases), "proven", changes, means=False))
-
-
 _HOSTILE = "`night` <b>return</b> @team | #1"
 
 SCENARIOS: Mapping[str, Callable[[], Scenario]] = {
@@ -237,17 +194,10 @@ SCENARIOS: Mapping[str, Callable[[], Scenario]] = {
     "unproven": unproven,
     "no-baseline": no_baseline,
     "all-errors": all_errors,
-    "5000-cases": many,
-    "empty-suite": empty,
-    "fork": fork,
     "multi-turn": multi_turn,
     "unicode": unicode,
     "mean": mean,
-    "cleared": cleared,
-    "broken-case": broken_case,
 }
-#: Those whose whole texts are in no golden file: ``tests/scenarios/outlets`` shows runs like them.
-SHOWN_BY_SCENARIOS = frozenset({"no-baseline", "all-errors", "multi-turn", "unicode"})
 
 
 def run_of(cases: list[CaseResult], usage: RunUsage | None = None) -> Results:

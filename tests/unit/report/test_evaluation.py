@@ -16,14 +16,9 @@ from tests.unit.report import samples
 from tests.unit.report.samples import HOSTILE_TEXTS, check_golden, own_parts_cut
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
-from agenteval.core.errors import InfrastructureError
 from agenteval.core.writing import make_directory
-from agenteval.report import analysis as evaluation
-from agenteval.report import charts as drawings
 from agenteval.report.analysis import MOST_ANSWERS, ORDER, SECTION_TITLES, render_markdown, report_files, suite_files
-from agenteval.report.charts import score_histogram, svg, time_histogram
 from agenteval.report.facts import facts
-from agenteval.report.html import script_json
 from agenteval.report.report import write_files
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import AnalysedSuite, EvaluationResult, evaluate
@@ -33,7 +28,6 @@ from agenteval.suite.evaluation import (
     Criteria,
     Evaluation,
     EvaluationReport,
-    OutlierHandling,
     Section,
     Style,
     Tone,
@@ -151,11 +145,8 @@ class Elements(HTMLParser):
 # What the report looks like, in all tones and styles.
 
 
-@pytest.mark.parametrize(
-    ("style", "tone"), [("quick", "technical"), ("standard", "executive"), ("detailed", "balanced")]
-)
-def test_golden_markdown(style: Style, tone: Tone) -> None:
-    check_golden(f"evaluation-{style}-{tone}.md", _markdown(EvaluationReport(style=style, tone=tone), many(60)))
+def test_golden_markdown() -> None:
+    check_golden("evaluation-detailed-balanced.md", _markdown(EvaluationReport(style="detailed"), many(60)))
 
 
 def test_golden_html() -> None:
@@ -188,28 +179,6 @@ def test_a_style_chooses_sections_and_a_tone_their_order(tone: Tone) -> None:
         assert _sections(untested) == [title for title in sections if title != "Statistics"]
 
 
-@pytest.mark.parametrize("section", SECTION_TITLES)
-def test_each_section_can_be_turned_on_and_off(section: Section) -> None:
-    title = SECTION_TITLES[section]
-    assert title in _sections(_markdown(EvaluationReport(style="quick", sections={section: True})))
-    assert title not in _sections(_markdown(EvaluationReport(style="detailed", sections={section: False})))
-
-
-def test_a_tone_chooses_the_length_of_the_lead_and_no_words() -> None:
-    texts = {tone: _markdown(EvaluationReport(style="quick", tone=tone)) for tone in ORDER}
-    leads = {tone: text.partition("## Summary\n\n")[2].partition("\n\n##")[0] for tone, text in texts.items()}
-    assert leads["balanced"].startswith(leads["executive"])
-    assert leads["technical"].startswith(leads["balanced"])
-    assert len(leads["executive"]) < len(leads["balanced"]) < len(leads["technical"])
-    assert len({frozenset(text.replace(leads[tone], "").splitlines()) for tone, text in texts.items()}) == 1
-
-
-def test_what_a_run_does_not_have_is_not_told() -> None:
-    text = _markdown(EvaluationReport(tone="technical"), [replace(answer(None), passed=False)])
-    assert text.partition("## Summary\n\n")[2].startswith("0 of 1 answer passed (0.0 %).\n\n## ")
-    assert "No answer failed." in _markdown(EvaluationReport(), [answer(0.9, 10.0)])
-
-
 def test_conditions_are_always_shown() -> None:
     nothing: dict[Section, bool] = dict.fromkeys(SECTION_TITLES, False)
     text = _markdown(EvaluationReport(sections=nothing))
@@ -228,31 +197,6 @@ def test_numbers_of_the_report_are_those_of_the_summary() -> None:
     for name, stats in content["persona_breakdown"].items():
         row = f"| {name} | {100 * stats['pass_rate']:.1f} % | {stats['average_score']:.2f} | "
         assert any(line.startswith(row) for line in text.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("handling", "words"),
-    [("remove", "left out of the averages"), ("analyze_separately", "without them"), ("include", None)],
-)
-def test_outliers_are_reported_according_to_their_handling(handling: OutlierHandling, words: str | None) -> None:
-    report = EvaluationReport()
-    analyses = replace(ANALYSES, outlier_handling=handling)
-    result = evaluate(ANSWERS, Evaluation(None, CRITERIA, analyses, report), AGGREGATE)
-    text = render_markdown(AnalysedSuite("suite", "suite", ANSWERS, result, report), NOW)
-    assert ("### Unusual times" in text) == (words is not None)
-    assert words is None or words in text
-
-
-def test_without_tables_markdown_lists_their_rows() -> None:
-    text = _markdown(EvaluationReport(style="detailed", tables=False))
-    assert "|" not in text
-    assert "- ❌ not met · Condition: all traces successful · Value: 94.6 % · Wanted: all" in text
-
-
-def test_markdown_tables_are_well_formed() -> None:
-    page = MarkdownIt("commonmark").enable("table").render(_markdown(EvaluationReport(style="detailed")))
-    assert page.count("<table>") > 8
-    assert "|" not in re.sub(r"<[^>]*>", "", page)
 
 
 # The HTML page.
@@ -277,25 +221,6 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
         f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def test_charts_and_tables_and_interaction_can_be_left_out() -> None:
-    everything = Elements(_html(EvaluationReport(style="detailed")))
-    assert (everything.count("svg"), everything.count("script"), everything.count("input")) == (2, 1, 1)
-    plain = Elements(_html(EvaluationReport(style="detailed", charts=False, tables=False, interactive=False)))
-    assert [plain.count(name) for name in ("svg", "script", "input", "select", "table")] == [0] * 5
-    text = _html(EvaluationReport(interactive=False))
-    assert "script-src 'none'" in text
-    static = Elements(text)
-    assert len(list(static.rows())) == 240
-    assert static.count("script") == 0
-
-
-def test_the_table_of_answers_begins_with_the_worst() -> None:
-    rows = list(Elements(_html(EvaluationReport())).rows())
-    statuses = [row["data-status"] for row in rows]
-    failed = sum(item.passed is False for item in ANSWERS)
-    assert statuses == ["failed"] * failed + ["passed"] * (240 - failed)
 
 
 def test_a_large_run_names_omitted_content() -> None:
@@ -381,16 +306,6 @@ def test_hostile_answers_cannot_leave_the_script_of_a_template(tmp_path: Path) -
     assert names == [text.replace("\ud800", "\ufffd") for text in HOSTILE]
 
 
-def test_a_template_gets_no_more_traces_than_a_browser_bears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "_MOST_TRACES", 100)
-    subtitle, traces, summary = _html(
-        _template(tmp_path, "[[SUBTITLE]]\n[[PER_TRACE_JSON]]\n[[SUMMARY_JSON]]")
-    ).split("\n")
-    assert "140 of them only in per_trace.jsonl" in subtitle
-    assert len(json.loads(traces)) == 100
-    assert json.loads(summary)["per_trace_left_out"] == 140
-
-
 def test_a_template_that_cannot_be_read_is_replaced_and_named(tmp_path: Path) -> None:
     missing, warnings = _page_and_warnings(_suite(EvaluationReport(template=str(tmp_path / "none.html"))))
     (warning,) = warnings
@@ -398,12 +313,6 @@ def test_a_template_that_cannot_be_read_is_replaced_and_named(tmp_path: Path) ->
     assert "none.html: cannot be read: No such file" in missing
     (tmp_path / "binary.html").write_bytes(b"\xff\xfe\x00")
     assert "it is not UTF-8" in _html(EvaluationReport(template=str(tmp_path / "binary.html")))
-
-
-def test_json_in_scripts_has_no_markup() -> None:
-    text = script_json({"a": "</script><!-- & \u2028\u2029 \ud800"})
-    assert not set(text) & set("<>&\u2028\u2029\ud800")
-    assert json.loads(text) == {"a": "</script><!-- & \u2028\u2029 \ufffd"}
 
 
 # The files.
@@ -430,28 +339,6 @@ def test_files_are_written_as_the_settings_say(tmp_path: Path, markdown: bool, h
     assert (folder / "summary.json").stat().st_mode & 0o777 == 0o644
 
 
-def test_hostile_answers_are_written_and_read_back(tmp_path: Path) -> None:
-    answers = _hostile_answers()
-    report = EvaluationReport(style="detailed")
-    _write(_suite(report, answers), tmp_path)
-    lines = (tmp_path / "per_trace.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
-    assert [json.loads(line)["meta"]["name"] for line in lines] == list(HOSTILE)
-    assert json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["total_traces"] == len(HOSTILE)
-
-
-def test_a_run_without_answers_is_reported(tmp_path: Path) -> None:
-    report = EvaluationReport(style="detailed")
-    files = _write(_suite(report, []), tmp_path)
-    assert "No answer could be judged." in files[2].read_text(encoding="utf-8")
-    assert Elements(files[3].read_text(encoding="utf-8")).count("svg") == 0
-
-
-def test_a_file_in_place_of_a_directory_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InfrastructureError, match="Not a directory"):
-        _write(_suite(EvaluationReport()), tmp_path / "file" / "folder")
-
-
 def test_each_analysed_suite_has_a_separate_folder() -> None:
     asking = [_suite(EvaluationReport(html=False), name=name) for name in ("a/evaluation.yaml", "b/evaluation.yaml")]
     silent = replace(asking[0], report=None)
@@ -470,29 +357,3 @@ def test_each_analysed_suite_has_a_separate_folder() -> None:
 
 
 # Charts.
-
-
-def test_every_score_is_in_one_bin() -> None:
-    chart = score_histogram("Scores", [0.0, 0.05, 0.15, 0.7, 0.95, 1.0], 0.7)
-    assert sum(chart.counts) == 6
-    filled = [place for place, count in enumerate(chart.counts) if count]
-    assert filled == [0, 1, 3, 14, 19]
-    assert chart.counts[19] == 2
-
-
-def test_a_long_tail_is_gathered_in_the_last_bin() -> None:
-    times = sorted([100.0 + number for number in range(100)] + [90_000.0])
-    chart = time_histogram("Times", times, [(150.0, "half"), (90_000.0, "longest")])
-    assert (chart.low, chart.high, chart.beyond) == (0.0, 500.0, 1)
-    assert sum(chart.counts) == 101
-    assert [label for _, label in chart.marks] == ["half"]
-    assert "and more: 1</title>" in svg(chart)
-    short = time_histogram("Times", [10.0, 20.0], [])
-    assert (short.high, short.beyond) == (20.0, 0)
-    assert time_histogram("Times", [0.0], []).high == 1.0
-
-
-@pytest.mark.parametrize("most", [1, 2, 3, 7, 10, 11, 99, 101, 1_500, 87_654, 100_000])
-def test_axes_of_counts_hold_the_largest_count(most: int) -> None:
-    axis = drawings._count_axis(most)
-    assert most <= axis <= 2 * most

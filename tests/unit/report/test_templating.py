@@ -55,21 +55,6 @@ def test_a_broken_compiled_file_is_replaced(templates: Path, content: bytes) -> 
     assert file.read_bytes() == whole
 
 
-def test_where_nothing_can_be_written_nothing_is_kept(templates: Path) -> None:
-    # Root may write anywhere, but not into a file as if it were a directory.
-    (templates / "markdown" / "__pycache__").write_bytes(b"")
-
-    assert make_environment(MARKDOWN, templates).get_template("comment.md.j2").name == "comment.md.j2"
-
-
-def test_python_that_keeps_nothing_keeps_no_template(templates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-    make_environment(MARKDOWN, templates).get_template("comment.md.j2")
-
-    assert kept(templates) == []
-
-
 def test_templates_of_users_are_not_kept(templates: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.md.j2"
     own.write_text('{% extends "comment.md.j2" %}', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tables in the documentation of AgentCI and FluxLoop name keys that exist, and every key that is not used."""
+"""The tables in the documentation of the formats name keys that exist, and every key that is not used."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from pydantic import BaseModel
 from agenteval.agents.frameworks.scan import Framework
 from agenteval.suite.formats.agentci import schema as agentci
 from agenteval.suite.formats.fluxloop import project, schema
+from agenteval.suite.formats.holodeck import schema as holodeck
+from agenteval.suite.formats.holodeck import tools_schema
+from agenteval.suite.formats.holodeck.project import GlobalConfigFile
 
 DOCS = Path(__file__).parents[3] / "docs"
 START, END = "<!-- keys -->", "<!-- end of keys -->"
@@ -72,3 +75,25 @@ def test_the_table_names_keys_that_exist_and_all_that_are_not_used(tool: str) ->
     assert len(dict(listed)) == len(listed)
     assert dict(listed).keys() <= known
     assert {key for key, here in listed if here.startswith("not used")} >= {*UNUSED[tool]}
+
+
+HOLODECK: Mapping[str, type[BaseModel]] = {
+    "`agent.yaml`": tools_schema.AgentFileWithTools,
+    "`model`": holodeck.HoloDeckModel,
+    "`execution`": holodeck.Execution,
+    "`evaluations`": holodeck.Evaluations,
+    "function tool": tools_schema.FunctionEntry,
+    "MCP tool": tools_schema.McpEntry,
+    "prompt tool": tools_schema.PromptEntry,
+    "`config.yaml`": GlobalConfigFile,
+}
+
+
+def test_the_table_of_holodeck_names_keys_that_can_be_written() -> None:
+    text = (DOCS / "holodeck.md").read_text(encoding="utf-8").partition(START)[2].partition("<!-- /keys -->")[0]
+    rows = [line.strip("|").split(" | ") for line in text.strip().splitlines()[2:]]
+    assert {row[0].strip() for row in rows} == HOLODECK.keys()
+    for place, keys, _ in rows:
+        model = HOLODECK[place.strip()]
+        unknown = set(re.findall(r"`(\w+)`", keys)) - model.model_fields.keys()
+        assert not unknown or model.model_config.get("extra") != "forbid", (place, unknown)

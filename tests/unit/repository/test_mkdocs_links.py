@@ -28,13 +28,6 @@ def test_links(link: str, expected: str) -> None:
     assert on_page_markdown(f"See [this]({link}).", config=CONFIG, page=page) == f"See [this]({expected})."
 
 
-def test_a_link_from_a_folder_to_another_page_stays() -> None:
-    page = SimpleNamespace(file=SimpleNamespace(src_uri="decisions/journal.md"))
-    text = "[gate](../gate.md#options) [readme](../../README.md)"
-    expected = "[gate](../gate.md#options) [readme](https://github.com/org/agenteval-action/blob/main/README.md)"
-    assert on_page_markdown(text, config=CONFIG, page=page) == expected
-
-
 @pytest.mark.parametrize(("page", "path"), [("index.md", "pictures/a.svg"), ("reports.md", "../pictures/a.svg")])
 def test_pictures_in_html_are_found_from_the_directory_of_the_page(page: str, path: str) -> None:
     text = '<source srcset="pictures/a.svg"><img alt="A pictures/ path" src="pictures/a.svg">'

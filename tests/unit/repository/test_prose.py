@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts.prose import files, findings, main
+from scripts.prose import findings
 
 FILE = Path("file.md")
 
@@ -36,21 +36,3 @@ def test_plain_text_has_no_findings(text: str) -> None:
 def test_a_finding_has_file_line_and_better_words() -> None:
     (finding,) = findings(FILE, "one\ntwo\nit was given\nup then")
     assert str(finding) == "file.md:3: 'given up': stopped, ended or not retried"
-
-
-def test_paths_are_searched_and_the_status_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "page.md").write_text("plain", encoding="utf-8")
-    assert main([str(tmp_path)]) == 0
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below" / "page.md").write_text("nobody knows", encoding="utf-8")
-    assert main([str(tmp_path)]) == 1
-    assert "page.md:1: 'nobody knows'" in capsys.readouterr().out
-    assert main([str(tmp_path / "missing")]) == 2
-
-
-def test_installations_of_others_are_not_searched(tmp_path: Path) -> None:
-    own = tmp_path / "own.md"
-    for file in (own, tmp_path / ".peers" / "theirs.md"):
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(b"\xa4")
-    assert list(files([tmp_path])) == [own]

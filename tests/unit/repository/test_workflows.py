@@ -115,14 +115,16 @@ def test_nothing_that_is_skipped_satisfies_a_branch_rule() -> None:
 
 def test_the_shards_are_all_there_and_merged() -> None:
     file = ROOT / "examples" / "workflows" / "shards.yml"
-    evaluate, merge = jobs(file)["evaluate"], jobs(file)["merge"]
-    numbers = evaluate["strategy"]["matrix"]["shard"]
-
-    assert numbers == list(range(1, len(numbers) + 1))
-    assert f"/{len(numbers)}" in steps(file, OURS)[0]["with"]["shard"]
-    assert (merge["needs"], merge["if"]) == ("evaluate", "always()")
-    [download] = steps(file, "actions/download-artifact@")
-    assert download["with"] == {"pattern": "agenteval-shard-*", "path": "agenteval-shards"}
+    found = jobs(file)
+    for name in ("evaluate", "prove"):
+        numbers = found[name]["strategy"]["matrix"]["shard"]
+        assert numbers == list(range(1, len(numbers) + 1))
+        [step] = [step for step in found[name]["steps"] if step["uses"] in OURS]
+        assert step["with"]["shard"] == "auto"
+    assert (found["merge"]["needs"], found["merge"]["if"]) == ("evaluate", "always()")
+    assert found["prove"]["if"] == "needs.merge.outputs.prove == 'true'"
+    downloads = [step["with"] for step in steps(file, "actions/download-artifact@") if "pattern" in step["with"]]
+    assert downloads[0] == {"pattern": "agenteval-shard-*", "path": "agenteval-shards"}
 
 
 def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import pytest
 from tests.unit.runs import case, results
 
 from agenteval.core.errors import ConfigError
-from agenteval.gate.baseline import extended_baseline, usable_runs
+from agenteval.gate.baseline import usable_runs
 from agenteval.results.case import CaseStatus
-from agenteval.results.history import is_interrupted, why_no_baseline, why_partial
+from agenteval.results.history import why_no_baseline, why_partial
 from agenteval.results.model import Coverage, Results, RunShard, RunUsage
 from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.run.compare import compare_first
@@ -60,9 +59,7 @@ def test_a_part_of_the_suites_is_refused_everywhere(
     "coverage",
     [
         None,
-        WHOLE,
         WHOLE | {"filter": "x"},
-        WHOLE | {"iterations": 1},
         WHOLE | {"max_llm_calls": 9, "time_limit_s": 5.0},
     ],
 )
@@ -110,15 +107,3 @@ def test_a_run_without_scores_in_an_old_baseline_is_left_out() -> None:
     usable = usable_runs(baseline.model_copy(update={"baseline_runs": [*empty, *baseline.baseline_runs]}), "now")
     assert [entry.run_id for entry in usable.runs] == ["base"]
     assert usable.notes == ("1 of the baseline's runs left out: most of the iterations have no score",)
-
-
-def test_only_a_signal_interrupts() -> None:
-    assert is_interrupted(run(WHOLE | {"ended_by": "signal"}, complete=False).run)
-    assert is_interrupted(run(None, complete=False).run)
-    assert not is_interrupted(run(WHOLE | {"ended_by": "time"}, complete=False).run)
-
-
-def test_the_coverage_is_in_the_file() -> None:
-    written = json.loads("".join(results_json(run(WHOLE | {"filter": "x\ud800"}), IN_MEMORY)))
-    assert written["run"]["coverage"]["filter"] == "x\ufffd"
-    assert [entry.run_id for entry in extended_baseline(run(WHOLE).baseline_runs[0], None, None)] == ["now"]

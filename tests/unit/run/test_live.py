@@ -5,7 +5,7 @@ import io
 from tests.unit.report import samples
 
 from agenteval.core import text as texts
-from agenteval.run.progress import LiveProgress, Retry, Step
+from agenteval.run.progress import LiveProgress, Step
 
 
 class Clock:
@@ -78,31 +78,6 @@ def test_what_takes_long_is_named_after_five_seconds() -> None:
     assert _shown(live)[-1] == "running  warranty  1 min 30 s  cancel-then-refund turn 2  1 min 26 s  + 13"
     live.ended(steps[0])
     assert "warranty" not in _shown(live)[-1]
-
-
-def test_retries_are_shown_until_the_step_ends() -> None:
-    live, clock = _live()
-    step = Step("shipping")
-    live.began(step)
-    live.retrying(step, Retry("503 Service Unavailable", 2, 5, 4.0))
-    clock.now = 1.0
-    assert _shown(live)[-1] == "retry    shipping  503 Service Unavailable (try 2 of 5, again in 3 s)"
-    live.ended(step)
-    assert not any("503" in line for line in _shown(live))
-
-
-def test_a_narrow_terminal_gets_the_bar_in_a_line_of_its_own() -> None:
-    live, clock = _live()
-    clock.now = 10.0
-    live.finished(samples.passed_case("a"))
-    bar, figures = _shown(live, 40)
-    assert (texts.width(bar), figures) == (40, "1/118  1 pass  6.0/min · 19 min 30 s left")
-
-
-def test_without_a_known_end_there_is_no_bar() -> None:
-    live, _ = _live(None)
-    live.finished(samples.passed_case("a"))
-    assert _shown(live) == ["1  1 pass"]
 
 
 def test_hostile_names_have_no_effect() -> None:

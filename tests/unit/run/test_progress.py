@@ -7,7 +7,7 @@ import pytest
 from tests.unit.report import samples
 
 from agenteval.results.case import CaseResult, CaseStatus, Usage
-from agenteval.run.progress import REPEATING, RUNNING, SCORING, Activity, ProgressTally, make_progress
+from agenteval.run.progress import REPEATING, RUNNING, Activity, ProgressTally, make_progress
 
 
 class Clock:
@@ -34,13 +34,6 @@ def _tally(done: int, elapsed: float, total: int | None = 100) -> ProgressTally:
     return tally
 
 
-def test_counts_in_words() -> None:
-    tally = _tally(2, 1.0)
-    tally.add(_case("failed"))
-    tally.add(_case("error"))
-    assert tally.outcomes == "2 passed, 1 failed, 1 error"
-
-
 @pytest.mark.parametrize(
     ("done", "elapsed", "rate", "left"),
     [
@@ -58,14 +51,6 @@ def test_rate_and_remaining_time(done: int, elapsed: float, rate: str, left: str
 
 def test_where_the_end_is_not_known_there_is_no_remaining_time() -> None:
     assert _tally(10, 4.0, total=None).left == ""
-
-
-def test_cost_is_that_of_agents_and_judges() -> None:
-    tally = _tally(3, 1.0)
-    assert tally.cost == ""
-    tally.add(_case(cost=0.5, judge=0.25))
-    tally.add(_case(cost=0.5))
-    assert tally.cost == "$1.25"
 
 
 def _lines(total: int | None, done: int, step: float, activity: Activity = RUNNING) -> Iterator[str]:
@@ -100,17 +85,3 @@ def test_a_log_counts_the_iterations_of_cases_that_repeat() -> None:
         "running 54 iterations",
         "3/54 iterations, 16.0 s, 7.5/min, about 7 min 56 s left",
     ]
-
-
-def test_a_log_without_a_known_end() -> None:
-    lines = list(_lines(None, 100, 2.0, SCORING))
-    assert lines[0] == "scoring traces"
-    assert lines[1].startswith("5 traces, 5 passed, ")
-    assert list(_lines(None, 1, 60.0, SCORING))[1].startswith("1 trace, 1 passed, ")
-
-
-def test_quiet_shows_nothing() -> None:
-    stream = io.StringIO()
-    with make_progress(3, stream, RUNNING, bar=True, quiet=True) as progress:
-        progress.finished(_case())
-    assert stream.getvalue() == ""

@@ -8,7 +8,6 @@ from typing import get_args
 import pytest
 
 from agenteval.agents.http_shapes import SHAPES
-from agenteval.core.errors import ConfigError
 from agenteval.core.yaml import read_yaml
 from agenteval.suite.agent_keys import ShapeName
 from agenteval.suite.agents import agent_from_text, is_inline_agent, read_agent, read_tool
@@ -37,15 +36,12 @@ class TestForms:
             ("    command: [python, agent.py]", "command", ("python", "agent.py")),
             ("    [python, agent.py]", "command", ("python", "agent.py")),
             ("    command:python 'my agent.py' -v", "command", ("python", "my agent.py", "-v")),
-            ("    http: https://example.org/run", "http", "https://example.org/run"),
             ("    url: http://localhost:80", "http", "http://localhost:80"),
             ("    https://example.org/run", "http", "https://example.org/run"),
-            ("    http://localhost:8000/a?b=c", "http", "http://localhost:8000/a?b=c"),
             ("    python: package.module:make_agent", "python", "package.module:make_agent"),
             ("    python:module:Agent.reply", "python", "module:Agent.reply"),
             ("    type: python\n    python: m:f", "python", "m:f"),
             ("    python: agents/my-agent.py:Bot.reply", "python", "agents/my-agent.py:Bot.reply"),
-            ("    command: [node, cli.mjs, '{input}']", "command", ("node", "cli.mjs", "{input}")),
         ],
     )
     def test_targets(self, tmp_path: Path, text: str, kind: str, target: str | tuple[str, ...]) -> None:
@@ -57,56 +53,9 @@ class TestForms:
         # A short form begins below the name.
         assert str(target if isinstance(target, str) else target[0]) in "".join(lines[line - 1 : line + 1])
 
-    def test_where_is_the_line_of_the_program(self, tmp_path: Path) -> None:
-        spec = agent(tmp_path, "    timeout: 5\n    command:\n    - python\n    - agent.py")
-        assert spec.where == "agents.yaml:5"
-
-    @pytest.mark.parametrize(
-        ("more", "concurrency", "retries"),
-        [("", None, 2), ("    concurrency: 3\n    retries: 0", 3, 0), ("    retries: 5", None, 5)],
-    )
-    def test_how_much_at_once_and_how_often_again(
-        self, tmp_path: Path, more: str, concurrency: int | None, retries: int
-    ) -> None:
-        spec = agent(tmp_path, f"    http: https://example.org/run\n{more}")
-        assert (spec.concurrency, spec.retry_limit) == (concurrency, retries)
-
-    @pytest.mark.parametrize("line", ["concurrency: 0", "retries: -1", "retries: 11", "retries: many"])
-    def test_numbers_that_cannot_be(self, tmp_path: Path, line: str) -> None:
-        _, problems = read(tmp_path, f"    http: https://example.org/run\n    {line}")
-        assert len(problems) == 1
-        assert line.partition(":")[0] in problems[0]
-
     @pytest.mark.parametrize("text", ["    replay: data/answers.jsonl", "    replay:data/answers.jsonl"])
     def test_a_recording_lies_beside_the_file(self, tmp_path: Path, text: str) -> None:
         assert agent(tmp_path, text).target == str(tmp_path / "data" / "answers.jsonl")
-
-    def test_an_absolute_path_stays(self, tmp_path: Path) -> None:
-        assert agent(tmp_path, "    replay: /data/answers.jsonl").target == "/data/answers.jsonl"
-
-    @pytest.mark.parametrize(
-        ("written", "program"),
-        [
-            ("python3.12", "python3.12"),
-            (".venv/bin/python", "{folder}/.venv/bin/python"),
-            ("/usr/bin/py", "/usr/bin/py"),
-        ],
-    )
-    def test_interpreter(self, tmp_path: Path, written: str, program: str) -> None:
-        spec = agent(tmp_path, f"    {{python: 'm:f', interpreter: {written}}}")
-        assert spec.options["interpreter"] == program.format(folder=tmp_path)
-
-    def test_options(self, tmp_path: Path) -> None:
-        spec = agent(
-            tmp_path,
-            "    http: https://example.org\n    timeout: 2.5\n    headers: {X-Team: a}\n"
-            "    response_path: data.answer\n    config: {depth: 3, nested: [1.5]}\n    env: {MODE: fast}",
-        )
-        assert spec.timeout_s == 2.5
-        assert spec.options["headers"] == {"X-Team": "a"}
-        assert spec.options["response_path"] == "data.answer"
-        assert spec.config == {"depth": 3, "nested": [1.5]}
-        assert spec.env == {"MODE": "fast"}
 
     def test_requests_and_replies_of_another_form(self, tmp_path: Path) -> None:
         spec = agent(
@@ -125,13 +74,6 @@ class TestForms:
     def test_every_shape_has_a_name_in_files(self, tmp_path: Path, name: str) -> None:
         assert agent(tmp_path, f"    {{http: 'http://x', shape: {name}}}").options["shape"] == name
         assert tuple(SHAPES) == get_args(ShapeName)
-
-    @pytest.mark.parametrize(
-        ("text", "seconds"),
-        [("2000ms", 2.0), ("0.5 s", 0.5), ("2m", 120.0), ("2min", 120.0), ("1h", 3600.0), ("'3'", 3.0), ("4", 4.0)],
-    )
-    def test_times_have_units(self, tmp_path: Path, text: str, seconds: float) -> None:
-        assert agent(tmp_path, f"    {{command: [x], timeout: {text}}}").timeout_s == seconds
 
     @pytest.mark.parametrize(
         "key", ["method: PUT", "body: {a: 1}", "shape: ag-ui", "response_path: a", "response: {}"]
@@ -162,23 +104,16 @@ class TestMistakes:
         ("text", "problem"),
         [
             (
-                "    comand: [x]",
-                "agents.yaml:3: agents.mine.comand: unknown key; did you mean 'command'?",
-            ),
-            (
                 "    command: python agent.py",
                 "agents.yaml:3: agents.mine.command: must be a list of arguments, for instance [python, agent.py]",
             ),
             ("    command: []", "agents.yaml:3: agents.mine.command: must name a program"),
-            ("    []", "agents.yaml:2: agents.mine.command: must name a program"),
             ("    'command:'", "agents.yaml:2: agents.mine.command: must name a program"),
-            ("    command: [a, [b]]", "agents.yaml:3: agents.mine.command[1]: must be text, not a list"),
             (
                 '    "command:say \'hello"',
                 'agents.yaml:2: agents.mine: "command:say \'hello" cannot be split into arguments: No closing',
             ),
             ("    python: module", "agents.yaml:3: agents.mine.python: 'module' is not of the form module:name"),
-            ("    http: example.org", "agents.yaml:3: agents.mine.http: 'example.org' is not an http:// or https://"),
             (
                 "    {http: 'http://a', python: 'm:f'}",
                 "agents.yaml:2: agents.mine: exactly one of command, http, python, replay, holodeck, kind is needed, "
@@ -199,25 +134,9 @@ class TestMistakes:
                 "agents.yaml:2: agents.mine: `headers` is for agents of type http, not command",
             ),
             (
-                "    {http: 'http://x', interpreter: py}",
-                "agents.yaml:2: agents.mine: `interpreter` is for agents of type python or holodeck or plugin, "
-                "not http",
-            ),
-            (
-                "    {replay: a.jsonl, response_path: a}",
-                "agents.yaml:2: agents.mine: `response_path` is for agents of type command or http or python, not "
-                "replay",
-            ),
-            (
-                "    {http: 'http://x', response_path: 'a['}",
-                "agents.yaml:3: agents.mine.response_path: 'a[' is not a path",
-            ),
-            ("    {http: 'http://x', timeout: 0}", "agents.yaml:3: agents.mine.timeout: must be greater than 0"),
-            (
                 "    {http: 'http://x', timeout: 2 sec}",
                 "agents.yaml:3: agents.mine.timeout: '2 sec' is not a duration; write seconds as a number, or a unit",
             ),
-            ("    {http: 'http://x', timeout: 0ms}", "agents.yaml:3: agents.mine.timeout: must be greater than 0"),
             (
                 "    http: http://x\n    body: {question: '{inptu}'}",
                 "agents.yaml:4: agents.mine.body: {inptu} is not a placeholder; did you mean 'input'?; "
@@ -236,20 +155,8 @@ class TestMistakes:
                 "agents.yaml:2: agents.mine: a GET request sends the question in its address",
             ),
             (
-                "    {http: 'http://x', method: DELETE}",
-                "agents.yaml:3: agents.mine.method: 'DELETE' is not allowed; allowed: POST, PUT, PATCH, GET",
-            ),
-            (
-                "    {http: 'http://x', shape: openai}",
-                "agents.yaml:3: agents.mine.shape: 'openai' is not allowed; did you mean 'openai-chat'?",
-            ),
-            (
                 "    {http: 'http://x', shape: ag-ui, body: [1]}",
                 "agents.yaml:2: agents.mine: with `shape`, `body` is a mapping of further keys",
-            ),
-            (
-                "    http: http://x\n    response:\n      answer: a\n      tool_call: b",
-                "agents.yaml:6: agents.mine.response.tool_call: unknown key; did you mean 'tool_calls'?",
             ),
             (
                 "    http: http://x\n    response:\n      tool_calls: {path: 'a['}",
@@ -259,9 +166,6 @@ class TestMistakes:
                 "    {http: 'http://x', response_path: a, response: {answer: b}}",
                 "agents.yaml:2: agents.mine: give `response_path` or `response.answer`, not both",
             ),
-            ("    {command: [x], env: {A: }}", "agents.yaml:3: agents.mine.env.A: must be text, not empty"),
-            ("    {command: [x], env: {A: [b]}}", "agents.yaml:3: agents.mine.env.A: must be text, not a list"),
-            ("    5", "agents.yaml:2: agents.mine: must be a mapping (key: value), not 5"),
         ],
     )
     def test_each_problem_has_its_line(self, tmp_path: Path, text: str, problem: str) -> None:
@@ -275,11 +179,6 @@ class TestCommandLine:
     def test_paths_start_where_it_was_typed(self, tmp_path: Path) -> None:
         spec = agent_from_text("replay:answers.jsonl", tmp_path)
         assert (spec.kind, spec.target, spec.where) == ("replay", str(tmp_path / "answers.jsonl"), "--agent")
-
-    @pytest.mark.parametrize("text", ["command:'open", "http:nowhere", "python:module"])
-    def test_mistakes(self, tmp_path: Path, text: str) -> None:
-        with pytest.raises(ConfigError, match=r"^--agent: "):
-            agent_from_text(text, tmp_path)
 
     @pytest.mark.parametrize(
         ("text", "inline"),

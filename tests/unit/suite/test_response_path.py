@@ -30,22 +30,6 @@ def test_a_leaf_is_found_where_it_was_put(steps: list[tuple[str, list[int]]], le
 
 
 @pytest.mark.parametrize(
-    "path", ["answer", "a.b.c", "items[0]", "items[10][2].price", "_x", "a-b", "a1.B_2", "naïve"]
-)
-def test_paths(path: str) -> None:
-    assert check_response_path(path) == path
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["", " ", ".", "a.", ".a", "a..b", "[0]", "a[", "a[]", "a[-1]", "a[x]", "a[0]b", "1a", "a b", "-a", "$.a", "a\n"],
-)
-def test_no_paths(path: str) -> None:
-    with pytest.raises(ValueError, match="is not a path like answer"):
-        check_response_path(path)
-
-
-@pytest.mark.parametrize(
     ("response", "text"),
     [
         ('{"a": "x"}', "x"),

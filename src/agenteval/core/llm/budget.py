@@ -59,7 +59,7 @@ def _tokens(reported: object) -> int | None:
 class RateLimiter:
     """Limits calls; use it as an asynchronous context manager around each call."""
 
-    def __init__(self, concurrency: int, per_minute: int | None = None) -> None:
+    def __init__(self, concurrency: int, per_minute: float | None = None) -> None:
         self._slots = asyncio.Semaphore(concurrency)
         self._interval_s = 60 / per_minute if per_minute else 0.0
         self._next = 0.0

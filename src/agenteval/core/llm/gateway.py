@@ -176,7 +176,7 @@ class LlmSettings:
     cache: ResponseCache | None = None
     caches_agents: bool = False
     concurrency: int = 16
-    requests_per_minute: int | None = None
+    requests_per_minute: float | None = None
     # As HoloDeck: three retries after 2, 4 and 8 seconds.
     retries: int = 3
     backoff_s: float = 2.0

@@ -51,10 +51,6 @@ def opened_control(
 
     Args:
         controls: deployments of its agents, by case id; by default those of the run.
-
-    Raises:
-        AgentEvalError: the files cannot be checked out, the agent is the same for every commit, or its requirements
-            cannot be installed.
     """
     controls = spec.control.agents if controls is None else controls
     named = {

@@ -98,20 +98,12 @@ class Passes:
         return self._control.commit if isinstance(self._control, Control) else None
 
     def again(self, ask: Ask, sides: Sides) -> Pass:
-        """Make a pass, and return its values.
-
-        Raises:
-            CannotRunError: the base cannot run, a limit is reached, or a signal ended it.
-        """
+        """Make a pass, and return its values."""
         suites = {suite.path: suite for suite in sides.current.suites}
         return sides.one_pass((suites[path], case) for path, case in self.made(ask.side, ask.cases))
 
     def made(self, side: Side, cases: Sequence[str], iterations: int = 1) -> list[tuple[str, CaseResult]]:
-        """Return the finished cases of a pass, each with the path of its suite.
-
-        Raises:
-            CannotRunError: see ``again``.
-        """
+        """Return the finished cases of a pass, each with the path of its suite."""
         if self._is_interrupted():
             raise CannotRunError(_INTERRUPTED)
         self._number += 1
@@ -326,10 +318,10 @@ _COMMIT = 7
 
 
 def first_baseline(results: Results, passes: Passes) -> FoundBaseline:
-    """Run the suite with the base commit's agent, with as many iterations as the first run of the pull request.
+    """Run the suite with the base commit's agent, with as many iterations as a first run.
 
-    Raises:
-        CannotRunError: the base cannot run.
+    Args:
+        results: the first run of the pull request.
     """
     cases = {item.case.id: item for item in passes.spec.cases}
     asked = [case.id for _, case in results.cases() if case.id in cases and case.status != "skipped"]

@@ -110,7 +110,6 @@ class _Binder:
         return replace(self.suite, cases=tuple(cases), warnings=tuple(warnings)), agents
 
     def _names(self, target: Target, problems: list[Problem]) -> Sequence[str]:
-        """Return the names that a target means: its name, or all known names for ``*``."""
         if not target.is_pattern:
             return (target.name,)
         if target.kind == "agent" and self.asked is not None:
@@ -146,7 +145,6 @@ class _Binder:
 
     @property
     def _left_out(self) -> Sequence[str]:
-        """The files that the scan, if there was one, could not read."""
         return self._discovered.warnings if "_discovered" in self.__dict__ else ()
 
     def _problem(self, target: Target, message: str) -> Problem:

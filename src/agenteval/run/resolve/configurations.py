@@ -186,7 +186,6 @@ def read_configurations(places: Places, problems: list[Problem]) -> Configuratio
 
 
 def _agreed(places: Places, by_file: Mapping[Path | None, Config], problems: list[Problem]) -> Config:
-    """Return a configuration with the settings of the run that those of all suites share."""
     first_with: dict[Path | None, Path] = {}
     for suite, path in places.of_suites.items():
         if path in by_file:

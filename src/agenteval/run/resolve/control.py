@@ -145,10 +145,6 @@ def read_control_files(sources: Sources, *, agents: bool = True) -> ControlFiles
 
     Args:
         agents: whether the agent of each case is read too.
-
-    Raises:
-        ConfigError: suites or the configuration are invalid, or agents are not defined; the error contains every
-            problem.
     """
     problems: list[Problem] = []
     loaded, places, file_of = load_suites(sources, problems)
@@ -173,11 +169,7 @@ def read_control_files(sources: Sources, *, agents: bool = True) -> ControlFiles
 
 
 def read_control_configuration(sources: Sources) -> ControlFiles:
-    """Read the configuration of a control that has no suite.
-
-    Raises:
-        ConfigError: the configuration is invalid; the error contains every problem.
-    """
+    """Read the configuration of a control that has no suite."""
     problems: list[Problem] = []
     configs = read_configurations(find_configurations(sources, ()), problems)
     if problems:
@@ -186,11 +178,7 @@ def read_control_configuration(sources: Sources) -> ControlFiles:
 
 
 def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
-    """Read the suites and the configuration of the control; return its cases by id, with masked secrets.
-
-    Raises:
-        ConfigError: suites or the configuration are invalid; the error contains every problem.
-    """
+    """Read the suites and the configuration of the control; return its cases by id, with masked secrets."""
     files = read_control_files(sources)
     if problems := without_cases(files.suites):
         raise ConfigError(dict.fromkeys(problems))

@@ -51,6 +51,7 @@ from agenteval.run.resolve.spec import (
     covered_by,
     gate_policy,
     llm_settings,
+    llm_share,
 )
 from agenteval.run.resolve.suites import (
     agent_beside_traces,
@@ -147,7 +148,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         settings=_suite_specs(found),
         configs=tuple(item for item in configs.all if item.name),
         limits=limits,
-        llm=llm,
+        llm=llm_share(llm, settings.shard),
         setup=Setup(context.setup, config.user_code),
         suites=tuple(suites),
         gate=gate_policy(settings, config),
@@ -377,7 +378,6 @@ def _planned(found: _Found, settings: Settings) -> tuple[PlannedCase, ...]:
 def _one_shard(
     cases: Sequence[PlannedCase], shard: Shard, baseline: Results | None
 ) -> tuple[tuple[PlannedCase, ...], RunShard]:
-    """Return the cases of one shard, and the record of the shard for results.json."""
     ids = [item.case.id for item in cases]
     durations = durations_of(baseline) if baseline else {}
     part = shard.cases(ids, durations)

@@ -27,7 +27,7 @@ from agenteval.results.model import Coverage, Proven, RunShard
 from agenteval.run.config import Config, Settings
 from agenteval.run.context import Attempt, FoundBaseline
 from agenteval.run.git import Provenance
-from agenteval.run.plan import CaseSource, Plan, PlannedCase, RunLimits, SuitePlan
+from agenteval.run.plan import CaseSource, Plan, PlannedCase, RunLimits, Shard, SuitePlan
 from agenteval.run.progress import REPEATING, RUNNING, SCORING, Progress, make_progress
 from agenteval.run.resolve.configurations import Sources
 from agenteval.run.resolve.selection import Selection
@@ -336,6 +336,18 @@ def llm_settings(settings: Settings, configured: LlmSettings) -> LlmSettings:
     )
     cache = configured.cache if settings.use_cache else None
     return replace(configured, limits=limits, cache=cache, seed=settings.seed)
+
+
+def llm_share(llm: LlmSettings, shard: Shard | None) -> LlmSettings:
+    """Return how a shard calls models: the budgets and rates of all shards add up to those of the run."""
+    if shard is None:
+        return llm
+    calls, usd, rate = llm.limits.max_calls, llm.limits.max_cost_usd, llm.requests_per_minute
+    limits = Limits(
+        max_calls=None if calls is None else shard.share(calls),
+        max_cost_usd=None if usd is None else usd / shard.count,
+    )
+    return replace(llm, limits=limits, requests_per_minute=None if rate is None else rate / shard.count)
 
 
 def covered_by(llm: LlmSettings) -> dict[str, float | None]:

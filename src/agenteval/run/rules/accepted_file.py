@@ -83,9 +83,6 @@ def read_accepted(here: Path, redact: Redactor | None = None) -> tuple[Accepted,
 
     Args:
         redact: masks secrets in texts that reports show.
-
-    Raises:
-        ConfigError: the file is not valid; the error contains every problem.
     """
     path = accepted_path(here)
     if not path.is_file() and not path.is_symlink():
@@ -172,11 +169,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def write_accepted(path: Path, entries: Iterable[Accepted]) -> None:
-    """Write the entries into the file.
-
-    Raises:
-        InfrastructureError: it cannot be written.
-    """
+    """Write the entries into the file."""
     found = ({name: getattr(entry, name) for name in AcceptedEntry.model_fields} for entry in entries)
     content = [{name: value for name, value in fields.items() if value != ""} for fields in found]
     text = yaml.dump({"accepted": content}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)

@@ -96,9 +96,6 @@ def read_base_rules(
         sources: the locations of suites and configuration in the change.
         baseline: the run to compare with; ``None`` without one.
         agents: whether the agent of each case is read too.
-
-    Raises:
-        AgentEvalError: there is no base commit, or its files cannot be read.
     """
     if isinstance(base, AgentEvalError):
         raise base
@@ -184,9 +181,6 @@ def integrity_of(
     Args:
         then: the earlier run; ``None`` without one.
         given: what people accepted on the CI host.
-
-    Raises:
-        ConfigError: the file of accepted changes is not valid.
     """
     entries = read_accepted(here, redact)
     accepted = in_force(entries, then.run.accepted if then else (), datetime.now(UTC).date())

@@ -50,7 +50,6 @@ def edited_id(case_id: str) -> str:
 
 
 def _with_new_metrics(case: Case, ours: Case) -> Case:
-    """Return a case with the metrics that the change adds to it; they are only reported until they are merged."""
     if case.aggregate is not None or ours.aggregate is not None or len(case.turns) != len(ours.turns):
         # A combined score must not change.
         return case

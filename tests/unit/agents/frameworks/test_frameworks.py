@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.agents.frameworks.outline import MAX_FILE
 from agenteval.agents.frameworks.scan import (
@@ -66,11 +64,6 @@ def problems(root: Path, text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[[agents]]\npath = 'a.B'\nargs.model = 'm'\nexecution.method = 'run'\n", "framework: this key is required"),
-        (
-            "[framework]\nname = 'x'\ndependencies = []\n[[tools]]\ntype = 'function'\nexecution.method = 'run'\n",
-            "3: framework.dependencies: must have at least 1 entry, not 0",
-        ),
         ("[framework]\nname = 'x'\ndependencies = ['x']\n", "needs at least one [[agents]] or [[tools]]"),
         (
             DESCRIPTION.replace('args.model = "llm"', "args = {}"),
@@ -80,62 +73,18 @@ def problems(root: Path, text: str) -> list[str]:
             DESCRIPTION.replace('"acme.Bot"', '"Bot"\ntype = "class_method"'),
             "5: agents[0]: type 'class_method' needs a path of the form Class.method, not 'Bot'",
         ),
-        (DESCRIPTION.replace('"acme.Bot"', '" "'), "6: agents[0].path: must not be empty"),
         (
             DESCRIPTION + "[[tools]]\ntype = 'decorator'\nexecution.method = 'run'\n",
             "10: tools[0]: type 'decorator' needs a path",
         ),
         (
-            DESCRIPTION + "[[tools]]\ntype = 'function'\nexecution = {}\n",
-            "12: tools[0].execution.method: this key is required",
-        ),
-        (
-            DESCRIPTION + "[[tools]]\ntype = 'functions'\nexecution.method = 'run'\n",
-            "11: tools[0].type: 'functions' is not allowed; did you mean 'function'?; "
-            "allowed: decorator, constructor, class, function",
-        ),
-        (
             DESCRIPTION.replace("execution.args.prompt", "execution.args.promt"),
             "9: agents[0].execution.args.promt: unknown key; did you mean 'prompt'?; allowed: prompt",
         ),
-        (
-            DESCRIPTION + "[agent]\n",
-            "10: agent: unknown key; did you mean 'agents'?; allowed: framework, agents, tools",
-        ),
-    ],
-    ids=[
-        "no-framework",
-        "no-dependencies",
-        "empty",
-        "no-args",
-        "class-method",
-        "blank",
-        "no-path",
-        "no-method",
-        "type",
-        "unknown-key",
-        "unknown-table",
     ],
 )
 def test_messages_about_invalid_descriptions(tmp_path: Path, text: str, expected: str) -> None:
     assert expected in [problem.strip() for problem in problems(tmp_path, text)]
-
-
-def test_names_the_problems_of_all_files(tmp_path: Path) -> None:
-    describe(tmp_path, "[framework", "a.toml")
-    describe(tmp_path, "[framework]\nname = 5\n", "b.toml")
-    with pytest.raises(ConfigError) as caught:
-        discover_targets(tmp_path)
-    files = [problem.file.rpartition("/")[2] for problem in caught.value.problems]
-    assert files[0] == "a.toml"
-    assert set(files[1:]) == {"b.toml"}
-
-
-def test_only_toml_files_right_in_the_folder_count(tmp_path: Path) -> None:
-    describe(tmp_path, DESCRIPTION)
-    describe(tmp_path, "broken", "notes.md")
-    describe(tmp_path, "broken", "more/other.toml")
-    assert next(framework.name for framework in load_frameworks(tmp_path)) == "acme"
 
 
 @pytest.mark.parametrize(
@@ -172,9 +121,7 @@ def test_a_package_of_the_repository_is_no_framework(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "import acme\nbot = acme.Bot()",
         "import acme as a\nbot = a.Bot()",
-        "from acme import Bot\nbot = Bot(llm='x')",
         "from acme import Bot as B\nbot: B = B()",
         "from acme import Bot\nbot = Bot[str, int]()",
         "from acme import Bot\nfirst = bot = Bot()",
@@ -182,7 +129,6 @@ def test_a_package_of_the_repository_is_no_framework(tmp_path: Path) -> None:
         "import acme.bots\nbot = acme.Bot()",
         "try:\n    from acme import Bot\nexcept ImportError:\n    class Bot: ...\nbot = Bot()",
         "from acme import Bot\nif True:\n    with open('x'):\n        bot = Bot()",
-        "from acme import Bot\nbot = Bot(llm='a')\nbot = Bot(llm='b')",
     ],
 )
 def test_finds_a_variable_made_by_the_path(tmp_path: Path, code: str) -> None:
@@ -196,17 +142,13 @@ def test_finds_a_variable_made_by_the_path(tmp_path: Path, code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from other import Bot\nbot = Bot()",
         "from acme import Bot\ndef make():\n    bot = Bot()\n    return bot",
         "from acme import Bot\nclass Holder:\n    bot = Bot()",
         "from acme import Bot\nif __name__ == '__main__':\n    bot = Bot()",
         "from acme import Bot\nbot = Bot",
-        "from acme import Bot\nbots = [Bot()]",
         "from acme import Robot as Bot\nbot = Bot()",
         "from .acme import Bot\nbot = Bot()",
-        "from ..acme import Bot\nbot = Bot()",
         "from acme_tools import Bot\nbot = Bot()",
-        "class Bot: ...\nbot = Bot()  # not acme",
     ],
 )
 def test_takes_nothing_else_for_an_agent(tmp_path: Path, code: str) -> None:
@@ -257,15 +199,12 @@ BUILT_IN_AGENTS = [
         "ainvoke",
         "messages",
     ),
-    ("langchain", "from langchain.agents import create_agent\nit = create_agent(model)", "ainvoke", "messages"),
     ("langchain", "from langchain.agents import create_react_agent as c\nit = c(a, [], p)", "ainvoke", "input"),
-    ("langchain", "from langchain_classic.agents import create_react_agent as c\nit = c(a)", "ainvoke", "input"),
     ("langchain", "from langchain.agents import AgentExecutor\nit = AgentExecutor(agent=a)", "ainvoke", "input"),
     ("llama-index", "from llama_index.core.agent.workflow import FunctionAgent as F\nit = F()", "run", "user_msg"),
     ("llama-index", "from llama_index.core.agent import ReActAgent as R\nit = R.from_tools([])", "chat", "message"),
     ("pydantic-ai", "from pydantic_ai import Agent\nit = Agent('openai:gpt-5')", "run", "user_prompt"),
     ("openai-agents", "from agents import Agent\nit = Agent(name='x')", "run", "input"),
-    ("google-adk", "from google.adk.agents import LlmAgent\nit = LlmAgent(name='x')", "run", None),
     ("google-adk", "from google.adk.agents.llm_agent import Agent\nit = Agent(name='x')", "run", None),
     ("agno", "from agno.agent import Agent\nit = Agent()", "run", None),
 ]
@@ -374,20 +313,6 @@ def test_plain_functions_are_tools_where_the_framework_is_imported(tmp_path: Pat
     assert discover_targets(tmp_path).tools == {}
 
 
-def test_package_names_take_underscores_in_code(tmp_path: Path) -> None:
-    describe(
-        tmp_path,
-        "[framework]\nname = 'x'\ndependencies = ['acme-ai', 'acme.core']\n"
-        "[[tools]]\ntype = 'function'\nexecution.method = '__call__'\n",
-    )
-    write(
-        tmp_path,
-        {"one.py": "import acme_ai.tools\ndef a(): ...\n", "two.py": "from acme import core\ndef b(): ...\n"},
-    )
-    found = discover_targets(write(tmp_path, {"three.py": "import acme_ais, acme\ndef c(): ...\n"}))
-    assert sorted(found.tools) == ["a", "b"]
-
-
 def test_a_specific_tool_pattern_precedes_plain_functions(tmp_path: Path) -> None:
     code = "from langchain_core.tools import tool\nimport pydantic_ai\n@tool\ndef search(x): ...\ndef plain(x): ...\n"
     assert tools(scan(tmp_path, code, "pydantic-ai", "langchain")) == {
@@ -428,16 +353,12 @@ def test_src_may_be_a_package(tmp_path: Path) -> None:
     "file",
     [
         ".hidden/app.py",
-        ".venv/app.py",
         "venv/app.py",
         "node_modules/x/app.py",
-        "lib/site-packages/app.py",
         "build/app.py",
-        "pkg/dist/app.py",
         "setup.py",
         "pkg/__main__.py",
         "v1.0/app.py",
-        "app.txt",
     ],
 )
 def test_installed_and_generated_code_is_skipped(tmp_path: Path, file: str) -> None:
@@ -468,11 +389,6 @@ def test_scanning_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_is_silent_about_doubtful_escapes_in_users_code(tmp_path: Path) -> None:
-    describe(tmp_path, DESCRIPTION)
-    assert "bot" in scan(tmp_path, AGENT.format("bot") + "x = '\\d'\n").agents
-
-
 # Names
 
 
@@ -495,16 +411,3 @@ def test_a_name_in_two_modules_is_ambiguous(tmp_path: Path) -> None:
     chosen = lookup(found.agents, "pkg.two:bot")
     assert chosen is not None
     assert chosen.file == "pkg/two.py"
-
-
-@given(st.lists(st.from_regex(r"[a-z](_?[a-z0-9]){0,6}", fullmatch=True), min_size=1, max_size=8))
-def test_every_name_found_is_looked_up_or_ambiguous(names: list[str]) -> None:
-    items = [FoundAgent(name, f"m{index}:{name}", f"m{index}.py", 1, "run") for index, name in enumerate(names)]
-    by_key = {item.name if names.count(item.name) == 1 else item.reference: item for item in items}
-    for item in items:
-        assert lookup(by_key, item.reference) == item
-        if names.count(item.name) == 1:
-            assert lookup(by_key, item.name.replace("_", "-")) == item
-        else:
-            with pytest.raises(AmbiguousNameError):
-                lookup(by_key, item.name)

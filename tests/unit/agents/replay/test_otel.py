@@ -175,32 +175,10 @@ def test_all_forms_say_the_same(attributes: dict[str, Any], events: list[tuple[s
     assert (found.user, found.text, found.answered) == ("Where?", "There.", True)
 
 
-def test_the_last_message_of_the_user_is_the_question() -> None:
-    messages = [
-        text("user", "First?"),
-        text("assistant", "Yes."),
-        text("user", "Second?"),
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": "1", "name": "search", "arguments": {"q": 1}}]},
-        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "response": "[2]"}]},
-    ]
-    found = read_said({"gen_ai.input.messages": messages}, [])
-    assert found.user == "Second?"
-    assert found.results == {"1": [2]}
-
-
 def test_an_answer_that_is_json_stays_as_it_is() -> None:
     content = '[{"city": "Paris"}]'
     for message in ({"role": "assistant", "content": content}, text("assistant", content)):
         assert read_said({"gen_ai.output.messages": json.dumps([message])}, []).text == content
-
-
-def test_texts_of_several_parts_are_joined_without_reasoning() -> None:
-    parts = [
-        {"type": "reasoning", "content": "Hm."},
-        {"type": "text", "content": "a"},
-        {"type": "text", "content": "b"},
-    ]
-    assert read_said({"gen_ai.output.messages": [{"role": "assistant", "parts": parts}]}, []).text == "a\nb"
 
 
 @pytest.mark.parametrize(
@@ -239,13 +217,6 @@ def test_without_an_agent_the_first_call_asks_and_the_last_answers() -> None:
     assert (found.input, found.response) == ("Where?", "There.")
 
 
-def test_an_answer_of_tool_calls_alone_has_no_text() -> None:
-    call = {"role": "assistant", "parts": [{"type": "tool_call", "id": "1", "name": "search"}]}
-    found = answer(chat("a", 0, 10, **{**said("Where?"), "gen_ai.output.messages": [call]}))
-    assert found.response == ""
-    assert found.tool_calls == (ToolCall(name="search"),)
-
-
 def test_a_trace_without_agent_and_model_is_no_answer() -> None:
     assert answer_of("t", 1, [agent_span(Span.model_validate(span("http")), None)]) is None
 
@@ -262,12 +233,6 @@ def test_tokens_are_those_of_model_calls_counted_once(tokens: Sequence[int], ord
         ]
     order.shuffle(spans)
     assert answer(*spans).usage == Usage(input_tokens=sum(tokens), output_tokens=len(tokens))
-
-
-def test_tokens_of_the_agent_count_if_calls_record_none() -> None:
-    found = answer(agent("a", 0, 9, **{"gen_ai.usage.prompt_tokens": 7}), chat("b", 1, 2, "a"))
-    assert found.usage == Usage(input_tokens=7)
-    assert answer(chat("b", 1, 2)).usage is None
 
 
 def test_tools_are_listed_in_the_order_of_time() -> None:
@@ -297,12 +262,6 @@ def test_a_tool_and_its_client_are_one_call() -> None:
     assert [call.duration_ms for call in found.tool_calls] == [30, 10]
 
 
-def test_an_error_that_the_agent_recovered_from_is_ignored() -> None:
-    failed = {**chat("b", 1, 2, "a"), "status": {"code": "STATUS_CODE_ERROR", "message": "429"}}
-    assert answer(agent("a", 0, 9, **said("Where?", "There.")), failed).error is None
-    assert answer(agent("a", 0, 9, **said("Where?")), failed).error == "429"
-
-
 @pytest.mark.parametrize(
     ("message", "attributes", "told"),
     [
@@ -315,28 +274,6 @@ def test_an_error_that_the_agent_recovered_from_is_ignored() -> None:
 def test_messages_of_errors(message: str, attributes: dict[str, Any], told: str) -> None:
     operation = {"gen_ai.operation.name": "invoke_agent"}
     assert answer(span("a", attributes=operation | attributes, error=message)).error == told
-
-
-def test_an_exception_adds_its_type_to_the_status() -> None:
-    values = {"exception.type": "ValueError", "exception.message": "no city"}
-    event = {
-        "name": "exception",
-        "attributes": [{"key": key, "value": any_value(value)} for key, value in values.items()],
-    }
-    operation = {"gen_ai.operation.name": "invoke_agent"}
-    assert answer(span("a", attributes=operation, error="", events=[event])).error == "ValueError: no city"
-
-
-def test_a_root_that_is_missing_is_made_up_for() -> None:
-    found = answer(chat("b", 10, 30, "gone", **said("Where?")), chat("c", 40, 70, "gone", **said(None, "There.")))
-    assert (found.input, found.response, found.latency_ms) == ("Where?", "There.", 60)
-
-
-def test_the_case_is_that_of_the_outermost_span() -> None:
-    outer = {"test.case.name": "outer"}
-    found = answer(agent("a", 0, 9, **outer), agent("b", 1, 2, "a", **{"agenteval.case": "inner"}))
-    assert found.case == "outer"
-    assert answer(agent("a", 0, 9, **outer, **{"agenteval.case": "own"})).case == "own"
 
 
 @given(JSON)

@@ -77,25 +77,11 @@ def test_an_output_cannot_smuggle_in_another(tmp_path: Path) -> None:
     assert [name for name, _ in parsed_outputs(file)] == ["score", "answer"]
 
 
-def test_text_that_utf8_cannot_encode_is_replaced(tmp_path: Path) -> None:
-    append_output(tmp_path / "output", "name", "a\ud800b")
-
-    assert parsed_outputs(tmp_path / "output") == [("name", "a?b")]
-
-
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="cannot write to"):
         append_output(tmp_path / "missing" / "output", "name", "value")
     with pytest.raises(InfrastructureError, match="it is a directory, not a regular file"):
         append_summary(tmp_path, "text")
-
-
-def test_the_summary_is_appended(tmp_path: Path) -> None:
-    file = tmp_path / "summary"
-
-    assert append_summary(file, "# One")
-    assert append_summary(file, "# Two ✓")
-    assert file.read_text(encoding="utf-8") == "# One\n\n# Two ✓\n"
 
 
 @pytest.mark.parametrize(("limit", "fits"), [(19, True), (18, False)])
@@ -128,19 +114,6 @@ def test_a_note_that_does_not_fit_either_is_left_out(tmp_path: Path) -> None:
 
 
 @unhurried
-@given(before=st.integers(0, 300), text=TEXTS, limit=st.integers(0, 400))
-def test_the_summary_never_exceeds_its_limit(before: int, text: str, limit: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "summary")
-        file.write_bytes(b"x" * before)
-
-        written = append_summary(file, text, limit)
-
-        assert file.stat().st_size <= max(before, limit)
-        assert not written or text.encode() in file.read_bytes()
-
-
-@unhurried
 @given(
     level=st.sampled_from(["error", "warning", "notice"]),
     message=TEXTS,
@@ -154,11 +127,6 @@ def test_annotations_are_read_back(
     read = parsed_command(annotation(level, message, file=file, line=line, title=title))
 
     assert read == (level, {"file": file, "line": str(line), "title": title}, message)
-
-
-def test_annotations_as_the_runner_documents_them() -> None:
-    assert annotation("error", "a:b, 100%\nc", title="T: x,y") == "::error title=T%3A x%2Cy::a:b, 100%25%0Ac"
-    assert annotation("notice", "plain") == "::notice::plain"
 
 
 def test_untrusted_text_is_printed_between_random_tokens() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agenteval.core.confine import confined
 from agenteval.core.document import Document, KeyPath, dotted
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError
 from agenteval.core.secrets import is_secret_name
 from agenteval.core.yaml import read_yaml
 
@@ -41,18 +41,12 @@ class TestScalars:
     @pytest.mark.parametrize(
         ("written", "value"),
         [
-            ("5", 5),
-            ("60.940", 60.94),
             ("1.5e+3", 1500.0),
             ("yes", True),
-            ("off", False),
             ("0x1F", 31),
             ("010", 8),
             ("1:30", 90),
-            ("null", None),
             ("~", None),
-            ("", None),
-            ("text", "text"),
             ("'5'", "5"),
             ("!!str 5", "5"),
         ],
@@ -80,23 +74,9 @@ class TestScalars:
         document = read(folder, f"cases:\n- answer: {written}\n")
         assert document.source_text(["cases", 0, "answer"]) == written
 
-    def test_source_text_is_without_quotes(self, folder: Path) -> None:
-        assert read(folder, "a: '60.940'").source_text(["a"]) == "60.940"
-
     @pytest.mark.parametrize("path", [["a"], ["a", 0], ["b", 1], ["b", "x"], ["missing"], []])
     def test_only_scalars_have_a_source_text(self, folder: Path, path: KeyPath) -> None:
         assert read(folder, "a: {x: 1}\nb: [1]\n").source_text(path) is None
-
-    def test_as_written_keeps_structure_and_nothing(self, folder: Path) -> None:
-        document = read(folder, "a: [1.0, yes, null, {b: 0x1F, c: text}]")
-        assert document.as_written(document.data["a"], ["a"]) == ["1.0", "yes", None, {"b": "0x1F", "c": "text"}]
-
-    def test_an_empty_file_holds_nothing(self, folder: Path) -> None:
-        for text in ("", "# only a comment\n", "---\n"):
-            assert read(folder, text).data is None
-
-    def test_a_byte_order_mark_is_no_text(self, folder: Path) -> None:
-        assert read(folder, b"\xef\xbb\xbfa: 1").data == {"a": 1}
 
 
 class TestLines:
@@ -105,18 +85,12 @@ class TestLines:
     @pytest.mark.parametrize(
         ("path", "line"),
         [
-            (["name"], 1),
-            (["cases"], 2),
             (["cases", 0], 3),
-            (["cases", 0, "input"], 3),
             (["cases", 0, "turns", 0, "input"], 5),
             (["cases", 1, "answer"], 7),
-            (["last"], 8),
             (["cases", 0, "missing"], 3),
             (["cases", 7], 2),
-            (["cases", "input"], 2),
             (["missing"], None),
-            ([], None),
         ],
     )
     def test_line_of_a_key_or_its_nearest_parent(self, folder: Path, path: KeyPath, line: int | None) -> None:
@@ -194,17 +168,12 @@ number: 60.940
     @pytest.mark.parametrize(
         ("written", "environment", "value"),
         [
-            ("${A}", {"A": "x"}, "x"),
             ("${A}", {"A": "5"}, "5"),
-            ("${A}", {"A": ""}, ""),
             ("${A}${B}", {"A": "x", "B": "y"}, "xy"),
-            ("${A:-default}", {}, "default"),
             ("${A:-default}", {"A": "x"}, "x"),
             ("${A:-default}", {"A": ""}, "default"),
             ("${A:-}", {}, ""),
             ("${A:-a b:c}", {}, "a b:c"),
-            ("'${A:-}'", {}, ""),
-            ("${_a1}", {"_a1": "x"}, "x"),
             ("!!int ${A}", {"A": "5"}, "5"),
         ],
     )
@@ -215,9 +184,6 @@ number: 60.940
     def test_anything_else_stays_as_it_is(self, folder: Path, written: str) -> None:
         assert read(folder, f"a: '{written}'", A="x").data == {"a": written}
 
-    def test_keys_and_comments_stay_as_they_are(self, folder: Path) -> None:
-        assert read(folder, "${A}: 1  # ${UNSET}\n", A="x").data == {"${A}": 1}
-
     def test_every_unset_variable_is_named_with_its_line(self, folder: Path) -> None:
         assert problems(folder, "a: ${ONE}\nb:\n- x\n- '${TWO} ${ONE}'\nc: ${SET}\n", SET="x") == [
             "suite.yaml:1: environment variable ONE is not set; set it, or write ${ONE:-default}",
@@ -225,23 +191,8 @@ number: 60.940
             "suite.yaml:4: environment variable ONE is not set; set it, or write ${ONE:-default}",
         ]
 
-    def test_unset_variables_can_be_collected(self, folder: Path) -> None:
-        unset: list[Problem] = []
-        document = read_yaml(write(folder, "a: ${ONE}\nb: 2"), environment={}, unset=unset)
-        assert document.data == {"a": "${ONE}", "b": 2}
-        assert [problem.line for problem in unset] == [1]
-
     def test_a_value_that_is_not_utf8_is_an_error(self, folder: Path) -> None:
         assert problems(folder, "a: ${A}", A="x\udcff") == ["suite.yaml:1: environment variable A is not UTF-8 text"]
-
-    def test_an_anchored_value_is_replaced_once(self, folder: Path) -> None:
-        assert read(folder, "a: &x ${A}\nb: *x\n", A="${A}").data == {"a": "${A}", "b": "${A}"}
-
-    def test_the_process_environment_is_the_default(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("SOME_TEST", "here")
-        path = folder / "other.yaml"
-        path.write_text("a: ${SOME_TEST}")
-        assert read_yaml(path).data == {"a": "here"}
 
 
 class TestSecrets:
@@ -249,12 +200,8 @@ class TestSecrets:
         ("name", "secret"),
         [
             ("OPENAI_API_KEY", True),
-            ("my_token", True),
             ("DB_PASSWORD", True),
-            ("CLIENT_SECRET", True),
-            ("GOOGLE_APPLICATION_CREDENTIALS", True),
             ("ENDPOINT", False),
-            ("MODEL", False),
         ],
     )
     def test_by_name(self, folder: Path, name: str, secret: bool) -> None:
@@ -287,12 +234,6 @@ class TestAnchors:
         assert document.data["c"] == {"x": 1, "y": 3}
         assert document.source_text(["c", "x"]) == "1"
 
-    def test_an_alias_shares_the_text(self, folder: Path) -> None:
-        assert read(folder, "a: &x 1.0\nb: *x\n").source_text(["b"]) == "1.0"
-
-    def test_overruling_a_merged_key_is_no_repetition(self, folder: Path) -> None:
-        assert read(folder, self.TEXT).warnings == ()
-
     @pytest.mark.parametrize(
         ("text", "warnings"),
         [
@@ -308,10 +249,6 @@ class TestAnchors:
     def test_repeated_keys_are_a_warning(self, folder: Path, text: str, warnings: list[str]) -> None:
         assert list(read(folder, text).warnings) == warnings
 
-    def test_the_last_of_repeated_keys_counts_for_values_lines_and_texts(self, folder: Path) -> None:
-        document = read(folder, "a: 1\na: 2.0\n")
-        assert (document.data, document.line(["a"]), document.source_text(["a"])) == ({"a": 2.0}, 2, "2.0")
-
 
 class TestBrokenFiles:
     @pytest.mark.parametrize(
@@ -322,13 +259,10 @@ class TestBrokenFiles:
             ("a: 1\nb: 'open\nc: 1\n", 2, "the quote that opens here is not closed"),
             ("a: [1,\nb: 2\n", 3, "expected ',' or ']'"),
             ("a: 1\n b: 2\n", 2, "mapping values are not allowed"),
-            ("a: 1\n---\nb: 2\n", 2, "another document"),
             ("a: *nowhere\n", 1, "undefined alias"),
-            ("a: !custom x\n", 1, "!custom"),
             ("a: !!python/object/apply:os.system [echo]\n", 1, "python/object/apply"),
             ("{[1]: x}\n", 1, "unhashable key"),
             ("a: 1\nb: \x07\n", 2, "U+0007 is not allowed"),
-            ("a: \x00\n", 1, "U+0000 is not allowed"),
         ],
     )
     def test_syntax(self, folder: Path, text: str, line: int, words: str) -> None:
@@ -346,12 +280,6 @@ class TestBrokenFiles:
     )
     def test_other_encodings(self, folder: Path, content: bytes, message: str) -> None:
         assert problems(folder, content) == [f"suite.yaml: {message}"]
-
-    def test_missing_file_and_directory(self, tmp_path: Path) -> None:
-        for path, message in ((tmp_path / "none.yaml", "no such file"), (tmp_path, "cannot be read: Is a directory")):
-            with pytest.raises(ConfigError) as caught:
-                read_yaml(path)
-            assert str(caught.value) == f"{path}: {message}"
 
 
 def bomb(line: str, levels: int) -> str:
@@ -409,10 +337,6 @@ class TestHarmfulFiles:
         (problem,) = problems(folder, text)
         assert problem.endswith(": aliases repeat too much text")
 
-    def test_many_cases_may_share_their_defaults(self, folder: Path) -> None:
-        text = "base: &base {answer: " + "x" * 1000 + "}\ncases:\n" + "- {<<: *base, input: q}\n" * 2_000
-        assert len(read(folder, text).data["cases"]) == 2_000
-
 
 class TestVariablesInFlowStyle:
     """``{key: ${X}}``: the braces of a variable are not read as YAML."""
@@ -429,10 +353,3 @@ class TestVariablesInFlowStyle:
             "${X}": "key",
             "plain": "$X ${1} {a}",
         }
-
-    def test_an_unset_one_has_its_line(self, tmp_path: Path) -> None:
-        file = tmp_path / "suite.yaml"
-        file.write_text("a: 1\nmodel: {name: ${NOBODY}}\n", encoding="utf-8")
-
-        with pytest.raises(ConfigError, match=r"suite\.yaml:2: environment variable NOBODY is not set"):
-            read_yaml(file, environment={})

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenteval.core.confine import confined
-from agenteval.core.document import Document, dotted
+from agenteval.core.document import Document
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.toml import read_toml
 
@@ -52,59 +51,20 @@ def problems(folder: Path, text: str | bytes, **environment: str) -> list[Proble
 @pytest.mark.parametrize(
     ("text", "path", "line"),
     [
-        ("a = 1\nb = 2", ("b",), 2),
-        ("\n# comment\n\na = 1", ("a",), 4),
         ("[t]\na = 1", ("t", "a"), 2),
-        ("[t]\na = 1\n[u]\nb = 1", ("u",), 3),
-        ("[t.u.v]\na = 1", ("t", "u", "v", "a"), 2),
-        ("\n[t.u]\na = 1", ("t",), 2),
-        ("\n[ t . u ]\na = 1", ("t", "u", "a"), 3),
-        ("[t]\n[t.u]\na = 1\n[t.w]\na = 2", ("t", "w", "a"), 5),
         ("[t.u]\na = 1\n[t]\nb = 2", ("t", "b"), 4),
         ("[t.u]\na = 1\n[t]\nb = 2", ("t", "u"), 1),
-        ("[[t]]\na = 1\n[[t]]\na = 2", ("t", 1, "a"), 4),
         ("[[t]]\na = 1\n[[t]]\na = 2", ("t", 1), 3),
-        ("[[t]]\na = 1\n[[t]]\na = 2", ("t",), 1),
-        ("[[t]]\n[t.u]\na = 1\n[[t]]\n[t.u]\na = 2", ("t", 1, "u", "a"), 6),
-        ("[[t]]\n[[t.u]]\na = 1\n[[t.u]]\na = 2\n[[t]]\n[[t.u]]\na = 3", ("t", 0, "u", 1, "a"), 5),
         ("[[t]]\n[[t.u]]\na = 1\n[[t.u]]\na = 2\n[[t]]\n[[t.u]]\na = 3", ("t", 1, "u", 0, "a"), 8),
-        ("a.b.c = 1", ("a", "b", "c"), 1),
-        ("a.b = 1\na.c = 2", ("a", "c"), 2),
-        ("a.b = 1\na.c = 2", ("a",), 1),
-        ("a . b = 1", ("a", "b"), 1),
         ("x = 1\na = { b = 1, c = { d = 2 } }", ("a", "c", "d"), 2),
-        ("a = { b.c = 1, d = [ { e = 1 } ] }", ("a", "d", 0, "e"), 1),
         ("a = [\n  1,\n  2, # two\n  3,\n]\nb = 1", ("a", 2), 4),
-        ("a = [\n  1,\n  2, # two\n  3,\n]\nb = 1", ("b",), 6),
-        ("a = [\n[1, 2], [\n3]]", ("a", 1, 0), 3),
-        ("a = [\n  { b = 1 },\n  { b = 2 },\n]", ("a", 1, "b"), 3),
         ("a = []\nb = {}\nc = 1", ("c",), 3),
-        ('a = """\none\ntwo"""\nb = 1', ("b",), 4),
-        ('a = """\n[t]\nb = 5 # no \\" comment\n"""\nb = 1', ("b",), 5),
         ('a = """x""""\nb = 1', ("b",), 2),
-        ('a = """"x"""""\nb = 1', ("b",), 2),
         ('a = """"""\nb = 1', ("b",), 2),
-        ("a = ''''x'''''\nb = 1", ("b",), 2),
         ("a = '''\n[[t]]\n\"\"\"\n'''\nb = 1", ("b",), 5),
-        ('a = """\\\n   x \\\n  y"""\nb = 1', ("b",), 4),
-        ('a = "[{,#}]"\nb = 1', ("b",), 2),
-        ("a = '[{\"#'\nb = 1", ("b",), 2),
-        ('a = ["]", "}", "#",\n"\\"]"]\nb = 1', ("b",), 3),
-        ("a = 1 # b = 2\nc = 3", ("c",), 2),
-        ("# \u2028 \u0085 no line breaks\nc = 3", ("c",), 2),
         ("a = 1\r\nb = 2\r\n", ("b",), 2),
-        ('a = """\r\nx\r\n"""\r\nb = 2', ("b",), 4),
-        ("\ufeffa = 1\nb = 2", ("b",), 2),
         ('"a b" = 1\n"c.d" = 2', ("c.d",), 2),
-        ("'a\\n' = 1\nb = 1", ("a\\n",), 1),
-        ('x = 1\n"\\u00e9\\t\\"" = 1', ('é\t"',), 2),
-        ('x = 1\n"\\U0001F600\\\\" = 1', ("😀\\",), 2),
-        ('[t."u.v"]\n"" = 1', ("t", "u.v", ""), 2),
-        ("[[t.\"u v\"]]\na = 1\n[[t.'u v']]\na = 1", ("t", "u v", 1, "a"), 4),
-        ("1.2 = 3\nb = 1", ("1", "2"), 1),
         ("a = 1979-05-27 07:32:00 # x\nb = 1", ("b",), 2),
-        ("a = [1979-05-27 07:32:00.5Z, 07:32:00]\nb = 1", ("b",), 2),
-        ("a = 1979-05-27 # x\nb = 1", ("b",), 2),
         ("a = +1_000.5e-3\nb = [inf, -nan, 0xFF]\nc = true", ("c",), 3),
     ],
 )
@@ -120,12 +80,6 @@ def test_a_key_that_is_not_there_has_the_line_of_its_nearest_parent(
     folder: Path, path: Path_, line: int | None
 ) -> None:
     assert read(folder, "\n[a]\nb = 1").line(path) == line
-
-
-def test_a_value_has_no_other_source_text_than_itself(folder: Path) -> None:
-    document = read(folder, "a = 60.940")
-    assert document.source_text(("a",)) is None
-    assert document.as_written(60.94, ("a",)) == 60.94
 
 
 # A generator of random documents that records the line of each key
@@ -270,17 +224,6 @@ def test_every_key_of_a_random_document_is_found_where_it_was_put(
     assert {path: document.line(path) for path in sheet.lines} == sheet.lines
 
 
-@given(data=TABLES, draw=st.data())
-def test_line_endings_and_a_byte_order_mark_change_nothing(
-    folder: Path, data: dict[str, Any], draw: st.DataObject
-) -> None:
-    sheet = Sheet(draw)
-    put_table(sheet, (), (), data)
-    document = read(folder, ("\ufeff" + sheet.text.replace("\n", "\r\n")).encode())
-    assert document.data == data
-    assert {path: document.line(path) for path in sheet.lines} == sheet.lines
-
-
 # Values
 
 
@@ -294,10 +237,6 @@ def test_dates_and_times_are_texts(folder: Path) -> None:
     }
 
 
-def test_an_empty_file_is_an_empty_table(folder: Path) -> None:
-    assert read(folder, "").data == {}
-
-
 # Variables
 
 
@@ -305,17 +244,11 @@ def test_an_empty_file_is_an_empty_table(folder: Path) -> None:
     ("text", "environment", "value"),
     [
         ('a = "${X}"', {"X": "v"}, "v"),
-        ('a = "x${X}y${X}"', {"X": "v"}, "xvyv"),
-        ("a = '${X}'", {"X": "v"}, "v"),
-        ('a = """\n${X}"""', {"X": "v"}, "v"),
         ('a = "${X:-d e}"', {}, "d e"),
         ('a = "${X:-d}"', {"X": ""}, "d"),
-        ('a = "${X:-}"', {}, ""),
-        ('a = "${X}"', {"X": ""}, ""),
         ('a = "$X {X} ${1X} ${X"', {"X": "v"}, "$X {X} ${1X} ${X"),
         ('a = "${X}"', {"X": "${Y}", "Y": "no"}, "${Y}"),
         ('a = "${X}"', {"X": '"\nb = 1\n[c]\n#'}, '"\nb = 1\n[c]\n#'),
-        ('a = "${X}"', {"X": "5"}, "5"),
     ],
 )
 def test_variables_are_replaced_in_texts(folder: Path, text: str, environment: dict[str, str], value: str) -> None:
@@ -336,35 +269,6 @@ def test_unset_variables_are_named_all_at_once_with_their_lines(folder: Path) ->
     ]
 
 
-def test_unset_variables_can_be_collected_instead(folder: Path) -> None:
-    unset: list[Problem] = []
-    document = read_toml(write(folder, 'a = "${ONE}"\nb = 2'), environment={}, unset=unset)
-    assert [problem.line for problem in unset] == [1]
-    assert document.data["b"] == 2
-
-
-def test_the_process_environment_is_the_default(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_NAME", "from outside")
-    assert read_toml(write(folder, 'a = "${SOME_NAME}"')).data == {"a": "from outside"}
-
-
-@pytest.mark.parametrize(
-    ("name", "secret"),
-    [
-        ("API_KEY", True),
-        ("github_token", True),
-        ("SECRET", True),
-        ("DB_PASSWORD", True),
-        ("MY_CREDENTIALS", True),
-        ("MODEL", False),
-    ],
-)
-def test_values_of_secret_looking_variables_are_remembered(folder: Path, name: str, secret: bool) -> None:
-    with confined(pass_env=(name,)):
-        document = read(folder, f'a = "${{{name}}}"', **{name: "s3cr3t"})
-    assert document.secrets == ({"s3cr3t"} if secret else set())
-
-
 # Invalid TOML
 
 
@@ -376,12 +280,6 @@ BROKEN = [
         BODY + 1,
         'keep one of the two: output = "4"   or   output.exact = "4"',
     ),
-    (
-        CASE + 'output.contains = "a"\noutput.contains = ["a", "b"]',
-        BODY + 1,
-        'output.contains = "a"   or   output.contains = ["a", "b"]',
-    ),
-    (CASE + 'output.contains = "a"\noutput = "4"', BODY + 1, "keep one of the two"),
     (
         CASE + "latency = { max = 60 }\n\nlatency = { max = 30 }",
         BODY + 2,
@@ -405,31 +303,21 @@ BROKEN = [
         BODY + 3,
         '[eval.cases.output.schema.goods]\n    type = "list"',
     ),
-    (
-        SCHEMA + 'price = { amount = { type = "float" } }\n[eval.cases.output.schema.price]\ncurrency = {}',
-        BODY + 2,
-        '[eval.cases.output.schema.price]\n    amount = { type = "float" }',
-    ),
     # {…} over several lines
     (
         CASE + 'context = {\n  a = "b",\n  c = 1\n}\nblocked = true',
         BODY,
         "{…} must be on one line; for several lines, write a table: [….context]",
     ),
-    (CASE + 'context = { a = "b",\n  c = 1 }', BODY, "[….context] with one key = value per line"),
-    (CASE + "context = {\n}", BODY, "[….context]"),
-    (CASE + "context = { a = 1, b = { c = 1,\n d = 2 } }", BODY, "[….context]"),
     (CASE + "parameters = {\n  most = 0.15\n}", BODY, "[….parameters]"),
     (CASE + 'output = { contains = "a", }', BODY, "remove the comma before the }"),
     # A table opened twice
     ('[eval.llm]\nmodel = "m"\n\n[eval.llm]\nprompt = "p"', 4, "a table can be declared only once"),
-    (EVAL + "[eval]\niterations = 3", 6, "a table can be declared only once"),
     (CASE + 'prompt = "x"\n[eval.cases]\nprompt = "y"', BODY + 1, "each one begins with [[eval.cases]]"),
     # Texts
     (CASE + r'output.match = "^\d{3}$"', BODY, r"match = '''^\d+$'''"),
     (CASE + r'prompt = "C:\users"', BODY, "a backslash begins an escape"),
     (CASE + "prompt = What is this?", BODY, "a text needs quotes"),
-    ("[eval]\ntype = accuracy", 2, "a text needs quotes"),
     (CASE + "prompt = “hello”", BODY, "the quotes must be straight"),
     (CASE + 'prompt = "He said "hi" to me"', BODY, 'write a quote inside "…" as \\"'),
     (CASE + 'prompt = "no end\noutput = "4"', BODY, "the text that begins here has no closing quote"),
@@ -440,13 +328,7 @@ BROKEN = [
     ('[eval]\ntype: "accuracy"', 2, "key = value"),
     ("eval:\n  type: accuracy", 1, "key = value"),
     ('{"eval": {}}', 1, "not valid TOML"),
-    # Other errors
-    (CASE + 'output.contains = ["a", "b"\n', BODY, "Unclosed array"),
-    (CASE + 'output.contains = ["a" "b"]', BODY, "Unclosed array"),
-    (CASE + "prompt", BODY, "Expected '='"),
     (CASE + "prompt =\noutput = 1", BODY, "this is not a value"),
-    (EVAL + "[[eval.cases]\n", BODY - 1, "Expected ']]'"),
-    ('a = "x\x00"', 1, "Illegal character"),
     ("a = 1" + "0" * 5000, None, "not valid TOML: Exceeds the limit"),
 ]
 
@@ -462,9 +344,7 @@ def test_broken_toml_gets_a_line_and_the_valid_form(folder: Path, text: str, lin
 @pytest.mark.parametrize(
     ("advice", "data"),
     [
-        ('context.a = "b"\ncontext.c = 1', {"context": {"a": "b", "c": 1}}),
         ('[eval.cases.context]\na = "b"\nc = 1', {"context": {"a": "b", "c": 1}}),
-        ('output = { similar = "a", threshold = 0.8 }', {"output": {"similar": "a", "threshold": 0.8}}),
         ('output.similar = "a"\noutput.threshold = 0.8', {"output": {"similar": "a", "threshold": 0.8}}),
         (
             '[eval.cases.output.schema.products]\ntype = "list"\n[eval.cases.output.schema.products.items]\nid = {}',
@@ -478,11 +358,6 @@ def test_the_advised_forms_are_valid(folder: Path, advice: str, data: dict[str, 
 
 def test_a_file_that_is_not_utf_8_is_an_error(folder: Path) -> None:
     assert [str(problem) for problem in problems(folder, b'a = "\xff"')] == ["suite.toml: not UTF-8 text (byte 5)"]
-
-
-def test_a_missing_file_is_an_error(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="no such file"):
-        read_toml(folder / "nowhere.toml")
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 5000 + "]" * 5000, "a = " + "{a=" * 5000 + "1" + "}" * 5000])
@@ -559,7 +434,3 @@ def paths(value: Any, at: Path_ = ()) -> list[Path_]:
     """The place of every key and every entry."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [found for step, item in steps for found in ((*at, step), *paths(item, (*at, step)))]
-
-
-def test_paths_are_shown_as_people_write_them() -> None:
-    assert dotted(("eval", "cases", 0, "output", "schema", "a")) == "eval.cases[0].output.schema.a"

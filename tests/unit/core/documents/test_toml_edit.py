@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.core.document import VARIABLE
-from agenteval.core.edit import NotReplaceableError, double_quoted, with_toml_texts
+from agenteval.core.edit import NotReplaceableError, with_toml_texts
 
 FILE = '''\
 # The suite.
@@ -69,25 +69,6 @@ def test_only_the_values_change(news: dict[tuple[str | int, ...], str], end: str
     ]
     assert [text for text in kept if text not in changed] == []
     assert ("\n" in changed.replace("\r\n", "")) == (end == "\n")
-
-
-@given(TEXTS | SPECIAL)
-def test_double_quotes_contain_every_text(text: str) -> None:
-    assert tomllib.loads(f"a = {double_quoted(text)}") == {"a": text}
-
-
-@pytest.mark.parametrize(
-    ("new", "written"),
-    [
-        ("new", ['= "new"  #', "= 'new'", '"""\nnew"""', "'''new'''", '{ exact = "new",', '.exact = "new"']),
-        ("C:\\n", ['= "C:\\\\n"  #', "= 'C:\\n'", '"""\nC:\\\\n"""', "'''C:\\n'''"]),
-        ("it's", ['= "it\'s"  #', 'output = "it\'s"\n', '"""\nit\'s"""']),
-        ("a\nb", ['= "a\\nb"  #', '"""\na\nb"""', "'''a\nb'''"]),
-    ],
-)
-def test_the_quotes_stay_if_they_can(new: str, written: list[str]) -> None:
-    changed = with_toml_texts(FILE, dict.fromkeys(PATHS, new))
-    assert [text for text in written if text not in changed] == []
 
 
 @pytest.mark.parametrize(

@@ -73,16 +73,6 @@ def test_limits_hold_for_the_program_alone() -> None:
     assert done.stdout.split() == ["500000", "7", "8"]
 
 
-@pytest.mark.parametrize(("memory_mb", "cpu_s"), [(512, None), (None, 7)])
-def test_each_limit_goes_without_the_other(memory_mb: int | None, cpu_s: int | None) -> None:
-    with confined(memory_mb=memory_mb, cpu_s=cpu_s):
-        started = launch(("/bin/sh", "-c", "ulimit -d; ulimit -St"), dict(os.environ), "/")
-
-    data, time = subprocess.run(started.argv, capture_output=True, text=True, check=True).stdout.split()
-
-    assert (data == "500000", time == "7") == (memory_mb is not None, cpu_s is not None)
-
-
 VARIABLES = {
     "PATH": "/bin",
     "LC_ALL": "C",
@@ -109,10 +99,3 @@ def test_variables_of_the_runner_never_pass(name: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     with confined(pass_env=("*",)):
         assert user_environment(environment={name: "value"}) == {}
-
-
-def test_an_agents_variables_replace_those_of_setup() -> None:
-    with confined(variables={"PATH": "/venv/bin", "VIRTUAL_ENV": "/venv"}):
-        got = user_environment({"PATH": "/mine"}, {"PATH": "/bin"})
-
-    assert got == {"PATH": "/mine", "VIRTUAL_ENV": "/venv"}

@@ -32,12 +32,6 @@ def test_lines_break_at_blanks_and_long_words_inside() -> None:
     assert wrapped("", 5) == [""]
 
 
-def test_the_beginning_of_a_text() -> None:
-    assert cut("abcdef", 6) == "abcdef"
-    assert cut("abcdefg", 6) == "abcde…"
-    assert cut("日本語", 5) == "日本…"
-
-
 _TEXTS = st.text(st.sampled_from("ab日\u0301\u200b👍 "), max_size=60)
 
 

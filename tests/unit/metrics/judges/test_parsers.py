@@ -11,42 +11,22 @@ from agenteval.metrics.judge_replies import PARSERS, first_float, first_number_1
 
 TEXTS = st.text(max_size=60) | st.text(st.sampled_from("0123456789.,-/% out of10to\n"), max_size=40)
 FIRST_NUMBERS = [
-    ("8", 8.0),
-    ("The score is 8", 8.0),
     ("The score is 8.", 8.0),
-    ("Score:8", 8.0),
-    ("score=9;", 9.0),
-    ("Score - 8", 8.0),
-    ("Score — 8", 8.0),
     ("(8)", 8.0),
     ("**8**", 8.0),
     ("`7`/10", 7.0),
-    ("8.5", 8.5),
     ("7.25 of 10", 7.25),
-    ("10", 10.0),
-    ("10.0", 10.0),
-    ("0", 0.0),
-    ("0.5", 0.5),
     ("+7", 7.0),
     ("8/10", 8.0),
-    ("8 / 10", 8.0),
-    ("10/10", 10.0),
-    ("1/10", 1.0),
     ("8 out of 10", 8.0),
     ("8. Good", 8.0),
-    ("Rating:\n9", 9.0),
     ("7-8", 7.0),
-    ("7–8", 7.0),
     ("8, because 3 of 4 steps are there", 8.0),
-    ("Relevance 9, clarity 4", 9.0),
     # Mentions of the scale are not scores.
     ("1-10: 7", 7.0),
-    ("1 - 10: 7", 7.0),
-    ("1–10: 7", 7.0),
     ("(1-10) 7/10", 7.0),
     ("0..10 → 3", 3.0),
     ("On a scale of 1 to 10, I say 7", 7.0),
-    ("On a scale from 0 through 10: 6", 6.0),
     ("between 1 and 10: 4", 4.0),
     ("Score (out of 10): 7", 7.0),
     ("Score /10: 7", 7.0),
@@ -55,30 +35,22 @@ FIRST_NUMBERS = [
     ("Score: 1 and 10 mistakes", 1.0),
     # Numbers in words and lists are not scores either.
     ("GPT-4 did it: 6", 6.0),
-    ("Top-5 answer, 7", 7.0),
     ("v2 gives 9.5", 9.5),
     ("1.2.3 then 5", 5.0),
     ("1. Relevance is good\n2. Clarity is fine\nScore: 6", 6.0),
-    ("1) good\n2) fine\n3) none\n6", 6.0),
 ]
 NO_NUMBERS = [
     ("", "no score"),
-    ("excellent", "no score"),
     ("ten", "no score"),
     ("1-10", "no score"),
     ("/10", "no score"),
-    ("v2", "no score"),
     ("-3", "outside its scale"),
-    ("−3", "outside its scale"),
     ("Score: -8/10", "outside its scale"),
-    ("11", "outside its scale"),
     ("10.01", "outside its scale"),
-    ("85", "outside its scale"),
     ("85/100", "another scale"),
     ("12/10", "outside its scale"),
     ("1,000", "outside its scale"),
     ("80%", "percentage"),
-    ("8 percent", "percentage"),
     ("4/5", "another scale"),
     ("4 out of 5", "another scale"),
 ]
@@ -100,12 +72,9 @@ def test_replies_without_a_first_number(text: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("text", "max_score", "score"),
     [
-        ("Score: 8.5/10", 10, 8.5),
         ("0.75", 1, 0.75),
         (".5", 1, 0.5),
         ("0-1: 0.7", 1, 0.7),
-        ("0.0 to 1.0: 0.8", 1, 0.8),
-        ("95", 100, 95.0),
         ("1-100: 95/100", 100, 95.0),
         ("4/5", 5, 4.0),
         ("1,000", 2000, 1000.0),
@@ -132,10 +101,8 @@ def test_first_number_stays_on_its_scale_for_any_highest_score() -> None:
 @pytest.mark.parametrize(
     ("text", "max_score", "score"),
     [
-        ('{"score": 7}', 10, 7.0),
         ('{"score": 7.5, "other": {"score": 1}}', 10, 7.5),
         ('{"score": "7.5"}', 10, 7.5),
-        ('{"score": 0}', 10, 0.0),
         ('{"score": 93}', 100, 93.0),
         ('Sure:\n```json\n{"score": 3,}\n```\nBye 9', 10, 3.0),
     ],
@@ -148,16 +115,11 @@ def test_json_score(text: str, max_score: float, score: float) -> None:
     ("text", "problem"),
     [
         ("7", "not JSON"),
-        ("[7]", "not JSON"),
         ('{"score": 7', "not JSON"),
         ('{"rating": 7}', "no number as score"),
-        ('{"score": null}', "no number as score"),
         ('{"score": true}', "no number as score"),
-        ('{"score": [7]}', "no number as score"),
         ('{"score": "8/10"}', "no number as score"),
-        ('{"score": "high"}', "no number as score"),
         ('{"score": NaN}', "outside its scale"),
-        ('{"score": "nan"}', "outside its scale"),
         ('{"score": 1e999}', "outside its scale"),
         ('{"score": ' + "9" * 400 + "}", "outside its scale"),
         ('{"score": -1}', "outside its scale"),
@@ -189,14 +151,6 @@ def test_reasons(parser: str, text: str, reason: str) -> None:
 
 def test_long_reasons_are_cut() -> None:
     assert len(first_number_1_10("8 " + "so " * 1000, 10).reason) == 500
-
-
-@given(
-    st.integers(0, 10),
-    st.sampled_from(["{}", "Score: {}/10", "I give it {}.", "{} - fine", "\n\n{}\nReason: 3 of 4"]),
-)
-def test_every_score_in_usual_words(score: int, words: str) -> None:
-    assert first_number_1_10(words.format(score), 10).raw == score
 
 
 @given(TEXTS, st.sampled_from(sorted(PARSERS)), st.sampled_from([1.0, 5.0, 10.0, 100.0]))

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agenteval.metrics import text as patterns
-from agenteval.metrics.base import MetricError, Observation, literal_equal, shown
+from agenteval.metrics.base import MetricError, Observation, shown
 from agenteval.metrics.text import TextMatchMetric, found, full_match, mismatch
 from agenteval.suite.forms import TextMatch
 
@@ -67,7 +67,6 @@ def test_a_check_that_every_text_passes_gives_no_verdict(
         ("contains", ["a", "a"], "a"),
         ("contains", " Paris ", "Paris"),
         ("match", r"\d+", "there are 12 of them"),
-        ("match", "^b", "a\nb".partition("\n")[2]),
         ("match", "(?i)paris", "PARIS"),
         ("match", "(?m)^b$", "a\nb"),
         ("match", "(?s)a.b", "a\nb"),
@@ -86,9 +85,7 @@ def test_texts_that_match(strategy: str, expected: str | list[str], text: str) -
         ("exact", "a  b", "a b"),
         ("startswith", ["Hi", "Hey"], "Hello"),
         ("match", "paris", "PARIS"),
-        ("match", r"^\d$", " 4"),
         ("match", "^b$", "a\nb"),
-        ("match", "a.b", "a\nb"),
         ("match", "x{e}", "y"),
     ],
 )
@@ -99,17 +96,12 @@ def test_texts_that_do_not_match(strategy: str, expected: str | list[str], text:
 @pytest.mark.parametrize(
     ("strategy", "expected", "text", "passed"),
     [
-        ("exact", "Paris", "Paris", True),
         ("exact", "Paris", "paris", False),
         ("exact", "Paris", "Paris ", False),
-        ("exact", "Paris\n", "Paris\n", True),
-        ("contains", "is P", "it is Paris", True),
         ("contains", "is p", "it is Paris", False),
         ("contains", ["Paris", "france"], "Paris, France", False),
-        ("contains_any", ["paris", "France"], "Paris, France", True),
         ("startswith", "Paris", " Paris", False),
         ("endswith", ".", "Done.\n", False),
-        ("endswith", ".", "Done.", True),
     ],
 )
 def test_case_sensitive_heeds_case_and_surrounding_space(
@@ -133,10 +125,6 @@ def test_the_reason_names_both_sides(strategy: str, expected: tuple[str, ...], t
     assert mismatch(TextMatch(cast(Any, strategy), expected), text) == said
 
 
-def test_reasons_stay_short_however_long_the_answer_is() -> None:
-    assert len(str(mismatch(TextMatch("exact", ("y" * 10_000,)), "x" * 10_000))) < 250
-
-
 SPACES = st.text(" \t\n\u00a0", max_size=3)
 WORDS = st.text("aAbB .ßéÉ", max_size=6)
 
@@ -150,24 +138,6 @@ def test_a_text_contains_starts_and_ends_with_its_parts(a: str, b: str, c: str, 
     assert matches("endswith", ["\x00", c], text)
     assert matches("exact", (a + b + c).swapcase().swapcase(), text) or "ß" in text
     assert matches("contains", b, text, case_sensitive=True)
-
-
-@given(st.lists(WORDS, min_size=1, max_size=3), WORDS)
-def test_strategies_imply_each_other(parts: list[str], text: str) -> None:
-    for strategy in ("startswith", "endswith", "contains"):
-        if matches(strategy, parts, text):
-            assert matches("contains_any", parts, text)
-    if matches("exact", parts[0], text):
-        assert matches("startswith", parts[0], text)
-        assert matches("endswith", parts[0], text)
-    assert matches("contains_any", parts, text) is any(matches("contains", part, text) for part in parts)
-    assert matches("contains", parts, text) is all(matches("contains", part, text) for part in parts)
-
-
-@given(WORDS, WORDS, st.sampled_from(["exact", "contains", "contains_any", "startswith", "endswith"]))
-def test_a_case_sensitive_match_is_also_a_case_insensitive_one(expected: str, text: str, strategy: str) -> None:
-    if matches(strategy, expected, text, case_sensitive=True):
-        assert matches(strategy, expected, text)
 
 
 # Patterns
@@ -222,33 +192,6 @@ def test_a_pattern_that_takes_for_ever_is_an_error(monkeypatch: pytest.MonkeyPat
 
 
 # Values
-
-
-@pytest.mark.parametrize(
-    ("expected", "actual", "same"),
-    [
-        (1, 1.0, True),
-        (1, True, False),
-        (0, False, False),
-        (True, True, True),
-        ("1", 1, False),
-        ("a", "A", False),
-        (None, None, True),
-        (None, 0, False),
-        ([1, [2]], [1.0, [2.0]], True),
-        ([1], [True], False),
-        ([1, 2], [2, 1], False),
-        ([1], [1, 1], False),
-        ({"a": 1, "b": 2}, {"b": 2.0, "a": 1}, True),
-        ({"a": 1}, {"a": 1, "b": 2}, False),
-        ({"a": 1}, {"a": True}, False),
-        (10**400, 1.5, False),
-        (2**53 + 1, float(2**53), True),
-    ],
-)
-def test_literal_equality(expected: Any, actual: Any, same: bool) -> None:
-    assert literal_equal(expected, actual) is same
-    assert literal_equal(actual, expected) is same
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=30))

@@ -66,14 +66,6 @@ class TestTokenF1:
     def test_an_article_alone_is_compared_as_it_is(self, response: str, ground_truth: str, score: float) -> None:
         assert measure(TokenF1(), response, ground_truth).score == score
 
-    @given(left=TEXTS | st.text(), right=TEXTS | st.text())
-    def test_laws(self, left: str, right: str) -> None:
-        score = measure(TokenF1(), left, right).score
-        assert 0.0 <= score <= 1.0
-        assert score == pytest.approx(measure(TokenF1(), right, left).score)
-        assert measure(TokenF1(), left, left).score == 1.0
-        assert (score == 1.0) >= (sorted(squad_tokens(left)) == sorted(squad_tokens(right)) != [])
-
     @settings(deadline=None)
     @given(text=ODD)
     def test_tokens_are_those_of_the_rule(self, text: str) -> None:
@@ -111,13 +103,6 @@ class TestBleu:
     def test_tokens_are_those_of_sacrebleu(self, text: str) -> None:
         original = Tokenizer13a()  # type: ignore[no-untyped-call]
         assert Tokens13a(original)(text) == original(text).split()
-
-    def test_the_details_say_how_it_was_computed(self) -> None:
-        details = measure(Bleu(), "the cat sat on a mat", "the cat sat on the mat").details
-        assert details is not None
-        assert details["precisions"] == pytest.approx([5 / 6, 3 / 5, 2 / 4, 1 / 3], abs=1e-6)
-        assert details["brevity_penalty"] == 1.0
-        assert str(details["signature"]).startswith("nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:")
 
 
 class TestRouge:
@@ -164,12 +149,6 @@ class TestRouge:
         original = rouge_scorer.RougeScorer(list(VARIANTS), use_stemmer=False).score(ground_truth, response)
         details = measure(Rouge(), response, ground_truth).details
         assert details == {variant: original[variant].fmeasure for variant in VARIANTS}
-
-    @settings(deadline=None)
-    @given(response=ANY, ground_truth=ANY, variant=st.sampled_from(VARIANTS))
-    def test_it_is_rouge_score(self, response: str, ground_truth: str, variant: RougeVariant) -> None:
-        original = rouge_scorer.RougeScorer([variant], use_stemmer=False).score(ground_truth, response)
-        assert measure(Rouge(variant), response, ground_truth).score == original[variant].fmeasure
 
 
 UNREADABLE = [

@@ -19,7 +19,7 @@ from agenteval.report.heading import LONGEST_HEADING
 from agenteval.report.markdown import render_comment
 from agenteval.report.parts import COMMENT_LIMIT, characters
 from agenteval.results.case import CaseResult
-from agenteval.results.comparison import AnswerChange, ComparedResource, State
+from agenteval.results.comparison import AnswerChange, State
 from agenteval.results.model import Difference, Memory, Results
 
 MOST_VISIBLE = 40
@@ -112,16 +112,6 @@ def test_heading_and_sentence(state: str, heading: str, sentence: str | None) ->
     assert lines[2] == (sentence or lines[2])
 
 
-def test_numbers_have_a_full_stop_before_another_sentence() -> None:
-    results = EVERY["all-green"]().sample.results
-    assert results.comparison is not None
-    slower = ComparedResource(name="latency_ms", n=3, baseline=400.0, current=900.0, change=1.25)
-    compared = results.comparison.model_copy(update={"resources": [slower]})
-    lines = comment(gated(results.model_copy(update={"comparison": compared}))).splitlines()
-
-    assert plain(lines[2]) == "The check passes: 3 of 3 cases passed. Per answer: time +125 %."
-
-
 @pytest.mark.parametrize(
     ("state", "advice"),
     [("broke", "push a change or accept it"), ("all-green", "nothing has changed since")],
@@ -184,16 +174,6 @@ def test_any_mixture_stays_in_sight(kinds: list[str], warnings: int, rules: int,
     assert text.count("<details") == text.count("</details>")
 
 
-def test_the_first_wrong_turn_of_a_conversation_is_in_its_table_and_timeline() -> None:
-    text = of_state("broke")
-    assert "| turn 1: cancel&#95;order was not called; called: find&#95;order |" in text
-    first, second = (
-        text.index("-     ⚙ cancel_order(order: 4711)"),
-        text.index("  2 ▸ And when do I get my money back?"),
-    )
-    assert first < second
-
-
 def test_a_reason_that_did_not_close_the_gate_is_not_named() -> None:
     sample = STATES["broke"]().sample
     comparison = sample.results.comparison
@@ -206,12 +186,6 @@ def test_a_reason_that_did_not_close_the_gate_is_not_named() -> None:
     text = comment(gated(sample.results.model_copy(update={"comparison": changed})))
     assert "📉" not in text
     assert not [line for line in visible(text) if "fell" in line]
-
-
-def test_what_is_not_held_against_the_change_is_folded() -> None:
-    text = of_state("broke")
-    assert "<details><summary>Not held against this pull request: 1 not proven worse · 4 new</summary>" in text
-    assert "| ➕ | gift-card-1, gift-card-2 and 2 more | 3/3 each | new |" in text
 
 
 def test_the_next_steps_name_commands_that_exist() -> None:
@@ -257,13 +231,6 @@ def test_hostile_names_stay_arguments() -> None:
     assert "@octocat" not in re.sub(r"^```(?:diff|sh)$.*?^```$", "", comment(sample), flags=re.DOTALL | re.MULTILINE)
 
 
-def test_rule_changes_are_shown_from_old_to_new() -> None:
-    text = of_state("rules")
-    assert "| 🔽 | threshold of helpful in 20 cases | 0.5 → <b>0.3</b> | looser;" in text
-    assert "| ✏️ | edited case opening-3 |" in text
-    assert "accepted by ada: we stopped billing by fax" in text
-
-
 def test_an_unreachable_agent_is_not_the_fault_of_the_author() -> None:
     text = of_state("infrastructure")
     assert "❌" not in text
@@ -272,20 +239,6 @@ def test_an_unreachable_agent_is_not_the_fault_of_the_author() -> None:
     assert "Run again" in text
     # An agent that crashes may well be.
     assert "says nothing about" not in comment(samples.broken())
-
-
-def test_numbers_of_the_proof_are_the_gates() -> None:
-    assert "How sure? numeric fell by 0.50 side by side with main (16 passes each; between 0.20" in (
-        plain_text("mean")
-    )
-    assert "How sure? 'refunds-standing-desk', 'refunds-office-chair', 'cancel-then-refund' fail 8 of 8" in (
-        plain_text("broke")
-    )
-    assert "The suite has few cases: broken cases are found" in plain_text("all-green")
-
-
-def plain_text(state: str) -> str:
-    return plain(of_state(state))
 
 
 def _many_causes(amount: int, text: str) -> Results:
@@ -306,14 +259,3 @@ def test_less_room_means_less_detail() -> None:
     assert "Shortened to fit GitHub's size limit" in small
     assert "… and 22 more cases with 22 other causes" in whole
     assert small.splitlines()[:3] == whole.splitlines()[:3]
-
-
-def test_the_job_is_named_at_the_end() -> None:
-    sample = samples.green()
-    text = render_comment(sample.report, "nightly")
-    assert text.rstrip().endswith(" · nightly · agenteval 0.1.0</sub>")
-
-
-def test_the_baseline_is_shown() -> None:
-    footer = plain(comment(samples.regressed()).rstrip().splitlines()[-1])
-    assert "compared with main 89abcdef0123 (1 day old), 3 commits before the base commit" in footer

@@ -8,8 +8,8 @@ from jinja2 import Environment, nodes
 from markdown_it import MarkdownIt
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
-from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
-from tests.unit.report.states import EVERY, STATES
+from tests.unit.report.scenarios import SCENARIOS
+from tests.unit.report.states import EVERY
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.report import markdown, parts, words
@@ -39,67 +39,31 @@ def _summary(sample: Sample) -> str:
     return render_summary(sample.report)
 
 
-@pytest.mark.parametrize("name", samples.SAMPLES)
-def test_golden_comment(name: str) -> None:
-    samples.check_golden(f"comment-{name}.md", _comment(samples.SAMPLES[name]()))
+def test_golden_comment_of_hostile_texts() -> None:
+    samples.check_golden("comment-hostile.md", _comment(samples.hostile()))
 
 
-@pytest.mark.parametrize("name", samples.SAMPLES)
+@pytest.mark.parametrize("name", ["regressed", "broken", "hostile"])
 def test_golden_summary(name: str) -> None:
     samples.check_golden(f"summary-{name}.md", _summary(samples.SAMPLES[name]()))
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in SHOWN_BY_SCENARIOS])
-def test_golden_scenario(name: str) -> None:
-    report = EVERY[name]().report
-    samples.check_golden(f"comment-{name}.md", render_comment(report))
-    if name in STATES:
-        return
-    summary = render_summary(report)
-    # A table of a megabyte is too large to read.
-    samples.check_golden(f"summary-{name}.md", summary if len(summary) < 20_000 else f"{summary[:20_000]}\n")
+# The documentation shows them. `comment-shared.md` is that of several jobs.
+@pytest.mark.parametrize(
+    "name", ["broke", "200-broke", "mean", "all-green", "first", "maybe", "rules", "infrastructure"]
+)
+def test_golden_comment(name: str) -> None:
+    samples.check_golden(f"comment-{name}.md", render_comment(EVERY[name]().report))
 
 
 class TestSummary:
-    def test_lists_every_case(self) -> None:
-        text = _summary(samples.regressed())
-        listed = text[text.index("<b>All 6 cases</b>") :]
-        assert len(re.findall(r"^\| (?:✅|❌) \|", listed, re.MULTILINE)) == 6
-        assert "❌ numeric 0.00 &#60; 1.00<br>❌ f1&#95;score 0.12 &#60; 0.50<br>⚪ bleu 0.03" in listed
-
-    def test_shows_failed_cases_in_full(self) -> None:
-        text = _summary(samples.regressed())
-        assert "```text\nNumber 1009, please.\n```" in text
-        assert "##### Turn 2" in text
-        assert "⚙ calculator(expression: 3 * 12.50 + 4.99)" in text
-
-    def test_shows_iterations_that_are_alike_once(self) -> None:
-        text = _summary(samples.regressed())
-        assert "<b>Iterations 1 and 3 of 3, alike</b>" in text
-        assert text.count("+     I cannot help with that.") == 1
-        assert "in full · 3 iterations, all alike" in _summary(SCENARIOS["multi-turn"]().sample)
-
     def test_says_why_the_gate_is_closed_with_what_was_found(self) -> None:
         text = _summary(SCENARIOS["statistics"]().sample)
         closed = text[text.index("#### Why the gate fails") : text.index("#### By cause")].replace("&#8203;", "")
-        rows = re.findall(r'^1\. <a href="#(.+?)">(.+?)</a> \((.+)\)$', closed, re.MULTILINE)
-        assert [(found, rule) for _, found, rule in rows] == [
-            ("1 of 2 cases broke", "fail-on: regressions"),
-            (
-                "the mean of numeric fell from 1.00 to 0.50",
-                "chance alone: 0.2 %, limit 1.7 %; fail-on: regressions",
-            ),
+        assert re.findall(r"^1\. (.+)$", closed, re.MULTILINE) == [
+            "1 of 2 cases broke (fail-on: regressions)",
+            "the mean of numeric fell from 1.00 to 0.50 (chance alone: 0.2 %, limit 1.7 %; fail-on: regressions)",
         ]
-        parts = ("By cause", "Metrics")
-        for (anchor, _, _), part in zip(rows, parts, strict=True):
-            assert f'#### {part}<a id="{anchor}"></a>' in text
-        assert "The gate fails on " not in _summary(samples.green())
-
-    def test_anchors_of_several_jobs_differ(self) -> None:
-        summaries = (_summary(EVERY[name]().sample) for name in ("broke", "statistics"))
-        one, other = (re.findall(r'<a id="(.+?)">', summary) for summary in summaries)
-        assert one
-        assert set(one).isdisjoint(other)
 
     def test_is_not_the_comment_again(self) -> None:
         sample = SCENARIOS["statistics"]().sample
@@ -109,19 +73,12 @@ class TestSummary:
             assert part not in summary
         for part in (
             "Why the gate fails",
-            "Where the money and the time went",
+            "What was used",
             "<b>All 2 cases</b>",
             "<b>How this run was made</b>",
         ):
             assert part in summary
             assert part not in comment
-
-    def test_shows_criteria_usage_and_time(self) -> None:
-        assert "| ❌ | support | error&#95;rate | 40.0 % | at most 5.0 % |" in _summary(samples.broken())
-        green = _summary(samples.green())
-        assert "| tokens | 1,234 in, 567 out |" in green
-        assert "| calls of models | 3 |" in green
-        assert "| time | 3.2 s |" in green
 
 
 class TestHostileText:
@@ -274,10 +231,6 @@ def _assert_closed(text: str) -> None:
     rest = _FENCED.sub("", text)
     assert "```" not in rest
     assert rest.count("<details") == rest.count("</details>")
-
-
-def _plain(markdown_text: str) -> str:
-    return re.sub(r"<[^>]*>|&#8203;", "", markdown_text)
 
 
 def _imported(tree: nodes.Template) -> set[str]:

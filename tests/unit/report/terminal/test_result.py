@@ -10,14 +10,13 @@ from dataclasses import replace
 import pytest
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
-from tests.unit.report.scenarios import SCENARIOS, SHOWN_BY_SCENARIOS
+from tests.unit.report.scenarios import SCENARIOS
 from tests.unit.report.states import STATES
 
 from agenteval.core import text as texts
 from agenteval.report.terminal import print_report
 from agenteval.report.terminal_lines import NextCommands, TerminalDetail
-from agenteval.results.case import Score, ToolCall
-from agenteval.results.comparison import AnswerChange, ComparedCase, History, ScoreChange
+from agenteval.results.case import Score
 
 _COMMANDS = NextCommands(
     "agenteval run --failed", "agenteval prove agenteval-report", "agenteval open", "agenteval-report/report.html"
@@ -35,22 +34,13 @@ def _printed(sample: Sample, *, width: int = 80, colour: bool = False, verbosity
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("name", [*samples.SAMPLES, *sorted(SCENARIOS.keys() - SHOWN_BY_SCENARIOS), *STATES])
+@pytest.mark.parametrize("name", ["regressed", "hostile", "broke"])
 def test_golden(name: str) -> None:
     samples.check_golden(f"terminal-{name}.txt", _printed(_sample(name)))
 
 
-@pytest.mark.parametrize(
-    ("name", "file", "verbosity", "width"),
-    [
-        ("regressed", "verbose", 1, 80),
-        ("broken", "verbose-broken", 1, 80),
-        ("statistics", "statistics-verbose", 1, 80),
-        ("regressed", "narrow", 0, 44),
-    ],
-)
-def test_golden_of_other_widths_and_details(name: str, file: str, verbosity: int, width: int) -> None:
-    samples.check_golden(f"terminal-{file}.txt", _printed(_sample(name), verbosity=verbosity, width=width))
+def test_golden_of_every_metric() -> None:
+    samples.check_golden("terminal-verbose-broken.txt", _printed(_sample("broken"), verbosity=1))
 
 
 @pytest.mark.parametrize(
@@ -73,13 +63,6 @@ def test_skipped_cases_have_all_their_reasons(reasons: Sequence[str], said: str)
 
 def skipped(reason: str) -> Score:
     return Score(id="f1", kind="standard", score=None, passed=None, status="skipped", reason=reason)
-
-
-def test_200_cases_with_one_answer_are_one_cause() -> None:
-    printed = _printed(_sample("200-broke"))
-    assert printed.count("✗ ") == 1
-    assert "They probably have one cause" in printed
-    assert len(printed.splitlines()) <= 21
 
 
 def test_the_verdict_and_the_next_commands_are_the_last_lines() -> None:
@@ -133,39 +116,6 @@ def test_colours_change_nothing_of_the_text(name: str, verbosity: int) -> None:
     assert Text.from_ansi(coloured).plain.rstrip("\n") == _printed(_sample(name), verbosity=verbosity).rstrip("\n")
 
 
-def test_passed_cases_and_metrics_are_shown_on_demand() -> None:
-    assert "Opening hours" not in _printed(samples.broken())
-    assert "Order 0" not in _printed(samples.green())
-    verbose = _printed(samples.green(), verbosity=1)
-    assert "✓ Order 0" in verbose
-    assert "    ✓ numeric: 1.00 (threshold: 1)" in verbose.splitlines()
-    assert "mean  scores   pass  metric" in verbose
-
-
-def test_each_metric_of_each_case_as_holodeck_prints_it() -> None:
-    scores = (
-        samples.score("faithfulness", 0.92, 0.8),
-        samples.score("f1_score", 0.61, 0.7, reason="9 of 17 words"),
-        samples.score("bleu", 0.5, None),
-        samples.score("polite", None, error="429 Too Many Requests"),
-        samples.score("tools", 1.0, 1.0).model_copy(update={"kind": "tools"}),
-    )
-    turn = samples.turn("How do I reset my password?", None, "Like this.", *scores)
-    turn = turn.model_copy(update={"tool_calls": [ToolCall(name="search_kb")]})
-    case = samples.case("Password Reset", samples.iteration(turn, status="failed"), status="failed")
-    lines = _printed(Sample(samples.results(samples.suite(case)), samples.green().gate), verbosity=1).splitlines()
-    assert lines[:8] == [
-        "✗ Password Reset",
-        '    Input: "How do I reset my password?"',
-        "    Tools called: [search_kb] ✓",
-        "    ✓ faithfulness: 0.92 (threshold: 0.8)",
-        "    ✗ f1_score: 0.61 (threshold: 0.7)  9 of 17 words",
-        "    · bleu: 0.50 (threshold: —)",
-        "    ! polite: error: 429 Too Many Requests",
-        "    ✓ tools: 1.00 (threshold: 1)",
-    ]
-
-
 def test_many_causes_are_counted_not_listed() -> None:
     reasons = [
         samples.score(value=0.0, reason=f"reason {chr(65 + number % 26) * (number // 26 + 1)}")
@@ -214,37 +164,6 @@ def test_plain_output_does_not_load_the_terminal_library() -> None:
         "sys.exit('rich' in sys.modules or 'jinja2' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
-
-
-def test_a_missing_tool_call_is_shown_in_its_turn() -> None:
-    find, cancel = (ToolCall(name=name, args={"order": 4711}) for name in ("find_order", "cancel_order"))
-    reason = "cancel_order was not called; called: find_order"
-    wrong = samples.score("tools", 0.0, 1.0, reason=reason).model_copy(update={"kind": "tools"})
-    first = samples.turn("Please cancel order 4711.", None, "Order 4711 is cancelled.", wrong)
-    second = samples.turn("And my money?", None, "It is still open.", index=1)
-    turns = (first.model_copy(update={"tool_calls": [find]}), second)
-    case = samples.case("cancel-then-refund", samples.iteration(*turns, status="failed"), status="failed")
-    run = samples.results(samples.suite(case, samples.passed_case("fine")))
-    answers = [
-        AnswerChange(turn=0, input="", before=first.response, after=first.response, calls_before=[find, cancel]),
-        AnswerChange(turn=1, input="", before="It comes.", after="It is still open."),
-    ]
-    change = ScoreChange(id="tools", before=1.0, after=0.0, passed_before=True, passed_after=False, reason=reason)
-    comparison = samples.regressed().results.comparison
-    assert comparison is not None
-    compared = ComparedCase(
-        id=case.id, name=case.name, change="broke", status_before="passed", status_after="failed",
-        score_before=1.0, score_after=0.0, metrics=[change], answers=answers,
-        history=History(runs=3, iterations=9, pass_rate=1.0),
-    )  # fmt: skip
-    run = run.model_copy(update={"comparison": comparison.model_copy(update={"cases": [compared], "metrics": []})})
-    assert _printed(Sample(run, samples.regressed().gate)).splitlines()[1:6] == [
-        "✗ cancel-then-refund  main 9/9 → here 0/1",
-        "  turn 1, tools 1.00 → 0.00: cancel_order was not called; called: find_order",
-        "    1 ▸ Please cancel order 4711.",
-        "    - ⚙ cancel_order(order: 4711)",
-        "      Order 4711 is cancelled.",
-    ]
 
 
 def test_an_error_that_a_message_explains_is_not_repeated() -> None:

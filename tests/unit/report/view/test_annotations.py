@@ -16,7 +16,6 @@ from agenteval.report.overview import MOST_MESSAGE, MOST_TITLE, Annotation, anno
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import BaselineInfo, ComparedCase, Comparison, History, ScoreChange
 from agenteval.results.model import Results
-from agenteval.results.verdict import Gate, Rules
 
 #: What a plain text may not hold: controls but line ends, what reorders or hides text, half characters, and what
 #: GitHub refuses in an annotation.
@@ -98,12 +97,6 @@ def test_a_regression_shows_change_failed_metrics_and_answers() -> None:
     assert (new.level, new.title, new.message) == ("notice", "Gift cards", "New: 1/1 passed")
 
 
-def test_an_error_names_its_cause() -> None:
-    assert messages(of(broken("Case"))) == [
-        "Could not be run: 0/1 passed\nagent error: the agent exited with status 1",
-    ]
-
-
 def test_only_cases_that_need_attention_are_annotated() -> None:
     skipped = samples.case("Skipped", samples.iteration(samples.turn("?", None, None)), status="skipped")
 
@@ -166,26 +159,6 @@ def test_the_level_says_whether_a_case_is_held_against_the_change(
     assert (found.level, found.message.splitlines()[0]) == (level, f"{said}: 0/1 passed")
 
 
-def test_quarantine_holds_without_a_baseline_too() -> None:
-    rules = Rules(fail_on=("failures",), max_error_rate=0.1, quarantine=(f"{samples.SUITE}::Held",))
-    gate = Gate(verdict="failed", exit_status=1, headline="1 of 1 case failed", rules=rules)
-    results = run(samples.suite(failed("Held"), failed("Other"))).model_copy(update={"gate": gate})
-
-    assert [(item.title, item.level) for item in annotate(reported(results))] == [
-        ("Other", "failure"),
-        ("Held", "notice"),
-    ]
-
-
-def test_the_history_is_shown_if_known() -> None:
-    case = failed("Case")
-    history = History(runs=3, iterations=9, pass_rate=1.0)
-
-    [found] = of(case, compared=[compared(case, "broke", history=history)])
-
-    assert found.message.startswith("Broke: 9/9 passed on baseline, 0/1 here\n")
-
-
 @pytest.mark.parametrize("line", [None, 0, -3, 2**70])
 def test_without_a_usable_line_it_is_the_first(line: int | None) -> None:
     assert [item.line for item in of(failed("Case", line))] == [1]
@@ -209,66 +182,6 @@ def test_suites_outside_the_repository_are_only_counted(path: str) -> None:
     assert of(failed("a"), samples.passed_case("b"), broken("c"), path=path) == ()
 
 
-@pytest.mark.parametrize("path", ["agent.yaml", "suites/two  blanks.yaml", "a..b/ü:,.toml", "./agent.yaml"])
-def test_any_other_path_is_kept_as_it_is(path: str) -> None:
-    assert [item.path for item in of(failed("Case"), path=path)] == [path]
-
-
-@pytest.mark.parametrize(("most", "titles"), [(0, []), (1, ["r"]), (2, ["r", "f1"]), (3, ["r", "f1", "f2"])])
-def test_causes_beyond_the_limit_are_counted(most: int, titles: list[str]) -> None:
-    suite = samples.suite(told("f1", "a"), told("f2", "b"), failed("r"), broken("e"))
-    results = run(suite, compared=[compared(suite.cases[2], "broke")])
-
-    found = annotate(reported(results), most=most)
-
-    assert [item.title for item in found] == titles
-
-
-def test_a_case_of_which_only_the_outline_is_known_is_annotated() -> None:
-    suite = samples.suite(failed("Case"))
-    results = run(
-        suite.model_copy(update={"cases": [case.model_copy(update={"iterations": []}) for case in suite.cases]})
-    )
-
-    assert messages(annotate(reported(results))) == ["Failed"]
-
-
-def test_a_few_metrics_stand_for_many() -> None:
-    scores = [samples.score(f"metric_{number}", 0.0) for number in range(8)]
-    lines = messages(of(samples.failed_case("Case", "42", "41", *scores)))[0].splitlines()
-
-    assert lines == [
-        "Failed: 0/1 passed",
-        *(f"metric_{number} 0.00 < 1.00" for number in range(5)),
-        "… and 3 more",
-        "Answer: 41",
-    ]
-
-
-def test_several_lines_cannot_imitate_built_in_lines() -> None:
-    score = samples.score(value=0.0, reason="wrong\nAnswer: forged")
-
-    assert messages(of(samples.failed_case("a\nb", "42", "41\nFailed", score))) == [
-        "Failed: 0/1 passed\nnumeric 0.00 < 1.00: wrong Answer: forged\nAnswer: 41 Failed"
-    ]
-
-
-def test_characters_that_github_refuses_become_their_code_points() -> None:
-    score = samples.score(value=0.0, reason="sad 😢")
-
-    [found] = of(samples.failed_case("Smile 😀 ✅", "42", "𝟜𝟙", score))
-
-    assert found.title == "Smile [U+1F600] ✅"
-    assert found.message == "Failed: 0/1 passed\nnumeric 0.00 < 1.00: sad [U+1F622]\nAnswer: [U+1D7DC][U+1D7D9]"
-
-
-def test_code_points_complete_no_command() -> None:
-    [found] = of(samples.failed_case("##\U00010000", "42", "##\U00010000", samples.score(value=0.0)))
-
-    assert found.title == "##\u200b[U+10000]"
-    assert_harmless((found,))
-
-
 def assert_harmless(found: tuple[Annotation, ...]) -> None:
     for item in found:
         assert len(item.title) <= MOST_TITLE
@@ -277,13 +190,6 @@ def assert_harmless(found: tuple[Annotation, ...]) -> None:
         for text in (item.path, item.title, item.message):
             assert _FORBIDDEN.search(text) is None
             assert re.search(r"^\s*::|##\[", text, re.MULTILINE) is None
-
-
-def test_hostile_texts_are_harmless() -> None:
-    found = annotate(samples.hostile().report)
-
-    assert found
-    assert_harmless(found)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

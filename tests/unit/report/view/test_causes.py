@@ -211,40 +211,6 @@ def test_every_kind_is_told_apart() -> None:
     assert [causes_of(run_of([], [case]))[0].kind for case in gone] == ["removed", "gone"]
 
 
-def test_a_mean_that_fell_is_a_cause_even_if_no_case_moved() -> None:
-    def metric(id_: str, **more: Any) -> ComparedMetric:
-        values = {"n": 8, "baseline": 1.0, "current": 0.38, "difference": -0.62, "state": "proven"}
-        return ComparedMetric(id=id_, **values | more)
-
-    fallen = [metric("f1"), metric("bleu", gating=False), metric("tools", state="clear")]
-    causes = causes_of(run_of([runs.case("a")], metrics=fallen))
-    assert [(cause.kind, cause.text, cause.example) for cause in causes] == [
-        ("fell", "f1 fell from 1.00 to 0.38 over 8 cases", None)
-    ]
-
-
-def test_cases_of_a_mean_that_fell_may_give_one_answer() -> None:
-    def text_of(*answers: str, statuses: Sequence[Any] = ()) -> str:
-        cases = [
-            failed(f"c{number}", runs.turn(wrong("f1"), response=answer), status=status)
-            for number, (answer, status) in enumerate(zip(answers, statuses or ["failed"] * 9, strict=False))
-        ]
-        metric = ComparedMetric(
-            id="f1", n=9, baseline=1.0, current=0.38, difference=-0.62, state="proven",
-            moved=[CaseMove(id=case.id, baseline=1.0, current=0.2) for case in cases],
-        )  # fmt: skip
-        pairs = [compared(case, change="same") for case in cases]
-        (cause,) = [found for found in causes_of(run_of(cases, pairs, metrics=[metric])) if found.kind == "fell"]
-        return cause.why
-
-    assert text_of("no", "no", "no") == "fell over 9 cases together; all give the same answer now: “no”"
-    assert text_of("no", "no", "no", "a", "b", "c").endswith("together; 3 give the same answer now: “no”")
-    # Too few, and cases that pass with this answer.
-    assert text_of("no", "no", "no", "a", "b", "c", "d") == "fell over 9 cases together"
-    assert text_of("no", "no") == "fell over 9 cases together"
-    assert text_of("no", "no", "no", statuses=["failed", "failed", "passed"]) == "fell over 9 cases together"
-
-
 def test_tries_are_those_that_ran_side_by_side_or_else_of_the_earlier_runs() -> None:
     first, second = told("a", "cold"), told("b", "cold")
     history = History(runs=3, iterations=9, pass_rate=8 / 9)

@@ -11,7 +11,6 @@ from tests.unit.runs import case, iteration, results, turn
 
 from agenteval.report import html
 from agenteval.report.facts import Report, facts
-from agenteval.report.html_data import RunTable
 from agenteval.report.markdown import render_summary
 from agenteval.report.terminal import print_report
 from agenteval.results.case import CaseResult
@@ -61,11 +60,3 @@ def test_it_is_said_once(render: Callable[[Report], str], times: int) -> None:
     named = ("and 2 more cases", "c0, c1, c2", "<b>c1</b> and 1 more")
     assert sum(map(text.count, named)) == times
     assert "crashed" in text
-
-
-def test_a_page_counts_the_cases_that_share_a_row() -> None:
-    survey = RunTable()
-    run = unreachable()
-    for suite, item in run.cases():
-        survey.row(item, (0, suite), None)
-    assert (survey.all_not_passed, survey.shown_not_passed, len(survey.not_passed)) == (4, 4, 2)

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many, summary_of
 
 from agenteval.results.analysis.answers import EvaluatedAnswer
@@ -53,11 +51,6 @@ def test_every_criterion_is_computed_directly() -> None:
         assert found[name].threshold == pytest.approx(threshold)
 
 
-def test_nothing_asked_for_is_nothing_checked() -> None:
-    assert check_criteria(summary_of(ANSWERS), Criteria()) == ()
-    assert overall([]) is None
-
-
 def test_limits_hold_with_equality() -> None:
     answers = [answer(0.7, 1000, metric_scores={"clarity": 0.7}), answer(0.7, 3000, metric_scores={"clarity": 0.7})]
     answers[0] = replace(answers[0], success=False)
@@ -65,13 +58,6 @@ def test_limits_hold_with_equality() -> None:
     assert all(check.met for check in _check(answers, criteria).values())
     tighter = Criteria(avg_response_ms=1999, max_response_ms=2999, error_rate_percent=49, quality={"clarity": 0.71})
     assert [check.met for check in _check(answers, tighter).values()] == [False] * 4
-
-
-def test_without_data_a_criterion_is_neither_met_nor_missed() -> None:
-    found = _check([], EVERYTHING)
-    assert {check.met for check in found.values()} == {None}
-    assert overall(found.values()) is False
-    assert found["avg_response_time"].details["message"] == "no answer says how long it took"
 
 
 def test_a_criterion_without_data_is_not_met_overall() -> None:
@@ -92,14 +78,6 @@ def test_an_answer_without_a_latency_could_be_the_slow_one() -> None:
     assert {check.met for check in _check(answers, Criteria(max_response_ms=999)).values()} == {False}
     answers[1] = replace(answers[1], success=False)
     assert {check.met for check in _check(answers, limits).values()} == {True}
-
-
-def test_one_broken_tool_call_is_too_many() -> None:
-    good = answer(0.9, tool_checks={"proper_timing": (1.0,) * 999})
-    bad = answer(0.9, tool_checks={"proper_timing": (0.0,)})
-    criteria = Criteria(tool_calls=("proper_timing",))
-    assert _check([good], criteria)["tool_calling.proper_timing"].met is True
-    assert _check([good, bad], criteria)["tool_calling.proper_timing"].met is False
 
 
 def test_removed_outliers_count_in_maxima_and_rates_but_not_in_averages() -> None:
@@ -130,16 +108,3 @@ def test_removed_outliers_count_in_maxima_and_rates_but_not_in_averages() -> Non
 def test_a_value_that_misses_its_limit_never_looks_like_it(criteria: Criteria, texts: tuple[str, str]) -> None:
     found = _check([answer(0.6999, 2000.4, metric_scores={"clarity": 0.6999})], criteria)
     assert [criterion_texts(check.criterion) for check in found.values()] == [texts]
-
-
-@given(
-    times=st.lists(st.floats(0, 1e5), min_size=1, max_size=20),
-    limit=st.floats(0, 1e5),
-    more=st.floats(0, 1e5),
-)
-def test_a_wider_limit_never_turns_met_into_unmet(times: list[float], limit: float, more: float) -> None:
-    answers = [answer(0.9, time) for time in times]
-    narrow = _check(answers, Criteria(avg_response_ms=limit, max_response_ms=limit))
-    wide = _check(answers, Criteria(avg_response_ms=limit + more, max_response_ms=limit + more))
-    for name, check in narrow.items():
-        assert wide[name].met or not check.met

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.results.analysis.answers import AGGREGATE, answer, many, shuffled
+from tests.unit.results.analysis.answers import AGGREGATE, answer
 
 from agenteval.results.analysis.summary import CATEGORIES, category, find_failures
 
@@ -53,16 +53,6 @@ def test_failed_answers_count_once_for_each_category() -> None:
         "tool_calls": 1,
     }
     assert found["examples"]["tool_calls"] == ["b"]
-
-
-def test_counts_are_direct_and_do_not_depend_on_the_order() -> None:
-    answers = many()
-    found = find_failures(answers, AGGREGATE, causes=True)
-    failed = [item for item in answers if item.passed is False]
-    assert found["count"] == len(failed)
-    assert find_failures(answers, AGGREGATE, causes=False) == {"count": len(failed)}
-    assert found["categorized"]["content"] == sum("keywords" in item.reasons for item in failed)
-    assert find_failures(shuffled(answers, 3), AGGREGATE, causes=True) == found
 
 
 def test_only_reasons_for_lost_points_are_causes() -> None:

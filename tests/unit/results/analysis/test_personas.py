@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.unit.results.analysis.answers import AGGREGATE, answer, many, shuffled, summary_of
+from tests.unit.results.analysis.answers import AGGREGATE, answer, many, summary_of
 
 from agenteval.results.analysis.summary import by_persona, persona_of
 from agenteval.suite.evaluation import Aggregate
@@ -99,31 +97,3 @@ def test_reasons_are_those_of_lost_points(score: float, verdict: bool | None, we
     assert found.lost(aggregate) == dict.fromkeys(["m"] if is_lost else [], "why")
     assert summary_of([found], aggregate)["top_reasons"] == counted
     assert by_persona([found], [found], [found], aggregate)["default"]["top_reasons"] == counted
-
-
-def test_unjudged_answers_neither_pass_nor_fail() -> None:
-    totals = summary_of([answer(0.9), answer(0.1), answer(None)])
-    counts = [totals[f"{name}_traces"] for name in ("total", "judged", "passed")]
-    assert (counts, totals["pass_rate"]) == ([3, 2, 1], 0.5)
-    nothing = summary_of([])
-    assert [nothing[name] for name in ("pass_rate", "error_rate", "average_score")] == [None] * 3
-
-
-@given(st.integers())
-def test_the_order_of_answers_does_not_matter(seed: int) -> None:
-    other = shuffled(ANSWERS, seed)
-    assert summary_of(other) == summary_of(ANSWERS)
-    assert by_persona(other, other, other, AGGREGATE) == by_persona(ANSWERS, ANSWERS, ANSWERS, AGGREGATE)
-
-
-def test_tool_checks_are_put_together() -> None:
-    shares = [share for item in ANSWERS for share in item.tool_checks["all_calls_successful"]]
-    found = summary_of(ANSWERS)["tool_stats"]["all_calls_successful"]
-    assert found["count"] == 480
-    assert found["average"] == pytest.approx(np.mean(shares))
-
-
-def test_metrics_without_any_score_are_listed() -> None:
-    metrics = summary_of([answer(None, absent={"judge": "no key"})], AGGREGATE)["evaluator_stats"]
-    assert list(metrics) == ["not_empty", "keywords", "clarity", "judge"]
-    assert [metrics["judge"][name] for name in ("absent", "count", "min")] == [1, 0, None]

@@ -78,8 +78,3 @@ def test_a_place_without_a_value_hides_no_other_one() -> None:
         "proper_timing": (0.0,)
     }
     assert tool_checks({"summary": {"raw": {"tool_usage": {"proper_timing": 0.5}}}}, []) == {"proper_timing": (0.5,)}
-
-
-@pytest.mark.parametrize("timeline", [None, "none", [], [3, None], [{"type": "generation"}]])
-def test_without_calls_there_is_no_check(timeline: Any) -> None:
-    assert not tool_checks({"timeline": timeline}, [])

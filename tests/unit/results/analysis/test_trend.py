@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import answer, many
 
 from agenteval.results.analysis.answers import EvaluatedAnswer
@@ -53,13 +51,3 @@ def test_points_are_the_means_of_the_iterations() -> None:
     for iteration, mean in found["points"]:
         own = [item.final_score for item in answers if item.order == iteration]
         assert mean == pytest.approx(np.mean(np.array(own, dtype=float)))
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1)), min_size=1))
-def test_order_does_not_matter_and_reversing_time_turns_the_trend(values: list[tuple[int, float | None]]) -> None:
-    forward = trend(_scored(values), "final_score")
-    assert trend(_scored(sorted(values, key=str)), "final_score") == forward
-    backward = trend(_scored([(-iteration, value) for iteration, value in values]), "final_score")
-    assert forward is not None
-    assert backward is not None
-    assert backward["slope"] == pytest.approx(-forward["slope"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.runs import broken, case, iteration, not_asked, results, score, skipped, turn
 
 from agenteval.results.case import CaseResult, CaseStatus, NotAskedCause, Score
-from agenteval.results.history import coverage_notes, unmeasured
+from agenteval.results.history import unmeasured
 from agenteval.results.model import Results
 
 PASSED = score("rule")
@@ -66,25 +66,6 @@ def test_what_counts_and_was_not_measured_is_named(now: Results, what: str, text
 )
 def test_what_does_not_count_or_was_left_out_on_purpose_is_not_named(now: Results) -> None:
     assert unmeasured(now, 0.1) == ()
-
-
-def test_cases_in_quarantine_do_not_count() -> None:
-    now = run(("passed", [PASSED, JUDGED]), ("passed", [PASSED, broken("quality")]))
-    left_out = {now.cases()[1][1].id}
-    (found,) = unmeasured(now, 0.1)
-    assert (found.what, found.text) == ("cases", "1 of 2 cases not fully evaluated: a metric ended in an error")
-    assert unmeasured(now, 0.1, left_out) == ()
-    dead = run(("passed", [PASSED]), ("error", [broken("quality")]))
-    assert [item.what for item in unmeasured(dead, 0.1)] == ["metric"]
-    assert unmeasured(dead, 0.1, left_out) == ()
-
-
-def test_the_notes_beside_the_numbers() -> None:
-    judged: list[tuple[CaseStatus, list[Score]]] = [("passed", [JUDGED])] * 50
-    left_out: list[tuple[CaseStatus, list[Score]]] = [("skipped", [not_asked()])] * 8
-    now = run(*judged, *left_out, ("failed", [PASSED, broken("rule")]))
-    assert coverage_notes(now) == ("judged 50 of 58 cases (limit of 5 calls)", "1 case not fully evaluated")
-    assert coverage_notes(run(("passed", [PASSED]))) == ()
 
 
 CAUSES: list[NotAskedCause | None] = [None, "budget", "limit", "sample"]

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from tests.support import run_plan, suite_plan
 from tests.unit import runs
 
 from agenteval.agents.registry import build_agent
-from agenteval.core.errors import InfrastructureError
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.results.case import CaseResult, SuiteResult
+from agenteval.results.case import SuiteResult
 from agenteval.run.plan import Job, PlannedCase
-from agenteval.run.store import CaseStore, parsed
+from agenteval.run.store import CaseStore
 from agenteval.suite.model import AgentSpec, Case, Suite, Turn
 
 
@@ -50,23 +48,6 @@ def test_iterations_between_cases_are_no_cases(tmp_path: Path) -> None:
     assert [found[0] for found in store.findings(suite("agent.yaml")) if isinstance(found, tuple)] == [item]
     assert list(store.cases(suite("other.yaml"))) == []
     assert store.seconds(suite("other.yaml")) == 0.0
-
-
-def test_a_lone_surrogate_does_not_keep_a_case_from_being_read(tmp_path: Path) -> None:
-    path, item = tmp_path / "journal.jsonl", runs.case("a")
-    with begun(tmp_path) as store:
-        text = item.model_dump_json().replace('"name":"', '"name":"\\ud800')
-        there = (store.journal.add("agent.yaml", text.encode()), len(text))
-        assert parsed(CaseResult, store.journal.read(*there)).name == "\ud800a"
-    assert text.encode() in path.read_bytes()
-
-
-def test_a_run_that_never_began_has_no_cases(tmp_path: Path) -> None:
-    store = CaseStore(run_plan(tmp_path / "journal.jsonl", ()), 10)
-    assert list(store.cases(suite("agent.yaml"))) == []
-    assert (store.seconds(suite("agent.yaml")), store.counts(suite("agent.yaml")).total()) == (0.0, 0)
-    with pytest.raises(InfrastructureError, match=r"cannot read .*journal\.jsonl: the run wrote no journal"):
-        store.journal.read(0, 1)
 
 
 def test_another_file_at_the_path_is_never_read(tmp_path: Path) -> None:

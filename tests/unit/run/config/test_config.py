@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
-import yaml
 
-from agenteval.cli.explanations import schema
 from agenteval.core.errors import ConfigError
 from agenteval.core.files import bounded
 from agenteval.gate.values import ComparePolicy, Quarantine
-from agenteval.gate.verdict import FAIL_ON, GatePolicy
+from agenteval.gate.verdict import GatePolicy
 from agenteval.run.config import CONFIG_FILE, Config
 from agenteval.run.config_keys import GateEntry
-from agenteval.run.resolve.agents import resolve_agent
 from agenteval.run.resolve.configurations import directories_above, nearest_config, read_config
-from agenteval.suite.model import AgentSpec
 
 
 def read(folder: Path, text: str) -> Config:
@@ -69,12 +63,6 @@ class TestFinding:
 
 
 class TestReading:
-    def test_nothing_means_the_defaults(self, tmp_path: Path) -> None:
-        for config in (read_config(None), read(tmp_path, ""), read(tmp_path, "agents: {}\ngate: {}\n")):
-            assert (config.agents, config.iterations, config.concurrency) == ({}, None, None)
-            assert (config.gate, config.compare) == (GatePolicy(), ComparePolicy())
-            assert (config.warnings, config.secrets) == ((), frozenset())
-
     def test_everything(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SHOP_TOKEN", "s3cr3t-s3cr3t")
         config = read(
@@ -122,9 +110,6 @@ gate:
         assert GateEntry().compare_policy() == ComparePolicy()
         assert GateEntry().gate_policy() == GatePolicy()
 
-    def test_a_list_of_resources_has_the_usual_tolerance(self, tmp_path: Path) -> None:
-        assert read(tmp_path, "gate: {resources: [cost, tokens]}").compare.resources == {"cost": 0.1, "tokens": 0.1}
-
     def test_repeated_keys_are_errors(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             read(tmp_path, "iterations: 1\ngate: {pairs: 4,\n  pairs: 8}\niterations: 2\n")
@@ -137,13 +122,9 @@ gate:
     @pytest.mark.parametrize(
         ("written", "fail_on"),
         [
-            ("fail_on: failures", {"failures"}),
             ("fail_on: failures,errors", {"failures", "errors"}),
-            ("fail_on: [failures, errors]", {"failures", "errors"}),
             ("fail_on: none", set()),
             ("fail_on: [none]", set()),
-            ("fail_on: [failures, regressions, errors, unproven, suspicious]", set(FAIL_ON)),
-            ("fail_on: [unproven]", {"unproven"}),
         ],
     )
     def test_what_fails_the_gate(self, tmp_path: Path, written: str, fail_on: set[str]) -> None:
@@ -152,16 +133,8 @@ gate:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("agent: x", ["1: agent: unknown key; did you mean 'agents'?"]),
-            ("- x", [" must be a mapping (key: value), not a list"]),
-            ("agents: [x]", ["1: agents: must be a mapping (key: value), not a list"]),
-            ("agents: {default: {comand: [x]}}", ["1: agents.default.comand: unknown key; did you mean 'command'?"]),
             ("agents:\n  1: {command: [x]}", ["2: agents[1]: a key must be text; put it in quotes"]),
-            ("iterations: 0", ["1: iterations: must be greater than or equal to 1"]),
-            ("iterations: many", ["1: iterations: must be a whole number"]),
-            ("concurrency: 0", ["1: concurrency: must be greater than or equal to 1"]),
             ("gate:", ["1: gate: must be a mapping (key: value), not empty"]),
-            ("gate: {fail: x}", ["1: gate.fail: unknown key; did you mean 'fail_on'?"]),
             (
                 "gate: {fail_on: failure}",
                 [
@@ -169,23 +142,10 @@ gate:
                     "allowed: failures, regressions, unproven, errors, suspicious, or none alone"
                 ],
             ),
-            ("gate: {fail_on: []}", ["1: gate.fail_on: an empty list is not allowed"]),
             ("gate: {fail_on: }", ["1: gate.fail_on: 'None' is not allowed"]),
-            ("gate: {fail_on: no}", ["1: gate.fail_on: 'False' is not allowed"]),
             ("gate: {fail_on: [failures, none]}", ["1: gate.fail_on: 'none' is not allowed"]),
-            ("gate: {pairs: 0}", ["1: gate.pairs: must be greater than or equal to 4"]),
-            ("gate: {first: never}", ["1: gate.first: 'never' is not allowed; allowed: early, whole"]),
             ("fail_on: errors", ["1: fail_on: unknown key; write `gate: {fail_on: LIST}` in agenteval.yaml"]),
-            ("max-cost-usd: 1", ["1: max-cost-usd: unknown key; write `llm: {max_cost_usd: USD}` in agenteval.yaml"]),
             ("baseline: a", ["1: baseline: unknown key; write --baseline on the command line"]),
-            (
-                "gate: {metrics: {bleu: {gates: false}}}",
-                ["1: gate.metrics.bleu.gating: this key is required", "1: gate.metrics.bleu.gates: unknown key"],
-            ),
-            ("gate: {quarantine: [{case: a}]}", ["1: gate.quarantine[0].until: this key is required"]),
-            ("gate: {quarantine: [{case: a, until: soon}]}", ["1: gate.quarantine[0].until: must be a valid date"]),
-            ("gate: {pairs: 20}", ["1: gate.pairs: must be less than or equal to 16"]),
-            ("gate: {max_error_rate: -1}", ["1: gate.max_error_rate: must be greater than or equal to 0"]),
             (
                 "iteration: 1\nagents:\n  a: {comand: [x]}\n  b: {python: x}\n",
                 [
@@ -200,67 +160,3 @@ gate:
         found = problems(tmp_path, text)
         assert len(found) == len(expected)
         assert all(problem.startswith(start) for problem, start in zip(found, expected, strict=True))
-
-    def test_unset_variables_are_named_beside_other_mistakes(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("SHOP_NAME", raising=False)
-        found = problems(tmp_path, "agents: {default: {command: ['${SHOP_NAME}']}}\niteration: 1\n")
-        assert [problem.partition(":")[0] for problem in found] == ["1", "2"]
-        assert "environment variable SHOP_NAME is not set" in found[0]
-
-    def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match="no such file"):
-            read_config(tmp_path / CONFIG_FILE)
-
-
-class TestAgents:
-    DEFAULT = AgentSpec(kind="command", target=("a",), directory="/")
-    OTHER = AgentSpec(kind="command", target=("b",), directory="/")
-    CONFIG = Config(agents={"default": DEFAULT, "shop": OTHER})
-
-    @pytest.mark.parametrize(
-        ("asked", "agent"), [(None, DEFAULT), ("default", DEFAULT), ("shop", OTHER), (OTHER, OTHER)]
-    )
-    def test_which(self, asked: AgentSpec | str | None, agent: AgentSpec) -> None:
-        assert resolve_agent(asked, self.CONFIG, "agent.yaml") is agent
-
-    def test_one_given_in_place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.chdir(tmp_path)
-        spec = resolve_agent("replay:answers.jsonl", self.CONFIG, "agent.yaml")
-        assert (spec.kind, spec.target) == ("replay", str(tmp_path / "answers.jsonl"))
-
-    @pytest.mark.parametrize(
-        ("asked", "config", "message"),
-        [
-            ("shpo", CONFIG, "no agent is called 'shpo'; did you mean 'shop'?; defined: default, shop"),
-            ("xyz", Config(), "no agent is called 'xyz'; defined: none"),
-            (None, Config(agents={"shop": OTHER}), "no agent to run: add one to agenteval.yaml, for instance\n"),
-        ],
-    )
-    def test_none(self, asked: str | None, config: Config, message: str) -> None:
-        with pytest.raises(ConfigError) as caught:
-            resolve_agent(asked, config, "agent.yaml")
-        assert str(caught.value).startswith(f"agent.yaml: {message}")
-
-
-class TestPublishedSchema:
-    @pytest.mark.parametrize(
-        ("text", "valid"),
-        [
-            ("agents: {default: {command: [python, agent.py]}}", True),
-            ("agents: {default: [python, agent.py]}", True),
-            ("agents: {default: 'replay:a.jsonl'}\ngate: {pairs: 8}", True),
-            ("agents: {default: {comand: [x]}}", False),
-            ("iterations: 0", False),
-            ("itertions: 1", False),
-        ],
-    )
-    def test_the_schema_for_editors_agrees_with_the_program(self, tmp_path: Path, text: str, valid: bool) -> None:
-        value: Any = yaml.safe_load(text)
-        validator = jsonschema.Draft202012Validator(schema("config"))
-        assert validator.is_valid(value) is valid
-        if valid:
-            read(tmp_path, text)
-        else:
-            assert problems(tmp_path, text)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agenteval.run.rules.differences import pair
-from agenteval.run.rules.versions import Versions, pair_suites, suite_version
+from agenteval.run.rules.versions import Versions, pair_suites
 from agenteval.suite.evaluation import Aggregate
-from agenteval.suite.model import Case, MetricConfig, Suite, Target, Turn
+from agenteval.suite.model import Case, MetricConfig, Suite, Turn
 
 STRICT = MetricConfig(id="m", type="equality", kind="standard", threshold=0.9)
 LOOSE = MetricConfig(id="m", type="equality", kind="standard", threshold=0.1)
@@ -18,19 +18,6 @@ def case(name: str, text: str, *metrics: MetricConfig, aggregate: Aggregate | No
 
 def versions(ours: list[Case], theirs: list[Case], *accepted: str) -> Versions:
     return Versions(pair(ours, theirs), accepted)
-
-
-def test_the_rules_are_the_bases_and_the_place_is_ours() -> None:
-    ours = Case(id="a", name="a", turns=(Turn(input="x", metrics=(LOOSE,)),), line=9, target=Target("agent", "new"))
-    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours.id)
-    assert found.turns[0].metrics == (STRICT,)
-    assert (found.line, found.target) == (9, Target("agent", "new"))
-
-
-def test_a_renamed_case_has_its_new_name() -> None:
-    ours = case("b", "x", STRICT)
-    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours.id)
-    assert (found.id, found.name) == ("b", "b")
 
 
 def test_an_edited_case_runs_twice_with_two_ids() -> None:
@@ -56,17 +43,6 @@ def test_an_added_metric_is_only_reported() -> None:
     weighed = case("a", "x", STRICT, aggregate=Aggregate(threshold=0.5, weights={"m": 1.0}))
     (same,) = versions([ours], [weighed]).of(ours.id)
     assert same.turns[0].metrics == (STRICT,)
-
-
-def test_the_suite_has_the_bases_metrics_for_traces() -> None:
-    ours = Suite("moved.yaml", "s", "holodeck", (case("moved.yaml::a", "x", LOOSE),), metrics=(LOOSE,))
-    theirs = Suite("old.yaml", "s", "holodeck", (case("old.yaml::a", "x", LOOSE),), metrics=(STRICT,))
-    pairs, base = pair_suites([ours], [theirs])
-    assert base == {"moved.yaml": theirs}
-    found = suite_version(ours, theirs, Versions(pairs))
-    assert (found.path, found.metrics) == ("moved.yaml", (STRICT,))
-    assert [item.id for item in found.cases] == ["moved.yaml::a"]
-    assert pair_suites([ours], [])[1] == {"moved.yaml": None}
 
 
 def test_a_case_in_another_suite_is_removed_and_new() -> None:

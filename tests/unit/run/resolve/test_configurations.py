@@ -174,24 +174,6 @@ def test_all_that_concerns_a_suite_comes_from_its_configuration(repository: Path
     assert found["support"] == found["shop"] == alone["shop"]
 
 
-def test_an_agent_that_one_configuration_lacks_is_a_problem_of_its_suite(repository: Path) -> None:
-    configure(repository / "support", agents={"default": {"command": ["x"]}, "other": {"command": ["x"]}})
-    configure(repository / "shop", agents={"default": {"command": ["x"]}})
-    with pytest.raises(ConfigError) as caught:
-        resolved("support", "shop", agent="other")
-    assert [problem.file for problem in caught.value.problems] == ["shop/agent.yaml"]
-    with pytest.raises(ConfigError, match=r"--control for shop/agenteval\.yaml: no agent is called 'other'"):
-        resolved("support", "shop", control="other")
-
-
-def test_a_suite_without_a_configuration_has_none_of_another(repository: Path) -> None:
-    configure(repository / "support", agents={"default": {"command": ["support"]}})
-    with pytest.raises(
-        ConfigError, match=r"shop/agent\.yaml: no agent to run: add one to agenteval\.yaml, for instance"
-    ):
-        resolved("support", "shop")
-
-
 def test_suites_may_use_the_variables_that_their_configuration_lists(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,23 +299,6 @@ def test_else_the_configurations_must_agree(repository: Path, key: str) -> None:
     (repository / "shop" / CONFIG).unlink()
     with pytest.raises(ConfigError, match=r"shop/agent\.yaml has no agenteval\.yaml"):
         resolved("support", "shop")
-
-
-def test_values_that_differ_are_named_with_both_places(repository: Path) -> None:
-    configure(repository / "support", agents={"default": {"command": ["x"]}}, gate={"strict": True})
-    configure(repository / "shop", gate={"pairs": 8}, agents={"default": {"command": ["x"]}})
-    with pytest.raises(ConfigError) as caught:
-        resolved("support", "shop")
-    (problem,) = caught.value.problems
-    assert str(problem).startswith("support/agenteval.yaml:5: gate: ")
-    assert "shop/agenteval.yaml:1 has another value" in problem.message
-
-
-def test_suites_that_a_program_has_loaded_keep_their_configuration(repository: Path) -> None:
-    for name in EACH:
-        configure(repository / name, agents={"default": {"command": [name]}})
-    given = tuple(load_suites("support", "shop"))
-    assert [item.agent.target for item in resolve_files(Settings(given)).cases] == [("support",), ("shop",)]
 
 
 def test_saved_results_have_the_gate_of_their_run(repository: Path) -> None:

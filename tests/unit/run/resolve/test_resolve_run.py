@@ -15,7 +15,6 @@ from tests.unit import runs
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
-from agenteval.gate.verdict import DEFAULT_FAIL_ON
 from agenteval.results.model import Results, RunShard
 from agenteval.run.config import Settings
 from agenteval.run.context import FoundBaseline, RunContext, Search
@@ -26,7 +25,6 @@ from agenteval.run.resolve.control import read_control_cases
 from agenteval.run.resolve.selection import Selection
 from agenteval.run.resolve.spec import RunSpec, TraceFiles
 from agenteval.run.resolve_run import resolve_files
-from agenteval.run.resolve_saved import resolve_saved
 from agenteval.run.setup import Setup
 
 SUITE = Path("agent.yaml")
@@ -64,8 +62,6 @@ CONFIGURED = {
     ("settings", "expected"),
     [
         ({}, (3, 60.0, Limits(7, 2.5), 4, True, {"errors"})),
-        ({"concurrency": 1}, (1, 60.0, Limits(7, 2.5), 4, True, {"errors"})),
-        ({"time_limit_s": 9.0}, (3, 9.0, Limits(7, 2.5), 4, True, {"errors"})),
         ({"max_llm_calls": 0, "max_cost_usd": 0.0}, (3, 60.0, Limits(0, 0.0), 4, True, {"errors"})),
         ({"iterations": 2}, (3, 60.0, Limits(7, 2.5), 2, False, {"errors"})),
         ({"fail_on": frozenset()}, (3, 60.0, Limits(7, 2.5), 4, True, set())),
@@ -82,16 +78,6 @@ def test_settings_overrule_the_configuration(
     found = (limits.concurrency, limits.run_s, spec.llm.limits, item.iterations, item.follow_recording)
     assert (*found, spec.gate.fail_on) == expected
     assert spec.settings["agent.yaml"].case_s == 5
-
-
-def test_without_a_configuration_there_are_defaults(folder: Path) -> None:
-    suite(folder, "a")
-    spec = resolve_files(Settings())
-    (item,) = spec.cases
-    assert (spec.limits.concurrency, spec.limits.run_s, spec.llm.limits) == (8, None, Limits())
-    assert (item.iterations, spec.gate.fail_on, spec.baseline, spec.shard) == (1, DEFAULT_FAIL_ON, None, None)
-    assert spec.llm.cache is not None
-    assert resolve_files(Settings(use_cache=False)).llm.cache is None
 
 
 def test_every_problem_is_named_at_once(folder: Path) -> None:
@@ -127,11 +113,8 @@ RECORDED = {"default": {"replay": "t.jsonl"}}
     ("keys", "agents", "settings"),
     [
         ({}, {}, Settings(traces=Path("t.jsonl"))),
-        ({}, {}, Settings(agent="replay:t.jsonl")),
         ({}, {}, Settings(agent="replay:./t.jsonl")),
-        ({"agent": "replay:t.jsonl"}, {}, Settings()),
         ({"agent": {"replay": "t.jsonl"}}, {}, Settings()),
-        ({"agent": "recorded"}, {"recorded": {"replay": "t.jsonl"}}, Settings()),
         ({}, RECORDED, Settings()),
         ({"agent": {"command": ["cat"]}}, {"mine": {"replay": "t.jsonl"}}, Settings(agent="mine")),
     ],
@@ -151,27 +134,6 @@ def test_all_ways_to_name_recorded_answers_are_equal(
         resolve_files(replace(settings, shard=Shard(1, 2)))
 
 
-def test_each_suite_may_have_its_own_recording(folder: Path) -> None:
-    suites = tuple(evaluation(folder, f"{name}/evaluation.yaml", agent="replay:t.jsonl") for name in "ab")
-    spec = resolve_files(Settings(suites))
-    assert spec.traces is not None
-    assert spec.traces.paths == {str(path): path.with_name("t.jsonl") for path in suites}
-
-
-@pytest.mark.parametrize(
-    ("agent", "problems"),
-    [
-        ({"command": ["cat"]}, ["evaluation.yaml"]),
-        ("nobody", ["evaluation.yaml", "evaluation.yaml"]),
-    ],
-)
-def test_agents_that_are_asked_need_inputs(folder: Path, agent: Any, problems: list[str]) -> None:
-    asked = evaluation(folder, agent=agent)
-    with pytest.raises(ConfigError, match="give recorded traces with --traces PATH") as caught:
-        resolve_files(Settings((asked,)))
-    assert [problem.file for problem in caught.value.problems] == problems
-
-
 def test_a_recording_answers_the_inputs_of_a_suite(folder: Path) -> None:
     suite(folder, "a")
     spec = resolve_files(Settings(agent="replay:t.jsonl"))
@@ -180,42 +142,6 @@ def test_a_recording_answers_the_inputs_of_a_suite(folder: Path) -> None:
     both = resolve_files(Settings((SUITE, Path("evaluation.yaml")), agent="replay:t.jsonl"))
     assert (both.traces, names(both)) == (None, ["a"])
     assert any(text.startswith("evaluation.yaml: skipped: the suite has no cases") for text in both.warnings)
-
-
-@pytest.mark.parametrize(
-    ("selection", "selected"),
-    [
-        (Selection(), ["Refund", "refused", "other"]),
-        (Selection("REF"), ["Refund", "refused"]),
-        (Selection(tags=("x", "y")), ["Refund", "other"]),
-        (Selection("ref", ("x",)), ["Refund"]),
-        (Selection("s.yaml::o"), ["other"]),
-    ],
-)
-def test_a_selection_is_by_text_and_tags(selection: Selection, selected: list[str]) -> None:
-    tags = {"Refund": ["x"], "refused": [], "other": ["y", "z"]}
-    assert [name for name in tags if selection.includes(f"s.yaml::{name}", name, tags[name])] == selected
-
-
-@pytest.mark.parametrize(
-    ("tag", "selected"), [("billing", ["refund fee", "invoice"]), ("all", ["refund fee", "invoice", "hours"])]
-)
-def test_patterns_of_the_configuration_give_cases_tags(folder: Path, tag: str, selected: list[str]) -> None:
-    """HoloDeck's format has no tags."""
-    suite(folder, "refund fee", "invoice", "hours")
-    configure(folder, tags={"billing": ["refund *", "agent.yaml::invoice"], "all": ["agent.yaml::*"]})
-    spec = resolve_files(Settings(tags=(tag,)))
-    assert names(spec) == selected
-    assert all(tag in item.case.tags for item in spec.cases)
-
-
-def test_cases_that_are_not_selected_are_still_known(folder: Path) -> None:
-    suite(folder, "one", "two")
-    spec = resolve_files(Settings(filter="ONE"))
-    assert names(spec) == ["one"]
-    assert spec.known == {"agent.yaml::one", "agent.yaml::two"}
-    with pytest.raises(ConfigError, match="no case matches --filter 'three'"):
-        resolve_files(Settings(filter="three"))
 
 
 def test_a_shard_has_some_cases_and_no_baseline(folder: Path) -> None:
@@ -262,16 +188,6 @@ def test_the_context_contributes_baseline_commit_setup_and_warnings(folder: Path
     assert "pip install ." not in f"{spec.setup!r}{context!r}"
 
 
-def test_a_part_of_a_run_is_no_baseline(folder: Path) -> None:
-    suite(folder, "a")
-    part = base(shard=RunShard(index=1, count=2, cases=[]))
-    with pytest.raises(ConfigError, match="this run cannot be a baseline: it is shard 1 of 2"):
-        resolve_files(Settings(), RunContext(baseline=Remote(part).search))
-    Path("part.json").write_text(part.model_dump_json(), encoding="utf-8")
-    with pytest.raises(ConfigError, match="--baseline: this run cannot be a baseline: it is shard 1 of 2"):
-        resolve_files(Settings(baseline=Path("part.json")))
-
-
 @pytest.mark.parametrize(("recorded", "can_run"), [("ab", False), ("a", True), ("", True)])
 def test_a_run_of_recorded_answers_alone_cannot_run_again(folder: Path, recorded: str, can_run: bool) -> None:
     (folder / "answers.jsonl").write_text('{"case": "a", "response": "hello"}\n', encoding="utf-8")
@@ -301,39 +217,11 @@ def test_agents_are_read_again_in_another_checkout(folder: Path) -> None:
     assert {Path(problem.file).name for problem in caught.value.problems} == {"agent.yaml", "agenteval.yaml"}
 
 
-def test_saved_results_take_the_gate_of_the_configuration(folder: Path) -> None:
-    configure(folder, gate={"fail_on": ["errors"], "pairs": 8})
-    spec = resolve_saved(runs.results(), Settings(), {"GITHUB_REPOSITORY": "o/r"})
-    assert spec.gate.fail_on == {"errors"}
-    assert (spec.compare.pairs, spec.presentation.site.repository) == (8, "o/r")
-    assert resolve_saved(runs.results(), Settings(fail_on=frozenset({"failures"})), {}).gate.fail_on == {"failures"}
-
-
 def test_no_secret_is_in_the_representation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "geheim-12345678")
     agent = {"http": "https://example.org/chat", "headers": {"Authorization": "Bearer ${SERVICE_API_KEY}"}}
     suite(folder, "a", agent=agent)
     assert "geheim-12345678" not in repr(resolve_files(Settings()))
-
-
-@pytest.mark.parametrize("traces", [None, Path("traces.jsonl")])
-def test_a_mistake_in_the_configuration_is_no_problem_of_a_suite_that_scores_traces(
-    folder: Path, traces: Path | None
-) -> None:
-    rules = [{"check": "output_not_empty"}]
-    evaluators = [{"name": "answered", "type": "rule_based", "enabled": True, "rules": rules}]
-    (folder / "evaluation.yaml").write_text(yaml.safe_dump({"evaluators": evaluators}), encoding="utf-8")
-    (folder / "traces.jsonl").write_text('{"input": "q", "output": "a"}\n', encoding="utf-8")
-    configure(folder, agents={"default": {"replay": "traces.jsonl"}}, iterationz=2)
-    with pytest.raises(ConfigError) as raised:
-        resolve_files(Settings(suites=(Path("evaluation.yaml"),), traces=traces))
-    assert [problem.path for problem in raised.value.problems] == ["iterationz"]
-
-
-def test_an_option_for_traces_without_traces_is_a_warning(folder: Path) -> None:
-    suite(folder, "a")
-    spec = resolve_files(Settings(suites=(SUITE,), keep_going=True))
-    assert spec.warnings == ("--keep-going has no effect without recorded traces",)
 
 
 @pytest.mark.parametrize("iterations", [None, 1, 3])

@@ -11,7 +11,6 @@ from tests.support import case as suite_case
 from tests.support import write_suite
 from tests.unit import runs
 
-from agenteval.core.errors import ConfigError
 from agenteval.results.history import why_no_baseline
 from agenteval.results.model import Results
 from agenteval.results.store import IN_MEMORY, results_json
@@ -21,9 +20,6 @@ from agenteval.run.resolve.selection import failed_cases
 from agenteval.run.resolve_run import resolve_files
 
 NAMES = ("refund", "refund late", "greeting", "goodbye")
-KNOWN = "known: refund, refund late, greeting, goodbye"
-NOWHERE = "no such results file; name a results.json, or the directory of a report; results here: failed, passed"
-HINT = "; --failed and --failed-in take the cases of an earlier run"
 
 
 @pytest.fixture
@@ -62,53 +58,6 @@ def test_conditions_narrow_each_other_down(folder: Path) -> None:
     assert found == {str(given): expected for given, expected in table}
 
 
-def test_what_cannot_be_selected_is_named(folder: Path) -> None:
-    write("passed/results.json", failing())
-    write("elsewhere.json", failing("moved", "gone", "lost", "away"))
-    write("failed/results.json", failing("refund"))
-    Path("empty").mkdir()
-    Path("broken.json").write_text("{", encoding="utf-8")
-    table: list[tuple[dict[str, Any], list[str]]] = [
-        ({"cases": ("refnd",)}, [f"--case: no case is named 'refnd'; did you mean 'refund'?; {KNOWN}"]),
-        ({"cases": ("Refund", "greeting")}, [f"--case: no case is named 'Refund'; did you mean 'refund'?; {KNOWN}"]),
-        (
-            {"cases": ("xx", "yy", "xx")},
-            [f"--case: no case is named 'xx'; {KNOWN}", f"--case: no case is named 'yy'; {KNOWN}"],
-        ),
-        (
-            {"cases": ("refund",), "filter": "bye"},
-            ["no case matches --filter 'bye' and --case 'refund'; there are 4 cases"],
-        ),
-        (
-            {"failed_in": Path("failed"), "cases": ("goodbye",)},
-            ["no case matches --case 'goodbye' and failed in failed/results.json; there are 4 cases"],
-        ),
-        (
-            {"failed_in": Path("passed")},
-            ["passed/results.json: no case failed in this run, so none is to be run again"],
-        ),
-        (
-            {"failed_in": Path("elsewhere.json")},
-            [
-                "elsewhere.json: none of the cases that failed there is in the suites of this run: "
-                "agent.yaml::moved, agent.yaml::gone, agent.yaml::lost and 1 more; name their suites"
-            ],
-        ),
-        ({"failed_in": Path("nowhere")}, [f"nowhere: {NOWHERE}{HINT}"]),
-        ({"failed_in": Path("empty")}, [f"empty/results.json: {NOWHERE}{HINT}"]),
-        (
-            {"failed_in": Path("broken.json")},
-            [f"broken.json:1: not valid JSON: Expecting property name enclosed in double quotes{HINT}"],
-        ),
-    ]
-    found = {}
-    for given, _ in table:
-        with pytest.raises(ConfigError) as error:
-            resolve_files(Settings(**given))
-        found[str(given)] = [str(problem) for problem in error.value.problems]
-    assert found == {str(given): expected for given, expected in table}
-
-
 def test_cases_that_broke_failed_or_could_not_be_run_are_taken(folder: Path) -> None:
     names = ("passed", "failed", "error", "no metric applies", "over budget", "broke", "may be worse")
     before = runs.results(*(runs.case(name, scores=[{"numeric": 1.0}] * 3) for name in names), run_id="before")
@@ -134,14 +83,6 @@ def test_cases_that_broke_failed_or_could_not_be_run_are_taken(folder: Path) -> 
 def with_score(name: str, score: Any) -> Any:
     skipped = runs.case(name, "skipped", scores=[])
     return skipped.model_copy(update={"iterations": [runs.iteration("skipped", runs.turn(score))]})
-
-
-def test_failed_cases_of_other_suites_are_a_warning(folder: Path) -> None:
-    write("report/results.json", failing("refund", "moved"))
-    spec = resolve_files(Settings(failed_in=Path("report")))
-    assert [item.case.name for item in spec.cases] == ["refund"]
-    text = "report/results.json: 1 case that failed there is not in the suites of this run: agent.yaml::moved"
-    assert text in spec.warnings
 
 
 def test_a_run_of_chosen_cases_says_so_and_is_no_baseline(folder: Path) -> None:

@@ -81,9 +81,6 @@ class TestGlobalConfig:
         assert "sk-file" in suite.secrets
         assert suite.warnings == ()
 
-    def test_without_a_file_nothing_changes(self, folder: Path) -> None:
-        assert model(load(folder, AGENT + CASES)) == ModelSpec("openai", "gpt-4.1-mini", 0.3, 1000)
-
     @pytest.mark.parametrize(
         ("names", "expected"),
         [
@@ -324,10 +321,3 @@ class TestOtherKeys:
             assert problems(folder, text) == [
                 f"shop/agent.yaml:5: test_cases[0].ground_truth: numeric compares numbers, and {why}; write a number"
             ]
-
-    def test_the_optimizer_is_a_warning(self, folder: Path) -> None:
-        metrics = "evaluations:\n  optimizer: {max_trials: 5}\n  metrics: [{type: standard, metric: bleu}]\n"
-        assert load(folder, AGENT + metrics + CASES).warnings == (
-            "shop/agent.yaml:4: evaluations.optimizer: agenteval evaluates an agent and does not optimise it; "
-            "run `holodeck test optimize` for that",
-        )

@@ -29,6 +29,7 @@ OUTPUTS = [
     "suite-total",
     "regressions",
     "improvements",
+    "prove",
     "baseline-sha",
     "cost-usd",
     "results-path",

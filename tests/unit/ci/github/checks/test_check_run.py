@@ -17,8 +17,6 @@ from tests.unit.ci.github.test_runner import parsed_command
 
 from agenteval.github import pygithub
 from agenteval.github.check_run import (
-    BATCH,
-    TEXT_LIMIT,
     Body,
     CheckRun,
     abandonment,
@@ -41,21 +39,6 @@ def listed(count: int, level: Any = "failure") -> list[Annotation]:
 
 def finished(count: int = 0, summary: str = "1 of 2 passed", text: str = "Details") -> list[Body]:
     return updates("failure", "1 case broke", summary, text, listed(count))
-
-
-def test_it_is_created_in_progress() -> None:
-    assert creation(COMMIT, "agenteval", "https://github.com/o/r/actions/runs/1", "1/1/test", "Running 3 cases") == {
-        "name": "agenteval",
-        "head_sha": COMMIT,
-        "details_url": "https://github.com/o/r/actions/runs/1",
-        "external_id": "1/1/test",
-        "status": "in_progress",
-        "output": {"title": "The evaluation is running", "summary": "Running 3 cases"},
-    }
-
-
-def test_without_an_address_github_shows_its_own_page() -> None:
-    assert "details_url" not in creation(COMMIT, "agenteval", "", "1", "Running")
 
 
 def test_without_annotations_one_request_completes_it() -> None:
@@ -91,18 +74,6 @@ def test_annotations_go_ahead_of_the_completion() -> None:
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_every_annotation_is_in_one_batch_of_fifty_at_most(count: int) -> None:
-    *additions, completion = finished(count)
-    batches = [[item["title"] for item in body["output"]["annotations"]] for body in additions]
-
-    assert [title for batch in batches for title in batch] == [item.title for item in listed(count)]
-    assert [len(batch) for batch in batches[:-1]] == [BATCH] * (len(batches) - 1)
-    assert all(batches)
-    assert completion["status"] == "completed"
-    assert all("status" not in body for body in additions)
-
-
-@pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("conclusion", ["success", "failure", "neutral", "cancelled", "skipped", "timed_out"])
 def test_github_allows_every_request(count: int, conclusion: Any) -> None:
     described = Description.load()
@@ -117,29 +88,6 @@ def test_github_allows_every_request(count: int, conclusion: Any) -> None:
     ]
 
     assert [problem for request in requests for problem in described.violations(request)] == []
-
-
-def test_an_empty_title_is_left_out() -> None:
-    [addition, _] = updates("failure", "Title", "Summary", "", [Annotation("a.yaml", 1, "failure", "", "Failed")])
-
-    assert "title" not in addition["output"]["annotations"][0]
-
-
-@pytest.mark.parametrize("letter", ["a", "é", "✅", "😀"])
-def test_texts_are_measured_in_bytes(letter: str) -> None:
-    most = letter * (TEXT_LIMIT // len(letter.encode()))
-
-    assert finished(summary=most, text=most)[0]["output"]["text"] == most
-    for name in ("summary", "text"):
-        with pytest.raises(ValueError, match=f"the {name} of a check run has 65,53[6-9] bytes; the limit is 65,535"):
-            updates("success", "Title", **{"summary": "", "text": ""} | {name: most + letter}, annotations=[])
-
-
-def test_every_summary_is_measured() -> None:
-    with pytest.raises(ValueError, match="summary"):
-        creation(COMMIT, "agenteval", "", "1", "a" * (TEXT_LIMIT + 1))
-    with pytest.raises(ValueError, match="summary"):
-        abandonment("a" * (TEXT_LIMIT + 1))
 
 
 def test_commands_stand_at_the_lines() -> None:
@@ -159,11 +107,6 @@ def test_the_last_command_counts_omitted_annotations(count: int, shown: int, las
     assert len(lines) == 10
     assert sum("file=" in line for line in lines) == shown
     assert last in lines[-1]
-
-
-def test_a_single_omitted_case_is_reported_in_the_singular() -> None:
-    assert as_commands(listed(2), limit=1) == ["::error title=agenteval::2 more causes are in the job summary"]
-    assert as_commands(listed(1), limit=0) == ["::error title=agenteval::1 more cause is in the job summary"]
 
 
 @given(levels=st.lists(st.sampled_from(["failure", "warning"]), max_size=40), limit=st.integers(1, 12))
@@ -266,14 +209,6 @@ def test_annotations_whose_answer_was_lost_are_there_once(server: Server, losses
     assert server.annotations == [item.title for item in listed(120)]
     assert server.shown()["status"] == "completed"
     assert len(server.received) == (4 if arrives else 4 + losses)
-
-
-def test_a_completion_whose_answer_was_lost_is_sent_again(server: Server) -> None:
-    server.losses = {"completion": 1}
-
-    finish(server, 1)
-
-    assert [body.get("status") for body in server.received] == [None, "completed", "completed"]
 
 
 def test_annotations_that_never_arrive_do_not_keep_it_from_being_completed(server: Server) -> None:

@@ -117,20 +117,6 @@ def test_an_edit_that_loses_lines_loses_only_their_text(given_sections: list[Sec
     assert {section.key for section in read.sections} <= {section.key for section in given_sections}
 
 
-def test_a_lost_end_reaches_to_the_next_marker() -> None:
-    comment = Comment(MARK, (Section("a", "one", "more"), Section("b", "two")))
-    text = comment.render().replace("<!-- agenteval:end key=a -->\n", "")
-
-    assert parse(text) == comment
-
-
-def test_text_outside_of_sections_is_dropped() -> None:
-    comment = Comment(MARK, (Section("a", "one"),))
-    text = comment.render().replace(MARK, f"{MARK}\nPlease look!") + "\nThanks."
-
-    assert parse(text) == comment
-
-
 def test_a_comment_without_sections_is_replaced_as_a_whole() -> None:
     read = parse(f"{MARK}\n### agenteval: passed\n\n12 of 12")
 
@@ -151,13 +137,6 @@ def test_a_comment_without_sections_is_replaced_as_a_whole() -> None:
 )
 def test_only_a_first_line_marks_a_comment(text: str) -> None:
     assert parse(text) is None
-
-
-def test_the_newer_of_two_texts_stays() -> None:
-    old, new = Section("a", "old", revision=Revision(7, 2, 9)), Section("a", "new", revision=Revision(8, 1, 1))
-
-    assert Comment(MARK, (old, new)).sections == Comment(MARK, (new, old)).sections == (new,)
-    assert Comment(MARK, (new,)).merged([old]).sections == (new,)
 
 
 def test_the_worst_verdict_leads() -> None:
@@ -232,24 +211,6 @@ def test_a_limit_below_one_section_is_refused() -> None:
         Comment(MARK, (Section("a", "head"),)).render(50)
 
 
-def test_a_comment_counts_in_units_that_github_counts_in() -> None:
-    comment = Comment(MARK, (Section("a", "head", "🙂" * 1_000),))
-
-    assert characters(comment.render()) == len(comment.render()) + 1_000
-    assert parse(comment.render(1_500)) == Comment(MARK, (Section("a", "head", None),))
-
-
-def test_the_verdicts_of_150_jobs_fit() -> None:
-    now = Revision(12_345_678_901, 1, 1_763_712_000_000)
-    head = "### ✅ agenteval: 12 of 12 cases passed\n\nmean score 0.9"
-    jobs = [Section(section_key("evaluate", "matrix", str(n)), head, "x" * 5_000, now) for n in range(150)]
-
-    read = parse(Comment(MARK, tuple(jobs)).render(own=jobs[9].key))
-
-    assert read is not None
-    assert len(read.sections) == 150
-
-
 @pytest.mark.parametrize("key", ["", "a b", "a-->", "ä", "a\n", "x" * 101])
 def test_a_key_that_is_invalid_in_a_marker_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match="not the key of a section"):
@@ -261,13 +222,6 @@ def test_keys_differ_when_their_origin_does(one: tuple[str, str, str], other: tu
     Section(section_key(*one), "head")
     if not any("\0" in part for part in one + other):
         assert (section_key(*one) == section_key(*other)) == (one == other)
-
-
-def test_keys_are_readable() -> None:
-    key = section_key("CI checks", "evaluate", "gpt 5")
-
-    assert key.startswith("CI-checks-evaluate-gpt-5-")
-    assert Section(key, "head").label == "CI-checks-evaluate-gpt-5"
 
 
 @given(st.text())

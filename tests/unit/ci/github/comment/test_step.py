@@ -9,10 +9,7 @@ from agenteval.github.comment import StepName, leg_of
 
 LEGS = {
     "null": (),
-    "": (),
-    "{": (),
     "[1]": (),
-    "[" * 100_000: (),
     '{"os": "ubuntu", "python": 3.12}': ("ubuntu", "3.12"),
     '{"python": 3.12, "os": "ubuntu"}': ("ubuntu", "3.12"),
     '{"beta": true, "none": null, "list": ["a", 1]}': ("true", "a", "1"),
@@ -24,7 +21,7 @@ LEGS = {
 
 
 def test_the_values_of_a_matrix() -> None:
-    assert {text: tuple(shown for _, shown in leg_of(text)) for text in LEGS} == LEGS
+    assert {text: tuple(shown for _, shown in leg_of(json.loads(text))) for text in LEGS} == LEGS
 
 
 def test_no_two_legs_have_one_section() -> None:
@@ -43,11 +40,11 @@ def test_no_two_legs_have_one_section() -> None:
         {"agent": "a", "suite": "b"},
     ]
 
-    keys = {json.dumps(leg): StepName("ci", "evaluate", leg_of(json.dumps(leg))).key for leg in legs}
+    keys = {json.dumps(leg): StepName("ci", "evaluate", leg_of(leg)).key for leg in legs}
 
     assert len(set(keys.values())) == len(legs), keys
     # A value that is null is as good as none.
-    assert leg_of('{"agent": "a", "suite": null}') == leg_of('{"agent": "a"}')
+    assert leg_of({"agent": "a", "suite": None}) == leg_of({"agent": "a"})
 
 
 def test_steps_jobs_and_legs_have_keys_and_titles_of_their_own() -> None:
@@ -56,8 +53,8 @@ def test_steps_jobs_and_legs_have_keys_and_titles_of_their_own() -> None:
         StepName("ci", "evaluate", (), first): "evaluate",
         StepName("ci", "evaluate", (), second): "evaluate · step 2",
         StepName("ci", "evaluate", (), "judge"): "evaluate · judge",
-        StepName("ci", "evaluate", leg_of('{"os": "ubuntu", "python": 3.12}'), first): "evaluate (ubuntu, 3.12)",
-        StepName("ci", "evaluate", leg_of('{"os": "ubuntu", "python": 3.13}'), first): "evaluate (ubuntu, 3.13)",
+        StepName("ci", "evaluate", leg_of({"os": "ubuntu", "python": 3.12}), first): "evaluate (ubuntu, 3.12)",
+        StepName("ci", "evaluate", leg_of({"os": "ubuntu", "python": 3.13}), first): "evaluate (ubuntu, 3.13)",
         StepName("ci", "judge", (), first): "judge",
         StepName("nightly", "judge", (), first): "judge",
         StepName(): "",
@@ -68,6 +65,6 @@ def test_steps_jobs_and_legs_have_keys_and_titles_of_their_own() -> None:
 
 
 def test_a_long_leg_has_a_short_title() -> None:
-    leg = leg_of(json.dumps({"model": "x" * 5_000}))
+    leg = leg_of({"model": "x" * 5_000})
 
     assert len(StepName("ci", "evaluate", leg).title) == 100

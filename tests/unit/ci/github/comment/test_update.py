@@ -221,40 +221,6 @@ def test_the_newest_run_of_a_job_wins_in_whatever_order_they_finish(seed: int, o
     assert outcomes[order.index(4)].action in {"created", "updated"}
 
 
-@given(seed=st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
-def test_jobs_that_race_for_room_agree(seed: int) -> None:
-    server = Server(Clock(), random.Random(seed))
-    sections = [section(job, text="x" * 12_000) for job in range(8)]
-
-    publish_all(server, sections)
-
-    comment = remaining(server)
-    assert [read.head for read in comment.sections] == [f"head {job}" for job in range(8)]
-    assert sum(read.detail is None for read in comment.sections) == 3
-
-
-def test_an_older_run_that_finishes_late_changes_nothing() -> None:
-    server = Server(Clock(), random.Random(1))
-    newer = Comment(MARK, (section(0, run=9),)).render()
-    server.new(newer)
-
-    [outcome] = publish_all(server, [section(0, run=8)])
-
-    assert outcome.action == "superseded"
-    assert list(server.comments.values()) == [newer]
-    assert server.writes == []
-
-
-def test_without_a_comment_nothing_is_written_unless_one_may_be_created() -> None:
-    server = Server(Clock(), random.Random(1))
-
-    [outcome] = publish_all(server, [section(0)], create=False)
-
-    assert outcome == CommentOutcome("", "absent")
-    assert server.writes == []
-
-
 def test_a_comment_that_is_deleted_meanwhile_is_not_made_again_unless_one_may_be_created() -> None:
     server = Server(Clock(), random.Random(1))
     server.new(Comment(MARK, (section(0, run=0),)).render())
