@@ -8,7 +8,6 @@ import pytest
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.judged_repository import Repository, made_repository
-from tests.git_server import git
 from tests.mistakes import shown
 from tests.support import Ended, python_agent, results_in, statuses
 
@@ -75,20 +74,6 @@ def test_new_answers_are_expected_and_nothing_else_changes(repository: Repositor
     ended = repository.compared()
     assert ended.status == 0, ended.text
     assert "(edited) were accepted by a@b.c: the tariff changed" in ended.text
-
-
-def test_a_dry_run_shows_the_change_and_writes_nothing(repository: Repository) -> None:
-    repository.break_agent("question c0")
-    repository.compared()
-    before = suite_text(repository)
-    done = repository.command("accept", "c0", "--update", "--dry-run", "--reason", "x")
-    assert done.status == 0, done.text
-    assert "--- a/agent.yaml\n+++ b/agent.yaml\n" in done.out
-    assert "+  ground_truth: wrong  # expected" in done.out
-    assert "nothing was written" in done.out
-    assert suite_text(repository) == before
-    assert not (repository.folder / ACCEPTED).exists()
-    assert git(repository.folder, "status", "--porcelain") == ""
 
 
 VARYING = """

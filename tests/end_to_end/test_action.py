@@ -261,9 +261,6 @@ def test_every_input_reaches_the_run(runner: Runner) -> None:
     assert "2 of 2 cases" in comment
 
 
-# The comment
-
-
 # What is wrong, told wherever people look
 
 
@@ -290,20 +287,6 @@ def test_inputs_that_make_no_sense(runner: Runner) -> None:
         assert f"input {name}: " in summary
     assert "did you mean 'run'?" in summary.replace("&#39;", "'")
     assert len(step.commands) == 7
-
-
-@pytest.mark.long
-def test_a_mistake_in_the_suite_is_shown_at_its_line(runner: Runner) -> None:
-    path = write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace), nmae="x")
-    line = path.read_text(encoding="utf-8").splitlines().index("nmae: x") + 1
-    (runner.workspace / "agenteval.yaml").write_text("gates: {}\n", encoding="utf-8")
-    step = runner.step()
-    summary = failed(step)
-    place = f"::error file=agent.yaml,line={line},title=agenteval::nmae: unknown key; did you mean 'name'?"
-    assert any(command.startswith(place) for command in step.commands)
-    # Paths are those of the repository: others lead nowhere on GitHub.
-    assert any(command.startswith("::error file=agenteval.yaml,line=1,") for command in step.commands)
-    assert f"agent.yaml:{line}: nmae: unknown key" in summary
 
 
 WRONG_INPUTS: list[dict[str, str]] = [
@@ -374,13 +357,6 @@ def test_code_of_strangers_is_not_run_with_secrets(runner: Runner) -> None:
     summary = failed(runner.step("pull_request_target", pull_request("stranger/bot")))
     assert "refused: suites are not run under pull" in summary
     assert not marker.exists()
-
-
-def test_without_any_variable_of_a_runner(tmp_path: Path) -> None:
-    write_suite(tmp_path, [case("a")], agent={"command": ["echo", "hello"]})
-    done = agenteval("action", cwd=tmp_path)
-    assert done.status == 0, done.text
-    assert "no comment: this is not a GitHub Actions run" in done.out
 
 
 @pytest.mark.long

@@ -107,28 +107,6 @@ def scores_of(folder: Path, out: str = "out") -> dict[str, dict[str, Any]]:
     return {score["id"]: score for score in turn["scores"]}
 
 
-@pytest.mark.parametrize("suite", FORMATS)
-@pytest.mark.parametrize("name", ["refuses", "two", "broken", "hangs"])
-def test_a_gating_metric_decides_on_every_format(tmp_path: Path, suite: str, name: str) -> None:
-    metrics = f"""
-        metrics:
-          - {{python: "evals/scorers.py:{name}", timeout: 1}}
-    """
-    ended = run(project(tmp_path, suite, metrics), suite)
-    (score,) = [score for key, score in scores_of(tmp_path).items() if key == name]
-    case = written(tmp_path / "out")["suites"][0]["cases"][0]
-    errors = {
-        "two": "the score 2 is outside 0..1",
-        "broken": "ValueError: no such luck",
-        "hangs": "no result within 1 s",
-    }
-    if name == "refuses":
-        assert (ended.status, case["status"], score["passed"]) == (1, "failed", False)
-    else:
-        assert (ended.status, case["status"], score["status"]) == (3, "error", "error")
-        assert errors[name] in score["error"]
-
-
 def plugin(folder: Path, value: str = "acme_evals:Toxicity") -> Path:
     """A package as pip installs it."""
     write(folder / "acme_evals.py", "class Toxicity:\n    def measure(self, answer):\n        return 0.75\n")

@@ -124,25 +124,6 @@ def run(directory: Path, config: str, port: int, *command: str) -> Ended:
     return agenteval(*(command or ("run",)), cwd=directory)
 
 
-def test_probe_shows_request_reply_and_what_is_understood(tmp_path: Path, port: int) -> None:
-    ended = run(tmp_path, CHAT, port, "probe", "-k", "nut")
-    assert ended.status == 0, ended.text
-    for line in (
-        f"agent: http http://127.0.0.1:{port}/chat (agenteval.yaml:4)",
-        "case: nut (agent.yaml)",
-        f"  POST http://127.0.0.1:{port}/chat",
-        "  Authorization: ***",
-        '        "content": "What costs a nut?"',
-        "  200 OK",
-        '"arguments":"{\\"item\\": \\"nut\\"}"',
-        '  answer: "A nut costs 2 USD."',
-        '    {"name": "price_of", "args": {"item": "nut"}}',
-        '  usage: {"input_tokens": 10, "output_tokens": 1}',
-    ):
-        assert line in ended.out
-    assert "0123456789abcdef" not in ended.text
-
-
 def test_probe_says_which_keys_exist_and_what_would_find_the_calls(tmp_path: Path, port: int) -> None:
     config = CHAT.replace("reply.text", "reply.txt").replace("data.trace.calls", "data.calls")
     ended = run(tmp_path, config, port, "probe")
