@@ -19,7 +19,7 @@ from tests.integration.test_scheduler import EQUALITY, Scripted, echo, one_turn,
 from tests.support import PATIENCE_S, agenteval, case, environment, error_of, python_agent, results_in, statuses
 
 from agenteval.core.shared_files import Seal
-from agenteval.metrics.base import Observation
+from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.run import attachments as module
 from agenteval.run.attachments import read_file
@@ -323,6 +323,10 @@ class Seeing:
 
     seen: list[Observation]
     requires: frozenset[str] = frozenset()
+
+    def measure(self, observation: Observation) -> Outcome:
+        self.seen.append(observation)
+        return Outcome(1.0, passed=True)
 
 
 class TestTurns:

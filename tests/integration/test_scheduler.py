@@ -35,7 +35,23 @@ class Scripted:
 
     async def start(self) -> None: ...
 
+    async def close(self) -> None: ...
+
+    def session(self) -> Scripted:
+        self.sessions += 1
+        return self
+
     async def end(self) -> None: ...
+
+    async def send(self, request: Request) -> Reply:
+        self.requests.append(request)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            reply = await self.answering(request)
+        finally:
+            self.at_once -= 1
+        return Reply(reply) if isinstance(reply, str) else reply
 
 
 async def echo(request: Request) -> str:
