@@ -28,7 +28,7 @@ from agenteval.run.confirm.passes import Passes, passes_of
 from agenteval.run.context import RunContext, baseline_of
 from agenteval.run.outcome import RunOutcome, decide, report_directory, reported
 from agenteval.run.plan import RunExecution, Shard, divide, durations_of
-from agenteval.run.resolve.spec import RunSpec, llm_share
+from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve_run import resolve
 from agenteval.run.resolve_saved import check_origin, resolve_merge
 from agenteval.run.setup import users_code
@@ -54,10 +54,10 @@ def prove_file(path: Path, out: Path | None, settings: Settings, context: RunCon
         raise ConfigError(Problem(_NOTHING, file=str(path), kind=Kind.RESULTS))
     directory = out or (path if path.is_dir() else path.parent)
     suites = tuple(Path(suite.path) for suite in results.suites)
-    whole = replace(settings, suites=suites, out=directory, baseline=_base_run(results, comparison), shard=None)
+    base = _base_run(results, comparison)
+    whole = replace(settings, suites=suites, out=directory, baseline=base, shard=None, proof_shard=settings.shard)
     # An earlier attempt says nothing about these results.
-    with resolve(whole, replace(context, attempts=None)) as found:
-        spec = replace(found, llm=llm_share(found.llm, settings.shard))
+    with resolve(whole, replace(context, attempts=None)) as spec:
         execution = replace(RunExecution.of(results), duration_s=0.0)
         with (
             report_directory(directory),

@@ -148,7 +148,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         settings=_suite_specs(found),
         configs=tuple(item for item in configs.all if item.name),
         limits=limits,
-        llm=llm_share(llm, settings.shard),
+        llm=llm_share(llm, settings.shard or settings.proof_shard),
         setup=Setup(context.setup, config.user_code),
         suites=tuple(suites),
         gate=gate_policy(settings, config),
