@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,48 +13,25 @@ import pytest
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.mistakes import shown
-from tests.support import Ended, agenteval, results_in
+from tests.support import Ended, results_in
 
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
 
-# Answers with the question, or by a table, and says what it was given.
+# Answers with the question.
 AGENT = """
 import json, sys
-request = json.load(sys.stdin)
-table = json.load(open("replies.json")) if len(sys.argv) > 1 else {}
-given = f"with {json.dumps(request['context'])}: " if request["context"] else ""
-reply = table.get(request["input"], given + request["input"])
-print(json.dumps(reply) if isinstance(reply, dict) else reply)
+print(json.load(sys.stdin)["input"])
 """
 TOOLS = '''
-import dataclasses, decimal
-
-@dataclasses.dataclass
-class Point:
-    x: int
-    y: int
-
-def weather(city, units="metric"):
+def weather(city):
     """Raises for cities that are none."""
     if city == "Atlantis":
         raise ValueError("no such city: Atlantis")
-    return {"city": city, "temperature": 21, "units": units}
+    return {"city": city, "temperature": 21}
 
 async def shout(text):
     return text.upper()
-
-def give(kind):
-    return {
-        "none": None, "true": True, "number": 2.5, "list": [1, "a"], "nested": {"a": {"b": []}}, "text": "so",
-        "point": Point(1, 2), "object": decimal.Decimal("1.5"), "empty": "", "unicode": "Zürich \\U0001f600",
-    }[kind]
-
-def clumsy(city):
-    return weather(town=city)
-
-def leave(city):
-    raise SystemExit("I am out")
 
 class Shop:
     def price(self, item):
@@ -108,23 +84,16 @@ class Repository:
         """Name, status and reason of every case."""
         return [(case.name, case.status, reason(case)) for _, case in self.run(*arguments).cases()]
 
-    def statuses(self, *arguments: str | Path) -> list[str]:
-        return [status for _, status, _ in self.cases(*arguments)]
 
-
-def reason(case: CaseResult, iteration: int = 0) -> str:
-    """Why an iteration of a case has the status that it has."""
-    (turn,) = case.iterations[iteration].turns
+def reason(case: CaseResult) -> str:
+    """Why a case has the status that it has."""
+    (turn,) = case.iterations[0].turns
     return "; ".join(filter(None, [turn.error, *(score.reason or score.error for score in turn.scores)]))
-
-
-def command_agent(*arguments: str, **keys: Any) -> dict[str, Any]:
-    return {"command": [sys.executable, "-S", "-E", "agent.py", *arguments], **keys}
 
 
 @pytest.fixture
 def repository(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """With agents ``echo`` and ``table`` and some tools."""
+    """With an agent ``echo`` and some tools."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
@@ -140,36 +109,10 @@ def equipped(folder: Path, command: Command) -> Repository:
     return made
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Repository]:
-    """Makes repositories for runs whose cases several tests read."""
-
-    def make() -> Repository:
-        folder = tmp_path_factory.mktemp("shared")
-        return equipped(folder, partial(agenteval, cwd=folder))
-
-    return make
-
-
-# Values of a row of a table
-Row = tuple[str, ...]
-
-
-def cases_of(
-    repository: Repository, rows: Iterable[Row], write: Callable[..., None], status: int
-) -> dict[Row, CaseResult]:
-    """The case of each row, from one run with a suite for each; ``write`` gets its name and the values of the row."""
-    names = {row: f"row{number}" for number, row in enumerate(rows)}
-    for row, name in names.items():
-        write(name, *row)
-    found = {suite.name: case for suite, case in repository.run(status=status).cases()}
-    return {row: found[name] for row, name in names.items()}
-
-
 CONFIG: Mapping[str, Any] = {
-    "agents": {"echo": command_agent(), "table": command_agent("by-table")},
+    "agents": {"echo": {"command": [sys.executable, "-S", "-E", "agent.py"]}},
     "tools": {
-        **{name: {"python": f"tools:{name}"} for name in ("weather", "shout", "give", "clumsy", "leave")},
+        **{name: {"python": f"tools:{name}"} for name in ("weather", "shout")},
         "price": {"python": "tools:shop.price"},
         "program": {"command": [sys.executable, "-S", "-E", "program.py"]},
     },
@@ -223,34 +166,23 @@ WRONG_ARGUMENTS = [
 WITH_WRONG_ARGUMENTS = {"safety": "blocked = true", "accuracy": 'output.contains = ""'}
 
 
-@pytest.fixture(scope="module")
-def asked_with_wrong_arguments(shared: Callable[[], Repository]) -> dict[Row, CaseResult]:
-    repository = shared()
-
-    def write(name: str, kind: str, tool: str, case: str) -> None:
-        text = f"[[eval.cases]]\n{case}\n{WITH_WRONG_ARGUMENTS[kind]}\n"
-        repository.suite(name, kind, text, f'tools = ["{tool}"]')
-
-    rows = [(kind, tool, case) for kind in WITH_WRONG_ARGUMENTS for tool, case, _ in WRONG_ARGUMENTS]
-    return cases_of(repository, rows, write, status=3)
-
-
-@pytest.mark.parametrize("kind", WITH_WRONG_ARGUMENTS)
-@pytest.mark.parametrize(("tool", "case", "said"), WRONG_ARGUMENTS)
-def test_wrong_arguments_are_no_refusal(
-    asked_with_wrong_arguments: dict[Row, CaseResult], kind: str, tool: str, case: str, said: str
-) -> None:
-    found = asked_with_wrong_arguments[kind, tool, case]
-    why = reason(found)
-    assert found.status == "error"
-    assert "the arguments do not fit tools:" in why
-    assert said in why
+def test_wrong_arguments_are_no_refusal(repository: Repository) -> None:
+    said = {}
+    for kind, check in WITH_WRONG_ARGUMENTS.items():
+        for number, (tool, case, problem) in enumerate(WRONG_ARGUMENTS):
+            repository.suite(f"{kind}{number}", kind, f"[[eval.cases]]\n{case}\n{check}\n", f'tools = ["{tool}"]')
+            said[f"{kind}{number}"] = problem
+    found = {suite.name: case for suite, case in repository.run(status=3).cases()}
+    assert {case.status for case in found.values()} == {"error"}
+    for name, problem in said.items():
+        assert "the arguments do not fit tools:" in reason(found[name])
+        assert problem in reason(found[name])
 
 
 def test_a_program_that_is_killed_has_not_refused(repository: Repository) -> None:
     repository.file("program.py", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     repository.suite("a", "safety", RAISING.format(expectation="blocked = true"), 'tools = ["program"]')
-    assert repository.statuses() == ["error"]
+    assert [status for _, status, _ in repository.cases()] == ["error"]
 
 
 @pytest.mark.parametrize(
@@ -292,9 +224,6 @@ def test_a_model_that_cannot_be_is_named_with_its_line(repository: Repository) -
 CUSTOM = """
 [[eval.cases]]
 prompt = "Paris"
-context = {{ user = "Ann" }}
-parameters = {{ threshold = 0.8, words = ["a", "b"], deep = {{ x = 1 }} }}
-
 [eval.custom]
 module = "checks.own"
 function = "{}"
@@ -309,7 +238,7 @@ def test_a_function_that_is_not_there(repository: Repository, function: str, sai
     if function != "everything":
         repository.file("checks/own.py", "NUMBER = 5\n")
     repository.suite("a", "custom", CUSTOM.format(function))
-    problem = f".agentci/evals/a.toml:13: function: the function 'checks.own:{function}' cannot be used: "
+    problem = f".agentci/evals/a.toml:11: function: the function 'checks.own:{function}' cannot be used: "
     ended = repository.call("run")
     assert ended.status == 2
     assert shown(ended.err)[0].says(problem)

@@ -361,22 +361,22 @@ def test_who_can_open_a_socket(workspace: Path, uid: int, gid: int, mode: int, p
     assert not can_open(SOMEBODY, workspace / "nothing")
 
 
-@pytest.mark.parametrize("name", COMMAND_FILES)
-def test_a_guessed_path_of_a_command_file_is_of_no_use(workspace: Path, place: Path, name: str) -> None:
+def test_a_guessed_path_of_a_command_file_is_of_no_use(workspace: Path, place: Path) -> None:
     files = place / "commands"
     files.mkdir()
-    own, other = files / "set_env_0f4c", files / "set_env_of_another_step"
+    own = {name: files / f"{name.lower()}_0f4c" for name in COMMAND_FILES}
+    kept = (*own.values(), files / "set_env_of_another_step")
     outside = place / "outside"
-    for path in (own, other, outside):
+    for path in (*kept, outside):
         path.write_text("kept\n", encoding="utf-8")
     link = files / "link"
     link.symlink_to(outside)
-    for path in (files, own, other):
+    for path in (files, *kept):
         os.chown(path, SOMEBODY.uid, SOMEBODY.gid)
-    environment = {name: str(own), "GITHUB_WORKSPACE": str(workspace)}
+    environment = {**{name: str(path) for name, path in own.items()}, "GITHUB_WORKSPACE": str(workspace)}
     lines = [
         line
-        for path in (own, other)
+        for path in kept
         for line in (
             f"echo forged >>{path}",
             f"cat {path}",
@@ -394,7 +394,7 @@ def test_a_guessed_path_of_a_command_file_is_of_no_use(workspace: Path, place: P
         said = answer(shell(workspace, f"{script}; echo end")).response
 
     assert said == "end"
-    for path in (own, other):
+    for path in kept:
         assert path.read_text(encoding="utf-8") == "kept\n"
         assert (path.stat().st_uid, stat.S_IMODE(path.stat().st_mode)) == (SOMEBODY.uid, 0o644)
     assert outside.stat().st_uid == 0

@@ -1,33 +1,13 @@
-"""Time limits of a run, and what is drawn from its seed."""
+"""What is drawn from the seed of a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import yaml
 from tests.end_to_end.conftest import Command
 from tests.support import case, python_agent, said, write_suite
 
 from agenteval.results.store import read_results
-
-# Case "slow" never answers; the others do at once.
-AGENT = """
-import time
-def reply(request):
-    if request["case"].startswith("slow"):
-        time.sleep(1000)
-    return request["input"]
-"""
-
-
-def project(directory: Path, *names: str, agent: dict[str, Any] | None = None, **config: Any) -> None:
-    agents = {"default": agent or python_agent(directory, AGENT)}
-    write_suite(directory, [case(name) for name in names])
-    (directory / "agenteval.yaml").write_text(yaml.safe_dump({"agents": agents, **config}), encoding="utf-8")
-
-
-# Chance
 
 ANSWERS = """
 import random, time
@@ -39,7 +19,7 @@ def reply(request):
 
 def test_the_same_seed_gives_the_same_results(tmp_path: Path, command: Command) -> None:
     names = [str(number) for number in range(20)]
-    project(tmp_path, *names, agent=python_agent(tmp_path, ANSWERS))
+    write_suite(tmp_path, [case(name) for name in names], agent=python_agent(tmp_path, ANSWERS))
     for out in ("one", "two"):
         command("run", "--iterations", "3", "--concurrency", "8", "--seed", "5", "--out", out)
     first, second = read_results(tmp_path / "one"), read_results(tmp_path / "two")
