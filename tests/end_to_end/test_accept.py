@@ -104,27 +104,3 @@ def test_it_does_not_cover_another_case(repository: Repository) -> None:
     ended = repository.compared()
     assert ended.status == 1, ended.text
     assert "1 of 6 cases broke" in ended.text
-
-
-def test_an_accepted_case_that_changed_still_has_to_pass(repository: Repository) -> None:
-    repository.edit_case("c0", ground_truth="never said")
-    repository.compared()
-    accept(repository, "c0")
-    ended = repository.compared()
-    assert ended.status == 1, ended.text
-    assert [found.name for _, found in repository.results.cases()].count("c0 (edited)") == 0
-
-
-def test_without_names_everything_is_accepted_and_the_file_is_kept(repository: Repository) -> None:
-    repository.break_agent("question c0", "question c1")
-    repository.compared()
-    assert accept(repository, "c0").status == 0
-    repository.compared()
-    assert accept(repository, reason="again").status == 0
-    assert [(entry.get("case", entry.get("metric")), entry["reason"]) for entry in entries(repository)] == [
-        ("agent.yaml::c0", "the tariff changed"),
-        ("agent.yaml::c1", "again"),
-    ]
-    # Each entry can be read alone.
-    assert "&id" not in (repository.folder / FILE).read_text(encoding="utf-8")
-    assert repository.compared().status == 0

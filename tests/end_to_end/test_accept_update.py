@@ -8,7 +8,6 @@ import pytest
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.judged_repository import Repository, made_repository
-from tests.git_server import git
 from tests.mistakes import shown
 from tests.support import Ended, python_agent, results_in, statuses
 
@@ -77,38 +76,6 @@ def test_new_answers_are_expected_and_nothing_else_changes(repository: Repositor
     assert "(edited) were accepted by a@b.c: the tariff changed" in ended.text
 
 
-def test_a_dry_run_shows_the_change_and_writes_nothing(repository: Repository) -> None:
-    repository.break_agent("question c0")
-    repository.compared()
-    before = suite_text(repository)
-    done = repository.command("accept", "c0", "--update", "--dry-run", "--reason", "x")
-    assert done.status == 0, done.text
-    assert "--- a/agent.yaml\n+++ b/agent.yaml\n" in done.out
-    assert "+  ground_truth: wrong  # expected" in done.out
-    assert "nothing was written" in done.out
-    assert suite_text(repository) == before
-    assert not (repository.folder / ACCEPTED).exists()
-    assert git(repository.folder, "status", "--porcelain") == ""
-
-
-def test_an_edited_case_expects_what_its_new_version_was_answered(repository: Repository) -> None:
-    text = suite_text(repository).replace("input: question c4", "input: another question")
-    (repository.folder / "agent.yaml").write_text(text, encoding="utf-8")
-    assert repository.compared().status == 1
-    assert update(repository, "c4").status == 0
-    assert suite_text(repository) == text.replace("ground_truth: question c4", "ground_truth: another question")
-    ended = repository.compared()
-    assert ended.status == 0, ended.text
-
-
-def test_without_a_baseline_every_failed_case_is_updated(repository: Repository) -> None:
-    repository.break_agent("question c0", "question c1")
-    assert repository.run().status == 1
-    assert update(repository).status == 0
-    assert suite_text(repository).count("wrong") == 2
-    assert repository.run().status == 0
-
-
 VARYING = """
 import random
 def reply(request):
@@ -172,17 +139,6 @@ def test_of_several_cases_none_is_written_if_one_cannot_be(repository: Repositor
     assert not (repository.folder / ACCEPTED).exists()
 
 
-def test_a_case_that_asks_something_else_now_is_refused(repository: Repository) -> None:
-    repository.break_agent("question c0")
-    repository.run()
-    text = suite_text(repository).replace("input: question c0", "input: another question")
-    (repository.folder / "agent.yaml").write_text(text, encoding="utf-8")
-    done = update(repository, "c0")
-    assert done.status == 2, done.text
-    (mistake,) = shown(done.err)
-    assert mistake.says("c0: asks something else than in the results; run it again"), done.err
-
-
 def test_a_failure_while_writing_restores_the_suites(repository: Repository) -> None:
     repository.break_agent("question c0")
     repository.run()
@@ -244,28 +200,3 @@ def test_exact_outputs_of_agentci_are_updated(agentci: Path, command: Command) -
     assert done.status == 2, done.text
     (mistake,) = shown(done.err)
     assert mistake.says(".agentci/evals/prices.toml:14: three: expects no whole text"), done.err
-
-
-def test_an_output_that_two_targets_share_is_updated_for_both_or_not_at_all(agentci: Path, command: Command) -> None:
-    evaluate(agentci, command, "other")
-    file = ".agentci/evals/prices.toml"
-    ids = [found.id for _, found in results_in(agentci).cases() if "one" in found.name]
-    assert len(ids) == 2
-    done = command("accept", ids[0], "--update", "--reason", "x")
-    assert done.status == 2, done.text
-    (mistake,) = shown(done.err)
-    assert mistake.says(f"{file}:6: one [other]: has the same expected answer; name it too"), done.err
-    done = command("accept", *ids, "--update", "--reason", "x")
-    assert done.status == 0, done.text
-    assert "output = 'now one'   # the price" in (agentci / file).read_text(encoding="utf-8")
-
-
-def test_fluxloop_has_nothing_to_update(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command("init", "--format", "fluxloop", "--agent", "python").status == 0
-    agent = tmp_path / "agent.py"
-    agent.write_text(agent.read_text(encoding="utf-8").replace("FORGETFUL = False", "FORGETFUL = True"))
-    assert command("run", "--quiet", "--fail-on", "none").status == 0
-    done = command("accept", "--update", "--reason", "x")
-    assert done.status == 2, done.text
-    assert "expects no whole text, like all cases of this fluxloop suite" in done.err

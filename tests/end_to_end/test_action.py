@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html as html_parser
 import json
 import signal
 import subprocess
@@ -230,42 +229,6 @@ def test_the_command_line_does_what_the_action_does(runner: Runner) -> None:
 
 
 @pytest.mark.long
-def test_a_pull_request_is_known_by_its_head(runner: Runner) -> None:
-    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
-    step = runner.step("pull_request", pull_request(), comment="never")
-    assert (step.ended.status, step.commands) == (0, [])
-    assert "comment" not in step.ended.out
-    assert results_in(runner.workspace).run.commit == "a" * 40
-
-
-def test_against_a_baseline(runner: Runner) -> None:
-    code = """
-import os
-def reply(request):
-    return os.environ["ANSWER_" + request["case"]]
-def earlier(request):
-    return "hello"
-"""
-    agent = python_agent(runner.workspace, code)
-    write_suite(runner.workspace, [case("a"), case("b", ground_truth="x")])
-    agents = {"default": {**agent, "control": "earlier"}, "earlier": {**agent, "python": "agent:earlier"}}
-    (runner.workspace / "agenteval.yaml").write_text(
-        yaml.safe_dump({"agents": agents, "pass_env": ["ANSWER_*"]}), encoding="utf-8"
-    )
-    before = {"ANSWER_a": "hello", "ANSWER_b": "hello"}
-    assert runner.step(report_dir="before", variables=before, fail_on="none").ended.status == 0
-    baseline = {"baseline": "before/results.json", "fail-on": "regressions"}
-    wanted = ("verdict", "regressions", "improvements", "baseline-sha")
-    worse = runner.step(variables={**before, "ANSWER_a": "x"}, inputs=baseline)
-    assert worse.ended.status == 1, worse.ended.text
-    assert [worse.outputs[name] for name in wanted] == ["failed", "1", "0", "c" * 40]
-    assert "1 of 2 cases broke" in worse.summary
-    better = runner.step(variables={**before, "ANSWER_b": "x"}, inputs=baseline)
-    assert better.ended.status == 0, better.ended.text
-    assert [better.outputs[name] for name in wanted] == ["passed", "0", "1", "c" * 40]
-
-
-@pytest.mark.long
 def test_every_input_reaches_the_run(runner: Runner) -> None:
     folder = runner.workspace / "bots" / "support"
     folder.mkdir(parents=True)
@@ -298,62 +261,6 @@ def test_every_input_reaches_the_run(runner: Runner) -> None:
     assert "2 of 2 cases" in comment
 
 
-@pytest.mark.long
-def test_several_suites_by_lines_blanks_and_quotes(runner: Runner) -> None:
-    for name in ("one", "two", "with blank"):
-        (runner.workspace / name).mkdir()
-        write_suite(runner.workspace / name, [case(name)], agent={"command": ["echo", "hello"]})
-    step = runner.step(suite="one/agent.yaml two\n'with blank/agent.yaml'\n")
-    assert (step.ended.status, step.outputs["total"]) == (0, "3")
-
-
-# The comment
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("event", "payload", "actor", "reason"),
-    [
-        ("push", {}, "someone", "push events have no pull request"),
-        ("pull_request", pull_request("stranger/bot"), "someone", "a pull request from a fork has a read-only token"),
-        ("pull_request", pull_request(), "dependabot[bot]", "Dependabot"),
-    ],
-)
-def test_without_a_comment_the_reason_is_told(
-    runner: Runner, event: str, payload: Mapping[str, Any], actor: str, reason: str
-) -> None:
-    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
-    step = runner.step(event, payload, {"GITHUB_ACTOR": actor})
-    assert (step.ended.status, step.outputs["comment-url"], step.commands) == (0, "", [])
-    (told,) = (line for line in step.ended.out.splitlines() if "no comment" in line)
-    assert told.startswith("agenteval: no comment: ")
-    assert reason in told
-    assert step.summary
-
-
-@pytest.mark.long
-def test_a_comment_that_cannot_be_written_changes_nothing(runner: Runner) -> None:
-    write_suite(runner.workspace, [case("a", "other")], agent=echo_agent(runner.workspace))
-    step = runner.step("pull_request", pull_request())
-    assert (step.ended.status, step.outputs["verdict"], step.outputs["comment-url"]) == (1, "failed", "")
-    *warnings, annotation, error = step.commands
-    assert annotation.startswith("::error file=agent.yaml,line=")
-    [warning] = warnings
-    assert warning.startswith("::warning title=agenteval::cannot comment on pull request #7 of org/bot: ")
-    assert error == "::error title=agenteval::1 of 1 case failed"
-    assert TOKEN not in step.written(runner.workspace)
-
-
-def test_a_missing_token_changes_nothing(runner: Runner) -> None:
-    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
-    step = runner.step("pull_request", pull_request(), github_token="")
-    assert (step.ended.status, step.outputs["verdict"]) == (0, "passed")
-    needed = "github-token: a token is needed to talk to GitHub"
-    assert step.commands == [f"::warning title=agenteval::{needed}"]
-    assert "there is no baseline to compare with: " in step.summary
-    assert needed in step.summary
-
-
 # What is wrong, told wherever people look
 
 
@@ -363,40 +270,6 @@ def failed(step: Step, status: int = 2) -> str:
     assert step.outputs["verdict"] == "error"
     assert "Traceback" not in step.ended.text
     return step.summary
-
-
-@pytest.mark.long
-def test_templates_that_are_not_there(runner: Runner) -> None:
-    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
-    (runner.workspace / "agenteval.yaml").write_text("templates: {comment: c.j2, summary: s.j2}\n", encoding="utf-8")
-    step = runner.step()
-    summary = failed(step)
-    for name, path in (("comment", "c.j2"), ("summary", "s.j2")):
-        message = f"no such file; it was named as the template of the {name}"
-        start = f"::error file={path},title=agenteval::{message}%0A"
-        assert [command for command in step.commands if command.startswith(start)], step.commands
-        assert message in summary
-    assert not list((runner.workspace / "agenteval-report").glob("[!.]*"))
-
-
-@pytest.mark.long
-def test_templates_of_the_users(runner: Runner) -> None:
-    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
-    (runner.workspace / "s.j2").write_text(
-        '{% extends "summary.md.j2" %}{% block verdict %}## Nightly: {{ report.headline }}\n\n{% endblock %}'
-    )
-    (runner.workspace / "c.j2").write_text("{{ report.verdikt }}")
-    (runner.workspace / "agenteval.yaml").write_text("templates: {comment: c.j2, summary: s.j2}\n", encoding="utf-8")
-    step = runner.step()
-    assert step.ended.status == 0, step.ended.text
-    assert step.summary.startswith("## Nightly: 1 of 1 case passed\n\n| Cases |")
-    # What is wrong with the other one is told wherever it matters.
-    comment = (runner.workspace / "agenteval-report" / "comment.md").read_text()
-    assert comment.splitlines()[0].endswith(": 1 of 1 case passes — nothing to compare with yet")
-    message = "c.j2:1: Report has no 'verdikt'; did you mean 'verdict'?; the built-in template is used instead"
-    assert message in html_parser.unescape(comment)
-    assert message in html_parser.unescape(step.summary)
-    assert message in " ".join(step.ended.text.split())
 
 
 def test_inputs_that_make_no_sense(runner: Runner) -> None:
@@ -414,40 +287,6 @@ def test_inputs_that_make_no_sense(runner: Runner) -> None:
         assert f"input {name}: " in summary
     assert "did you mean 'run'?" in summary.replace("&#39;", "'")
     assert len(step.commands) == 7
-
-
-@pytest.mark.long
-def test_a_mistake_in_the_suite_is_shown_at_its_line(runner: Runner) -> None:
-    path = write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace), nmae="x")
-    line = path.read_text(encoding="utf-8").splitlines().index("nmae: x") + 1
-    (runner.workspace / "agenteval.yaml").write_text("gates: {}\n", encoding="utf-8")
-    step = runner.step()
-    summary = failed(step)
-    place = f"::error file=agent.yaml,line={line},title=agenteval::nmae: unknown key; did you mean 'name'?"
-    assert any(command.startswith(place) for command in step.commands)
-    # Paths are those of the repository: others lead nowhere on GitHub.
-    assert any(command.startswith("::error file=agenteval.yaml,line=1,") for command in step.commands)
-    assert f"agent.yaml:{line}: nmae: unknown key" in summary
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("inputs", "status", "said"),
-    [
-        ({"suite": "gone.yaml"}, 2, "gone.yaml: no such suite file"),
-        ({"working-directory": "gone"}, 2, "working-directory: "),
-        ({"filter": "zzz"}, 2, "there is no such input"),
-        (
-            {"report-dir": "../elsewhere"},
-            2,
-            "report-dir: ../elsewhere is outside of the directories that may be written",
-        ),
-        ({"report-dir": "agent.yaml/reports"}, 2, "agent.yaml is a file, not a directory"),
-    ],
-)
-def test_a_run_that_cannot_start(runner: Runner, inputs: dict[str, str], status: int, said: str) -> None:
-    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
-    assert said in failed(runner.step(inputs=inputs), status)
 
 
 WRONG_INPUTS: list[dict[str, str]] = [
@@ -512,55 +351,12 @@ def test_inputs_in_the_report_directory_stay(runner: Runner) -> None:
     assert {"comment.md", "journal.jsonl", "results.json"} <= {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize(("choice", "status"), [("warn", 0), ("fail", 3)])
-def test_a_missing_baseline(runner: Runner, choice: str, status: int) -> None:
-    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
-    (runner.workspace / "agenteval.yaml").write_text(f"gate: {{on_missing_baseline: {choice}}}\n", encoding="utf-8")
-    step = runner.step(baseline="gone.json")
-    assert (step.ended.status, step.outputs["total"]) == (status, "1")
-    assert "the baseline gone.json does not exist" in step.summary
-    assert "the baseline gone.json does not exist" in step.ended.out
-
-
-@pytest.mark.long
-def test_an_agent_that_is_broken(runner: Runner) -> None:
-    write_suite(runner.workspace, [case("a")], agent={"command": ["false"]})
-    step = runner.step()
-    assert (step.ended.status, step.outputs["verdict"], step.outputs["errors"]) == (3, "error", "1")
-    assert step.outputs.keys() == OUTPUTS.keys()
-    assert "exit status 1" in step.summary
-
-
 def test_code_of_strangers_is_not_run_with_secrets(runner: Runner) -> None:
     marker = runner.workspace / "ran"
     write_suite(runner.workspace, [case("a")], agent={"command": ["touch", str(marker)]})
     summary = failed(runner.step("pull_request_target", pull_request("stranger/bot")))
     assert "refused: suites are not run under pull" in summary
     assert not marker.exists()
-
-
-def test_an_event_that_cannot_be_read(runner: Runner) -> None:
-    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
-    broken = runner.workspace / "event.json"
-    broken.write_text("{", encoding="utf-8")
-    assert "is not JSON" in failed(runner.step(variables={"GITHUB_EVENT_PATH": str(broken)}))
-
-
-@pytest.mark.long
-def test_files_that_cannot_be_written_change_nothing(runner: Runner) -> None:
-    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
-    nowhere = str(runner.workspace / "agent.yaml" / "file")
-    step = runner.step(variables={"GITHUB_OUTPUT": nowhere, "GITHUB_STEP_SUMMARY": nowhere})
-    assert step.ended.status == 0
-    assert step.commands
-    assert all(line.startswith("::warning title=agenteval::cannot ") for line in step.commands)
-
-
-def test_without_any_variable_of_a_runner(tmp_path: Path) -> None:
-    write_suite(tmp_path, [case("a")], agent={"command": ["echo", "hello"]})
-    done = agenteval("action", cwd=tmp_path)
-    assert done.status == 0, done.text
-    assert "no comment: this is not a GitHub Actions run" in done.out
 
 
 @pytest.mark.long
@@ -621,16 +417,6 @@ def test_hostile_text_commands_nobody(runner: Runner) -> None:
     assert not [line for line in step.ended.err.splitlines() if line.startswith("::") or "##[" in line]
     assert "\x1b" not in step.ended.text
     assert (step.outputs["verdict"], step.outputs.keys()) == ("failed", OUTPUTS.keys())
-    assert "<!-- agenteval:comment" not in step.summary
-
-
-@pytest.mark.long
-def test_hostile_text_in_a_mistake_commands_nobody(runner: Runner) -> None:
-    write_suite(runner.workspace, [case("a")], agent={"command": ["echo"]}, **{f"key\n{HOSTILE}": "x"})
-    step = runner.step()
-    failed(step)
-    (command,) = step.commands
-    assert command.startswith("::error file=agent.yaml,line=")
     assert "<!-- agenteval:comment" not in step.summary
 
 

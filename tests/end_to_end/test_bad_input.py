@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.conftest import Command
-from tests.support import ROOT, agenteval
+from tests.support import ROOT
 
-from agenteval.core.version import DOCUMENTATION
 from agenteval.results.store import read_results
 
 AGENT = "agent: {command: [cat]}"
@@ -158,14 +157,6 @@ def test_a_report_is_written_to_a_file(folder: Path, command: Command, place: st
     assert re.search(r"not a regular file\n --> .*\n  = help: name another file with -o|not a directory", ended.err)
 
 
-@pytest.mark.parametrize("word", [r'"a\0b"', "x" * 5000, "..", '""'])
-def test_a_word_of_a_command_need_not_be_a_path(folder: Path, command: Command, word: str) -> None:
-    (folder / "agent.yaml").write_text(GOOD.replace("[cat]", f"[echo, {word}]"), encoding="utf-8")
-    ended = command("run", "agent.yaml")
-    assert "internal error" not in ended.text
-    assert (ended.status, "could not be run" in ended.out) in [(1, False), (3, True)]
-
-
 def test_judgements_are_appended_to_no_file_that_is_read(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,22 +197,6 @@ def test_loops_of_links(folder: Path, command: Command) -> None:
         assert ended.status == 2, words
         assert "internal error" not in ended.err, words
         assert "loop" in ended.err, words
-
-
-def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
-    (tmp_path / "agent.yaml").write_text(f"{GOOD}nmae: x\n", encoding="utf-8")
-    ended = agenteval("run", cwd=tmp_path)
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err.splitlines() == [
-        "error: unknown key 'nmae'; did you mean 'name'?",
-        " --> agent.yaml:4",
-        "  |",
-        "4 | nmae: x",
-        "  | ^^^^ nmae",
-        f"  = see: {DOCUMENTATION}/troubleshooting.md#unknown-key",
-        "",
-        "nothing was run (exit status 2)",
-    ]
 
 
 def test_thousands_of_mistakes_in_one_line(folder: Path, command: Command) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -116,34 +114,3 @@ def test_a_suite_that_the_change_removed(tmp_path: Path, command: Command) -> No
     assert (ended.status, last_line(ended)) == (1, f"unproven: {lost}")
     written = json.loads((tmp_path / "agenteval-report" / "results.json").read_text(encoding="utf-8"))
     assert [point["what"] for point in written["comparison"]["unproven"]] == ["cases"]
-
-
-def git(directory: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
-    subprocess.run(["git", *identity, *arguments], cwd=directory, check=True, capture_output=True, timeout=60)
-
-
-def test_suites_of_a_submodule_have_paths_of_their_own(tmp_path: Path, command: Command) -> None:
-    other, outer = tmp_path / "other", tmp_path / "outer"
-    for folder in (other, outer):
-        folder.mkdir()
-        project(folder, "a", "b")
-        git(folder, "init", "-q")
-        git(folder, "add", ".")
-        git(folder, "commit", "-qm", "suite")
-    git(outer, "submodule", "add", "-q", str(other), "part")
-    os.chdir(outer)
-    for out in ("first", "second"):
-        before = ("--baseline", "first") if out == "second" else ()
-        ended = command("run", "agent.yaml", "part/agent.yaml", "--out", out, *before)
-        assert (ended.status, last_line(ended)) == (0, "passed: 4 of 4 cases passed"), ended.text
-    written = json.loads((outer / "second" / "results.json").read_text(encoding="utf-8"))
-    assert [suite["path"] for suite in written["suites"]] == ["agent.yaml", "part/agent.yaml"]
-    # Suites of two repositories side by side have the same path.
-    os.chdir(tmp_path)
-    ended = command("run", "outer/agent.yaml", "other/agent.yaml")
-    problem = (
-        "agent.yaml: several suites have this path; give each its own, or run suites of other repositories alone"
-    )
-    assert [mistake.says(problem) for mistake in shown(ended.err)] == [True], ended.text
-    assert ended.status == 2

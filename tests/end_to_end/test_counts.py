@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import date
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.git_server import commit, git
-from tests.support import case, python_agent, results_in, write_suite
+from tests.support import case, python_agent, write_suite
 
 AGENT = """
 def reply(request):
@@ -56,33 +55,3 @@ def test_all_outlets_count_the_same_broken_cases(tmp_path: Path, command: Comman
     said = [re.findall(r"(\d+ of \d+) cases? broke", text) for text in texts]
     assert all(said), said
     assert {amount for found in said for amount in found} == {"1 of 4"}
-
-
-def test_as_many_cases_run_again_as_the_command_says(tmp_path: Path, command: Command) -> None:
-    # The judge scores none of them: that is neither a failure nor an error, and --failed runs them again.
-    rule = {
-        "name": "short",
-        "type": "rule_based",
-        "enabled": True,
-        "rules": [{"check": "contains", "target": "output", "keywords": ["a"]}],
-    }
-    judge = {
-        "name": "judge",
-        "type": "llm_judge",
-        "enabled": True,
-        "model": "gpt-4o",
-        "prompt_template": "Good? {output}",
-    }
-    suite = {
-        "evaluators": [rule, judge],
-        "aggregate": {"threshold": 0.6},
-        "limits": {"max_llm_calls": 0, "cache": None},
-    }
-    (tmp_path / "evaluation.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
-    traces = [{"trace_id": f"t{n}", "input": f"q{n}", "output": "a" if n else "b"} for n in range(4)]
-    (tmp_path / "traces.jsonl").write_text("\n".join(map(json.dumps, traces)), encoding="utf-8")
-    ended = command("run", "--traces", "traces.jsonl", "evaluation.yaml")
-    assert "only these 4 cases" in ended.out
-    assert "3 skipped (limits.max_llm_calls (0) is used up" in ended.out.replace("judge: ", "")
-    command("run", "--traces", "traces.jsonl", "evaluation.yaml", "--failed")
-    assert [found.name for _, found in results_in(tmp_path).cases()] == ["q0", "q1", "q2", "q3"]

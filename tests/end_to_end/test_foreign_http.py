@@ -22,8 +22,6 @@ from tests.support import (
     free_port,
     is_listening,
     listening,
-    results_in,
-    statuses,
 )
 
 # The service answers below nested keys, and lists its tool calls as OpenAI's API does.
@@ -79,13 +77,6 @@ agents:
       usage: {{input_tokens: cost.in, output_tokens: cost.out}}
     config: {{depth: 2}}
 """
-STREAM = """
-agents:
-  default:
-    http: http://127.0.0.1:{port}/stream?q={{input}}
-    method: GET
-    response: {{answer: token, tool_calls: trace}}
-"""
 SUITE: Mapping[str, Any] = {
     "evaluations": {"metrics": [{"type": "standard", "metric": "equality"}]},
     "test_cases": [
@@ -131,36 +122,6 @@ def run(directory: Path, config: str, port: int, *command: str) -> Ended:
     """Run a command on a suite with an agent; default: evaluate it."""
     project(directory, config, port)
     return agenteval(*(command or ("run",)), cwd=directory)
-
-
-@pytest.mark.parametrize("config", [CHAT, STREAM], ids=["nested", "streamed"])
-def test_a_service_is_evaluated_without_an_adapter(tmp_path: Path, port: int, config: str) -> None:
-    assert len(config.strip().splitlines()) < 15
-    ended = run(tmp_path, config, port)
-    assert ended.status == 0, ended.text
-    results = results_in(tmp_path)
-    assert statuses(results) == {"bolt": "passed", "nut": "passed"}
-    (call,) = results.cases()[0][1].iterations[0].turns[0].tool_calls
-    assert (call.name, call.args) == ("price_of", {"item": "bolt"})
-
-
-def test_probe_shows_request_reply_and_what_is_understood(tmp_path: Path, port: int) -> None:
-    ended = run(tmp_path, CHAT, port, "probe", "-k", "nut")
-    assert ended.status == 0, ended.text
-    for line in (
-        f"agent: http http://127.0.0.1:{port}/chat (agenteval.yaml:4)",
-        "case: nut (agent.yaml)",
-        f"  POST http://127.0.0.1:{port}/chat",
-        "  Authorization: ***",
-        '        "content": "What costs a nut?"',
-        "  200 OK",
-        '"arguments":"{\\"item\\": \\"nut\\"}"',
-        '  answer: "A nut costs 2 USD."',
-        '    {"name": "price_of", "args": {"item": "nut"}}',
-        '  usage: {"input_tokens": 10, "output_tokens": 1}',
-    ):
-        assert line in ended.out
-    assert "0123456789abcdef" not in ended.text
 
 
 def test_probe_says_which_keys_exist_and_what_would_find_the_calls(tmp_path: Path, port: int) -> None:
@@ -221,28 +182,3 @@ def test_a_stream_without_end_has_the_time_limit_of_a_turn(tmp_path: Path) -> No
     assert ended.status == 3
     assert "could not be run: 2 cases, all for the same reason" in ended.out
     assert ended.text.count("within 0.5 s") == 1
-
-
-def test_probe_asks_other_agents_too(tmp_path: Path) -> None:
-    (tmp_path / "agent.py").write_text("def reply(request):\n    return request['input']\n", encoding="utf-8")
-    asked = ("probe", "--agent", "python:agent:reply", "--input", "\x1b[31mhello")
-    ended = agenteval(*asked, cwd=tmp_path)
-    assert ended.status == 0, ended.text
-    assert '"case": "probe"' in ended.out
-    assert "answer: " in ended.out
-    assert "\x1b" not in ended.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("probe",), "no suite"),
-        (("probe", "--input", "x"), "no agent to run"),
-        (("probe", "--agent", "http://127.0.0.1:1/", "-k", "none", "--input", "x"), "no case"),
-    ],
-)
-def test_probe_without_anything_to_ask(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    ended = agenteval(*arguments, cwd=tmp_path)
-    assert ended.status == 2
-    assert said in ended.err
-    assert "Traceback" not in ended.err

@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 import re
-import shutil
 import site
 import sys
 import textwrap
 import venv
 from collections.abc import Mapping
-from html import unescape
 from pathlib import Path
 
 import pytest
-from lxml import etree
 from tests.mistakes import shown
 from tests.support import agenteval, case, results_in, statuses, write_suite
-
-# A command line tool that knows nothing of agenteval.
-CLI = """\
-    import { parseArgs } from "node:util";
-
-    const { values, positionals } = parseArgs({
-      options: { json: { type: "boolean" }, verbose: { type: "boolean" } },
-      allowPositionals: true,
-    });
-    if (positionals.length !== 1) {
-      console.error("usage: cli.mjs [--json] [--verbose] QUESTION");
-      process.exit(64);
-    }
-    const log = values.verbose ? console.log : console.error;
-    log("[info] loading the index");
-    log(JSON.stringify({ level: "debug", question: positionals[0] }));
-    const answer = positionals[0].toUpperCase();
-    console.log(values.json ? JSON.stringify({ answer, sources: ["faq.md"] }, null, 2) : answer);
-    """
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:
@@ -42,29 +20,6 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
-@pytest.mark.parametrize(
-    ("agent", "is_remarked"),
-    [
-        ('{command: [node, cli.mjs, "{input}"]}', False),
-        ('{command: [node, cli.mjs, --json, "{input}"], response_path: answer}', False),
-        ('{command: [node, cli.mjs, --json, --verbose, "{input}"], response_path: answer}', True),
-    ],
-    ids=["text", "json", "json-after-logs"],
-)
-def test_a_node_program_is_evaluated(tmp_path: Path, agent: str, *, is_remarked: bool) -> None:
-    write(tmp_path, {"cli.mjs": CLI, "agenteval.yaml": f"agents: {{default: {agent}}}\n"})
-    hostile = "$(touch hacked); `touch hacked` 'x' \"y\" && touch hacked"
-    write_suite(tmp_path, [case("hours", "when?", "WHEN?"), case("hostile", hostile, hostile.upper())])
-    ended = agenteval("run", cwd=tmp_path)
-    assert ended.status == 0, ended.text
-    assert statuses(results_in(tmp_path)) == {"hours": "passed", "hostile": "passed"}
-    assert not (tmp_path / "hacked").exists()
-    summary = (tmp_path / "agenteval-report" / "summary.md").read_text(encoding="utf-8")
-    assert ended.text.count("prints further lines before its reply") == is_remarked
-    assert summary.count("prints further lines before its reply") == is_remarked
 
 
 SHOP = {
@@ -174,36 +129,3 @@ def test_a_broken_grader_is_not_a_wrong_setting(tmp_path: Path, code: str, statu
         assert re.fullmatch(r"(?:.*/)?agent\.yaml:4", mistake.place), mistake
         assert mistake.title.startswith("the grader 'grade:check' cannot be used")
         assert "^ grader\n" in mistake.text
-
-
-def test_cases_of_personas_and_repeated_cases_are_distinguishable_in_every_report(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {
-            "configs/evaluation.yaml": """\
-                evaluators:
-                  - name: never
-                    type: rule_based
-                    enabled: true
-                    weight: 1.0
-                    rules: [{check: contains, target: output, keywords: [no]}]
-                """,
-            "configs/input.yaml": """\
-                personas:
-                  - {name: novice, description: new}
-                  - {name: expert, description: old}
-                base_inputs: [{input: Hello}, {input: Hello}]
-                """,
-            "agenteval.yaml": f"agents: {{default: {{command: [{sys.executable}, -c, 'print(1)']}}}}\n",
-        },
-    )
-    ended = agenteval("run", cwd=tmp_path)
-    names = ["Hello [novice]", "Hello [expert]", "Hello [novice] (2)", "Hello [expert] (2)"]
-    assert [found.name for _, found in results_in(tmp_path).cases()] == names, ended.text
-    reports = tmp_path / "agenteval-report"
-    junit = etree.parse(reports / "junit.xml")
-    assert [element.get("name") for element in junit.iter("testcase")] == names
-    for report in ("summary.md", "comment.md", "report.html"):
-        text = unescape((reports / report).read_text(encoding="utf-8"))
-        assert all(name in text for name in names), report
-    assert all(name in ended.text for name in names)

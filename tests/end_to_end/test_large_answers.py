@@ -99,17 +99,6 @@ def test_metrics_read_the_whole_and_results_keep_the_beginning(tmp_path: Path, k
         assert file.stat().st_size < most, file
 
 
-def test_the_limit_is_in_the_configuration(tmp_path: Path) -> None:
-    with project(tmp_path, "command", length=5000, max_answer_bytes=2000):
-        results = run(tmp_path)
-    assert {len(turn.response or "") for turn in turns(results)} == {2000}
-    with project(tmp_path, "command", max_answer_bytes=10):
-        ended = agenteval("run", cwd=tmp_path)
-    assert ended.status == 2
-    assert "agenteval.yaml:" in ended.text
-    assert "max_answer_bytes" in ended.text
-
-
 def test_a_recording_that_is_not_whole_is_refused_and_not_scored(tmp_path: Path) -> None:
     with project(tmp_path, "python"):
         agenteval("run", "--quiet", "--out", "recorded", cwd=tmp_path)

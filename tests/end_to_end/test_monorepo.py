@@ -138,17 +138,6 @@ def test_a_link_out_of_the_repository_is_not_followed(
     assert "it is outside of the directories that may be read" in action.text
 
 
-def test_names_that_differ_only_in_their_signs_have_different_ids(tmp_path: Path, command: Command) -> None:
-    for name in ("a b", "a-b", "A-B", "ü", "ö"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "agent.yaml").write_text("test_cases: [{input: x}]\n", encoding="utf-8")
-
-    ids = [suite["id"] for suite in json.loads(command("list", "--json").out)]
-
-    assert len({name.lower() for name in ids}) == 5
-    assert all(name.isascii() and "/" not in name and " " not in name for name in ids)
-
-
 def steps_of(name: str) -> list[dict[str, Any]]:
     workflow = yaml.safe_load((ROOT / "examples" / "workflows" / name).read_text(encoding="utf-8"))
     steps: list[dict[str, Any]] = workflow["jobs"]["evaluate"]["steps"]

@@ -230,15 +230,6 @@ def test_a_case_that_must_pass_keeps_its_base_name(repository: Repository) -> No
     assert "1 of 6 cases fails" in ended.text
 
 
-def test_a_filter_that_no_version_matches_compares_nothing(repository: Repository) -> None:
-    on_main(repository, nothing)
-    repository.edit_case("c0", name="other")
-    ended = repository.compared("--filter", "c1")
-    assert ended.status == 0, ended.text
-    assert [(item.kind, item.effect) for item in repository.results.run.integrity] == [("renamed", "listed")]
-    assert "this run selects neither name" in ended.text
-
-
 @pytest.mark.parametrize("eased", [False, True])
 def test_a_linked_directory_keeps_the_rules_of_the_base(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, eased: bool
@@ -269,28 +260,6 @@ def test_a_linked_directory_keeps_the_rules_of_the_base(
     assert ended.status == (1 if eased else 0), ended.text
     kinds = {item.kind for item in repository.results.run.integrity}
     assert kinds == ({"removed", "new"} if eased else {"agent", "renamed"}), ended.text
-
-
-def test_the_control_of_a_moved_directory_runs_where_it_was(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = repository.folder
-
-    def prepare(it: Repository) -> None:
-        configure(it, STATISTICS)
-        (it.folder / "app").mkdir()
-        for name in ("agent.yaml", "agent.py", "grader.py", "agenteval.yaml"):
-            (it.folder / name).rename(it.folder / "app" / name)
-
-    on_main(repository, prepare, "app")
-    (folder / "app").rename(folder / "app2")
-    code = (folder / "app2" / "agent.py").read_text(encoding="utf-8")
-    (folder / "app2" / "agent.py").write_text(code.replace("BROKEN = []", "BROKEN = ['question c0']"))
-    monkeypatch.chdir(folder / "app2")
-    commit(folder)
-    ended = repository.command("run", "--quiet", "--baseline", "../../base", "--out", "../agenteval-report")
-    assert ended.status == 1, ended.text
-    assert "beside it" in ended.text
 
 
 def accept(it: Repository, *entries: dict[str, Any]) -> None:
@@ -325,13 +294,6 @@ def test_an_edit_that_was_accepted_must_pass(repository: Repository, is_edited: 
     ended = repository.compared()
     assert ended.status == 1, ended.text
     assert "1 of 6 cases" in ended.text
-
-
-def test_an_entry_ends_within_a_year(repository: Repository) -> None:
-    accept(repository, {"metric": "equality", "change": "worse", "until": "9999-12-31"})
-    ended = repository.compared()
-    assert ended.status == 2, ended.text
-    assert "more than a year ahead" in ended.text
 
 
 def test_a_template_of_the_change_shows_nothing(repository: Repository) -> None:

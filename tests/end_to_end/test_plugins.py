@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -189,11 +188,6 @@ class TestFormats:
         (mistake,) = shown(run("validate", plugins="acme.lines").err)
         assert mistake.says("sums.lines:3: needs `question=answer`")
 
-    def test_its_schema_is_printed(self, run: Run) -> None:
-        ended = run("schema", "acme.lines", plugins="acme.lines")
-        assert json.loads(ended.out)["title"] == "Acme's lines, as agenteval reads it"
-        assert run("schema", "acme.lines").status == 2
-
     @pytest.mark.parametrize(
         ("plugins", "problem"),
         [
@@ -267,13 +261,6 @@ class TestAgents:
         assert "kind 'acme.broken' cannot be imported from acme 1.0: ModuleNotFoundError" in ended.err
         assert "Traceback" not in ended.err
 
-    def test_of_two_distributions_none_is_chosen(self, project: Path, site: Path, run: Run) -> None:
-        install(site, "bolt", {"agenteval.agents": {"acme.parrot": "acme_agent:Agent"}})
-        write_config(project, kind="acme.parrot")
-        ended = run("run")
-        assert ended.status == 2
-        assert "kind 'acme.parrot': several distributions register it (" in ended.err
-
 
 class TestPluginsCommand:
     def test_table(self, run: Run) -> None:
@@ -292,6 +279,3 @@ class TestPluginsCommand:
             ("agenteval.formats", "acme.misnamed"): "no: not in AGENTEVAL_PLUGINS",
             ("agenteval.formats", "holodeck"): "no: the name needs a dot",
         }
-
-    def test_none(self, project: Path) -> None:
-        assert agenteval("plugins", cwd=project) == Ended(0, "no extensions are installed beside agenteval\n", "")

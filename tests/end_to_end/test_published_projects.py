@@ -353,15 +353,3 @@ def instrument(name):
         # FluxLoop's cache is beside the project, and a second run asks no judge.
         cached = next((project / self.ROOT).rglob("prod_eval_cache.jsonl"))
         assert len(cached.read_text().splitlines()) == 12
-
-    def test_a_second_run_asks_no_judge(self, project: Path, models: ModelServer) -> None:
-        models.respond = self.judge
-        self.evaluate(project, models, "production")
-        self.evaluate(project, models, "production")
-        assert {asked.body["model"] for asked in models.asked} == {"agent"}
-
-    def test_the_guide_s_standard_evaluation(self, project: Path, models: ModelServer) -> None:
-        models.respond = lambda asked: says(asked, "we are open" if asked.body["model"] == "agent" else "9/10")
-        ended = self.evaluate(project, models, "standard")
-        assert ended.status == 0, ended.text
-        assert set(statuses(results_in(project)).values()) <= {"passed", "skipped"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from pathlib import Path
 from types import CoroutineType
 from typing import Any
@@ -12,12 +11,10 @@ from typing import Any
 import pytest
 import yaml
 from tests.end_to_end.conftest import Command
-from tests.mistakes import shown
-from tests.support import Ended, agenteval, results_in, said
+from tests.support import agenteval
 
 from agenteval.results.store import read_results
 
-SPELLINGS = (("--traces", "{}"), ("--agent", "replay:{}"))
 RULES = [{"check": "output_not_empty"}]
 SUITE = {"evaluators": [{"name": "answered", "type": "rule_based", "enabled": True, "rules": RULES}]}
 
@@ -40,64 +37,6 @@ def lines() -> list[str]:
 def write_traces(file: Path, content: list[str]) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_text("\n".join(content), encoding="utf-8")
-
-
-def scored(folder: Path, spelling: tuple[str, str], path: str, *options: str) -> Ended:
-    option, form = spelling
-    return agenteval("run", "evaluation.yaml", option, form.format(path), "--seed", "1", *options, cwd=folder)
-
-
-def outcome(folder: Path, ended: Ended) -> dict[str, Any]:
-    """All that must be equal; removes the reports."""
-    directory = folder / "agenteval-report"
-    files = sorted(file for file in directory.rglob("*") if file.is_file())
-    traces = {file.name: file.read_text(encoding="utf-8") for file in files if file.name == "per_trace.jsonl"}
-    results = said(results_in(folder)) if directory / "results.json" in files else None
-    messages = [line for line in ended.err.splitlines() if line.startswith("warning:")]
-    messages += [mistake.text for mistake in shown(ended.err)]
-    shutil.rmtree(directory, ignore_errors=True)
-    return {
-        "status": ended.status,
-        "files": files,
-        "traces": traces,
-        "results": results,
-        "messages": messages,
-    }
-
-
-@pytest.mark.parametrize("path", ["experiment", "experiment/trace_summary.jsonl"])
-@pytest.mark.parametrize(
-    ("options", "broken", "status"),
-    [
-        ((), False, 1),
-        pytest.param(("--fail-on", "none"), False, 0, marks=pytest.mark.long),
-        pytest.param(("-k", "question 1"), False, 0, marks=pytest.mark.long),
-        (("--tag", "persona:nobody"), False, 2),
-        pytest.param(("--iterations", "2"), False, 1, marks=pytest.mark.long),
-        ((), True, 2),
-        (("--keep-going",), True, 1),
-        (("--shard", "1/2"), False, 2),
-    ],
-)
-def test_both_spellings_are_equal(
-    folder: Path, path: str, options: tuple[str, ...], broken: bool, status: int
-) -> None:
-    if broken:
-        write_traces(folder / "experiment" / "trace_summary.jsonl", [*lines(), "no trace", "{}"])
-    seen = [outcome(folder, scored(folder, spelling, path, *options)) for spelling in SPELLINGS]
-    assert seen[0] == seen[1]
-    assert seen[0]["status"] == status
-    assert (seen[0]["results"] is None) == (status == 2)
-
-
-def test_a_recording_of_traces_is_a_valid_agent(folder: Path) -> None:
-    config = folder / "agenteval.yaml"
-    for path in ("experiment", "experiment/trace_summary.jsonl"):
-        config.write_text(yaml.safe_dump({"agents": {"default": {"replay": path}}}), encoding="utf-8")
-        ended = agenteval("validate", "evaluation.yaml", cwd=folder)
-        assert (ended.status, "warning" in ended.text) == (0, False), ended.text
-        ended = agenteval("run", "evaluation.yaml", "--fail-on", "none", cwd=folder)
-        assert (ended.status, results_in(folder).summary.cases) == (0, 12), ended.text
 
 
 def test_no_more_tasks_are_started_than_there_are_traces(

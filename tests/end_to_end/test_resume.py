@@ -8,7 +8,6 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -163,50 +162,6 @@ def test_what_would_be_another_run_is_refused(tmp_path: Path) -> None:
     assert any(mistake.says("run without --resume to start a new run") for mistake in found), refused.err
     assert journal.read_bytes() == before
     assert not (tmp_path / "asked.log").exists()
-
-
-@pytest.mark.long
-def test_a_run_may_be_finished_elsewhere(tmp_path: Path) -> None:
-    project(tmp_path / "here")
-    assert kill_at(tmp_path / "here", 5_000) == -9
-    (tmp_path / "here").rename(tmp_path / "there")
-    resumed = agenteval(*options(), "--resume", cwd=tmp_path / "there")
-    assert resumed.status == 1, resumed.text
-    assert results_in(tmp_path / "there").run.complete
-
-
-# Lines of a complete case that no run wrote, made from one that a run wrote.
-FORGED: dict[str, Callable[[str], str]] = {
-    "another first key": lambda line: line.replace('"suite"', '"other"', 1),
-    "a deep first key": lambda line: line.replace('"suite', '"suite' + "[" * 100_000, 1),
-    "another suite": lambda line: line.replace('"agent.yaml"', '"b.yaml"', 1),
-    "a suite of the same length": lambda line: line.replace('"agent.yaml"', '"agent.yamk"', 1),
-    "no spaces": lambda line: json.dumps(json.loads(line), separators=(",", ":")),
-    "more after the case": lambda line: line[:-1] + ', "more": 1}',
-    "the case twice": lambda line: line[:-1] + line[line.index(', "case"') :],
-    "a space at the end": lambda line: line + " ",
-    "a case that is not planned": lambda line: line.replace("agent.yaml::0", "agent.yaml::other"),
-    "deep content": lambda line: line.replace('"tags":[', '"tags":[' + "[" * 100_000, 1),
-}
-
-
-def test_lines_of_cases_that_no_run_wrote_are_run_again(tmp_path: Path) -> None:
-    project(tmp_path)
-    agenteval(*options(), cwd=tmp_path)
-    before = run_of(results_in(tmp_path))
-    journal = tmp_path / "agenteval-report" / "journal.jsonl"
-    lines = journal.read_text(encoding="utf-8").split("\n")[:-1]
-    (number,) = (number for number, line in enumerate(lines) if '"case": {"id":"agent.yaml::0"' in line)
-    iterations = [line for line in lines if '"iteration"' in line and '"agent.yaml::0"' in line]
-    rest = [line for line in lines[:number] + lines[number + 1 :] if line not in iterations]
-    for name, forge in FORGED.items():
-        journal.write_text("\n".join([*rest, forge(lines[number]), ""]), encoding="utf-8")
-        (tmp_path / "asked.log").unlink(missing_ok=True)
-        ended = agenteval(*options(), "--resume", cwd=tmp_path)
-        assert ended.status == 1, (name, ended.text)
-        asked = Counter((tmp_path / "asked.log").read_text(encoding="utf-8").split())
-        assert asked == {"0": ITERATIONS}, name
-        assert run_of(results_in(tmp_path)) == before, name
 
 
 # What models cost

@@ -153,16 +153,6 @@ def test_a_baseline_may_lie_elsewhere(command: Command, tmp_path: Path) -> None:
     assert "one run was left out" in outcome.warnings
 
 
-def test_cases_that_a_filter_leaves_out_are_not_removed(command: Command, tmp_path: Path) -> None:
-    suite_of(tmp_path, "a-1", "a-2", "a-3", "b-1")
-    command("run", "--out", "base", "--quiet")
-    done = command("merge", *shards(command, 2, "-k", "a-"), "-o", "merged", "--baseline", "base")
-    assert done.status == 0, done.text
-    merged = read_results(Path("merged"))
-    assert merged.comparison is not None
-    assert [found.name for found in merged.comparison.cases] == ["a-1", "a-2", "a-3"]
-
-
 def test_criteria_are_checked_on_the_whole(command: Command, tmp_path: Path) -> None:
     # In neither shard the share of errors is that of the run.
     wanted = {"error_rate_percent": 30, "quality": {"equality": 0.9}, "all_successful": True}
@@ -182,37 +172,3 @@ def test_criteria_are_checked_on_the_whole(command: Command, tmp_path: Path) -> 
     assert [found.met for found in merged.suites[0].criteria] == [False, True, True]
     assert merged.suites[0].criteria == read_results(Path("whole")).suites[0].criteria
     assert verdict_of(done.out) == verdict_of(whole.out)
-
-
-@pytest.mark.parametrize("change", ["gone", "other", "broken"])
-def test_criteria_of_a_suite_that_is_not_here(command: Command, tmp_path: Path, change: str) -> None:
-    suite_of(tmp_path, "a", "b", criteria={"quality": {"equality": 0.9}})
-    places = shards(command, 2)
-    suite = tmp_path / "agent.yaml"
-    if change == "gone":
-        suite.unlink()
-    elif change == "other":
-        suite_of(tmp_path, "a", "b", "c", criteria={"quality": {"equality": 0.9}})
-    else:
-        suite.write_text("test_cases: [", encoding="utf-8")
-    done = command("merge", *places, "-o", "merged")
-    assert done.status == 1, done.text
-    assert verdict_of(done.out) == "unproven: criterion unchecked: quality.equality"
-    assert "warning: agent.yaml: its criteria could not be checked: the suite is not available" in done.out
-    merged = read_results(Path("merged"))
-    assert [(found.met, found.threshold) for found in merged.suites[0].criteria] == [(None, 0.9)]
-    assert merged.summary.passed == 2
-
-
-def test_a_suite_of_fluxloop_and_its_own_report(command: Command) -> None:
-    command("init", "--format", "fluxloop", "--agent", "python")
-    whole = command("run", "configs/evaluation.yaml", "--out", "whole", "--quiet")
-    done = command("merge", *shards(command, 3, "configs/evaluation.yaml"), "-o", "merged")
-    assert (done.status, verdict_of(done.out)) == (whole.status, verdict_of(whole.out))
-    assert sorted(path.name for path in Path("merged/evaluation").iterdir()) == sorted(
-        path.name for path in Path("whole/evaluation").iterdir()
-    )
-    assert not Path("shard-1/evaluation").exists()
-    criteria = [(found.name, found.met) for found in read_results(Path("merged")).suites[0].criteria]
-    assert criteria == [(found.name, found.met) for found in read_results(Path("whole")).suites[0].criteria]
-    assert len(names("merged")) == len(names("whole")) > 1

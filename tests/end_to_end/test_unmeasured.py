@@ -12,11 +12,8 @@ import pytest
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.integration.model_server import KEY, Answer, ModelServer, RecordedQuestion, error, serving
-from tests.mistakes import shown
 from tests.support import Ended, echo_agent, results_in, verdict_of, write_suite
 
-from agenteval.results.case import CaseStatus
-from agenteval.results.history import unmeasured
 from agenteval.results.model import Results
 
 RULE = {
@@ -69,28 +66,6 @@ def statuses(results: Results) -> Counter[str]:
 
 def fails(status: int) -> Callable[[RecordedQuestion], Answer]:
     return lambda _: error(status, "no")
-
-
-@pytest.mark.parametrize("score", [2, 9])
-def test_cases_beyond_the_limit_of_calls_are_skipped_and_counted(run: Run, judge: ModelServer, score: int) -> None:
-    judge.script(str(score))
-    ended, results = run(60, "--concurrency", "16", limits={"max_llm_calls": 10})
-    judged: CaseStatus = "failed" if score == 2 else "passed"
-    assert statuses(results) == {judged: 10, "skipped": 50}
-    assert ended.status == (1 if score == 2 else 0)
-    judging = results.summary.judging
-    assert judging is not None
-    assert (judging.cases, judging.judged) == (60, 10)
-    assert [(item.cause, item.limit, item.cases) for item in judging.not_judged] == [
-        ("limit", "limit of 10 calls", 50)
-    ]
-    left_out = [case for _, case in results.cases() if case.status == "skipped"]
-    assert {case.score for case in left_out} == {None}
-    assert {case.reason for case in left_out} == {"quality: limits.max_llm_calls (10) is used up"}
-    assert unmeasured(results, 0.1) == ()
-    first_ten = [case.status for _, case in results.cases()][:10]
-    assert first_ten.count(judged) < 10
-    assert len(judge.asked) == 10
 
 
 def test_the_sample_is_the_same_with_the_same_seed(run: Run, judge: ModelServer) -> None:
@@ -179,40 +154,6 @@ def test_a_model_agent_is_asked_again_unless_its_answers_may_be_cached(
     for report in ("comment.md", "summary.md"):
         text = Path("agenteval-report", report).read_text(encoding="utf-8")
         assert ("1 of 1 model call from the cache" in text) is bool(cached)
-
-
-EVALUATORS = "evaluators: [{{name: a, type: rule_based, {}, rules: [{{check: output_not_empty}}]}}]\n"
-TRACE = '{"trace_id": "1", "input": "q", "output": "a"}\n'
-
-
-@pytest.mark.parametrize(
-    ("keys", "traces", "options", "expected"),
-    [
-        ("weight: 1", "garbage\n{}\n", ["--keep-going"], (2, "traces.jsonl:1: not JSON")),
-        ("weight: 1", f"garbage\n{TRACE}", ["--keep-going"], (0, "")),
-        ("weight: 1", f"garbage\n{TRACE}", [], (2, "traces.jsonl:1: not JSON")),
-        (
-            "weight: 1",
-            TRACE,
-            ["-k", "nobody"],
-            (2, "no trace is selected; check --filter, --tag, --case and --failed-in"),
-        ),
-        ("weight: 1", TRACE, ["--case", "1", "--case", "nobody"], (2, "--case: no trace is named 'nobody'")),
-        ("weight: 1", "", ["--keep-going"], (2, "the file contains no traces")),
-        ("weight: 0", TRACE, [], (2, "evaluation.yaml: no case has an enabled metric with a weight above 0")),
-        ("enabled: false", TRACE, [], (2, "recorded traces cannot be scored with this suite")),
-    ],
-)
-@pytest.mark.parametrize("verb", ["validate", "run"])
-def test_a_run_that_can_check_nothing_has_the_same_status_as_its_validation(
-    *, command: Command, verb: str, keys: str, traces: str, options: list[str], expected: tuple[int, str]
-) -> None:
-    status, said = expected
-    Path("evaluation.yaml").write_text(EVALUATORS.format(keys), encoding="utf-8")
-    Path("traces.jsonl").write_text(traces, encoding="utf-8")
-    ended = command(verb, "evaluation.yaml", "--traces", "traces.jsonl", *options)
-    assert ended.status == status, ended.text
-    assert any(mistake.says(said) for mistake in shown(ended.err)) == bool(said), ended.text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from agenteval.github.runner import LARGEST_SUMMARY, RunnerFiles
 from agenteval.report.markdown import render_summary
 
 
-@pytest.mark.parametrize("used", [0, 1, 900_000, 990_000, 996_000])
+@pytest.mark.parametrize("used", [0, 900_000, 996_000])
 def test_a_report_shrinks_to_the_room_that_others_left(tmp_path: Path, used: int) -> None:
     path = tmp_path / "summary"
     path.write_bytes(b"x" * used)
@@ -28,13 +28,6 @@ def test_a_report_shrinks_to_the_room_that_others_left(tmp_path: Path, used: int
     assert added.count("<details") == added.count("</details>")
 
 
-def test_what_fits_is_not_shortened(tmp_path: Path) -> None:
-    path = tmp_path / "summary"
-    sample = samples.regressed()
-    RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)}).report(lambda room: render_summary(sample.report, limit=room))
-    assert path.read_text(encoding="utf-8") == render_summary(sample.report) + "\n"
-
-
 @pytest.mark.parametrize("used", [LARGEST_SUMMARY - 400, LARGEST_SUMMARY + 5])
 def test_without_room_for_the_verdict_a_note_takes_its_place_or_nothing(tmp_path: Path, used: int) -> None:
     path = tmp_path / "summary"
@@ -44,7 +37,3 @@ def test_without_room_for_the_verdict_a_note_takes_its_place_or_nothing(tmp_path
     added = path.read_text(encoding="utf-8")[used:]
     assert added == "" if used > LARGEST_SUMMARY else "too large for the job summary" in added
     assert used >= LARGEST_SUMMARY or path.stat().st_size <= LARGEST_SUMMARY
-
-
-def test_without_a_summary_nothing_is_rendered() -> None:
-    RunnerFiles({}).report(lambda room: pytest.fail("rendered"))

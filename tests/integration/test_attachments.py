@@ -15,22 +15,17 @@ from typing import Any, Literal
 import pytest
 import yaml
 from tests.integration.documents import docx, pdf, xlsx
-from tests.integration.model_server import serving as model_server
 from tests.integration.test_scheduler import EQUALITY, Scripted, echo, one_turn, run
-from tests.mistakes import shown
 from tests.support import PATIENCE_S, agenteval, case, environment, error_of, python_agent, results_in, statuses
 
-from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.shared_files import Seal
 from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.resources import GraderPool, Resources, RunResources
-from agenteval.metrics.scoring import MetricCatalog, score_turn
-from agenteval.results.case import Score
+from agenteval.metrics.scoring import MetricCatalog
 from agenteval.run import attachments as module
 from agenteval.run.attachments import read_file
 from agenteval.run.conversation import AttachmentError, Attachments
-from agenteval.run.downloads import Downloader, DownloadError, file_name
-from agenteval.suite.model import Case, FileKind, FileRef, MetricConfig, Turn
+from agenteval.run.downloads import Downloader, DownloadError
+from agenteval.suite.model import Case, FileKind, FileRef, Turn
 
 
 @dataclass
@@ -120,9 +115,6 @@ def attached(*files: FileRef, kept: Path | None = None) -> Attached:
 
 
 class TestAttachments:
-    def test_none(self) -> None:
-        assert attached() == ((), ())
-
     def test_paths_and_texts(self, tmp_path: Path) -> None:
         notes = local(tmp_path, "notes.txt", b"Helmets are free.\n")
         hours = local(tmp_path, "hours.docx", docx("From nine to six"), "word", description="When we are open")
@@ -191,33 +183,8 @@ class TestAttachments:
         assert Path(found[0][0]).name == "prices.xlsx"
         assert found[1][0] == "File: prices\n## Stock\n| City | 3 |\n| --- | --- |"
 
-    def test_what_is_not_kept_is_gone_afterwards(self, server: FileServer, tmp_path: Path) -> None:
-        hours = FileRef(name="hours", kind="text", url=f"{server.url}/hours.txt", cache=False)
-
-        found = attached(hours, kept=tmp_path / "kept")
-
-        assert found[1] == ("File: hours\nFrom nine to six",)
-        assert not Path(found[0][0]).parent.parent.exists()
-        assert not (tmp_path / "kept").exists()
-
 
 class TestDownloader:
-    def test_kept_for_later_runs(self, server: FileServer, downloader: Downloader) -> None:
-        url = f"{server.url}/docs/opening%20hours.txt?version=2"
-        first = downloader.get(url, "text", 10, keep=True)
-        assert first.read_text() == "From nine to six"
-        assert first.name == "opening_hours.txt"
-        assert downloader.get(url, "text", 10, keep=True) == first
-        assert server.asked == ["/docs/opening%20hours.txt?version=2"]
-        assert downloader.get(f"{server.url}/docs/opening%20hours.txt", "text", 10, keep=True) != first
-
-    def test_not_kept(self, server: FileServer, downloader: Downloader) -> None:
-        url = f"{server.url}/hours.txt"
-        downloader.get(url, "text", 10, keep=True)
-        server.answers = [Sent(b"From ten to five")]
-        assert downloader.get(url, "text", 10, keep=False).read_text() == "From ten to five"
-        assert downloader.get(url, "text", 10, keep=True).read_text() == "From nine to six"
-
     def test_a_cache_that_cannot_be_written_only_costs_time(self, server: FileServer, tmp_path: Path) -> None:
         (tmp_path / "kept").write_text("a file where the directory should be")
         downloader = Downloader(tmp_path / "kept", tmp_path / "temporary", Seal())
@@ -229,10 +196,6 @@ class TestDownloader:
         downloader = Downloader(tmp_path / "file", tmp_path / "file", Seal())
         with pytest.raises(DownloadError, match="cannot be stored: "):
             downloader.get(server.url, "text", 10, keep=True)
-
-    def test_redirects_are_followed(self, server: FileServer, downloader: Downloader) -> None:
-        server.answers = [Sent(b"", 302, {"Location": "/elsewhere.txt"}), Sent(b"found")]
-        assert downloader.get(f"{server.url}/hours.txt", "text", 10, keep=True).read_text() == "found"
 
     def test_an_entry_that_somebody_else_wrote_is_downloaded_again(
         self, server: FileServer, downloader: Downloader
@@ -318,13 +281,6 @@ class TestDownloader:
         with pytest.raises(DownloadError, match=r"redirects to 10\.0\.0\.1, which is not a public address"):
             downloader.get("http://named.invalid/a.txt", "text", 10, keep=False)
 
-    def test_passing_failures_are_repeated(self, server: FileServer, downloader: Downloader) -> None:
-        waits: list[float] = []
-        server.answers = [Sent(status=503), Sent(status=429), Sent()]
-        patient = replace(downloader, sleep=waits.append)
-        assert patient.get(f"{server.url}/hours.txt", "text", 10, keep=True).read_text() == "From nine to six"
-        assert waits == [1.0, 2.0]
-
     @pytest.mark.parametrize(
         ("answer", "said", "attempts"),
         [
@@ -360,26 +316,6 @@ class TestDownloader:
             downloader.get(f"{server.url}/hours.txt", "text", 0.2, keep=True)
         assert len(server.asked) == 3
 
-    def test_nobody_there(self, downloader: Downloader) -> None:
-        with pytest.raises(DownloadError, match="cannot be reached: "):
-            downloader.get("http://127.0.0.1:9/hours.txt", "text", 10, keep=True)
-
-    @pytest.mark.parametrize(
-        ("url", "kind", "name"),
-        [
-            ("https://example.org/a/b.pdf?x=1#2", "pdf", "b.pdf"),
-            ("https://example.org/download/", "pdf", "file.pdf"),
-            ("https://example.org", "image", "file"),
-            ("https://example.org/..%2F..%2Fetc%2Fpasswd", "text", "passwd.txt"),
-            ("https://example.org/.bashrc", "text", "bashrc.txt"),
-            ("https://example.org/%00a%0A::error.csv", "csv", "a_error.csv"),
-            ("https://example.org/Stra%C3%9Fe.docx", "word", "Straße.docx"),
-            (f"https://example.org/{'x' * 300}.csv", "csv", "x" * 96 + ".csv"),
-        ],
-    )
-    def test_names_on_disk(self, url: str, kind: FileKind, name: str) -> None:
-        assert file_name(url, kind) == name
-
 
 @dataclass(frozen=True)
 class Seeing:
@@ -391,14 +327,6 @@ class Seeing:
     def measure(self, observation: Observation) -> Outcome:
         self.seen.append(observation)
         return Outcome(1.0, passed=True)
-
-
-async def scored(metric: MetricConfig, observation: Observation) -> list[Score]:
-    resources = Resources(Gateway(LlmSettings()), GraderPool())
-    try:
-        return await score_turn([metric], observation, MetricCatalog(resources))
-    finally:
-        await RunResources(resources.gateway, [resources]).close()
 
 
 class TestTurns:
@@ -421,18 +349,6 @@ class TestTurns:
         assert [item.context for item in seen] == [("File: notes.txt\nHelmets are free.",), None]
         assert seen[0].sources == ("File: notes.txt\nHelmets are free.",)
         assert (seen[0].input, seen[1].sources) == ("Are they?", ())
-
-    def test_geval_sees_them_as_context(self, tmp_path: Path) -> None:
-        options = {"name": "grounded", "criteria": "-", "evaluation_steps": ("-",), "evaluation_params": ("context",)}
-        with model_server() as judge:
-            judge.script('{"reason": "It says so.", "score": 8}')
-            metric = MetricConfig("grounded", "geval", "geval", options={**options, "model": judge.model("ollama")})
-            texts = attached(local(tmp_path, "notes.txt", b"Helmets are free."))[1]
-            (score,) = asyncio.run(scored(metric, Observation(input="a", response="b", context=texts)))
-            (asked,) = judge.asked
-
-        assert (score.status, score.score) == ("scored", 0.8), score.error
-        assert "File: notes.txt\\nHelmets are free." in asked.prompt
 
     def test_one_that_cannot_be_had_is_an_error_of_its_case(self, server: FileServer, tmp_path: Path) -> None:
         server.answers = [Sent(status=404)]
@@ -477,16 +393,3 @@ class TestCommand:
         assert set(statuses(results_in(tmp_path)).values()) == {"passed"}
         (kept,) = (path for path in (tmp_path / "cache" / "files").rglob("*") if path.is_file())
         assert kept.name == "hours.txt"
-
-    def test_one_that_is_not_there(self, tmp_path: Path) -> None:
-        (tmp_path / "agent.yaml").write_text(
-            "agent: {python: 'agent:reply'}\n"
-            "test_cases:\n- input: hello\n  files:\n  - {path: hours.txt, type: text}\n"
-        )
-        ended = agenteval("run", cwd=tmp_path)
-        assert ended.status == 2
-        (mistake,) = shown(ended.err)
-        assert mistake.place == "agent.yaml:5"
-        assert mistake.title == "path: there is no file hours.txt"
-        assert "test_cases[].files[].path" in mistake.text
-        assert "= help: paths start in the directory of agent.yaml" in mistake.text

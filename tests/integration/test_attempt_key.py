@@ -74,20 +74,6 @@ def test_a_change_that_counts_changes_the_key(
     assert (key(folder) != before) == is_other
 
 
-def test_conditions_change_the_key(folder: Path) -> None:
-    one, other = (attempt_key(folder, {"control": name}) for name in "ab")
-    assert one != other
-
-
-def test_what_the_job_writes_beside_a_journal_does_not_count(folder: Path) -> None:
-    before = key(folder)
-    for name in ("journal.jsonl", "results.json", "summary.md"):
-        written(f"agenteval-report/{name}")(folder)
-    assert key(folder) == before
-    written("elsewhere/results.json")(folder)
-    assert key(folder) != before
-
-
 def test_files_of_submodules_and_of_repositories_inside_count(folder: Path, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     shutil.copytree(folder, inner)
@@ -101,17 +87,6 @@ def test_files_of_submodules_and_of_repositories_inside_count(folder: Path, tmp_
         written(name)(folder)
         keys.add(key(folder))
     assert len(keys) == 4
-
-
-def test_a_submodule_that_is_not_checked_out_counts_by_its_commit(folder: Path, tmp_path: Path) -> None:
-    inner = tmp_path / "inner"
-    shutil.copytree(folder, inner)
-    git(folder, "submodule", "--quiet", "add", str(inner), "module")
-    commit(folder)
-    shutil.rmtree(folder / "module")
-    before = key(folder)
-    git(folder, "update-index", "--cacheinfo", f"160000,{'a' * 40},module")
-    assert key(folder) != before
 
 
 def test_no_program_of_the_repository_runs(folder: Path, tmp_path: Path) -> None:

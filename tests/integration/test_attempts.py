@@ -15,7 +15,7 @@ from tests.support import case, echo_agent, results_in, write_suite
 
 from agenteval.gate.integrity import Accepted, Integrity
 from agenteval.gate.values import Quarantine
-from agenteval.results.model import Memory, Proven, Results
+from agenteval.results.model import Proven, Results
 from agenteval.results.verdict import Gate, Verdict
 from agenteval.run.attempt import begin_attempt
 from agenteval.run.config import Settings
@@ -93,22 +93,6 @@ def asked(folder: Path) -> Sequence[str]:
     return [json.loads(line)["case"]["name"] for line in lines if '"case"' in line]
 
 
-def test_the_first_attempt_is_recorded(folder: Path) -> None:
-    outcome = evaluated(Source())
-
-    memory = outcome.results.memory
-    assert memory is not None
-    assert (memory.attempt, memory.repeats, memory.proven) == (1, False, [])
-    assert results_in(folder).memory == memory
-    assert asked(folder) == ["c1", "c2"]
-
-
-def test_a_run_for_no_pull_request_has_no_record(folder: Path) -> None:
-    run(Settings(quiet=True))
-    assert results_in(folder).memory is None
-    assert '"memory"' not in (folder / "agenteval-report" / "results.json").read_text(encoding="utf-8")
-
-
 def test_a_red_attempt_is_shown_again(folder: Path) -> None:
     source = Source()
     source.keep(decided(evaluated(source), "failed"))
@@ -142,20 +126,6 @@ def test_another_attempt_knows_what_was_proven(folder: Path, verdict: Verdict) -
     assert attempt.memory.proven == PROVEN
 
 
-def test_what_was_not_compared_stays_proven(folder: Path) -> None:
-    attempt = Attempt(Memory(attempt=2, key="0" * 64, proven=PROVEN))
-
-    assert attempt.recorded(evaluated(Source()).results) == attempt.memory
-
-
-def test_a_file_that_does_not_count_changes_nothing(folder: Path) -> None:
-    source = Source()
-    source.keep(decided(evaluated(source), "failed"))
-    (folder / "README.md").write_text("What the agent may read.\n", encoding="utf-8")
-
-    assert begun(source).shown is not None
-
-
 def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
     draft = read_draft(Settings(), RunContext())
     entry = Accepted(change="worse", reason="known", until=date(2999, 1, 1), case="agent.yaml::c1")
@@ -168,15 +138,6 @@ def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
     first = key()
     assert key(Quarantine("c1", date(2000, 1, 1))) == first
     assert first not in {key(Quarantine("c1", date(2999, 1, 1))), key(accepted=(entry,))}
-
-
-def test_an_attempt_that_broke_begins_again(folder: Path) -> None:
-    source = Source()
-    source.keep(decided(evaluated(source), "error"))
-
-    attempt = begun(source)
-
-    assert (attempt.shown, attempt.restore) == (None, attempt.restore)
 
 
 def test_an_open_attempt_is_resumed(folder: Path) -> None:

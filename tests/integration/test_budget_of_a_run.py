@@ -74,22 +74,7 @@ def kinds(server: ModelServer) -> Counter[str]:
     )
 
 
-@pytest.mark.long
-def test_without_a_limit(tmp_path: Path, server: ModelServer) -> None:
-    project(tmp_path, server)
-    ended = run(tmp_path)
-    assert ended.status == 0, ended.text
-    usage = results_in(tmp_path).summary.usage
-    assert usage.llm_calls == len(server.asked)
-    found = kinds(server)
-    assert usage.cost_usd == pytest.approx(
-        (found["agent"] + found["judge"]) * CHAT_USD + found["vector"] * VECTOR_USD
-    )
-    assert min(found["agent"], found["judge"]) == CASES
-    assert found["vector"] > CASES
-
-
-@pytest.mark.parametrize("limit", [0, 5, 40])
+@pytest.mark.parametrize("limit", [0, 40])
 def test_calls_are_used_up_exactly(tmp_path: Path, server: ModelServer, limit: int) -> None:
     project(tmp_path, server)
     ended = run(tmp_path, "--max-llm-calls", str(limit))
@@ -98,7 +83,7 @@ def test_calls_are_used_up_exactly(tmp_path: Path, server: ModelServer, limit: i
     assert "the LLM budget is exhausted" in ended.out
 
 
-@pytest.mark.parametrize("limit", [0.01, 0.1])
+@pytest.mark.parametrize("limit", [0.01])
 def test_money_is_not_overspent(tmp_path: Path, server: ModelServer, limit: float) -> None:
     project(tmp_path, server)
     ended = run(tmp_path, "--max-cost-usd", str(limit))

@@ -18,7 +18,6 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.git_server import commit, git
 from tests.integration.gated_suite import AGENT, CASES, Project, RecordedQuestion, names
-from tests.mistakes import shown
 from tests.support import (
     AGENTEVAL,
     Answer,
@@ -140,25 +139,6 @@ def test_a_drift_that_hits_both_commits_is_no_regression(project: Project) -> No
     assert (found.state, found.stage) == ("cleared", "beside")
 
 
-def test_the_base_is_where_the_branch_began(project: Project) -> None:
-    began = git(project.folder, "rev-parse", "HEAD")
-    break_cases(project, names(0, 20))
-    baseline = project.past(1)
-    git(project.folder, "checkout", "--quiet", "-b", "feature", began)
-    later = git(project.folder, "rev-parse", "main")
-    with base_of(later, SUITE) as agents:
-        (directory,) = {agent.directory for agent in agents.values()}
-        assert "BROKEN = ''" in (Path(directory) / "agent.py").read_text(encoding="utf-8")
-    assert baseline == "base-0"
-
-
-def test_agents_are_shared_as_they_are_in_the_suite(project: Project) -> None:
-    head = git(project.folder, "rev-parse", "HEAD")
-    with base_of(head, SUITE) as agents:
-        assert len(agents) == CASES
-        assert len({id(agent) for agent in agents.values()}) == 1
-
-
 @pytest.mark.parametrize("place", [".", "bots/support"])
 def test_from_any_directory_of_the_repository(project: Project, place: str) -> None:
     folder = project.folder / place
@@ -177,58 +157,7 @@ def test_from_any_directory_of_the_repository(project: Project, place: str) -> N
         assert worktrees(project) == []
 
 
-def test_a_case_that_is_new_does_not_run_again(project: Project) -> None:
-    baseline = project.past(1)
-    project.write(broken=names(0, 12), cases=CASES + 2)
-    commit(project.folder)
-    assert project.run("--baseline", baseline).status == 1
-    assert {item.case for item in beside(project.asked())} == set(names(0, 12).split())
-
-
-def test_a_base_commit_without_these_cases_is_told(project: Project) -> None:
-    project.configure(None)
-    write_suite(
-        project.folder, [case("another", "another")], agent=python_agent(project.folder, AGENT.format(log="log"))
-    )
-    commit(project.folder)
-    project.write()
-    baseline = project.past_as_committed(1)
-    project.write(broken=names(0, 12))
-    ended = project.run("--baseline", baseline)
-    assert ended.status == 0, ended.text
-    assert "no requested case is in the base commit" in comparison(project).why
-    assert beside(project.asked()) == []
-
-
-@pytest.mark.long
-def test_setup_runs_for_the_base_commit_too(project: Project) -> None:
-    (project.folder / "needed.txt").write_text("before", encoding="utf-8")
-    head = commit(project.folder)
-    (project.folder / "needed.txt").write_text("after", encoding="utf-8")
-    commit(project.folder)
-    setup = 'cp needed.txt "$VIRTUAL_ENV/installed.txt"'
-
-    with base_of(head, SUITE, setup=setup) as agents:
-        assert len({id(agent) for agent in agents.values()}) == 1
-        venv = Path(next(iter(agents.values())).env["VIRTUAL_ENV"])
-        assert (venv / "installed.txt").read_text(encoding="utf-8") == "before"
-
-    assert not venv.exists()
-    assert worktrees(project) == []
-
-
 # Whatever goes wrong, nothing is left over, and the run is reported
-
-
-@pytest.mark.long
-def test_a_base_that_cannot_be_set_up(project: Project) -> None:
-    head = git(project.folder, "rev-parse", "HEAD")
-    setup = "true\ncat only-needed-later.txt"
-
-    with pytest.raises(ControlError, match=r"`cat only-needed-later\.txt`, ended with exit status 1$"):
-        base_of(head, SUITE, setup=setup).__enter__()
-
-    assert worktrees(project) == []
 
 
 def test_the_worktree_goes_after_an_error(project: Project) -> None:
@@ -273,26 +202,6 @@ def test_a_base_that_cannot_run(project: Project, file: str, content: str, said:
     open_and_told(project, "--baseline", baseline, said=said)
 
 
-def test_a_base_that_lacks_what_a_step_installed_proves_nothing(project: Project) -> None:
-    """Each of its answers is an error, which scores 0: beside it, every change would be harmless."""
-    installed = project.folder / "base-installed"
-    installed.touch()
-    read = "pathlib.Path(__file__).with_name('base-installed').read_text()"
-    needs_it = f"def reply(request):\n    import pathlib\n    {read}\n"
-
-    def install() -> str:
-        code = (project.folder / "agent.py").read_text(encoding="utf-8")
-        (project.folder / "agent.py").write_text(code.replace("def reply(request):\n", needs_it), encoding="utf-8")
-        return commit(project.folder)
-
-    install()
-    baseline = project.past(1)
-    project.write(broken=names(0, 12))
-    install()
-
-    open_and_told(project, "--baseline", baseline, said="what earlier steps install in the workspace is not in its")
-
-
 def test_a_shallow_clone(project: Project) -> None:
     project.past(1)
     break_cases(project, names(0, 12))
@@ -303,36 +212,12 @@ def test_a_shallow_clone(project: Project) -> None:
     open_and_told(here, "--baseline", str(project.folder / "base-0"), said="set `fetch-depth: 0` of actions/checkout")
 
 
-def test_outside_of_a_repository(project: Project) -> None:
-    baseline = project.past(1)
-    project.write(broken=names(0, 12))
-    outside = project.folder.parent / "outside"
-    outside.mkdir()
-    for name in ("agent.yaml", "agent.py", "agenteval.yaml"):
-        (outside / name).write_bytes((project.folder / name).read_bytes())
-    project.patch.chdir(outside)
-    with pytest.raises(ControlError, match="not a git repository"), base_of("c" * 40):
-        pass
-    assert baseline == "base-0"
-
-
 @pytest.mark.parametrize("commit_id", ["--output=x", "HEAD", "", "c" * 40, "main"])
 def test_what_is_no_commit_of_this_repository(project: Project, commit_id: str) -> None:
     with pytest.raises(ControlError, match="fetch-depth"), base_of(commit_id):
         pass
     assert not (project.folder / "x").exists()
     assert worktrees(project) == []
-
-
-def test_a_baseline_of_unknown_origin(project: Project) -> None:
-    with pytest.raises(ControlError, match="the baseline names no commit"), base_of(None):
-        pass
-
-
-def test_without_git(project: Project) -> None:
-    project.patch.setenv("PATH", "")
-    with pytest.raises(ControlError, match="git is not installed"), base_of("c" * 40):
-        pass
 
 
 # The agent under test cannot make itself the base
@@ -346,17 +231,6 @@ def test_a_replaced_base_commit_is_not_used(project: Project) -> None:
     ended = project.run("--baseline", baseline)
     assert ended.status == 1, ended.text
     assert comparison(project).state == "proven"
-
-
-def test_the_base_is_found_before_user_code_runs(project: Project) -> None:
-    began = git(project.folder, "rev-parse", "HEAD")
-    with prepared(began, SUITE) as (spec, found):
-        bad = break_cases(project, names(0, 12))
-        git(project.folder, "replace", "-f", began, bad)
-        (project.folder / ".git" / "info" / "grafts").write_text(f"{began} {bad}\n", encoding="utf-8")
-        with opened_control(found, spec) as control:
-            (directory,) = {case.agent.directory for case in control.cases.values()}
-            assert "BROKEN = ''" in (Path(directory) / "agent.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -497,17 +371,6 @@ def test_a_folder_that_became_a_link_does_not_lead_the_base_agent_away(project: 
 # Agents that no worktree holds
 
 
-def test_an_agent_behind_http_is_the_same_for_every_commit(project: Project) -> None:
-    with serving(lambda body: Answer({"response": body["input"]})) as service:
-        write_suite(project.folder, [case(name) for name in names(0, CASES).split()], agent={"http": service.url})
-        commit(project.folder)
-        project.past(1)
-    with serving(lambda _: Answer({"response": "wrong"})) as broken:
-        write_suite(project.folder, [case(name) for name in names(0, CASES).split()], agent={"http": broken.url})
-        commit(project.folder)
-        open_and_told(project, "--baseline", "base-0", said="name it with `control:` in agenteval.yaml")
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["--control", "in the configuration", "in the suite"])
 def test_another_deployment_stands_for_the_base_commit(
@@ -559,55 +422,6 @@ def test_agents_in_the_repository_and_behind_an_address_are_mixed(project: Proje
         with control_of(head, Path("service"), SUITE) as control:
             kinds = Counter(found.agent.kind for found in control.cases.values())
     assert kinds == {"http": CASES, "python": CASES}
-
-
-def test_a_control_that_is_not_defined_is_a_problem_of_the_agent(project: Project) -> None:
-    (project.folder / "agenteval.yaml").write_text(
-        yaml.safe_dump({"agents": {"default": {"http": "http://127.0.0.1:1", "control": "nobody"}}}), encoding="utf-8"
-    )
-    write_suite(project.folder, [case("a")])
-    ended = project.run()
-    assert ended.status == 2
-    (mistake,) = shown(ended.err)
-    assert mistake.says("agenteval.yaml:4: control: no agent is called 'nobody'")
-
-
-def test_a_base_agent_that_is_not_defined_is_told_before_anything_runs(project: Project) -> None:
-    ended = project.run("--control", "nobody")
-    assert ended.status == 2
-    (mistake,) = shown(ended.err)
-    assert mistake.says("--control: no agent is called 'nobody'")
-    assert project.asked() == []
-
-
-def test_each_suite_has_the_agent_of_its_configuration_at_the_base_commit(project: Project) -> None:
-    folder = project.folder
-    for name in ("support", "shop"):
-        (folder / name).mkdir()
-        write_suite(folder / name, [case(name)])
-        (folder / name / "agenteval.yaml").write_text(f"agents: {{default: [old-{name}]}}\n", encoding="utf-8")
-    head = commit(folder)
-    for name in ("support", "shop"):
-        (folder / name / "agenteval.yaml").write_text(f"agents: {{default: [new-{name}]}}\n", encoding="utf-8")
-    commit(folder)
-    with base_of(head, Path("support"), Path("shop")) as agents:
-        found = {case_id: (agent.target, Path(agent.directory).name) for case_id, agent in agents.items()}
-    assert found == {
-        "support/agent.yaml::support": (("old-support",), "support"),
-        "shop/agent.yaml::shop": (("old-shop",), "shop"),
-    }
-
-
-def test_an_agent_outside_of_the_repository_is_the_same_for_every_commit(project: Project, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    write_suite(elsewhere, [case("a")], agent={"command": ["cat"]})
-    head = git(project.folder, "rev-parse", "HEAD")
-    with (
-        pytest.raises(ControlError, match="is not in the repository of the working directory"),
-        base_of(head, elsewhere),
-    ):
-        pass
 
 
 @pytest.mark.long

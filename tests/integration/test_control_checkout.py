@@ -148,14 +148,6 @@ def test_the_head_of_a_pull_request_is_compared_with_the_merge_base(
             assert "what happened on main since" in control.note
 
 
-def test_a_push_of_several_commits_is_one_change(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(origin.folder, "later")
-    pushed = Host(ControlRule("previous", before=origin.left))
-    git(origin.folder, "checkout", "--quiet", "main")
-    with control_in(origin.folder, pushed, monkeypatch) as control:
-        assert control.commit == origin.left
-
-
 def test_after_a_forced_push_the_parent_is_the_control(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     git(origin.folder, "checkout", "--quiet", "main")
     # The branch had a commit that the new history does not contain.
@@ -165,15 +157,6 @@ def test_after_a_forced_push_the_parent_is_the_control(origin: Origin, monkeypat
 
 
 # What cannot be fetched
-
-
-def test_without_the_commit_the_message_names_the_command(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
-    clone = origin.clone("--depth=1")
-    with pytest.raises(ControlError, match=FIX), control_in(clone, origin.pull_request(), monkeypatch):
-        pass
-    git(clone, "fetch", "--quiet", "--depth=1", "origin", origin.tip)
-    with control_in(clone, origin.pull_request(), monkeypatch) as control:
-        assert control.commit == origin.tip
 
 
 @pytest.mark.parametrize("wrong", ["token", "commit", "server"])
@@ -242,32 +225,7 @@ def test_an_earlier_step_cannot_change_the_files_of_the_control(
             assert (control.commit, answer_in(control)) == (origin.tip, "tip")
 
 
-def test_an_earlier_step_cannot_choose_the_control(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = origin.folder
-    content = subprocess.run(
-        ["git", "cat-file", "commit", origin.merge], cwd=folder, capture_output=True, check=True
-    ).stdout
-    replaced(folder, origin.merge, "commit", content.replace(origin.tip.encode(), origin.left.encode()))
-    host = origin.pull_request()
-    with pytest.raises(ControlError, match="was changed in this clone"), control_in(folder, host, monkeypatch):
-        pass
-
-
 # What a checkout contains
-
-
-def test_a_partial_clone_gets_the_missing_files(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
-    clone = origin.clone("--filter=blob:none")
-    with serving_git(origin.bare.parents[1]) as server:
-        with control_in(clone, origin.pull_request(remote_of(server)), monkeypatch) as control:
-            assert answer_in(control) == "tip"
-        assert server.asked
-
-
-def test_a_repository_with_longer_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    origin = make_origin(tmp_path, "--object-format=sha256")
-    with control_in(origin.folder, origin.pull_request(), monkeypatch) as control:
-        assert (control.commit, answer_in(control)) == (origin.tip, "tip")
 
 
 def test_files_are_those_of_the_commit_byte_for_byte(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:

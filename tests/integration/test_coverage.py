@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.integration.model_server import says, serving
-from tests.support import Ended, agenteval, case, python_agent, results_in, verdict_of, write_suite
+from tests.support import Ended, agenteval, case, python_agent, verdict_of, write_suite
 
 AGENT = """
 import time
@@ -92,30 +92,6 @@ def test_a_selection(
     assert (f"--baseline: {NOT_A_BASELINE}{refused}" in second.err) is bool(refused)
 
 
-def test_shards_cover_their_part_and_the_merged_run_all(tmp_path: Path) -> None:
-    project(tmp_path, "a", "b", "c", "d")
-    for number in (1, 2):
-        ended = run(tmp_path, "--shard", f"{number}/2", "--out", f"{number}", "-k", "::")
-        assert ended.status == 0
-        assert last_line(ended) == f"unproven: shard {number} of 2, 2 of 4 cases; agenteval merge decides"
-    assert NOT_A_BASELINE in run(tmp_path, "--baseline", "1").err
-    merged = agenteval("merge", "1", "2", "-o", "agenteval-report", cwd=tmp_path)
-    assert (merged.status, last_line(merged)) == (0, "passed: 4 of 4 cases passed")
-    coverage = results_in(tmp_path).run.coverage
-    assert coverage is not None
-    assert coverage.model_dump() == WHOLE | {"filter": "::"}
-    assert run(tmp_path, "--baseline", "agenteval-report", "--out", "next").status == 0
-
-
-def test_a_time_limit(tmp_path: Path) -> None:
-    project(tmp_path, "a", "b", "c", "slow")
-    ended = run(tmp_path, "--time-limit", "3", "--out", "first")
-    assert ended.status == 3, ended.text
-    expected = "unproven: interrupted: the time limit was reached: 1 of 4 cases did not finish"
-    assert last_line(ended) == expected
-    assert f"{NOT_A_BASELINE}its time limit was reached" in run(tmp_path, "--baseline", "first").err
-
-
 def test_a_budget_that_ends_judging(tmp_path: Path) -> None:
     with serving() as server:
         server.respond = lambda asked: says(asked, '{"score": 9, "reason": "good"}')
@@ -131,21 +107,3 @@ def test_a_budget_that_ends_judging(tmp_path: Path) -> None:
     comment = (tmp_path / "first" / "comment.md").read_text(encoding="utf-8")
     assert re.match("### 🔌 .*: 1 of 4 cases not fully judged: ", comment)
     assert f"{NOT_A_BASELINE}its budget of model calls ended" in run(tmp_path, "--baseline", "first").err
-
-
-def test_cases_that_the_change_removed(tmp_path: Path) -> None:
-    project(tmp_path, "a", "b", "c", "d")
-    assert run(tmp_path, "--out", "before").status == 0
-    project(tmp_path, "a", "b", "c")
-    ended = run(tmp_path, "--baseline", "before")
-    assert ended.status == 1, ended.text
-    lost = "1 of 4 cases of the baseline cannot be compared: 1 removed (d)"
-    assert last_line(ended) == f"unproven: {lost}"
-    comparison = results_in(tmp_path).comparison
-    assert comparison is not None
-    assert (comparison.state, [point.mended_by for point in comparison.unproven]) == ("unproven", ["change"])
-    ended = run(tmp_path, "--baseline", "before", "--fail-on", "failures,regressions,errors")
-    assert (ended.status, last_line(ended)) == (0, f"unproven: {lost}")
-    # A filter removes nothing.
-    project(tmp_path, "a", "b", "c", "d")
-    assert run(tmp_path, "--baseline", "before", "-k", "::a").status == 0

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from tests.mistakes import shown
-from tests.support import PATIENCE_S, ROOT, agenteval, case, environment, write_suite
-
-from agenteval.metrics.deepeval_settings import without_optional
+from tests.support import PATIENCE_S, agenteval, case, environment, write_suite
 
 # What files and variables try to switch on; each would change a judge, send something or write something.
 _WANTED = {
@@ -132,34 +125,3 @@ def test_a_variable_that_it_cannot_read_is_named(tmp_path: Path) -> None:
     assert mistake.title.endswith("does not accept the value of the environment variable LOG_LEVEL")
     assert "= help: set no such variable" in mistake.text
     assert "Traceback" not in ended.text
-
-
-def test_every_import_of_it_comes_after_its_settings() -> None:
-    folder = ROOT / "src" / "agenteval"
-    importing = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if re.search(r"^\s*(?:from deepeval\b|import deepeval\b)", path.read_text(encoding="utf-8"), re.MULTILINE)
-    }
-    # The first imports the second before any import of deepeval.
-    assert importing == {"metrics/deepeval.py", "metrics/deepeval_settings.py"}
-
-
-class TestOptionalPackages:
-    """deepeval imports anthropic wherever it is installed; agenteval imports it for judges of that provider alone."""
-
-    def test_it_is_hidden_for_a_while_and_from_one_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delitem(sys.modules, "anthropic", raising=False)
-        before = list(sys.meta_path)
-        with without_optional(), ThreadPoolExecutor(1) as other:
-            with pytest.raises(ModuleNotFoundError):
-                import_module("anthropic")
-            assert other.submit(find_spec, "anthropic").result() is not None
-        assert sys.meta_path == before
-        assert find_spec("anthropic") is not None
-
-    def test_one_that_is_used_already_stays(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        used = ModuleType("anthropic")
-        monkeypatch.setitem(sys.modules, "anthropic", used)
-        with without_optional():
-            assert import_module("anthropic") is used

@@ -53,27 +53,3 @@ def cost_a_call(results: Path, usd: float) -> None:
     content: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
     content["summary"]["usage"]["cost_usd"] = usd * CASES * K
     results.write_text(json.dumps(content), encoding="utf-8")
-
-
-def test_a_dry_run_names_mistakes(project: Project) -> None:
-    project.configure({"first": "perhaps"})
-    ended = project.run("--dry-run")
-    assert ended.status == 2
-    assert "agenteval.yaml" in ended.err
-
-
-def test_a_dry_run_counts_the_calls_of_all_runs(project: Project) -> None:
-    assert planned(project, "--runs", "3") == [
-        f"run: 3 runs of {CASES} cases, {3 * CASES * K} calls",
-        "suspicion: 19 calls for a broken case, at most 1,340 calls for a mean",
-    ]
-
-
-def test_recorded_answers_cost_no_calls(project: Project) -> None:
-    baseline = project.past(1)
-
-    ended = project.run("--dry-run", "--agent", f"replay:{baseline}", "--baseline", baseline)
-
-    run, suspicion = ended.out.splitlines()[-2:]
-    assert run == f"run: {CASES} cases ({CASES} with recorded answers), 0 calls"
-    assert suspicion == "suspicion: nothing runs again, because of recorded answers, which never vary"

@@ -72,29 +72,6 @@ for name, (module, target) in stages.items():
 """
 
 
-# Writes reports twice, and sends itself a signal while it writes the second ones.
-ENDED_LATER = """
-import json, os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from agenteval.__main__ import main
-from agenteval.report import overview as badge
-
-first, second = json.loads(sys.argv[1])
-usual = badge.report_files
-
-def ended(*given):
-    os.kill(os.getpid(), {number})
-    return usual(*given)
-
-sys.argv[1:] = first
-main()
-badge.report_files = ended
-sys.stdout = open("stdout", "w")
-sys.argv[1:] = second
-sys.exit(main())
-"""
-
-
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the reports of a run that passed, and a change that fails."""
@@ -143,41 +120,6 @@ def test_the_reports_are_finished_first(directory: Path, tmp_path: Path, number:
         printed = (folder / "stderr").read_text(encoding="utf-8")
         said = "agenteval: interrupted after the last case; the reports are complete\n"
         assert printed == ("" if stage == "the first case" else said), stage
-
-
-@pytest.mark.parametrize(
-    "numbers", [[signal.SIGINT, signal.SIGINT], [signal.SIGTERM, signal.SIGTERM], [signal.SIGKILL]]
-)
-def test_no_report_is_of_an_earlier_run(directory: Path, tmp_path: Path, numbers: list[int]) -> None:
-    old = left_in(directory / "green")
-    for stage, (status, folder) in ended_runs(directory, tmp_path, numbers).items():
-        files = left_in(folder / "agenteval-report")
-        assert status == (-9 if numbers == [signal.SIGKILL] else 128 + numbers[0]), stage
-        assert [name for name in files if files[name] == old.get(name)] == [], stage
-        if RESULTS_FILE in files:
-            assert verdict_in(files) in {"failed", "error"}, stage
-        if numbers != [signal.SIGKILL]:
-            assert set(files) <= {*REPORTS, "journal.jsonl"}, stage
-            assert (folder / "stderr").read_text(encoding="utf-8") == "", stage
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("command", ["merge", "report"])
-def test_saved_results_are_reported_to_the_end(
-    directory: Path, tmp_path: Path, command: str, number: signal.Signals
-) -> None:
-    green, failed = directory / "green", tmp_path / "failed"
-    write_suite(tmp_path, [case("a", "x"), case("b", "x")], agent={"command": [sys.executable, "-c", "print('no')"]})
-    assert agenteval("run", "--quiet", "--out", "failed", cwd=tmp_path).status == 1
-    option = "-o" if command == "merge" else "--out"
-    commands = [[command, str(folder / RESULTS_FILE), option, "both"] for folder in (green, failed)]
-    program = ENDED_LATER.format(number=int(number))
-    done = copied_program(program, json.dumps(commands), cwd=tmp_path)
-    assert (done.status, done.err) == (128 + number, "")
-    files = left_in(tmp_path / "both")
-    assert set(files) == REPORTS - ({RESULTS_FILE} if command == "report" else set())
-    assert json.loads(files["badge.json"])["color"] == "red"
-    assert b"failed" in files["summary.md"]
 
 
 def test_ctrl_c_during_the_imports_is_no_error(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ import asyncio
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -184,27 +183,6 @@ def test_an_agent_with_attributes_of_any_name_is_called() -> None:
     assert case.reason == "LookupError: called"
 
 
-@pytest.mark.parametrize("agent", [cancelled, interrupted, generator_exit])
-def test_an_asynchronous_agent_cannot_end_the_loop_of_the_caller(agent: Any) -> None:
-    outcome = asyncio.run(evaluate_async(suite("a"), agent=agent))
-    (case,) = outcome.results.failed()
-    assert agent.__name__ not in str(case.reason)
-    assert str(case.reason).split()[-1] in {"CancelledError", "KeyboardInterrupt", "GeneratorExit"}
-
-
-def test_an_agent_may_change_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path)
-
-    def wandering(question: str) -> str:
-        os.chdir(tmp_path / "elsewhere")
-        return question
-
-    assert evaluate(suite("a"), agent=wandering, out="reports").exit_status == 0
-    assert (tmp_path / "reports" / "results.json").is_file()
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
 def test_a_removed_working_directory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -253,27 +231,6 @@ def test_a_specification_that_names_no_agent_is_a_config_error(kind: str, target
     assert str(raised.value).startswith(f"agent: {message}")
 
 
-def test_a_lone_surrogate_is_a_problem_of_its_field() -> None:
-    fields = {
-        "path": "suites[0].path",
-        "name": "suites[0].name",
-        "id": "suites[0].cases[0].id",
-        "tags": "suites[0].cases[0].tags[0]",
-    }
-    (case_,) = suite("a").cases
-    broken = {
-        "path": replace(suite("a"), path="\ud800"),
-        "name": replace(suite("a"), name="\ud800"),
-        "id": replace(suite("a"), cases=(replace(case_, id="\ud800"),)),
-        "tags": replace(suite("a"), cases=(replace(case_, tags=("\ud800",)),)),
-    }
-    for name, path in fields.items():
-        with pytest.raises(ConfigError) as raised:
-            evaluate(broken[name], agent=echo)
-        assert str(raised.value) == f"{path}: must not contain a lone surrogate"
-    assert evaluate(suite("\U0001f600"), agent=echo).gate.passed
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -289,21 +246,6 @@ def test_wrong_options_of_a_metric_are_config_errors(config: MetricConfig, messa
     with pytest.raises(ConfigError) as raised:
         evaluate(suite("a"), agent=echo, metrics=[config])
     assert str(raised.value).startswith(message)
-
-
-def test_slow_functions_answer_at_once_and_have_a_limit() -> None:
-    together = threading.Barrier(4, timeout=PATIENCE_S)
-
-    def slow(question: str) -> str:
-        if question == "never":
-            time.sleep(PATIENCE_S)
-        together.wait()
-        return question
-
-    cases = suite("a", "b", "c", "d")
-    assert evaluate(cases, agent=slow).gate.passed
-    limited = Suite("s", "s", "python", suite("never").cases, turn_timeout_s=0.2)
-    assert [found.reason for found in evaluate(limited, agent=slow).results.failed()] == ["no answer within 0.2 s"]
 
 
 def test_a_process_ends_although_its_agent_never_answers(tmp_path: Path) -> None:
@@ -363,15 +305,6 @@ def test_wrong_arguments_are_config_errors(
     assert len(raised.value.problems) == 1
 
 
-def test_every_problem_of_every_suite_is_raised_at_once(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.yaml").write_text("test_cases: 3\n", encoding="utf-8")
-    with pytest.raises(ConfigError) as raised:
-        evaluate(tmp_path / "a.yaml", tmp_path / "b.yaml", agent=echo)
-    assert {Path(problem.file).name for problem in raised.value.problems} == {"a.yaml", "b.yaml"}
-    assert all(problem.line == 1 for problem in raised.value.problems)
-
-
 def test_it_leaves_nothing_and_prints_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -388,14 +321,6 @@ def test_it_leaves_nothing_and_prints_nothing(
     assert len(outcome.results.suites[0].cases[0].iterations) == 1
     after = [path for path in sorted(tmp_path.rglob("*")) if "__pycache__" not in path.parts]
     assert (after, capfd.readouterr()) == (before, ("", ""))
-
-
-def test_reports_are_those_of_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    outcome = evaluate(suite("a"), agent=echo, out=tmp_path / "out", seed=5)
-    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"results.json", "junit.xml", "report.html"}
-    assert read_results(tmp_path / "out") == outcome.results
-    assert outcome.results.run.seed == 5
-    assert capfd.readouterr() == ("", "")
 
 
 def test_long_runs_have_every_case_in_full() -> None:
@@ -554,18 +479,6 @@ def test_a_metric_that_does_not_apply_is_skipped() -> None:
     assert outcome.warnings == ()
 
 
-@pytest.mark.long
-def test_a_baseline_may_be_a_value_or_a_file(tmp_path: Path) -> None:
-    cases = suite(*(f"text {number}" for number in range(20)))
-    before = evaluate(cases, agent=echo, out=tmp_path)
-    for baseline in (before.results, tmp_path):
-        after = evaluate(cases, agent=lambda q: "else", baseline=baseline)
-        assert after.results.comparison is not None
-        # One earlier run proves nothing, and nothing can run beside a function of this process.
-        assert after.results.comparison.state == "unproven"
-        assert after.results.comparison.baseline.run_id == before.results.run.id
-
-
 def test_a_metric_that_has_no_score_any_more_is_named() -> None:
     cases = suite(*(f"text {number}" for number in range(20)))
     before = evaluate(cases, agent=echo, metrics=[Length()])
@@ -582,26 +495,6 @@ def test_in_an_event_loop_it_names_the_function_to_use() -> None:
 
     with pytest.raises(RuntimeError, match="evaluate_async"):
         asyncio.run(main())
-
-
-def test_evaluate_async_leaves_the_loop_free_and_runs_the_agent_in_it() -> None:
-    async def main() -> tuple[bool, bool]:
-        loop, asked = asyncio.get_running_loop(), asyncio.Event()
-        answer = asyncio.Event()
-
-        async def agent(question: str) -> str:
-            assert asyncio.get_running_loop() is loop
-            asked.set()
-            await answer.wait()
-            return question
-
-        run = asyncio.create_task(evaluate_async(suite("a"), agent=agent))
-        await asyncio.wait_for(asked.wait(), PATIENCE_S)
-        running = not run.done()
-        answer.set()
-        return running, (await run).gate.passed
-
-    assert asyncio.run(main()) == (True, True)
 
 
 def test_cancelling_ends_the_run(tmp_path: Path) -> None:

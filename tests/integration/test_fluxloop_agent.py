@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support import agenteval, answer, ask, environment, request
+from tests.support import answer, request
 
 from agenteval.agents.base import Request
 from agenteval.core.errors import AgentError, ConfigError, UserCodeError
@@ -134,21 +134,6 @@ def test_the_runner_answers(tmp_path: Path, runner: dict[str, Any], response: st
     assert answer(agent(tmp_path, runner), asked()).response == response
 
 
-def test_what_a_function_gets(tmp_path: Path) -> None:
-    spec = agent(tmp_path, {"target": "shop.main:everything"})
-    first, *lines = answer(spec, asked(iteration=2)).response.splitlines()
-    assert first == "Where? novice ['a', 'b'] 2"
-    assert {"name: novice", "description: is new", "characteristics: asks", "goals: a; b"} <= set(lines)
-    # Without a persona the function needs one.
-    with pytest.raises(AgentError, match="missing 2 required positional arguments: 'persona' and 'persona_prompt'"):
-        answer(spec, request("Where?"))
-
-
-def test_all_cases_share_an_instance(tmp_path: Path) -> None:
-    replies = ask(agent(tmp_path, {"target": "shop.main:Bot.ask"}), *(request(f"{n}", case=f"{n}") for n in range(3)))
-    assert sorted(reply.response.split()[-1] for reply in replies) == ["1", "2", "3"]  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize(
     ("target", "error", "message"),
     [
@@ -217,17 +202,3 @@ def test_mistakes_name_their_line(tmp_path: Path, runner: dict[str, Any], proble
     with pytest.raises(ConfigError, match=r"simulation\.yaml:[0-9]+: ") as raised:
         load(tmp_path, runner)
     assert problem in str(raised.value)
-
-
-def test_a_runner_without_a_target_names_no_agent(tmp_path: Path) -> None:
-    assert load(tmp_path, {}).fallback_agent is None
-
-
-def test_a_project_runs_without_a_configuration(tmp_path: Path) -> None:
-    evaluation = project(tmp_path, {"target": "shop.main:run", "timeout_seconds": 30})
-    ended = agenteval("run", evaluation, "--quiet", cwd=tmp_path, env=environment(AGENTEVAL_PYTHON=sys.executable))
-    assert (ended.status, ended.err) == (0, "")
-    # An agent of agenteval.yaml, and one of the command line, come before it.
-    (tmp_path / "agenteval.yaml").write_text("agents: {default: {command: [echo, '']}}\n")
-    ended = agenteval("run", evaluation, "--quiet", cwd=tmp_path)
-    assert ended.status == 1

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.framework_stand_ins import AGNO, GOOGLE_ADK, LANGGRAPH, LLAMA_INDEX, OPENAI_AGENTS
 from tests.support import PATIENCE_S, agent_spec
 
 from agenteval.agents.base import reply_from_json
@@ -97,123 +96,6 @@ def in_module(
     return FoundAgent(name, f"app:{name}", "app.py", 1, method, prompt, instantiate)
 
 
-CALLED = [{"name": "weather", "args": {"city": "Oslo"}, "result": "rain"}]
-
-# Frameworks
-
-
-def test_asks_a_langgraph_agent(tmp_path: Path, bare_python: str) -> None:
-    write(tmp_path, LANGGRAPH)
-    found = agent(tmp_path, "assistant")
-    assert ask(tmp_path, bare_python, found, "Oslo", context={}) == {
-        "response": "It is rain",
-        "tool_calls": CALLED,
-        "usage": {"input_tokens": 20, "output_tokens": 4},
-    }
-    assert ask(tmp_path, bare_python, found, context={"a": 1})["response"] == "It is rain{'a': 1}"
-
-
-def test_asks_an_agent_of_the_openai_agents_sdk(tmp_path: Path, bare_python: str) -> None:
-    write(tmp_path, OPENAI_AGENTS)
-    # The framework's stand-in is a package of the repository, which is not searched.
-    found = FoundAgent("bot", "app:bot", "app.py", 1, "run", "input")
-    reply = ask(tmp_path, bare_python, found, context={"user": 7})
-    assert reply == {
-        "response": "bot heard hello, {'user': 7}",
-        "tool_calls": CALLED,
-        "usage": {"input_tokens": 14, "output_tokens": 6},
-    }
-    found = FoundAgent("weather", "app:weather", "app.py", 1, "__call__")
-    assert use(tmp_path, bare_python, found, {"city": "Oslo"}) == {"value": "rain in Oslo"}
-
-
-def test_asks_an_agent_of_google_adk(tmp_path: Path, bare_python: str) -> None:
-    write(tmp_path, GOOGLE_ADK)
-    assert ask(tmp_path, bare_python, agent(tmp_path, "bot")) == {
-        "response": "hello!",
-        "tool_calls": [{"name": "weather", "args": {"city": "Oslo"}, "result": {"sky": "rain"}}],
-        "usage": {"input_tokens": 10, "output_tokens": 2},
-    }
-    with pytest.raises(AgentError, match="429: too many"):
-        ask(tmp_path, bare_python, agent(tmp_path, "bot"), "fail")
-
-
-def test_asks_an_agent_of_llama_index(tmp_path: Path, bare_python: str) -> None:
-    write(tmp_path, LLAMA_INDEX)
-    reply = ask(tmp_path, bare_python, agent(tmp_path, "bot"))
-    assert reply == {"response": "heard hello", "tool_calls": CALLED, "usage": None}
-
-
-def test_calls_a_tool_of_llama_index(tmp_path: Path, bare_python: str) -> None:
-    write(tmp_path, LLAMA_INDEX)
-    assert use(tmp_path, bare_python, tool(tmp_path, "adder"), {"a": 1, "b": 2}) == {"value": 3}
-    with pytest.raises(
-        AgentError, match=r"do not fit app:adder\(a, b\): missing a required argument: 'b'; given: a, c"
-    ):
-        use(tmp_path, bare_python, tool(tmp_path, "adder"), {"a": 1, "c": 2})
-
-
-def test_asks_an_agent_of_agno(tmp_path: Path, bare_python: str) -> None:
-    write(tmp_path, AGNO)
-    assert ask(tmp_path, bare_python, agent(tmp_path, "bot")) == {
-        "response": "heard hello",
-        "tool_calls": [*CALLED, {"name": "news", "args": {}, "error": "offline"}],
-        "usage": {"input_tokens": 3, "output_tokens": 4},
-    }
-    assert use(tmp_path, bare_python, tool(tmp_path, "weather"), {"city": "Rome"}) == {"value": "rain in Rome"}
-    with pytest.raises(AgentError, match=r"bot\.print_response returned nothing"):
-        ask(tmp_path, bare_python, in_module("bot", "print_response"))
-
-
-PYDANTIC_AI = """\
-    from pydantic import BaseModel
-    from pydantic_ai import Agent
-    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-    from pydantic_ai.models.function import FunctionModel
-    from pydantic_ai.models.test import TestModel
-
-    class City(BaseModel):
-        name: str
-        content: str = "no answer of its own"
-
-    def weather(city: str) -> str:
-        return "rain"
-
-    def answer(messages, info):
-        if len(messages) == 1:
-            return ModelResponse(parts=[ToolCallPart("weather", {"city": "Oslo"})])
-        return ModelResponse(parts=[TextPart("It rains")])
-
-    bot = Agent(FunctionModel(answer), tools=[weather])
-    typed = Agent[None, City](TestModel(custom_output_args={"name": "Oslo"}), output_type=City)
-    """
-
-
-@pytest.mark.long
-def test_asks_real_agents_of_pydantic_ai(tmp_path: Path) -> None:
-    write(tmp_path, {"requirements.txt": "pydantic-ai-slim[openai]", "app.py": PYDANTIC_AI})
-    reply = ask(tmp_path, sys.executable, agent(tmp_path, "bot"))
-    assert (reply["response"], reply["tool_calls"]) == ("It rains", CALLED)
-    assert reply["usage"]["input_tokens"] > 0
-    assert reply["usage"]["output_tokens"] > 0
-    # The tool by which the model hands over structured output is none of the agent's.
-    typed = ask(tmp_path, sys.executable, agent(tmp_path, "typed"))
-    assert (typed["response"], typed["tool_calls"]) == ('{"name": "Oslo", "content": "no answer of its own"}', [])
-
-
-@pytest.mark.parametrize("method", ["run", "run_sync"])
-def test_runs_real_agents_synchronously_and_not(tmp_path: Path, method: str) -> None:
-    write(tmp_path, {"app.py": PYDANTIC_AI})
-    reply = ask(tmp_path, sys.executable, in_module("bot", method, prompt="user_prompt"))
-    assert reply["response"] == "It rains"
-
-
-def test_calls_plain_functions_of_a_pydantic_ai_project(tmp_path: Path) -> None:
-    write(tmp_path, {"requirements.txt": "pydantic-ai", "app.py": PYDANTIC_AI})
-    found = tool(tmp_path, "weather")
-    assert use(tmp_path, sys.executable, found, {"city": "Oslo"}) == {"value": "rain"}
-
-
 # Results of other shapes
 
 
@@ -286,12 +168,6 @@ def test_refuses_a_result_without_an_answer(tmp_path: Path, bare_python: str, bo
         """
     write(tmp_path, {"app.py": textwrap.dedent(code) + f"\ndef bot(prompt):\n    {body}\n"})
     with pytest.raises(AgentError, match="returned no answer"):
-        ask(tmp_path, bare_python, in_module("bot"))
-
-
-def test_refuses_a_result_that_says_nothing(tmp_path: Path, bare_python: str) -> None:
-    write(tmp_path, {"app.py": "class Opaque: ...\ndef bot(prompt):\n    return Opaque()\n"})
-    with pytest.raises(AgentError, match="the agent returned a Opaque, in which no answer can be found"):
         ask(tmp_path, bare_python, in_module("bot"))
 
 
@@ -371,27 +247,6 @@ def test_finds_the_tokens_in_any_result(tmp_path: Path, bare_python: str, usage:
 
 
 @pytest.mark.parametrize(
-    ("code", "prompt", "expected"),
-    [
-        ("def invoke(self, input): return input", None, "hello"),
-        ("def invoke(self, input): return {'output': sorted(input.items())}", "question", '[["question", "hello"]]'),
-        ("async def ainvoke(self, input): return str(input)", "messages", "{'messages': [('user', 'hello')]}"),
-        ("def run(self, *, text): return text", "text", "hello"),
-        ("def run(self, text, context): return [text, context]", None, '["hello", {"a": 1}]'),
-        ("def run(self, text, **others): return [text, others]", None, '["hello", {}]'),
-        ("def run(self, text): return __import__('asyncio').run(later(text))", None, "hello"),
-    ],
-)
-def test_passes_the_prompt_as_the_method_takes_it(
-    tmp_path: Path, bare_python: str, code: str, prompt: str | None, expected: str
-) -> None:
-    write(tmp_path, {"app.py": f"async def later(text): return text\nclass Bot:\n    {code}\n"})
-    method = next(name for name in ("ainvoke", "invoke", "run") if f"def {name}(" in code)
-    found = in_module("Bot", method, prompt=prompt, instantiate=True)
-    assert ask(tmp_path, bare_python, found, context={"a": 1})["response"] == expected
-
-
-@pytest.mark.parametrize(
     ("found", "expected"),
     [
         (in_module("nobody"), "module 'app' has no 'nobody'"),
@@ -420,15 +275,6 @@ def test_names_what_is_wrong_with_an_agent(
     with pytest.raises(AgentError) as caught:
         ask(tmp_path, bare_python, found)
     assert expected in str(caught.value)
-
-
-def test_imports_modules_below_src(tmp_path: Path, bare_python: str) -> None:
-    write(tmp_path, LANGGRAPH)
-    (tmp_path / "src").mkdir()
-    (tmp_path / "app.py").rename(tmp_path / "src" / "app.py")
-    found = agent(tmp_path, "assistant")
-    assert found.reference == "app:assistant"
-    assert ask(tmp_path, bare_python, found)["response"] == "It is rain"
 
 
 # How tools are called
@@ -529,88 +375,6 @@ def test_calls_a_tool(
     write(tmp_path, {"app.py": TOOLS})
     result = use(tmp_path, bare_python, found, context, prompt)
     assert {key: result[key] for key in result if key in {"value", "raised"}} == expected
-
-
-@pytest.mark.parametrize(
-    ("found", "context", "prompt", "expected"),
-    [
-        (in_module("add"), {"c": 1}, None, "app:add(a, b=1): missing a required argument: 'a'; given: c"),
-        (in_module("add"), {"a": 1, "c": 1}, None, "got an unexpected keyword argument 'c'"),
-        (in_module("none"), None, "hello", "app:none(): too many positional arguments"),
-        (in_module("echo"), None, None, "missing a required argument: 'text'"),
-        (
-            in_module("Schema", "invoke", instantiate=True),
-            {"limit": 1, "p": 2},
-            None,
-            "app:Schema(q, limit): 'q' is missing, 'p' is unknown",
-        ),
-    ],
-)
-def test_arguments_that_do_not_fit_are_no_doing_of_the_tool(
-    *, tmp_path: Path, bare_python: str, found: FoundAgent, context: Any, prompt: str | None, expected: str
-) -> None:
-    write(tmp_path, {"app.py": TOOLS})
-    with pytest.raises(AgentError) as caught:
-        use(tmp_path, bare_python, found, context, prompt)
-    assert "TypeError: the arguments do not fit" in str(caught.value)
-    assert expected in str(caught.value)
-
-
-TOOLKIT = """\
-class Function:
-    def __init__(self, entrypoint):
-        self.entrypoint = entrypoint
-
-class Toolkit:
-    functions, async_functions = {}, {}
-
-class One(Toolkit):
-    def __init__(self):
-        self.functions = {"price": Function(self.price)}
-    def price(self, item):
-        return f"{item}: 3"
-
-class Two(Toolkit):
-    functions = {"a": Function(len), "b": Function(len)}
-
-class Nothing(Toolkit):
-    pass
-"""
-
-
-def test_calls_the_only_function_of_a_toolkit(tmp_path: Path, bare_python: str) -> None:
-    write(tmp_path, {"app.py": TOOLKIT})
-    called = use(tmp_path, bare_python, in_module("One", instantiate=True), {"item": "tea"})
-    assert called == {"value": "tea: 3"}
-    with pytest.raises(AgentError, match=r"app:Two, a Two, has several functions \(a, b\)"):
-        use(tmp_path, bare_python, in_module("Two", instantiate=True), {"item": "tea"})
-    with pytest.raises(AgentError, match="has no method '__call__'"):
-        use(tmp_path, bare_python, in_module("Nothing", instantiate=True), {"item": "tea"})
-
-
-def test_many_calls_run_at_once(tmp_path: Path, bare_python: str) -> None:
-    # None ends before all have begun.
-    code = """\
-        import threading
-        gate = threading.Barrier(24)
-
-        def bot(text):
-            gate.wait(30)
-            return text
-        """
-    write(tmp_path, {"app.py": code})
-
-    async def run() -> list[Any]:
-        spec = agent_spec("python", "x:y", tmp_path, options={"interpreter": bare_python})
-        pool = WorkerPool(spec, 24)
-        try:
-            arguments = [["app:bot", "__call__", False, None, {"input": str(number)}] for number in range(24)]
-            async with asyncio.timeout(PATIENCE_S):
-                return await asyncio.gather(*(pool.call(f"{TARGETS}:ask", item) for item in arguments))
-        finally:
-            await pool.close()
-
-    assert [reply["response"] for reply in asyncio.run(run())] == [str(number) for number in range(24)]
 
 
 def test_what_runs_in_the_worker_is_python_3_8() -> None:

@@ -7,8 +7,6 @@ import gzip
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event
 from typing import Any
@@ -123,28 +121,6 @@ class TestCache:
 
         assert within(cached(tmp_path, limits=Limits(max_calls=0, max_cost_usd=0)), work) == (0, 0, 0, 0.0)
 
-    def test_what_the_cache_saved_is_the_cost_of_the_first_calls(self, server: ModelServer, tmp_path: Path) -> None:
-        calls = [Call(server.model(), question) for question in ("Is it?", "Is it not?", "Is it?")]
-
-        async def work(gateway: Gateway) -> tuple[int, float, float]:
-            for call in calls:
-                await gateway.complete(call)
-            return gateway.cached_calls, gateway.budget.cost_usd, gateway.saved_usd
-
-        cached_first, cost, saved_first = within(cached(tmp_path), work)
-        cached_then, nothing, saved_then = within(cached(tmp_path), work)
-
-        assert (cached_first, cached_then, nothing) == (1, 3, 0.0)
-        assert cost > 0
-        assert (saved_first, saved_then) == (pytest.approx(cost / 2), pytest.approx(cost * 1.5))
-
-    def test_without_a_cache_every_call_is_sent(self, server: ModelServer) -> None:
-        call = Call(server.model(), "Is it?")
-        ask(no_waits(), call, call)
-        ask(no_waits(), call)
-
-        assert len(server.asked) == 3
-
     @pytest.mark.parametrize(
         "other",
         [
@@ -193,24 +169,6 @@ class TestCache:
 
         assert cache_key(call) != public
 
-    def test_repeats_do_not_share_answers(self, server: ModelServer, tmp_path: Path) -> None:
-        server.script("first", "second", "third")
-        model = server.model()
-
-        async def work(gateway: Gateway) -> list[str]:
-            return [(await gateway.complete(Call(model, "Is it?", sample=index))).text for index in (0, 1, 0, 1, 2)]
-
-        assert within(cached(tmp_path), work) == ["first", "second", "first", "second", "third"]
-
-    def test_a_reply_that_cannot_be_used_is_not_kept(self, server: ModelServer, tmp_path: Path) -> None:
-        server.script('{"ok": true}', '{"ok": true}', "better")
-        call = Call(server.model(), "Is it?")
-        (first,) = ask(cached(tmp_path), call, accept=refuse_oks)
-        (second,) = ask(cached(tmp_path), call, accept=refuse_oks)
-
-        assert isinstance(first, MetricError)
-        assert (second.text, second.cached) == ("better", False)
-
     def test_a_reply_that_cannot_be_used_is_asked_for_once_more(self, server: ModelServer, tmp_path: Path) -> None:
         server.script("better", '{"ok": true}', "better")
         one, two = (
@@ -225,14 +183,6 @@ class TestCache:
 
         assert str(answer).endswith("; the answer was cut at max_tokens")
         assert len(server.asked) == 1
-
-    def test_errors_are_not_kept(self, server: ModelServer, tmp_path: Path) -> None:
-        server.script(error(401, "no"), "yes")
-        call = Call(server.model(), "Is it?")
-        ask(cached(tmp_path), call)
-        (second,) = ask(cached(tmp_path), call)
-
-        assert second.text == "yes"
 
     @pytest.mark.parametrize(
         "content",
@@ -270,15 +220,6 @@ class TestCache:
 
         assert (first.cached, second.cached, len(server.asked)) == (False, False, 2)
 
-    def test_any_text_is_kept_as_it_is(self, server: ModelServer, tmp_path: Path) -> None:
-        text = "a\x00b \ud800 \u2028 \U0001f600"
-        server.script(text)
-        call = Call(server.model(), "Is it \x00 \u2028?")
-        (first,) = ask(cached(tmp_path), call)
-        (second,) = ask(cached(tmp_path), call)
-
-        assert (first.text, second.text, second.cached) == (text, text, True)
-
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_no_key_and_no_prompt_is_in_any_file(self, server: ModelServer, tmp_path: Path, provider: str) -> None:
         ask(cached(tmp_path), Call(server.model(provider), "the prompt"))
@@ -291,13 +232,6 @@ class TestCache:
             "logprobs",
         }
         assert KEY not in file.read_text(encoding="utf-8")
-
-    def test_where_it_lies(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.delenv("AGENTEVAL_CACHE", raising=False)
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert default_directory() == tmp_path / "agenteval" / "llm"
-        monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "own"))
-        assert default_directory() == tmp_path / "own"
 
     def test_a_user_without_a_home_directory_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("AGENTEVAL_CACHE", "XDG_CACHE_HOME", "HOME"):
@@ -321,19 +255,6 @@ class TestTheSameCallTwice:
         assert {answer.text for answer in answers} == {'{"ok": true}'}
         assert [answer.cached for answer in answers].count(False) == 1
         assert sum(answer.cost_usd for answer in answers) == pytest.approx(cost)
-
-    @pytest.mark.parametrize(
-        ("answer", "kind", "asked"), [(error(401, "no such key"), LlmError, 1), ('{"ok": true}', MetricError, 2)]
-    )
-    def test_who_waits_gets_the_same_error(
-        self, server: ModelServer, tmp_path: Path, answer: Answer | str, kind: type[Exception], asked: int
-    ) -> None:
-        server.script(answer)
-        call = Call(server.model(), "Is it?")
-        answers = ask(cached(tmp_path), *[call] * 10, accept=refuse_oks)
-
-        assert len(server.asked) == asked
-        assert [type(item) for item in answers] == [kind] * 10
 
     def test_who_waits_goes_on_when_the_first_is_cancelled(self, server: ModelServer, tmp_path: Path) -> None:
         arrived, release = Event(), Event()
@@ -364,31 +285,6 @@ class TestTheSameCallTwice:
         assert [other.text for other in others] == ["here"] * 3
         assert len(server.asked) == 2
 
-    def test_who_waits_can_be_cancelled_alone(self, server: ModelServer, tmp_path: Path) -> None:
-        arrived, release = Event(), Event()
-
-        def respond(asked: RecordedQuestion) -> Answer:
-            arrived.set()
-            release.wait(PATIENCE_S)
-            return says(asked, "here")
-
-        server.respond = respond
-        call = Call(server.model(), "Is it?")
-
-        async def work(gateway: Gateway) -> list[Any]:
-            first = asyncio.create_task(gateway.complete(call))
-            await asyncio.to_thread(arrived.wait, PATIENCE_S)
-            other = asyncio.create_task(gateway.complete(call))
-            await asyncio.sleep(0)
-            other.cancel()
-            release.set()
-            return [*await asyncio.gather(first, other, return_exceptions=True)]
-
-        first, other = within(cached(tmp_path), work)
-
-        assert first.text == "here"
-        assert isinstance(other, asyncio.CancelledError)
-
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 class TestRepeats:
@@ -404,13 +300,6 @@ class TestRepeats:
 
         assert waits == [0.25]
 
-    def test_retry_after_may_be_a_date(self, server: ModelServer, waits: list[float], provider: str) -> None:
-        moment = datetime.now(UTC) + timedelta(seconds=1000)
-        server.script(error(429, "slow down", {"Retry-After": format_datetime(moment, usegmt=True)}), "yes")
-        ask(LlmSettings(), Call(server.model(provider), "Is it?"))
-
-        assert waits == [60.0]
-
     @pytest.mark.parametrize("value", ["-5", "0", "yesterday", "Wed, 21 Oct 2015 07:28:00 GMT"])
     def test_odd_waits_are_short(self, server: ModelServer, waits: list[float], provider: str, value: str) -> None:
         server.script(error(429, "slow down", {"Retry-After": value}), "yes")
@@ -425,21 +314,6 @@ class TestRepeats:
         assert answer.text == "yes"
         # HoloDeck's defaults.
         assert [least <= wait <= 1.5 * least for wait, least in zip(waits, (2, 4, 8), strict=True)] == [True] * 3
-
-    def test_no_wait_is_longer_than_a_minute(self, server: ModelServer, waits: list[float], provider: str) -> None:
-        server.script(error(500, "oops"))
-        ask(LlmSettings(backoff_s=50, retries=3), Call(server.model(provider), "Is it?"))
-
-        assert len(waits) == 3
-        assert max(waits) == 60.0
-
-    def test_in_the_end_it_is_an_error(self, server: ModelServer, provider: str) -> None:
-        server.script(error(500, "the server\nis  broken"))
-        (problem,) = ask(no_waits(retries=2), Call(server.model(provider), "Is it?"))
-
-        label = server.model(provider).label
-        assert str(problem) == f"{label} answered 500: the server is broken (after 3 attempts)"
-        assert len(server.asked) == 3
 
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
     def test_what_will_not_pass_is_not_repeated(self, server: ModelServer, provider: str, status: int) -> None:
@@ -480,14 +354,6 @@ class TestRepeats:
         )
         (answer,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
         assert answer.text == "yes"
-
-    def test_a_server_that_is_gone(self, server: ModelServer, provider: str) -> None:
-        model = server.model(provider, endpoint="http://127.0.0.1:9/v1")
-        (problem,) = ask(no_waits(retries=1), Call(model, "Is it?"))
-
-        assert isinstance(problem, LlmError)
-        assert f"{model.label} cannot be reached: " in str(problem)
-        assert str(problem).endswith("(after 2 attempts)")
 
     def test_an_answer_that_does_not_come(self, server: ModelServer, provider: str) -> None:
         # The libraries import much with their first request.
@@ -581,30 +447,6 @@ class TestOptionsThatAreRefused:
         assert answer.text == "yes"
         assert server.asked[1].body["max_completion_tokens"] == 500
 
-    def test_log_probabilities_go_together(self, server: ModelServer) -> None:
-        def respond(asked: RecordedQuestion) -> Answer:
-            named = next((name for name in ("top_logprobs", "logprobs") if name in asked.body), None)
-            return error(400, f"Unsupported parameter: '{named}'", param=named) if named else says(asked, "yes")
-
-        server.respond = respond
-        (answer,) = ask(no_waits(retries=0), Call(server.model(), "Is it?", top_logprobs=5))
-
-        assert answer.text == "yes"
-        assert [sorted({"logprobs", "top_logprobs"} & set(asked.body)) for asked in server.asked] == [
-            ["logprobs", "top_logprobs"],
-            ["logprobs"],
-            [],
-        ]
-
-    def test_many_at_once(self, server: ModelServer) -> None:
-        def respond(asked: RecordedQuestion) -> Answer:
-            return error(400, "no temperature here") if "temperature" in asked.body else says(asked, "yes")
-
-        server.respond = respond
-        answers = ask(no_waits(retries=0), *(Call(server.model(), f"Is it {n}?") for n in range(12)))
-
-        assert [answer.text for answer in answers] == ["yes"] * 12
-
     def test_another_wrong_request_is_an_error(self, server: ModelServer) -> None:
         server.script(error(400, "Your temperatures are wrong, and so is your_response_format"))
         (problem,) = ask(no_waits(), Call(server.model(), "Is it?", schema=SCHEMA))
@@ -628,18 +470,6 @@ class TestLimits:
 
         assert [answer.text for answer in answers] == ["yes"] * 12
         assert server.most_at_once == 3
-
-    def test_each_provider_for_itself(self, server: ModelServer) -> None:
-        barrier = Barrier(4)
-
-        def respond(asked: RecordedQuestion) -> Answer:
-            barrier.wait(PATIENCE_S)
-            return says(asked, "yes")
-
-        server.respond = respond
-        answers = ask(no_waits(concurrency=1), *(Call(server.model(name), "Is it?") for name in PROVIDERS))
-
-        assert [answer.text for answer in answers] == ["yes"] * 4
 
     def test_all_models_of_a_provider_together(self, server: ModelServer) -> None:
         barrier = Barrier(2)
@@ -715,15 +545,6 @@ class TestLimits:
 
 
 class TestBudget:
-    @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_calls_are_used_up_exactly(self, server: ModelServer, provider: str) -> None:
-        answers = ask(
-            no_waits(limits=Limits(max_calls=17)), *(Call(server.model(provider), f"Is it {n}?") for n in range(50))
-        )
-
-        assert len(server.asked) == 17
-        assert [type(answer) for answer in answers].count(BudgetSpentError) == 33
-
     def test_money_is_never_overspent(self, server: ModelServer) -> None:
         calls = [Call(server.model(), f"Is it {n:02}?") for n in range(60)]
 
@@ -784,11 +605,6 @@ class TestBudget:
         expected = () if provider == "ollama" else (f"max_cost_usd does not limit {label}: the price is not known",)
         assert budget_warnings(gateway) == expected
 
-    def test_an_unknown_price_is_no_price(self, server: ModelServer) -> None:
-        (answer,) = ask(no_waits(), Call(server.model(name="our-own-model"), "Is it?"))
-
-        assert answer.cost_usd is None
-
 
 class TestKeys:
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -807,17 +623,6 @@ class TestKeys:
                 "followed; set the model's endpoint to that server"
             )
 
-    @pytest.mark.parametrize(
-        ("provider", "variable"),
-        [("openai", "OPENAI_API_KEY"), ("azure_openai", "AZURE_OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")],
-    )
-    def test_a_missing_key_is_named_before_anything_runs(self, provider: str, variable: str) -> None:
-        endpoint = "http://127.0.0.1:9" if provider == "azure_openai" else None
-        with pytest.raises(ConfigError) as caught:
-            Gateway(LlmSettings()).check(ModelSpec(provider, "m", endpoint=endpoint))
-
-        assert str(caught.value) == f"no API key for {provider}/m: set {variable}, or `api_key` of the model"
-
     def test_azure_needs_an_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
         model = ModelSpec("azure_openai", "m", api_key=KEY)
         with pytest.raises(ConfigError) as caught:
@@ -827,43 +632,6 @@ class TestKeys:
         )
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:9")
         Gateway(LlmSettings()).check(model)
-
-    @pytest.mark.parametrize(
-        ("provider", "variable", "header"),
-        [
-            ("openai", "OPENAI_API_KEY", "authorization"),
-            ("azure_openai", "AZURE_OPENAI_API_KEY", "api-key"),
-            ("anthropic", "ANTHROPIC_API_KEY", "authorization"),
-        ],
-    )
-    def test_keys_come_from_the_environment_too(
-        self, server: ModelServer, monkeypatch: pytest.MonkeyPatch, provider: str, variable: str, header: str
-    ) -> None:
-        monkeypatch.setenv(variable, "key-of-the-environment")
-        (own, other) = ask(
-            no_waits(), Call(server.model(provider, api_key=None), "1"), Call(server.model(provider), "2")
-        )
-
-        assert own.text == other.text == '{"ok": true}'
-        sent = {asked.prompt: asked.headers[header].removeprefix("Bearer ") for asked in server.asked}
-        assert sent == {"1": "key-of-the-environment", "2": KEY}
-
-    @pytest.mark.parametrize(
-        ("provider", "variable", "path"),
-        [
-            ("openai", "OPENAI_BASE_URL", "/v1"),
-            ("azure_openai", "AZURE_OPENAI_ENDPOINT", ""),
-            ("anthropic", "ANTHROPIC_BASE_URL", ""),
-            ("ollama", "OLLAMA_HOST", ""),
-        ],
-    )
-    def test_addresses_come_from_the_environment_too(
-        self, server: ModelServer, monkeypatch: pytest.MonkeyPatch, provider: str, variable: str, path: str
-    ) -> None:
-        monkeypatch.setenv(variable, server.url + path)
-        (answer,) = ask(no_waits(), Call(server.model(provider, endpoint=None), "Is it?"))
-
-        assert answer.text == '{"ok": true}'
 
     def test_a_server_of_ones_own_needs_no_key(self, server: ModelServer) -> None:
         (answer,) = ask(no_waits(), Call(server.model(api_key=None), "Is it?"))

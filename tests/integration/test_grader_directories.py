@@ -37,15 +37,6 @@ def test_the_suite_precedes_the_working_directory(repository: Path, folders: lis
     assert ended.status == 0, ended.text
 
 
-def test_no_module_of_the_working_directory_hides_one_of_the_standard_library(repository: Path) -> None:
-    (repository / "decimal.py").write_text("raise RuntimeError('hidden')\n")
-    grader(
-        repository / "suites", "from decimal import Decimal\n\n\ndef grade(context):\n    return Decimal(1) == 1\n"
-    )
-    ended = agenteval("run", "suites/agent.yaml", "--out", "out", cwd=repository)
-    assert ended.status == 0, ended.text
-
-
 class TestVariablesOfEnvFiles:
     """Graders get the variables of the project's ``.env`` files, which HoloDeck loads into its own process."""
 
@@ -82,14 +73,3 @@ def grade(context):
             "'GITHUB_OUTPUT': None}"
         }
         assert "tok-0123456789" not in (graded / "out/results.json").read_text()
-
-    def test_metrics_of_agenteval_yaml_do_not(self, graded: Path) -> None:
-        (graded / "suites/own.py").write_text(
-            "import os\n\nfrom agenteval.grader import Outcome\n\n\n"
-            "def metric(observation):\n    return Outcome(1.0, reason=os.environ.get('SHOP', 'none'))\n"
-        )
-        (graded / "suites/agenteval.yaml").write_text(
-            "agents: {default: {python: 'agent:reply'}}\nmetrics: [{python: 'own:metric'}]\n"
-        )
-        (graded / "agent.py").rename(graded / "suites/agent.py")
-        assert self.reasons(graded)["metric"] == "none"

@@ -124,24 +124,12 @@ class TestValidate:
         assert warning.startswith("warning: agent.yaml:5: agent: HoloDeck runs this agent, and ")
         assert warning.endswith("-m pip install 'holodeck-ai[openai-agents]' exceptiongroup")
 
-    def test_the_package_reads_the_project_without_an_index(self, project: Path, stand_in: Path) -> None:
-        ended = self.validate(project, stand_in)
-        assert (ended.status, ended.out) == (0, "agent.yaml: ok, holodeck, 2 cases\n"), ended.text
-        dry = run(project, stand_in, "agent.yaml", "--dry-run")
-        assert dry.status == 0, dry.text
-        assert not (project / "log.txt").exists()
-
     def test_a_refused_project_is_a_mistake(self, project: Path, stand_in: Path) -> None:
         (project / "agent.yaml").write_text(PROJECT.replace("gpt-4o-mini", "refused"))
         ended = self.validate(project, stand_in)
         assert ended.status == 2
         (mistake,) = shown(ended.text)
         assert mistake.title == "agent: HoloDeck refuses the project: model.name: no such model"
-
-    def test_another_agent_needs_no_package(self, project: Path, tmp_path: Path) -> None:
-        (project / "answers.jsonl").write_text('{"case": "hours", "response": "1"}\n')
-        ended = self.validate(project, tmp_path, "--agent", "replay:answers.jsonl")
-        assert (ended.status, "HoloDeck" in ended.text) == (0, False), ended.text
 
     def test_a_dry_run_needs_what_the_run_needs(self, project: Path, tmp_path: Path) -> None:
         ended = run(project, tmp_path, "agent.yaml", "--dry-run")
@@ -178,24 +166,6 @@ def test_a_project_that_holodeck_does_not_run(
     assert mistake.title.startswith(f"agent: {message}")
 
 
-def test_a_package_without_a_needed_part_names_what_is_missing(project: Path, stand_in: Path, tmp_path: Path) -> None:
-    packages = tmp_path / "older"
-    for name, text in FILES.items():
-        (packages / name).parent.mkdir(parents=True, exist_ok=True)
-        (packages / name).write_text(
-            "import no_such_package\n" if name.endswith("loader.py") else textwrap.dedent(text)
-        )
-    ended = run(project, packages, "agent.yaml")
-    assert ended.status == 2
-    (mistake,) = shown(ended.text)
-    assert mistake.title.endswith("cannot be used: No module named 'no_such_package'")
-    assert "= help: install it: " in mistake.text
-    (packages / "holodeck/config/loader.py").write_text("")
-    ended = run(project, packages, "agent.yaml")
-    (mistake,) = shown(ended.text)
-    assert mistake.says("holodeck.config.loader has no ConfigLoader; holodeck-ai 0.7 or newer is needed")
-
-
 def test_agenteval_yaml_has_holodeck_run_any_project(project: Path, stand_in: Path) -> None:
     (project / "shop").mkdir()
     for name in ("data", "agent.yaml"):
@@ -224,13 +194,3 @@ def test_a_file_without_an_agent(project: Path, stand_in: Path, written: str, pr
     assert ended.status == 2
     (mistake,) = shown(ended.text)
     assert mistake.says(problem)
-
-
-def test_the_process_has_the_variables_of_env_files(project: Path, stand_in: Path) -> None:
-    only(project, "variables")
-    (project / ".env").write_text("SHOP='corner shop'\nPATH=/nowhere\n")
-    run(project, stand_in, "agent.yaml")
-    found = json.loads(turns(project)["variables"][0]["response"])
-    assert found["SHOP"] == "corner shop"
-    # Variables of the environment stay.
-    assert found["PATH"] != "/nowhere"

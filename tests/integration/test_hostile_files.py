@@ -143,35 +143,6 @@ def test_a_swapped_directory_changes_no_result(workspace: Path, number: int) -> 
     assert list((workspace / "moved").iterdir()) == []
 
 
-_MOVING = """
-import pathlib
-here = pathlib.Path(__file__).parent
-
-def reply(request):
-    here.rename(here.parent / "moved")
-    (here / "agenteval-report").mkdir(parents=True)
-    (here / "agenteval-report" / "results.json").write_text('{"forged": true}')
-    return "wrong"
-"""
-
-
-@as_root
-def test_a_swapped_working_directory_gets_the_true_reports(workspace: Path) -> None:
-    # Later steps take the reports from the path, whatever is there now.
-    project = workspace / "project"
-    project.mkdir()
-    write(project, "")
-    os.chown(workspace, SOMEBODY.uid, SOMEBODY.gid)
-    (project / "agent.py").write_text(_MOVING, encoding="utf-8")
-    (project / "agenteval.yaml").write_text("agents: {default: {python: agent:reply}}\n", encoding="utf-8")
-
-    ended = act(workspace, working_directory="project")
-
-    assert ended.status == 1, ended.text
-    assert {case.status for _, case in read_results(project / "agenteval-report").cases()} == {"failed"}
-    assert not (workspace / "moved" / "agenteval-report" / "results.json").exists()
-
-
 @pytest.mark.long
 @as_root
 def test_in_a_workspace_of_root_user_code_is_not_root(workspace: Path) -> None:

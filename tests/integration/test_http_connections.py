@@ -6,11 +6,10 @@ import asyncio
 import base64
 import gc
 import json
-import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,40 +127,6 @@ def test_a_connection_is_used_again(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_connection_that_the_service_closed_meanwhile_is_not_used(tmp_path: Path) -> None:
-    def once(served: Served) -> Handler:
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(answer(json.loads(await served.read(reader))["input"]))
-            await writer.drain()
-
-        return handle
-
-    async def run() -> None:
-        async with serving(once) as served, agent_at(served.url, tmp_path) as agent:
-            for text in "abc":
-                assert await said(agent, text) == text
-                await until(lambda: served.open_now == 0)
-            assert (served.connections, len(served.heads)) == (3, 3)
-
-    asyncio.run(run())
-
-
-def test_a_connection_that_ends_with_the_next_request_makes_no_error(tmp_path: Path) -> None:
-    def lives_for_one(served: Served) -> Handler:
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(answer(json.loads(await served.read(reader))["input"]))
-            await served.read(reader)
-
-        return handle
-
-    async def run() -> None:
-        async with serving(lives_for_one) as served, agent_at(served.url, tmp_path) as agent:
-            assert [await said(agent, text) for text in "abc"] == ["a", "b", "c"]
-            assert served.connections == 3
-
-    asyncio.run(run())
-
-
 def test_a_service_that_always_hangs_up_is_asked_no_more_than_twice(tmp_path: Path) -> None:
     def answers_first(served: Served) -> Handler:
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -205,19 +170,6 @@ def test_what_nobody_asked_for_is_no_answer_to_the_next_request(tmp_path: Path) 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(
-    "closing", [answer("a", "Connection: close"), b"HTTP/1.0 200 OK\r\n\r\na", b"HTTP/1.1 200\r\n\r\na"]
-)
-def test_a_service_may_want_a_new_connection_each_time(tmp_path: Path, closing: bytes) -> None:
-    async def run() -> None:
-        async with serving(answering(closing)) as served, agent_at(served.url, tmp_path) as agent:
-            for _ in range(3):
-                assert await said(agent, "?") == "a"
-            assert served.connections == 3
-
-    asyncio.run(run())
-
-
 def test_a_body_may_come_in_pieces(tmp_path: Path) -> None:
     text = "Grüße " * 1000
     sent = text.encode()
@@ -240,70 +192,6 @@ def test_a_body_may_come_in_pieces(tmp_path: Path) -> None:
         async with serving(handled) as served, agent_at(served.url, tmp_path) as agent:
             assert await said(agent, "?") == text
             assert "accept-encoding: identity" in served.heads[0].lower()
-
-    asyncio.run(run())
-
-
-def test_a_service_may_answer_before_it_has_read_the_request(tmp_path: Path) -> None:
-    def hasty(served: Served) -> Handler:
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            served.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
-            writer.write(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
-            await asyncio.sleep(30)
-
-        return handle
-
-    async def run() -> None:
-        async with serving(hasty) as served, agent_at(served.url, tmp_path) as agent:
-            for _ in range(2):
-                with pytest.raises(AgentError, match="answered 413 Content Too Large: no"):
-                    await said(agent, "x" * 20_000_000)
-            # What is left of the request would be taken for the next one.
-            assert served.connections == 2
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize("own", [{"Connection": "close"}, {"connection": "close, x"}])
-def test_the_definition_may_want_a_new_connection_each_time(tmp_path: Path, own: dict[str, str]) -> None:
-    async def run() -> None:
-        async with serving() as served, agent_at(served.url, tmp_path, headers=own) as agent:
-            assert [await said(agent, text) for text in "ab"] == ["a", "b"]
-            assert served.connections == 2
-
-    asyncio.run(run())
-
-
-def test_no_other_protocol_is_spoken(tmp_path: Path) -> None:
-    def changing(served: Served) -> Handler:
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await served.read(reader)
-            writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n")
-            await reader.read()
-
-        return handle
-
-    async def run() -> None:
-        own = {"Upgrade": "websocket", "Connection": "upgrade"}
-        async with serving(changing) as served, agent_at(served.url, tmp_path, headers=own) as agent:
-            with pytest.raises(AgentError, match="broke off: it changed to another protocol"):
-                await said(agent, "a")
-
-    asyncio.run(run())
-
-
-@pytest.mark.skipif(not socket.has_ipv6, reason="this machine speaks no IPv6")
-def test_reaches_an_address_of_ipv6(tmp_path: Path) -> None:
-    async def run() -> None:
-        served = Served()
-        async with AsyncExitStack() as stack:
-            try:
-                served.port = await stack.enter_async_context(tcp_server(served.echo, "::1"))
-            except OSError:
-                pytest.skip("this machine has no IPv6 address")
-            agent = await stack.enter_async_context(agent_at(f"http://[::1]:{served.port}/", tmp_path))
-            assert await said(agent, "a") == "a"
-        assert f"\r\nHost: [::1]:{served.port}\r\n" in served.heads[0]
 
     asyncio.run(run())
 
@@ -335,141 +223,7 @@ def test_a_call_that_is_given_up_takes_its_connection_with_it(tmp_path: Path) ->
     assert threading.active_count() <= threads
 
 
-def test_a_call_can_be_given_up_while_it_connects(tmp_path: Path) -> None:
-    async def run(port: int) -> None:
-        async with agent_at(f"http://127.0.0.1:{port}/", tmp_path) as agent:
-            asking = [asyncio.create_task(said(agent, "?")) for _ in range(4)]
-            await asyncio.sleep(0.05)
-            for task in asking:
-                task.cancel()
-            ended = await asyncio.gather(*asking, return_exceptions=True)
-            assert all(isinstance(error, asyncio.CancelledError) for error in ended)
-
-    with socket.socket() as full:
-        full.bind(("127.0.0.1", 0))
-        # Nobody accepts, and more than one or two do not fit.
-        full.listen(0)
-        asyncio.run(run(full.getsockname()[1]))
-    gc.collect()
-
-
-def test_a_look_up_that_hangs_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release, looked_up = threading.Event(), []
-    real = socket.getaddrinfo
-
-    def slow(host: str | bytes, *args: Any, **kwargs: Any) -> Any:
-        if host == b"agent.example":
-            if kwargs.get("flags"):
-                raise socket.gaierror(socket.EAI_NONAME, "not a number")
-            looked_up.append(host)
-            release.wait(timeout=30)
-            raise socket.gaierror(socket.EAI_NONAME, "no such name")
-        return real(host, *args, **kwargs)
-
-    monkeypatch.setattr(socket, "getaddrinfo", slow)
-
-    async def run() -> None:
-        async with agent_at("http://agent.example/", tmp_path) as agent:
-            asking = [asyncio.create_task(said(agent, "?")) for _ in range(3)]
-            await until(lambda: bool(looked_up))
-            asking[0].cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asking[0]
-            assert not any(task.done() for task in asking[1:])
-            asking[1].cancel()
-            await asyncio.wait(asking[1:2])
-            asking[2].cancel()
-            await asyncio.wait(asking[2:])
-
-    try:
-        asyncio.run(run())
-        # One for all, and the loop has ended before it.
-        assert looked_up == [b"agent.example"]
-    finally:
-        release.set()
-
-
-def test_says_that_a_name_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(*_args: Any, **_kwargs: Any) -> Any:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
-
-    async def run() -> None:
-        async with agent_at("http://agent.invalid/", tmp_path) as agent:
-            failures = await asyncio.gather(*(said(agent, "?") for _ in range(3)), return_exceptions=True)
-        for failure in failures:
-            assert isinstance(failure, TransientAgentError)
-            assert "the agent at http://agent.invalid/ cannot be reached: " in str(failure)
-            assert "Name or service not known" in str(failure)
-
-    asyncio.run(run())
-
-
-def test_an_address_that_does_not_answer_is_overtaken_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def run() -> None:
-        async with serving() as served:
-            with socket.socket() as full, socket.socket() as first, socket.socket() as second:
-                full.bind(("127.0.0.1", 0))
-                full.listen(0)
-                for waiting in (first, second):
-                    waiting.setblocking(False)
-                    waiting.connect_ex(full.getsockname())
-                monkeypatch.setattr(socket, "getaddrinfo", places(full.getsockname()[1], served.port))
-                async with agent_at("http://agent.example/", tmp_path) as agent:
-                    assert await said(agent, "a") == "a"
-
-    asyncio.run(run())
-    gc.collect()
-
-
-def test_an_address_that_refuses_is_followed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        closed = probe.getsockname()[1]
-
-    async def run() -> None:
-        async with serving() as served:
-            monkeypatch.setattr(socket, "getaddrinfo", places(closed, closed, served.port))
-            async with agent_at("http://agent.example/", tmp_path) as agent:
-                assert await said(agent, "a") == "a"
-            monkeypatch.setattr(socket, "getaddrinfo", places(closed, closed))
-            async with agent_at("http://agent.example/", tmp_path) as agent:
-                with pytest.raises(TransientAgentError, match=r"cannot be reached: .*(failed|nothing listens)"):
-                    await said(agent, "a")
-
-    asyncio.run(run())
-
-
-def places(*ports: int) -> Callable[..., Any]:
-    """A look-up that finds these ports of this machine."""
-
-    def found(*_args: Any, flags: int = 0, **_kwargs: Any) -> Any:
-        if flags:
-            raise socket.gaierror(socket.EAI_NONAME, "not a number")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
-
-    return found
-
-
 # Headers and credentials
-
-
-def test_the_headers_of_the_definition_win(tmp_path: Path) -> None:
-    own = {"content-type": "application/vnd.chat+json", "HOST": "chat.example", "User-Agent": "me/1"}
-
-    async def run() -> None:
-        async with serving() as served, agent_at(served.url, tmp_path, headers=own) as agent:
-            await said(agent, "a")
-            lines = served.heads[0].strip().split("\r\n")
-            sent = sorted(
-                line for line in lines[1:] if line.partition(":")[0].lower() in {name.lower() for name in own}
-            )
-            assert sent == sorted(f"{name}: {value}" for name, value in own.items())
-
-    asyncio.run(run())
 
 
 def test_user_and_password_of_the_address_are_sent_and_never_shown(tmp_path: Path) -> None:
@@ -547,30 +301,6 @@ async def piped(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
     sink.transport.abort()
 
 
-def test_a_proxy_passes_plain_requests_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        async with serving() as served, serving(relaying) as proxy:
-            monkeypatch.setenv("HTTP_PROXY", f"http://me:secret@127.0.0.1:{proxy.port}")
-            async with agent_at(served.url, tmp_path) as agent:
-                assert [await said(agent, text) for text in "ab"] == ["a", "b"]
-            assert proxy.connections == 1
-            assert proxy.heads[0].startswith(f"POST {served.url} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n")
-            assert f"\r\nProxy-Authorization: {CREDENTIALS}\r\n" in proxy.heads[0]
-
-    asyncio.run(run())
-
-
-def test_no_proxy_means_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        async with serving() as served:
-            monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-            monkeypatch.setenv("NO_PROXY", "example.com, 127.0.0.1")
-            async with agent_at(served.url, tmp_path) as agent:
-                assert await said(agent, "a") == "a"
-
-    asyncio.run(run())
-
-
 @pytest.mark.parametrize("tls_to_the_proxy", [False, True])
 def test_a_proxy_opens_a_tunnel_for_tls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls_to_the_proxy: bool
@@ -627,21 +357,6 @@ def test_says_that_a_proxy_opens_no_tunnel(
     gc.collect()
 
 
-@pytest.mark.parametrize("name", ["ALL_PROXY", "HTTP_PROXY"])
-def test_a_socks_proxy_is_told_before_anything_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setenv(name, "socks5://me:secret@proxy:1080")
-
-    async def run() -> None:
-        async with agent_at("http://agent.example/", tmp_path):
-            """It does not get so far."""
-
-    with pytest.raises(ConfigError, match=r"SOCKS proxies .* are not supported") as caught:
-        asyncio.run(run())
-    assert "secret" not in str(caught.value)
-
-
 # TLS
 
 
@@ -688,30 +403,6 @@ def test_trusts_nobody_without_reason(
                 await said(agent, "a")
             assert said_of_it in str(caught.value)
             assert served.heads == []
-
-    asyncio.run(run())
-    gc.collect()
-
-
-def test_says_that_the_service_speaks_no_tls(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with serving() as served, agent_at(f"https://127.0.0.1:{served.port}/", tmp_path) as agent:
-            asking = asyncio.create_task(said(agent, "a"))
-            await until(lambda: served.connections == 1)
-            asking.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-
-        def hanging_up(_served: Served) -> Handler:
-            async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                await writer.drain()
-
-            return handle
-
-        async with serving(hanging_up) as served, agent_at(f"https://127.0.0.1:{served.port}/", tmp_path) as agent:
-            with pytest.raises(TransientAgentError, match="cannot be reached"):
-                await said(agent, "a")
 
     asyncio.run(run())
     gc.collect()

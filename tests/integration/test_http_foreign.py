@@ -13,10 +13,8 @@ from tests.support import Answer, agent_spec, answer, listening, request, servin
 
 from agenteval.agents import http_response
 from agenteval.agents.base import Reply
-from agenteval.core.errors import AgentError, TransientAgentError
-from agenteval.results.case import Usage
+from agenteval.core.errors import AgentError
 
-ARGS = {"item": "bolt"}
 SERVER_SENT = "text/event-stream; charset=utf-8"
 LINES = "application/x-ndjson"
 
@@ -66,14 +64,6 @@ class Recorder(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "POST"])
-def test_methods_with_a_body(tmp_path: Path, method: str) -> None:
-    with listening(Recorder) as url:
-        options = {"method": method, "body": {"q": "{input}"}}
-        reply = answer(agent_spec("http", f"{url}/threads/{{session}}/runs", tmp_path, options=options))
-    assert json.loads(reply.response)[:3] == [method, "/threads/case%230/runs", '{"q": "hello"}']
-
-
 @pytest.mark.parametrize(
     "question", ["a b&c=d#e?/../{case}%2e", "Grüße \U0001f600", "http://evil.example/", "@evil.example", "\r\nX: y"]
 )
@@ -86,34 +76,6 @@ def test_a_question_in_the_address_cannot_change_it(tmp_path: Path, question: st
     method, path, body, host = json.loads(reply.response)
     assert (method, urlsplit(path).path, body, host) == ("GET", "/ask", "", url.removeprefix("http://"))
     assert parse_qs(urlsplit(path).query) == {"q": [question], "k": ["3"]}
-
-
-# Replies with a mapping
-
-
-def test_a_list_of_calls_of_a_known_form_needs_no_further_paths(tmp_path: Path) -> None:
-    calls = [{"id": "c", "type": "function", "function": {"name": "price_of", "arguments": json.dumps(ARGS)}}]
-    for document, path in (
-        ({"answer": "x", "calls": calls}, "calls"),
-        ({"answer": "x", "rounds": [{"calls": calls}, {"calls": []}]}, "rounds[*].calls"),
-        ({"answer": "x", "messages": [{"role": "assistant", "tool_calls": calls}]}, "messages"),
-        ({"answer": "x", "call": calls[0]}, "call"),
-    ):
-        reply = replied(Answer(document), tmp_path, response={"answer": "answer", "tool_calls": path})
-        assert [(call.name, call.args) for call in reply.tool_calls] == [("price_of", ARGS)]
-
-
-@pytest.mark.parametrize(
-    ("answered", "text"),
-    [
-        ([{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}], "ab"),
-        (["a", "b"], '["a", "b"]'),
-        ({"a": 1}, '{"a": 1}'),
-        ("", ""),
-    ],
-)
-def test_answers_that_are_no_text(tmp_path: Path, answered: Any, text: str) -> None:
-    assert replied(Answer({"answer": answered}), tmp_path, response={"answer": "answer"}).response == text
 
 
 # Streams
@@ -142,25 +104,6 @@ def test_streams_are_joined(tmp_path: Path, sent: Answer, options: dict[str, Any
         assert replied(sent, tmp_path).response == "data: Hel\n\n"
     else:
         assert replied(sent, tmp_path, **options).response == "Hello"
-
-
-def test_the_other_parts_of_a_stream(tmp_path: Path) -> None:
-    sent = events(
-        {"calls": [{"name": "a", "args": {}}]},
-        {"text": "x", "docs": ["1"]},
-        {"calls": [{"name": "b", "args": {}}], "docs": "2", "tokens": 5},
-    )
-    options = {
-        "response": {
-            "answer": "text",
-            "tool_calls": "calls",
-            "retrieval_context": "docs",
-            "usage": {"output_tokens": "tokens"},
-        }
-    }
-    reply = replied(sent, tmp_path, **options)
-    assert [call.name for call in reply.tool_calls] == ["a", "b"]
-    assert (reply.retrieval_context, reply.usage) == (("1", "2"), Usage(output_tokens=5))
 
 
 CHUNK = {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "Hel"}}]}
@@ -199,20 +142,6 @@ def test_says_what_is_wrong_with_a_stream(tmp_path: Path, sent: Answer, options:
         replied(sent, tmp_path, **options)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("shape", "data"),
-    [
-        ("openai-chat", CHUNK),
-        ("openai-responses", {"type": "response.output_text.delta", "delta": "Hel"}),
-        ("anthropic-messages", {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}}),
-        ("ag-ui", {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "Hel"}),
-    ],
-)
-def test_a_stream_that_breaks_off_is_no_answer(tmp_path: Path, shape: str, data: Any) -> None:
-    with pytest.raises(TransientAgentError, match="the agent's stream ended without"):
-        replied(events(data), tmp_path, shape=shape)
 
 
 def test_a_stream_of_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

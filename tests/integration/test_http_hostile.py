@@ -127,12 +127,6 @@ def test_what_is_only_unusual_is_read(tmp_path: Path, sent: bytes) -> None:
     assert answer(tmp_path, [sent]) == "hello"
 
 
-def test_a_status_may_come_without_a_reason_and_with_any(tmp_path: Path) -> None:
-    assert "answered 500 : no" in str(failure(tmp_path, [b"HTTP/1.1 500\r\nContent-Length: 2\r\n\r\nno"]))
-    long = b"HTTP/1.1 500 " + b"x" * 50_000 + b"\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n"
-    assert "answered 500 xxx" in str(failure(tmp_path, [long]))
-
-
 @pytest.mark.parametrize(
     ("location", "shown"),
     [
@@ -156,18 +150,6 @@ def test_the_target_of_a_redirect_is_shown_without_secrets(tmp_path: Path, locat
 def test_a_header_may_hold_more_than_ascii(tmp_path: Path, encoding: str) -> None:
     sent = "HTTP/1.1 302 Found\r\nLocation: /Grüße\r\nContent-Length: 0\r\n\r\n".encode(encoding)
     assert "answered 302 Found: /Grüße" in str(failure(tmp_path, [sent]))
-
-
-def test_a_redirect_may_lead_a_long_way(tmp_path: Path) -> None:
-    sent = b"HTTP/1.1 302 Found\r\nLocation: /" + b"x" * 50_000 + b"\r\nContent-Length: 0\r\n\r\n"
-    assert "answered 302 Found: /xxx" in str(failure(tmp_path, [sent]))
-
-
-def test_a_busy_service_may_say_how_long_to_wait(tmp_path: Path) -> None:
-    sent = b"HTTP/1.1 429 Too Many Requests\r\nRETRY-AFTER: 7\r\nContent-Length: 0\r\n\r\n"
-    found = failure(tmp_path, [sent])
-    assert isinstance(found, TransientAgentError)
-    assert found.retry_after_s == 7
 
 
 def chunked(chunk: bytes) -> Iterable[bytes]:

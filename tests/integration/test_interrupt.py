@@ -30,16 +30,8 @@ from tests.support import (
 )
 
 from agenteval.results.model import Results
-from agenteval.run.config import Settings
-from agenteval.run.context import RunContext
-from agenteval.run.pipeline import run
 
 REPORTS = ("results.json", "junit.xml", "summary.md", "comment.md", "journal.jsonl")
-SIGNALS = pytest.mark.parametrize(
-    ("number", "status"),
-    [(signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)],
-    ids=["SIGHUP", "SIGINT", "SIGTERM"],
-)
 
 # Case "quick" is answered; every other one starts a child, says so, and hangs.
 HANG = """
@@ -130,20 +122,6 @@ def test_reports_hold_what_had_finished(tmp_path: Path, kind: str, number: signa
         assert ends(pid)
 
 
-@SIGNALS
-def test_reports_are_written_even_if_nothing_had_finished(
-    tmp_path: Path, number: signal.Signals, status: int
-) -> None:
-    write_suite(tmp_path, [case("hang")], agent=agents(tmp_path, "python"))
-    with running(tmp_path) as process:
-        number_in(tmp_path / "hang.own")
-        process.send_signal(number)
-        out, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == status
-    assert verdict_of(out) == "error: interrupted: 0 of 1 case had finished"
-    assert read_reports(tmp_path).summary.cases == 0
-
-
 def test_a_caller_that_ignores_the_end_of_its_children_does_not_hide_that_of_an_agent(tmp_path: Path) -> None:
     write_suite(tmp_path, [case("a")], agent={"command": ["echo", "hello"]})
     start = (
@@ -153,18 +131,6 @@ def test_a_caller_that_ignores_the_end_of_its_children_does_not_hide_that_of_an_
         [sys.executable, "-c", start, str(AGENTEVAL), "run"], cwd=tmp_path, env=environment(), check=False
     )
     assert ended.returncode == 0
-
-
-def test_the_end_of_its_terminal_does_not_end_a_run_under_nohup(tmp_path: Path) -> None:
-    waits = "open('own', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('hello')\n"
-    (tmp_path / "agent.py").write_text(f"import os, time\n{waits}", encoding="utf-8")
-    write_suite(tmp_path, [case("a")], agent={"command": [sys.executable, "agent.py"]})
-    with subprocess.Popen(["nohup", str(AGENTEVAL), "run"], cwd=tmp_path, env=environment()) as process:
-        assert eventually((tmp_path / "own").exists)
-        process.send_signal(signal.SIGHUP)
-        (tmp_path / "go").touch()
-        assert process.wait(PATIENCE_S) == 0
-    assert statuses(results_in(tmp_path)) == {"a": "passed"}
 
 
 # Starts only if it may, and hangs in case "hang" of a first run.
@@ -217,38 +183,6 @@ def test_while_the_agent_is_starting(tmp_path: Path) -> None:
     assert (results_in(tmp_path).run.id, results_in(tmp_path).summary.passed) == (now, 2)
 
 
-def test_while_the_agent_of_a_resumed_run_is_starting(tmp_path: Path) -> None:
-    """The cases that the run had finished before are in its reports."""
-    write_suite(tmp_path, [case("a"), case("hang")], agent=python_agent(tmp_path, STARTING))
-    (tmp_path / "hang").touch()
-    assert ended_at(tmp_path, "hanging") == "error: interrupted: 1 of 2 cases had finished"
-    assert statuses(read_reports(tmp_path)) == {"a": "passed"}
-    (tmp_path / "wait").touch()
-    assert ended_at(tmp_path, "starting", "--resume") == "error: interrupted: 1 of 2 cases had finished"
-    assert statuses(read_reports(tmp_path)) == {"a": "passed"}
-    for name in ("wait", "hang"):
-        (tmp_path / name).unlink()
-    assert agenteval("run", "--concurrency", "1", "--resume", cwd=tmp_path).status == 0
-    assert statuses(results_in(tmp_path)) == {"a": "passed", "hang": "passed"}
-
-
-@pytest.mark.long
-def test_cases_that_had_not_run_do_not_count_as_removed(tmp_path: Path) -> None:
-    agent = agents(tmp_path, "python")
-    write_suite(tmp_path, [case("quick"), case("quick too")], agent=agent)
-    with running(tmp_path, "--out", "before") as process:
-        process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0
-    write_suite(tmp_path, [case("quick"), case("quick too"), case("hang")], agent=agent)
-    with running(tmp_path, "--baseline", "before", "--concurrency", "1") as process:
-        number_in(tmp_path / "hang.own")
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE_S)
-    comparison = read_reports(tmp_path).comparison
-    assert comparison is not None
-    assert {item.name: item.change for item in comparison.cases} == {"quick": "same", "quick too": "same"}
-
-
 def test_pressing_twice_still_writes_the_reports(tmp_path: Path) -> None:
     write_suite(tmp_path, [case("quick"), case("hang")], agent=agents(tmp_path, "command"))
     journal = tmp_path / "agenteval-report" / "journal.jsonl"
@@ -265,15 +199,3 @@ def test_pressing_twice_still_writes_the_reports(tmp_path: Path) -> None:
     refused = agenteval("run", "--failed", cwd=tmp_path)
     assert refused.status == 2
     assert "the run was interrupted before 1 of its cases had finished" in " ".join(refused.err.split())
-
-
-def test_a_resumed_run_whose_directory_is_published_keeps_its_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where user code runs as the same user, an attempt is restored to the directory that later steps read."""
-    write_suite(tmp_path, [case("a")], agent={"command": [sys.executable, "-c", "print('hello')"]})
-    assert agenteval("run", cwd=tmp_path).status == 0
-    monkeypatch.chdir(tmp_path)
-    out = Path("agenteval-report")
-    outcome = run(Settings(suites=(Path("agent.yaml"),), out=out, resume=True, quiet=True), RunContext(published=out))
-    assert (outcome.exit_status, outcome.results.summary.passed) == (0, 1)

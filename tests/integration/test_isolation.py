@@ -20,7 +20,6 @@ from pathlib import Path
 
 import pytest
 from tests.support import (
-    DETACHED_WITHOUT_FIRST_THREAD,
     PATIENCE_S,
     agent_spec,
     answer,
@@ -88,13 +87,6 @@ def test_it_has_an_owners_rights_and_no_other_group(confined_there: Path) -> Non
     assert {right.split()[1] for right in rights} == {"0" * 16}
 
 
-def test_its_files_belong_to_the_owner(confined_there: Path) -> None:
-    answer(shell(confined_there, "touch made; echo done"))
-
-    made = (confined_there / "made").stat()
-    assert (made.st_uid, made.st_gid) == (4321, 4322)
-
-
 def test_it_cannot_read_the_variables_of_this_process(confined_there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = f"cat /proc/{os.getpid()}/environ /proc/1/environ 2>&1 | grep -c 'Permission denied'"
 
@@ -155,14 +147,6 @@ def test_a_directory_that_its_user_cannot_read_is_named(confined_there: Path) ->
         answer(agent_spec("python", "agent:reply", confined_there, options=PYTHON))
     # A program needs no names of files.
     assert answer(shell(confined_there, "echo hello")).response == "hello"
-
-
-def test_a_source_folder_that_its_user_cannot_enter_is_not_searched(confined_there: Path) -> None:
-    (confined_there / "agent.py").write_text(HELLO, encoding="utf-8")
-    (confined_there / "src").mkdir(mode=0o700)
-    spec = agent_spec("python", "agent:reply", confined_there, options={"interpreter": "/usr/bin/python3"})
-
-    assert answer(spec).response == "hello"
 
 
 FORGER = """
@@ -280,14 +264,6 @@ def test_what_leaves_group_and_session_ends_all_the_same(confined_there: Path) -
     assert ends(pid)
 
 
-def test_a_process_whose_first_thread_has_ended_ends_too(confined_there: Path) -> None:
-    (confined_there / "detach.py").write_text(DETACHED_WITHOUT_FIRST_THREAD, encoding="utf-8")
-
-    answer(shell(confined_there, "python3 detach.py; while [ ! -s pid ]; do sleep 0.02; done; echo done"))
-
-    assert ends(number_in(confined_there / "pid"))
-
-
 @pytest.fixture
 def alone(confined_there: Path) -> Iterator[int]:
     """A user whom no other test has, in the image."""
@@ -344,12 +320,6 @@ def test_processor_time_has_a_limit(confined_there: Path) -> None:
         answer(shell(confined_there, "while :; do :; done"))
 
 
-def test_git_runs_without_rights_too(confined_there: Path) -> None:
-    done = run_confined(("/usr/bin/id", "-u"), confined_there, 30)
-
-    assert done.stdout.strip() == "4321"
-
-
 def test_the_owner_is_that_of_the_workspace(workspace: Path, place: Path) -> None:
     assert owner_of(str(workspace)) == SOMEBODY
     assert owner_of(str(place / "nothing")) is None
@@ -357,19 +327,6 @@ def test_the_owner_is_that_of_the_workspace(workspace: Path, place: Path) -> Non
 
     os.chown(workspace, 4321, 0)
     assert owner_of(str(workspace)) == Owner(4321, 4321)
-
-
-@pytest.mark.parametrize(("group", "instead"), [(999, 4322), (4322, 4321), (4321, 65534)])
-def test_the_group_of_the_container_engine_is_avoided(
-    workspace: Path, place: Path, monkeypatch: pytest.MonkeyPatch, group: int, instead: int
-) -> None:
-    path = place / "docker.sock"
-    path.touch()
-    os.chown(path, 0, group)
-    monkeypatch.setattr("agenteval.github.workspace.SOCKETS", (path,))
-    os.chown(workspace, 4321, 4321 if group == 4321 else 4322)
-
-    assert owner_of(str(workspace)) == Owner(4321, instead)
 
 
 @pytest.mark.parametrize(
@@ -404,53 +361,22 @@ def test_who_can_open_a_socket(workspace: Path, uid: int, gid: int, mode: int, p
     assert not can_open(SOMEBODY, workspace / "nothing")
 
 
-def test_the_runners_files_are_not_found_and_come_back(workspace: Path, place: Path) -> None:
+def test_a_guessed_path_of_a_command_file_is_of_no_use(workspace: Path, place: Path) -> None:
     files = place / "commands"
     files.mkdir()
-    output = files / "output_0f4c"
-    output.write_text("", encoding="utf-8")
-    event = place / "event" / "event.json"
-    event.parent.mkdir()
-    event.write_text("{}", encoding="utf-8")
-    for path in (files, output, event.parent, event):
-        os.chown(path, SOMEBODY.uid, SOMEBODY.gid)
-    environment = {"GITHUB_OUTPUT": str(output), "GITHUB_EVENT_PATH": str(event), "GITHUB_WORKSPACE": str(workspace)}
-
-    def look() -> str:
-        script = f"ls {files} 2>&1; echo forged 2>&1 >{event}; touch {event}.new 2>&1; cat {event}"
-        with confined(owner=SOMEBODY):
-            return answer(shell(workspace, script)).response
-
-    with hidden_files(environment, SOMEBODY):
-        hidden = look()
-        # The runner creates files for the next step, should this process be killed.
-        assert files.stat().st_mode & stat.S_IWOTH
-    after = look()
-
-    assert "output_0f4c" not in hidden
-    assert hidden.count("denied") >= 2
-    assert hidden.endswith("{}")
-    assert after.startswith("output_0f4c")
-    assert "forged" in after
-    assert files.stat().st_uid == SOMEBODY.uid
-
-
-@pytest.mark.parametrize("name", COMMAND_FILES)
-def test_a_guessed_path_of_a_command_file_is_of_no_use(workspace: Path, place: Path, name: str) -> None:
-    files = place / "commands"
-    files.mkdir()
-    own, other = files / "set_env_0f4c", files / "set_env_of_another_step"
+    own = {name: files / f"{name.lower()}_0f4c" for name in COMMAND_FILES}
+    kept = (*own.values(), files / "set_env_of_another_step")
     outside = place / "outside"
-    for path in (own, other, outside):
+    for path in (*kept, outside):
         path.write_text("kept\n", encoding="utf-8")
     link = files / "link"
     link.symlink_to(outside)
-    for path in (files, own, other):
+    for path in (files, *kept):
         os.chown(path, SOMEBODY.uid, SOMEBODY.gid)
-    environment = {name: str(own), "GITHUB_WORKSPACE": str(workspace)}
+    environment = {**{name: str(path) for name, path in own.items()}, "GITHUB_WORKSPACE": str(workspace)}
     lines = [
         line
-        for path in (own, other)
+        for path in kept
         for line in (
             f"echo forged >>{path}",
             f"cat {path}",
@@ -468,7 +394,7 @@ def test_a_guessed_path_of_a_command_file_is_of_no_use(workspace: Path, place: P
         said = answer(shell(workspace, f"{script}; echo end")).response
 
     assert said == "end"
-    for path in (own, other):
+    for path in kept:
         assert path.read_text(encoding="utf-8") == "kept\n"
         assert (path.stat().st_uid, stat.S_IMODE(path.stat().st_mode)) == (SOMEBODY.uid, 0o644)
     assert outside.stat().st_uid == 0
@@ -501,16 +427,6 @@ def test_a_token_of_a_checkout_is_found(workspace: Path, place_of_config: str, t
     config.unlink()
     os.mkfifo(config)
     assert files_with_tokens(workspace) == []
-
-
-def test_a_token_in_an_included_file_is_found(workspace: Path, place: Path) -> None:
-    (workspace / ".git").mkdir()
-    credentials = place / "git-credentials.config"
-    credentials.write_text(HEADER, encoding="utf-8")
-    include = f'[includeIf "gitdir:/github/workspace/.git"]\n\tpath = {credentials}\n'
-    (workspace / ".git" / "config").write_text(include, encoding="utf-8")
-
-    assert files_with_tokens(workspace) == [credentials]
 
 
 CREDENTIALS = "git-credentials-0d3f5c1e-8a41-4f0e-9d57-0a7f4c0be9b1.config"
@@ -599,24 +515,6 @@ def test_the_end_of_the_step_restores_the_temporary_directory(workspace: Path, t
 
     shutil.rmtree(imitation)
     assert states(temporary) == before
-
-
-def test_the_end_of_the_step_gives_back_what_a_killed_run_took(workspace: Path, place: Path) -> None:
-    files = place / "commands"
-    files.mkdir()
-    output = files / "output"
-    output.touch()
-    environment = {"GITHUB_OUTPUT": str(output), "GITHUB_WORKSPACE": str(workspace)}
-    broken = hidden_files(environment, SOMEBODY)
-    broken.__enter__()
-    assert files.stat().st_uid == output.stat().st_uid == 0
-    assert not output.stat().st_mode & 0o077
-
-    restore_files(environment)
-
-    assert files.stat().st_uid == output.stat().st_uid == SOMEBODY.uid
-    assert files.stat().st_mode & 0o7777 == 0o755
-    assert output.stat().st_mode & 0o777 == 0o644
 
 
 def test_reports_are_handed_over_and_nothing_behind_a_link(workspace: Path, place: Path) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +34,6 @@ def result(name: str, response: str = "hello") -> CaseResult:
     return CaseResult(id=f"agent.yaml::{name}", name=name, status="passed", score=1.0, iterations=[iteration])
 
 
-def test_holds_the_run_and_every_case(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    with Journal(path) as journal:
-        journal.begin("run-1", {"agent.yaml": "abc"})
-        journal.add("agent.yaml", result("a", "of\u2028two\nlines \U0001f600").model_dump_json().encode())
-        # Written at once: another process sees it while the run goes on.
-        assert len(read_journal(path)) == 2
-        journal.add("agent.yaml", result("b").model_dump_json().encode())
-    first, *others = read_journal(path)
-    assert (first["run"], first["suites"]) == ("run-1", {"agent.yaml": "abc"})
-    assert [line["suite"] for line in others] == ["agent.yaml"] * 2
-    read = [CaseResult.model_validate(line["case"]) for line in others]
-    assert read == [result("a", "of\u2028two\nlines \U0001f600"), result("b")]
-
-
 def test_a_line_that_a_crash_cut_short_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path) as journal:
@@ -61,14 +43,6 @@ def test_a_line_that_a_crash_cut_short_is_left_out(tmp_path: Path) -> None:
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole[:-30], encoding="utf-8")
     assert [line["case"]["name"] for line in read_journal(path)[1:]] == ["a"]
-
-
-def test_a_new_run_starts_a_new_journal(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    for number in (1, 2):
-        with Journal(path) as journal:
-            journal.begin(f"run-{number}", {})
-    assert [line["run"] for line in read_journal(path)] == ["run-2"]
 
 
 def test_a_journal_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
@@ -86,37 +60,6 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         Journal(tmp_path / "journal.jsonl") as it,
     ):
         it.begin("run-1", {})
-
-
-def test_a_run_journals_what_it_reports(tmp_path: Path) -> None:
-    write_suite(tmp_path, [case("a"), case("b"), case("c", "other")], agent=echo_agent(tmp_path))
-    assert agenteval("run", cwd=tmp_path).status == 1
-    results = results_in(tmp_path)
-    first, *others = read_journal(tmp_path / "agenteval-report" / "journal.jsonl")
-    assert first["run"] == results.run.id
-    assert first["suites"] == {"agent.yaml": results.suites[0].fingerprint}
-    journaled = {line["case"]["name"]: CaseResult.model_validate(line["case"]) for line in others}
-    assert journaled == {found.name: found for _, found in results.cases()}
-
-
-def test_a_disk_that_fills_up_during_the_run_ends_it_with_a_message(tmp_path: Path) -> None:
-    write_suite(tmp_path, [case(str(number)) for number in range(20)], agent=echo_agent(tmp_path))
-
-    def no_large_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-
-    done = subprocess.run(
-        [sys.executable, "-m", "agenteval", "run"],
-        cwd=tmp_path,
-        env=environment(PYTHONDONTWRITEBYTECODE="1"),
-        preexec_fn=no_large_files,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "error: cannot write agenteval-report/journal.jsonl: File too large" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_secrets_never_reach_the_journal(tmp_path: Path) -> None:

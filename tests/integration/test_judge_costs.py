@@ -10,15 +10,13 @@ from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 from genai_prices import Usage, calc_price
 from tests.integration.model_server import Answer, RecordedQuestion, says, serving
 from tests.support import PATIENCE_S, ROOT, agenteval, write_suite
-
-from agenteval.suite.formats.holodeck.schema import RagMetric
 
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 _ROW = r"(?m)^\| `(\w+)`( \w+)?[^|]* \| (\d+) \| ([\d,]+) \| ([\d,]+) \| \$([\d.]+) \|$"
@@ -48,11 +46,6 @@ AGENT = f"""
 import json
 print(json.dumps({{"response": {ANSWER!r}, "retrieval_context": {[PASSAGE] * 3!r}}}))
 """
-
-
-def test_the_page_has_a_row_for_each_judge() -> None:
-    kinds = get_args(RagMetric.model_fields["metric_type"].annotation)
-    assert set(PRICES) == {"geval with", "geval without", *kinds}
 
 
 def test_prices_follow_from_the_tokens_and_the_prices_of_the_model() -> None:
@@ -149,26 +142,6 @@ def test_the_calibration_finds_where_judge_and_labels_disagree(tmp_path: Path) -
         "threshold 0.50: agrees in 67%; too lenient: ['half']; too strict: []",
         "threshold 1.00: agrees in 100%; too lenient: []; too strict: []",
     ]
-
-
-def test_a_data_source_of_another_tool_becomes_a_suite(tmp_path: Path) -> None:
-    rows = [
-        {"item": {"id": "returns", "question": "How long?", "expected": "30 days"}},
-        {"question": "Is it “free”?", "expected": None},
-    ]
-    text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    (tmp_path / "data.jsonl").write_text(text, encoding="utf-8")
-    (tmp_path / "convert.py").write_text(_block("moving.md", "# convert.py"), encoding="utf-8")
-    suite = _output([sys.executable, "convert.py", "data.jsonl", "question", "expected"], tmp_path)
-    (tmp_path / "agent.yaml").write_text(suite, encoding="utf-8")
-    (tmp_path / "agenteval.yaml").write_text("agents: {default: {command: [cat], reply: text}}", encoding="utf-8")
-
-    assert [(case["name"], case["input"]) for case in yaml.safe_load(suite)["test_cases"]] == [
-        ("returns", "How long?"),
-        ("2", "Is it “free”?"),
-    ]
-    ended = agenteval("validate", cwd=tmp_path)
-    assert ended.status == 0, ended.err
 
 
 def _output(command: list[str], directory: Path) -> str:

@@ -251,16 +251,6 @@ def test_the_table_of_events_holds_for_every_depth_of_the_checkout(origin: Origi
     assert seen >= 3 * 15
 
 
-def test_without_a_checkout_the_commit_of_the_event_decides(origin: Origin, tmp_path: Path) -> None:
-    for event, start in ((pull_request(origin), "tip"), (merge_group(origin), "group")):
-        found = origin.lineage(event, tmp_path)
-        assert found.start == Start(
-            origin.commits[start], found.start.place if isinstance(found.start, Start) else ""
-        )
-        assert found.clone is None
-    assert origin.lineage(pull_request(origin), tmp_path).base == origin.commits["tip"]
-
-
 # Rules: the commit that judges is the one that is compared with
 
 
@@ -297,20 +287,6 @@ def test_a_pull_request_that_was_merged_since_is_compared_with_what_it_left(tmp_
     there = origin.checkout(origin.commits["feature"], "feature", ("--depth=1",))
     found = origin.lineage(pull_request(origin), there)
     assert found.start == Start(origin.commits["left"], "the merge base")
-
-
-def test_a_base_branch_that_was_replaced_changes_nothing_about_a_merge(tmp_path: Path) -> None:
-    origin = Origin.create(tmp_path)
-    git(origin.bare, "update-ref", "refs/heads/main", origin.commits["root"])
-    there = origin.checkout(origin.commits["merge"], None, ("--depth=1",))
-    assert origin.lineage(pull_request(origin), there).start == Start(origin.commits["tip"], "the base commit")
-
-
-def test_another_branch_for_the_baseline_changes_no_base_of_a_pull_request(origin: Origin) -> None:
-    there = origin.checkout(origin.commits["merge"], None, ("--depth=1",), "stacked")
-    event = replace(pull_request(origin), base_ref="feature-below", baseline_branch="main")
-    found = origin.lineage(event, there)
-    assert (found.start, found.rule.branch) == (Start(origin.commits["tip"], "the base commit"), "feature-below")
 
 
 def test_an_event_judges_by_its_own_commit_what_it_did_not_bring(origin: Origin, tmp_path: Path) -> None:

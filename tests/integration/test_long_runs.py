@@ -185,26 +185,6 @@ def _sizes(summary: bytes) -> list[str]:
     return [row.split("|")[4].strip() for row in table.splitlines()[2:]]
 
 
-def test_a_metric_that_is_too_low_is_no_common_reason() -> None:
-    found = [
-        runs.case(f"case {number}", "failed", [{"numeric": 0.1}], f"answer {number}", SUITES[0])
-        for number in range(12)
-    ]
-    whole, held = both_reports(found, range(12), set(), most=2)
-    assert whole["report.html"] == held["report.html"]
-    assert "12 of 12 cases fail\n" in held["comment.md"].decode()
-
-
-def test_cases_that_tell_too_much_have_no_cause() -> None:
-    letters = "abcdefghijkl"
-    found = [KINDS["lost"](f"case {letter}", SUITES[0]) for letter in letters]
-    found = [_with_turn(case, error=f"no {letter}") for case, letter in zip(found, letters, strict=True)]
-    _, held = both_reports(found, range(12), set(), most=2, room=6 * len(found[0].model_dump_json()))
-    comment = held["comment.md"].decode()
-    assert "for the same reason" not in comment
-    assert "| 🔌 | <b>case g</b>, <b>case h</b> and 4 more |  | could not be run: report.html tells why |" in comment
-
-
 def both_reports(
     found: Sequence[CaseResult], order: Sequence[int], unfinished: set[int], most: int, room: int = 8_000_000
 ) -> list[dict[str, Any]]:
@@ -344,49 +324,6 @@ def test_a_long_run_ends_like_a_short_one(tmp_path: Path, arguments: tuple[str, 
 
 
 @pytest.mark.long
-def test_long_shards_make_the_run(tmp_path: Path) -> None:
-    project(tmp_path)
-    whole, _ = held_and_streamed(tmp_path)
-    for part in ("1/2", "2/2"):
-        out = f"part-{part[0]}"
-        long_run("run", "agent.yaml", "second/agent.yaml", "--shard", part, "--out", out, cwd=tmp_path)
-    merged = agenteval("merge", "part-1", "part-2", "-o", "merged/all.json", cwd=tmp_path)
-    assert merged.status == 1, merged.text
-    assert said(read_results(tmp_path / "merged" / "all.json")) == said(whole)
-
-
-@pytest.mark.long
-def test_a_long_run_is_a_baseline_like_any_other(tmp_path: Path) -> None:
-    project(tmp_path)
-    held_and_streamed(tmp_path)
-    command = ("run", "agent.yaml", "second/agent.yaml", "--fail-on", "regressions")
-    outcomes = []
-    for baseline in ("held", "streamed"):
-        # With a baseline every case is held, however many there are.
-        ended = long_run(*command, "--baseline", baseline, "--out", f"after-{baseline}", cwd=tmp_path)
-        found = read_results(tmp_path / f"after-{baseline}").comparison
-        assert found is not None
-        outcomes.append((ended.status, found.state, [(item.id, item.change) for item in found.cases]))
-    assert outcomes[0] == outcomes[1]
-    assert {change for _, change in outcomes[0][2]} == {"same"}
-
-
-@pytest.mark.long
-def test_at_the_time_limit_unfinished_cases_are_told(tmp_path: Path) -> None:
-    names = ["case 1", "hang 2", "case 3", "hang 5", "case 7", "case 9"]
-    project(tmp_path, *names)
-    ended = long_run("run", "agent.yaml", "--time-limit", "3", cwd=tmp_path)
-    assert (ended.status, "Traceback" in ended.text) == (3, False), ended.text
-    results = results_in(tmp_path)
-    assert [(found.name, found.status) for _, found in results.cases()] == [
-        (name, "error" if name.startswith("hang") else "passed") for name in names
-    ]
-    assert (results.summary.cases, results.summary.errors, results.run.complete) == (6, 2, False)
-    again = long_run("run", "agent.yaml", "--time-limit", "2", "--resume", cwd=tmp_path)
-    assert "4 of 6 iterations are taken" in again.err
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("resuming", [agenteval, long_run])
 def test_an_interrupted_run_reports_what_finished_and_goes_on(tmp_path: Path, resuming: Any) -> None:
     names = [f"case {number}" for number in range(1, 8) if number != 6]
@@ -429,29 +366,3 @@ def _conditions(directory: Path) -> dict[str, str]:
     lines = (directory / "now" / "journal.jsonl").read_text(encoding="utf-8").split("\n")
     found: dict[str, str] = json.loads(lines[0])["conditions"]
     return found
-
-
-@pytest.mark.long
-def test_a_resumed_long_run_shows_cases_where_the_suite_has_them_now(tmp_path: Path) -> None:
-    project(tmp_path)
-    assert long_run("run", "agent.yaml", cwd=tmp_path).status == 1
-    before = {found.name: found.line for _, found in results_in(tmp_path).cases()}
-    suite = tmp_path / "agent.yaml"
-    suite.write_text(f"# A line more.\n{suite.read_text(encoding='utf-8')}", encoding="utf-8")
-    assert long_run("run", "agent.yaml", "--resume", cwd=tmp_path).status == 1
-    after = {found.name: found.line for _, found in results_in(tmp_path).cases()}
-    assert after == {name: (line or 0) + 1 for name, line in before.items()}
-
-
-@pytest.mark.long
-def test_a_long_replay_says_the_same(tmp_path: Path) -> None:
-    project(tmp_path)
-    held, _ = held_and_streamed(tmp_path)
-    ended = long_run(
-        "run", "agent.yaml", "second/agent.yaml", "--agent", "replay:held", "--out", "replayed", cwd=tmp_path
-    )
-    assert "Traceback" not in ended.text
-    replayed = read_results(tmp_path / "replayed")
-    assert [(found.id, found.status) for _, found in replayed.cases()] == [
-        (found.id, found.status) for _, found in held.cases()
-    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from tests.support import (
     started,
 )
 
-from agenteval.core import child
 from agenteval.suite.model import AgentSpec
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans on")
@@ -74,16 +72,6 @@ def given_up(spec: AgentSpec, file: Path) -> int:
     return asyncio.run(give_up())
 
 
-def working_in(directory: Path) -> set[int]:
-    """Processes whose working directory it is."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if (process / "cwd").readlink() == directory:
-                found.add(int(process.name))
-    return found
-
-
 @pytest.mark.parametrize("make", [lambda path: program(path, HANGING), lambda path: python(path, CALLED)])
 def test_what_detached_itself_from_a_hanging_agent_ends_with_it(tmp_path: Path, make: object) -> None:
     assert callable(make)
@@ -93,53 +81,12 @@ def test_what_detached_itself_from_a_hanging_agent_ends_with_it(tmp_path: Path, 
     assert not Path(f"/proc/{pid}").exists()
 
 
-def test_a_second_cancellation_does_not_keep_what_detached_itself_alive(tmp_path: Path) -> None:
-    code = DETACHED + "\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ndetach('detached')\ntime.sleep(1000)\n"
-
-    async def give_up() -> int:
-        async with asyncio.timeout(PATIENCE_S), started(program(tmp_path, code)) as agent:
-            asking = asyncio.create_task(agent.session().send(request()))
-            pid = await asyncio.to_thread(number_in, tmp_path / "detached")
-            for _ in range(10):
-                asking.cancel()
-                await asyncio.sleep(0.01)
-            await asyncio.gather(asking, return_exceptions=True)
-        return pid
-
-    assert ends(asyncio.run(give_up()))
-
-
-def test_what_detached_itself_from_an_agent_that_answered_ends_too(tmp_path: Path) -> None:
-    assert answer(program(tmp_path, DONE)).response == "done"
-    pid = number_in(tmp_path / "detached")
-    assert ends(pid)
-
-
 def test_a_detached_process_whose_first_thread_has_ended_ends_too(tmp_path: Path) -> None:
     code = "while not os.path.exists('pid'): time.sleep(0.01)\nprint('done')\n"
 
     assert answer(program(tmp_path, DETACHED_WITHOUT_FIRST_THREAD + code)).response == "done"
 
     assert ends(number_in(tmp_path / "pid"))
-
-
-def test_one_that_starts_another_one_and_ends_again_and_again_ends_too(tmp_path: Path) -> None:
-    code = """
-if not os.fork():
-    os.setsid()
-    null = os.open(os.devnull, os.O_RDWR)
-    for number in range(3):
-        os.dup2(null, number)
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        if os.fork():
-            os._exit(0)
-        time.sleep(0.002)
-    os._exit(0)
-print("done")
-"""
-    assert answer(program(tmp_path, "import os, time" + code)).response == "done"
-    assert not working_in(tmp_path)
 
 
 def test_what_a_run_inside_of_an_agent_started_ends_with_the_agent(tmp_path: Path) -> None:
@@ -175,33 +122,3 @@ def test_one_program_takes_no_other_one_along(tmp_path: Path) -> None:
             return lives
 
     assert asyncio.run(both())
-
-
-def test_a_hanging_program_may_tidy_up_before_it_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A busy machine may need longer than the second that a program has.
-    monkeypatch.setattr(child, "_GRACE_S", PATIENCE_S)
-    code = """
-import os, signal, sys, time
-def tidy(*_):
-    open("tidied", "w").close()
-    sys.exit(0)
-signal.signal(signal.SIGTERM, tidy)
-with open("own", "w") as file:
-    file.write(f"{os.getpid()}\\n")
-time.sleep(1000)
-"""
-    pid = given_up(program(tmp_path, code), tmp_path / "own")
-    assert not is_alive(pid)
-    assert (tmp_path / "tidied").exists()
-
-
-def test_a_program_that_does_not_mind_being_asked_is_killed(tmp_path: Path) -> None:
-    code = """
-import os, signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-with open("own", "w") as file:
-    file.write(f"{os.getpid()}\\n")
-time.sleep(1000)
-"""
-    pid = given_up(program(tmp_path, code), tmp_path / "own")
-    assert not is_alive(pid)

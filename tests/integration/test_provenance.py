@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tests.git_server import commit, git
-from tests.unit.runs import case, results
 
-import agenteval
-from agenteval.gate.pairing import continues_branch
 from agenteval.run.git import Provenance, provenance
 
 
@@ -81,31 +77,3 @@ def test_no_program_of_the_repository_runs(tmp_path: Path) -> None:
     # git alone runs all of them.
     git(folder, "status")
     assert {line.split()[1] for line in ran.read_text().splitlines()} >= set(drivers)
-
-
-def test_a_workflow_names_its_commit(tmp_path: Path) -> None:
-    found = provenance({"GITHUB_ACTIONS": "true", "GITHUB_SHA": "a" * 40, "GITHUB_REF": "refs/heads/main"}, tmp_path)
-    assert found == Provenance("a" * 40, "refs/heads/main")
-
-
-def run_of(**run: Any) -> agenteval.Results:
-    made = results(case("hours", "failed"), run_id="then")
-    fields = {"commit": "a" * 40, "ref": "refs/heads/main", **run}
-    return made.model_copy(update={"run": made.run.model_copy(update=fields)})
-
-
-def test_a_baseline_with_uncommitted_changes_is_of_no_commit_and_no_branch() -> None:
-    now = run_of(uncommitted=True)
-    assert "uncommitted" not in run_of().model_dump()["run"]
-
-    committed, other = (agenteval.compare(now, run_of(uncommitted=changed)).baseline for changed in (False, True))
-    assert (committed.commit, committed.ref) == ("a" * 40, "refs/heads/main")
-    assert (other.commit, other.ref) == (None, None)
-
-
-def test_a_run_with_uncommitted_changes_does_not_continue_the_branch() -> None:
-    laptop = {"workflow_run_id": None}
-    baseline = run_of(**laptop).run
-    assert continues_branch(run_of(commit="b" * 40, **laptop).run, baseline)
-    assert not continues_branch(run_of(commit="b" * 40, uncommitted=True, **laptop).run, baseline)
-    assert not continues_branch(run_of(**laptop).run, baseline)

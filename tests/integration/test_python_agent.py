@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 import sys
 import textwrap
 from pathlib import Path
@@ -16,7 +14,6 @@ import pytest
 from tests.support import PATIENCE_S, agent_spec, answer, ask, ends, number_in, request, started
 
 from agenteval.agents.base import Reply
-from agenteval.agents.worker.pool import find_interpreter
 from agenteval.core.errors import AgentError, ConfigError, UserCodeError
 from agenteval.suite.model import AgentSpec
 
@@ -42,58 +39,6 @@ def test_an_agent_that_changes_within_a_second_is_read_again(tmp_path: Path) -> 
 # Replies
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("return request['input'].upper()", "HELLO"),
-        ("return {'response': request['input'], 'metadata': {'n': 1}}", "hello"),
-        ("return 42", "42"),
-        ("return ['a', 'ä']", '["a", "ä"]'),
-        ("return ''", ""),
-        ("return {'response': 'half: \\ud800'}", "half: \ufffd"),
-        ("return 'x' * 5_000_000", "x" * 5_000_000),
-        ("return {'response': 'a\\u2028b\\nc'}", "a\u2028b\nc"),
-    ],
-    ids=["text", "reply", "number", "list", "empty", "surrogate", "five-megabytes", "line-ends"],
-)
-def test_takes_what_a_callable_returns(tmp_path: Path, body: str, expected: str) -> None:
-    assert answer(agent(tmp_path, f"def reply(request):\n    {body}\n")).response == expected
-
-
-@pytest.mark.parametrize(
-    ("code", "target"),
-    [
-        ("async def reply(request):\n    return request['input']", "agent:reply"),
-        ("class Bot:\n    def ask(self, request):\n        return request['input']\nbot = Bot()", "agent:bot.ask"),
-        ("class Bot:\n    def __call__(self, request):\n        return request['input']\nbot = Bot()", "agent:bot"),
-        (
-            "import asyncio\ndef reply(request):\n    return asyncio.sleep(0, result=request['input'])",
-            "agent:reply",
-        ),
-        ("import asyncio\ndef reply(request):\n    return asyncio.run(asyncio.sleep(0, 'hello'))", "agent:reply"),
-    ],
-    ids=["async", "method", "object", "awaitable", "own-loop"],
-)
-def test_calls_any_callable(tmp_path: Path, code: str, target: str) -> None:
-    assert answer(agent(tmp_path, code, target)).response == "hello"
-
-
-def test_hands_over_the_request(tmp_path: Path) -> None:
-    spec = agent(tmp_path, "import json\ndef reply(request):\n    return {'response': request}", config={"k": [1]})
-    reply = answer(spec, request("\U0001f600", case="c", turn=1, history=({"role": "user", "content": "hi"},)))
-    sent = json.loads(reply.response)
-    assert sent == {
-        "input": "\U0001f600",
-        "case": "c",
-        "turn": 1,
-        "session": "c#0",
-        "history": [{"role": "user", "content": "hi"}],
-        "files": [],
-        "config": {},
-        "context": {},
-    }
-
-
 def test_what_the_code_prints_is_no_reply(tmp_path: Path) -> None:
     code = """
         import os, subprocess, sys
@@ -108,17 +53,6 @@ def test_what_the_code_prints_is_no_reply(tmp_path: Path) -> None:
     """
     replies = ask(agent(tmp_path, code), *(request(str(number)) for number in range(5)))
     assert outcomes(replies) == ["0", "1", "2", "3", "4"]
-
-
-def test_what_the_code_reads_is_no_request(tmp_path: Path) -> None:
-    code = """
-        import subprocess, sys
-        def reply(request):
-            child = subprocess.run(["cat"], capture_output=True, text=True).stdout
-            return f"{request['input']}:{sys.stdin.read()}{child}"
-    """
-    replies = ask(agent(tmp_path, code), *(request(str(number)) for number in range(5)))
-    assert outcomes(replies) == ["0:", "1:", "2:", "3:", "4:"]
 
 
 # The world of the code
@@ -138,20 +72,6 @@ def test_modules_beside_the_file_that_names_the_agent_are_importable(tmp_path: P
     assert answer(agent(tmp_path, code)).response == "found mine mine too read"
 
 
-def test_all_calls_share_the_state_of_the_module(tmp_path: Path) -> None:
-    code = """
-        import os, threading
-        seen, lock = [], threading.Lock()
-        def reply(request):
-            with lock:
-                seen.append(request["input"])
-                return f"{os.getpid()} {len(seen)}"
-    """
-    replies = outcomes(ask(agent(tmp_path, code), *(request(str(number)) for number in range(10))))
-    assert len({line.split()[0] for line in replies}) == 1
-    assert sorted(int(line.split()[1]) for line in replies) == list(range(1, 11))
-
-
 def test_asynchronous_calls_share_one_loop(tmp_path: Path) -> None:
     code = """
         import asyncio
@@ -167,17 +87,6 @@ def test_asynchronous_calls_share_one_loop(tmp_path: Path) -> None:
     assert outcomes(replies) == ["from the other call", "put"]
 
 
-def test_modules_are_imported_in_the_main_thread(tmp_path: Path) -> None:
-    code = """
-        import signal, threading
-        signal.signal(signal.SIGUSR1, lambda *_: None)
-        importer = threading.current_thread() is threading.main_thread()
-        def reply(request):
-            return str(importer)
-    """
-    assert answer(agent(tmp_path, code)).response == "True"
-
-
 def test_the_environment_hides_what_belongs_to_the_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "GITHUB_ENV", "CI"):
         monkeypatch.setenv(name, "value")
@@ -186,50 +95,6 @@ def test_the_environment_hides_what_belongs_to_the_workflow(tmp_path: Path, monk
     assert not [name for name in seen if name.startswith(("INPUT_", "ACTIONS_"))]
     assert not seen.keys() & {"GITHUB_TOKEN", "GITHUB_ENV"}
     assert seen["EXTRA"] == "1"
-
-
-def test_runs_with_the_interpreter_of_the_definition(tmp_path: Path) -> None:
-    wrapper = tmp_path / "python"
-    wrapper.write_text(f'#!/bin/sh\nCHOSEN=yes exec {sys.executable} "$@"\n', encoding="utf-8")
-    wrapper.chmod(0o755)
-    code = "import os\ndef reply(request):\n    return os.environ['CHOSEN']"
-    (tmp_path / "agent.py").write_text(code, encoding="utf-8")
-    spec = agent_spec("python", "agent:reply", tmp_path, options={"interpreter": str(wrapper)})
-    assert answer(spec).response == "yes"
-
-
-class TestInterpreter:
-    """Which Python runs the agent, where its definition does not say."""
-
-    @pytest.fixture
-    def places(self, tmp_path: Path) -> dict[str, str]:
-        """Executable files, by what they stand for."""
-        found = {}
-        for name in ("asked/python", "venv/bin/python", "path/python3"):
-            file = tmp_path / name
-            file.parent.mkdir(parents=True)
-            file.write_text("#!/bin/sh\n", encoding="utf-8")
-            file.chmod(0o755)
-            found[name.partition("/")[0]] = str(file)
-        return found
-
-    def test_the_variable_comes_first(self, tmp_path: Path, places: dict[str, str]) -> None:
-        environment = {
-            "AGENTEVAL_PYTHON": places["asked"],
-            "VIRTUAL_ENV": str(tmp_path / "venv"),
-            "PATH": str(tmp_path / "path"),
-        }
-        spec = agent_spec("python", "agent:reply", tmp_path)
-        assert find_interpreter(spec, environment) == places["asked"]
-        del environment["AGENTEVAL_PYTHON"]
-        assert find_interpreter(spec, environment) == places["venv"]
-        del environment["VIRTUAL_ENV"]
-        assert find_interpreter(spec, environment) == places["path"]
-        assert find_interpreter(spec, {"PATH": str(tmp_path)}) == sys.executable
-
-    def test_a_broken_virtual_environment_is_passed_over(self, tmp_path: Path, places: dict[str, str]) -> None:
-        environment = {"VIRTUAL_ENV": str(tmp_path / "gone"), "PATH": str(tmp_path / "path")}
-        assert find_interpreter(agent_spec("python", "agent:reply", tmp_path), environment) == places["path"]
 
 
 # What goes wrong in a call
@@ -278,27 +143,6 @@ def bad(request):
     assert said in str(found[1])
 
 
-def test_calls_after_a_bad_one_work_in_the_same_process(tmp_path: Path) -> None:
-    code = """
-        import os, sys
-        async def reply(request):
-            if request["input"] == "exit":
-                sys.exit("enough")
-            return str(os.getpid())
-    """
-
-    async def run() -> list[str]:
-        async with started(agent(tmp_path, code)) as bot:
-            before = await bot.session().send(request())
-            with pytest.raises(AgentError, match="SystemExit: enough"):
-                await bot.session().send(request("exit"))
-            after = await bot.session().send(request())
-            return [before.response, after.response]
-
-    before, after = asyncio.run(run())
-    assert before == after
-
-
 @pytest.mark.parametrize(
     ("death", "said"),
     [
@@ -329,21 +173,6 @@ def test_only_the_call_that_ends_the_process_fails(tmp_path: Path, death: str, s
     found = outcomes(replies)
     assert [found[0], found[1], found[3]] == ["a", "b", "c"]
     assert said in found[2]
-
-
-def test_a_reply_that_cannot_be_read_is_the_culprits_alone(tmp_path: Path) -> None:
-    code = """
-        import sys
-        sys.setrecursionlimit(1_000_000)
-        def reply(request):
-            deep = "x"
-            for _ in range(20_000 if request["input"] == "bad" else 0):
-                deep = [deep]
-            return deep
-    """
-    replies = ask(agent(tmp_path, code), *(request(text) for text in ("a", "bad", "b")))
-    assert outcomes(replies)[::2] == ["x", "x"]
-    assert isinstance(replies[1], AgentError)
 
 
 # Calls that hang
@@ -403,40 +232,7 @@ def test_closing_ends_the_process_and_its_children(tmp_path: Path) -> None:
         assert ends(pid)
 
 
-def test_a_process_that_detached_itself_holds_nobody_up(tmp_path: Path) -> None:
-    code = """
-        import subprocess
-        def reply(request):
-            return str(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid)
-    """
-    pid = int(answer(agent(tmp_path, code)).response)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-
-
 # Definitions that cannot work
-
-
-@pytest.mark.parametrize(
-    ("code", "target", "said"),
-    [
-        ("import no_such_module", "agent:reply", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ("def reply(:", "agent:reply", "cannot import module 'agent': SyntaxError"),
-        ("raise SystemExit('set MODEL first')", "agent:reply", "SystemExit: set MODEL first"),
-        ("import os; os._exit(5)", "agent:reply", "the agent's process ended with exit status 5"),
-        ("", "agent:reply", "module 'agent' has no 'reply'"),
-        ("class bot: pass", "agent:bot.reply", "module 'agent' has no 'bot.reply'"),
-        ("", "nothing:reply", "cannot import module 'nothing'"),
-    ],
-)
-def test_is_told_before_anything_runs(tmp_path: Path, code: str, target: str, said: str) -> None:
-    with pytest.raises((ConfigError, UserCodeError)) as caught:
-        answer(agent(tmp_path, code, target))
-    message = str(caught.value)
-    assert message.startswith(f"{tmp_path / 'agenteval.yaml'}:3: agent: ")
-    assert said in message
-    # Where a module is missing, people need to know from which installation.
-    assert message.endswith(f"(in {sys.executable})")
 
 
 def test_an_import_that_hangs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,103 +69,6 @@ def calls(reply: Reply) -> list[tuple[str, Any, Any]]:
 # What is asked, and what it gets
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("def bot(request): return request['input']", "hello"),
-        ("def bot(anything): return anything['input']", "hello"),
-        ("def bot(anything: dict): return anything['input']", "hello"),
-        ("def bot(anything: str): return anything", "hello"),
-        ("def bot(question): return question", "hello"),
-        ("def bot(said, history): return [said, history]", '["hello", []]'),
-        ("def bot(prompt, *, context): return [prompt, context]", '["hello", {"a": 1}]'),
-        ("async def bot(prompt): return prompt", "hello"),
-        (
-            "from functools import partial\ndef ask(request, end): return request['input'] + end\n"
-            "bot = partial(ask, end='!')",
-            "hello!",
-        ),
-        ("class bot:\n    def __call__(self, request): return request['input']", "hello"),
-        ("class bot:\n    def run(self, text): return text", "hello"),
-        ("class bot:\n    async def invoke(self, text): return text", "hello"),
-        ("class bot:\n    def run(self, request): return request['input']", "hello"),
-        ("class Bot:\n    def run(self, text): return text\nbot = Bot()", "hello"),
-        ("class Bot:\n    def arun(self, text): return text\nclass Other(Bot): pass\nbot = Other()", "hello"),
-    ],
-)
-def test_gives_the_request_or_the_input(tmp_path: Path, bare_python: str, code: str, expected: str) -> None:
-    spec = defined(tmp_path, code, python=bare_python)
-    assert answer(spec, request(context={"a": 1})).response == expected
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("yield 'he'; yield 'llo'", "hello"),
-        ("yield 'he'; yield {'response': 'hello', 'tool_calls': []}", "hello"),
-        ("yield {'delta': 'he'}; yield {'delta': 'llo'}", "hello"),
-        ("yield ''", ""),
-        ("yield Fields(type='ai', content='hello'); yield Fields(type='tool', content='result')", "hello"),
-    ],
-)
-@pytest.mark.parametrize("prefix", ["", "async "], ids=["sync", "async"])
-def test_joins_what_a_generator_yields(
-    tmp_path: Path, bare_python: str, prefix: str, body: str, expected: str
-) -> None:
-    code = f"from types import SimpleNamespace as Fields\n{prefix}def bot(request):\n    {body}\n"
-    assert answer(defined(tmp_path, code, python=bare_python)).response == expected
-
-
-@pytest.mark.parametrize(
-    ("result", "expected", "called"),
-    [
-        ("Fields(output='done')", "done", []),
-        ("Reply('done', [{'name': 'weather', 'args': {'city': 'Oslo'}, 'result': 'rain'}])", "done", CALLED),
-        (
-            "{'messages': [Fields(type='ai', content='', tool_calls=[{'name': 'weather', 'args': {'city': 'Oslo'}, "
-            "'id': '1'}]), Fields(type='tool', tool_call_id='1', content='rain'), "
-            "Fields(type='ai', content='done')]}",
-            "done",
-            CALLED,
-        ),
-    ],
-)
-def test_reads_what_a_function_passes_on_from_a_framework(
-    *, tmp_path: Path, bare_python: str, result: str, expected: str, called: list[Any]
-) -> None:
-    code = f"""
-from types import SimpleNamespace as Fields
-import dataclasses
-@dataclasses.dataclass
-class Reply:
-    response: str
-    tool_calls: list
-def bot(request):
-    return {result}
-"""
-    found = answer(defined(tmp_path, code, python=bare_python))
-    assert (found.response, calls(found)) == (expected, called)
-
-
-@pytest.mark.parametrize("result", ["{'answer': 'a', 'n': 1}", "Answer('a', 1)"], ids=["dict", "dataclass"])
-def test_an_object_without_an_answer_is_an_error_with_its_keys(tmp_path: Path, bare_python: str, result: str) -> None:
-    code = f"""
-import dataclasses
-@dataclasses.dataclass
-class Answer:
-    answer: str
-    n: int
-def bot(request):
-    return {result}
-"""
-    with pytest.raises(AgentError, match=r"its keys: answer, n\); set `response_path: answer`"):
-        answer(defined(tmp_path, code, python=bare_python))
-    assert answer(defined(tmp_path, code, response_path="answer")).response == "a"
-    whole = '{"answer": "a", "n": 1}'
-    assert answer(defined(tmp_path, code, reply="text")).response == whole
-    assert answer(defined(tmp_path, code), request(expects_json=True)).response == whole
-
-
 # Conversations
 
 
@@ -214,15 +117,6 @@ def test_a_conversation_whose_instance_is_gone_does_not_go_on_without_its_past(
     assert ("the instance with the earlier turns is gone" in str(found)) == is_error
 
 
-def test_remarks_that_a_function_misses_the_history(tmp_path: Path, bare_python: str) -> None:
-    spec = defined(tmp_path, "def bot(question): return question", python=bare_python)
-    _, before = converse(spec, request())
-    _, after = converse(spec, request(), request(turn=1, history=EARLIER), request(turn=2, history=EARLIER))
-    assert before == ()
-    (remark,) = after
-    assert remark.startswith(f"{tmp_path / 'agenteval.yaml'}:3: agent: the function gets only the input of a turn")
-
-
 # Frameworks
 
 
@@ -266,33 +160,6 @@ def test_asks_an_agent_of_a_framework_with_the_conversation(
     assert remarks == ()
 
 
-PYDANTIC_AI = """\
-    from pydantic_ai import Agent
-    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-    from pydantic_ai.models.function import FunctionModel
-
-    def weather(city: str) -> str:
-        return "rain"
-
-    def model(messages, info):
-        if messages[-1].parts[-1].part_kind == "user-prompt":
-            return ModelResponse(parts=[ToolCallPart("weather", {"city": "Oslo"})])
-        said = [part.content for message in messages for part in message.parts if hasattr(part, "content")]
-        return ModelResponse(parts=[TextPart(", ".join(map(str, said)))])
-
-    bot = Agent(FunctionModel(model), tools=[weather])
-    """
-
-
-def test_asks_a_real_agent_of_pydantic_ai_with_the_conversation(tmp_path: Path) -> None:
-    spec = defined(tmp_path, PYDANTIC_AI)
-    replies, remarks = converse(spec, request("three"), request("three", turn=1, history=EARLIER))
-    assert [reply.response for reply in replies] == ["three, rain", "one, two, three, rain"]
-    assert [calls(reply) for reply in replies] == [CALLED, CALLED]
-    assert all(reply.usage and reply.usage.input_tokens for reply in replies)
-    assert remarks == ()
-
-
 RUNNABLES = """\
     from langchain_core.runnables.base import Runnable
     from langgraph.graph.state import StateGraph
@@ -323,18 +190,6 @@ LANGCHAIN = {
         """,
     "app.py": RUNNABLES,
 }
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("topic", "{'topic': 'three'}"),
-        ("chat", "{'input': 'three', 'chat_history': [('user', 'one'), ('assistant', 'two')]}"),
-    ],
-)
-def test_gives_a_runnable_the_keys_that_it_takes(tmp_path: Path, bare_python: str, name: str, expected: str) -> None:
-    spec = defined(tmp_path, LANGCHAIN, f"app:{name}", bare_python)
-    assert answer(spec, request("three", turn=1, history=EARLIER)).response == expected
 
 
 @pytest.mark.parametrize("made", ["Memory()", "builder"])

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.support import ROOT, environment
 
 IMAGE = "ghcr.io/org/agenteval-action@sha256:" + "0123456789abcdef" * 4
@@ -55,21 +54,6 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_action_is_pointed_at_the_image_and_nothing_else_changes(repository: Path) -> None:
-    before = (repository / "action.yml").read_text(encoding="utf-8")
-
-    done = script("pin_image.py", "action.yml", IMAGE, cwd=repository)
-
-    assert (done.returncode, done.stderr) == (0, "")
-    after = (repository / "action.yml").read_text(encoding="utf-8")
-    changed = [line for line, old in zip(after.splitlines(), before.splitlines(), strict=True) if line != old]
-    assert changed == [f"  image: docker://{IMAGE}"]
-    loaded, old = yaml.safe_load(after), yaml.safe_load(before)
-    assert loaded["runs"].pop("image") == f"docker://{IMAGE}"
-    assert old["runs"].pop("image") == "Dockerfile"
-    assert loaded == old
-
-
 @pytest.mark.parametrize(
     "image",
     [
@@ -90,71 +74,11 @@ def test_an_image_without_its_digest_is_refused(image: str, repository: Path) ->
     assert (repository / "action.yml").read_bytes() == before
 
 
-def test_an_action_without_an_image_is_refused(repository: Path) -> None:
-    (repository / "action.yml").write_text("runs: {using: node20}\n", encoding="utf-8")
-
-    assert "found 0" in script("pin_image.py", "action.yml", IMAGE, cwd=repository).stderr
-
-
-def test_version_and_major_version_move_to_the_pinned_commit(repository: Path, tmp_path: Path) -> None:
-    origin = tmp_path / "origin.git"
-    git(repository, "tag", "v1.2.3")
-    git(repository, "tag", "v1")
-    git(repository, "push", "--quiet", "--tags", "origin")
-    released = git(repository, "rev-parse", "main")
-    git(repository, "checkout", "--quiet", "v1.2.3")
-
-    done = script("tag_release.sh", "v1.2.3", IMAGE, cwd=repository)
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert git(origin, "rev-parse", "v1") == git(origin, "rev-parse", "v1.2.3") != released
-    assert git(origin, "rev-parse", "v1^") == git(origin, "rev-parse", "main") == released
-    assert git(origin, "diff", "--name-only", "main", "v1").split() == ["action.yml", "native/release.lock"]
-    assert f"docker://{IMAGE}" in git(origin, "show", "v1:action.yml")
-    # The digest of an empty file.
-    digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert git(origin, "show", "v1:native/release.lock") == f"agenteval-action==1.2.3 --hash=sha256:{digest}"
-
-
-@pytest.mark.parametrize(
-    ("tag", "others", "moves"),
-    [
-        ("v1.2.3", "", True),
-        ("v0.1.0", "", True),
-        ("v0.2.0", "v0.1.0", True),
-        ("v0.1.1", "v0.2.0", False),
-        ("v0.3.0", "v1.0.0", False),
-    ],
-)
-def test_the_newest_release_moves_the_tag_that_workflows_name(
-    tag: str, others: str, moves: bool, repository: Path, tmp_path: Path
-) -> None:
-    for name in (tag, *others.split()):
-        git(repository, "tag", name)
-    git(repository, "push", "--quiet", "--tags", "origin")
-
-    assert script("tag_release.sh", tag, IMAGE, cwd=repository).returncode == 0
-
-    assert ("v1" in git(tmp_path / "origin.git", "tag").split()) == moves
-
-
 @pytest.mark.parametrize(("tag", "image"), [("v1", IMAGE), ("1.2.3", IMAGE), ("v1.2.3", "Dockerfile")])
 def test_nothing_moves_if_something_is_wrong(tag: str, image: str, repository: Path, tmp_path: Path) -> None:
     assert script("tag_release.sh", tag, image, cwd=repository).returncode == 2
 
     assert git(tmp_path / "origin.git", "tag") == ""
-
-
-def test_the_notes_are_those_of_the_version(repository: Path) -> None:
-    done = script("release_notes.py", "v1.2.3", cwd=repository)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "README.md: it says that nothing is published; run make changelog VERSION=1.2.3" in done.stderr
-
-    assert script("release_notes.py", "--collect", "1.2.3", cwd=repository).returncode == 0
-
-    assert (repository / "README.md").read_text("utf-8") == "Here.\n\n## More\n"
-    done = script("release_notes.py", "v1.2.3", cwd=repository)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "* New.\n", "")
 
 
 def test_one_line_of_this_repository_says_that_nothing_is_published() -> None:
@@ -171,13 +95,6 @@ def test_every_place_that_says_another_version_is_named(repository: Path) -> Non
     assert (done.returncode, done.stdout) == (2, "")
     for place in ("pyproject.toml", "src/agenteval/core/version.py", "Dockerfile", "CHANGELOG.md"):
         assert place in done.stderr
-
-
-def test_a_release_has_a_date(repository: Path) -> None:
-    changelog = repository / "CHANGELOG.md"
-    changelog.write_text(changelog.read_text("utf-8").replace("2026-11-30", "unreleased"), encoding="utf-8")
-
-    assert "unreleased" in script("release_notes.py", "v1.2.3", cwd=repository).stderr
 
 
 def test_this_repository_agrees_on_its_version() -> None:

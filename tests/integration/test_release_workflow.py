@@ -268,34 +268,6 @@ def test_a_refused_push_moves_no_tag(refused: str, release: Release) -> None:
     assert (release.releases / TAG).exists()
 
 
-def test_a_release_that_cannot_be_made_is_made_by_a_repetition(release: Release) -> None:
-    (release.releases / "fails").touch()
-    assert release.job("tags").returncode != 0
-    moved = release.tags()
-    assert moved[0] == moved[1]
-    assert not (release.releases / TAG).exists()
-
-    (release.releases / "fails").unlink()
-    assert release.job("tags").returncode == 0
-
-    assert release.tags() == moved
-    assert (release.releases / TAG).exists()
-
-
-@pytest.mark.long
-def test_an_image_that_was_built_again_replaces_the_first(release: Release) -> None:
-    released = release.at(f"refs/tags/{TAG}")
-    assert release.job("tags").returncode == 0
-    release.needs["index"]["digest"] = f"sha256:{'f' * 64}"
-
-    assert release.job("tags").returncode == 0
-
-    pinned, major = release.tags()
-    assert pinned == major
-    assert git(release.origin, "rev-parse", f"{TAG}^") == released
-    assert "f" * 64 in git(release.origin, "show", f"{TAG}:action.yml")
-
-
 def test_a_tag_that_somebody_moved_is_left_alone(release: Release) -> None:
     (release.folder / "README.md").write_text("other\n", encoding="utf-8")
     other = commit(release.folder)
@@ -323,12 +295,3 @@ def test_a_repair_of_an_older_version_leaves_the_major_version_where_it_is(relea
     assert release.tags() == newest
     changed = git(release.origin, "diff", "--name-only", "v9.8.6^", "v9.8.6")
     assert changed.split() == ["action.yml", "native/release.lock"]
-
-
-def test_a_tag_of_another_version_stops_the_workflow(release: Release) -> None:
-    git(release.folder, "tag", "v9.9.0", TAG)
-
-    done = release.job("check", "v9.9.0")
-
-    assert done.returncode == 2
-    assert "pyproject.toml: expected version 9.9.0, found 9.8.7" in done.stderr

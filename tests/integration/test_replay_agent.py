@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from tests.support import agent_spec, answer
 
-from agenteval.agents.base import Reply
 from agenteval.core.errors import ConfigError
-from agenteval.results.case import ToolCall, Usage
 from agenteval.suite.model import AgentSpec
 
 
@@ -22,26 +20,6 @@ def recorded(directory: Path, *records: Mapping[str, Any] | str) -> AgentSpec:
     file = directory / "answers.jsonl"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return agent_spec("replay", str(file), directory)
-
-
-def test_repeats_all_of_a_reply(tmp_path: Path) -> None:
-    record = {
-        "case": "case",
-        "response": "42",
-        "tool_calls": [{"name": "search", "args": {"q": 1}, "duration_ms": 2}],
-        "retrieval_context": ["passage"],
-        "usage": {"input_tokens": 5, "cost_usd": 0.5},
-        "metadata": {"model": "m"},
-        "latency_ms": 1234,
-    }
-    assert answer(recorded(tmp_path, record)) == Reply(
-        response="42",
-        tool_calls=(ToolCall(name="search", args={"q": 1}, duration_ms=2),),
-        retrieval_context=("passage",),
-        usage=Usage(input_tokens=5, cost_usd=0.5),
-        metadata={"model": "m"},
-        latency_ms=1234.0,
-    )
 
 
 def test_only_a_line_feed_ends_a_record(tmp_path: Path) -> None:

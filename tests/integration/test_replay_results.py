@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.support import agent_spec, answer, ask, request
+from tests.support import agent_spec, answer, request
 from tests.unit import runs
 from tests.unit.results.importers import test_importers as importer_files
 
 from agenteval.agents.base import Reply, Request
 from agenteval.agents.recording import RecordedQuestion, read_recorded_results
-from agenteval.agents.replay_agent import read_recording
 from agenteval.core.errors import AgentError, ConfigError
 from agenteval.core.writing import write_file
-from agenteval.results.case import CaseResult, IterationResult, ToolCall, TurnResult, Usage
+from agenteval.results.case import CaseResult, IterationResult, TurnResult
 from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.suite.model import AgentSpec
 
@@ -53,32 +50,6 @@ def error(spec: AgentSpec, **fields: Any) -> str:
     return str(caught.value)
 
 
-def test_all_of_an_answer_is_repeated(tmp_path: Path) -> None:
-    call = ToolCall(name="search", args={"q": 1}, result=["a"], error=None, duration_ms=2.5)
-    usage = Usage(input_tokens=5, output_tokens=2, cost_usd=0.25)
-    found = turn(tool_calls=[call], retrieval_context=["passage"], latency_ms=812.5, usage=usage)
-    assert answer(recorded(tmp_path, case("case", [found]))) == Reply(
-        response="hi", tool_calls=(call,), retrieval_context=("passage",), usage=usage, latency_ms=812.5
-    )
-
-
-def test_a_case_is_found_by_id_and_else_by_a_name_of_its_own(tmp_path: Path) -> None:
-    spec = recorded(
-        tmp_path,
-        case("one", [turn(response="first")]),
-        case("one", [turn(response="second")], path="other.yaml"),
-        case("two", [turn(response="third")]),
-    )
-    found = ask(
-        spec,
-        request(case="renamed", case_id="other.yaml::one"),
-        request(case="two", case_id="moved.yaml::two"),
-        request(case="one", case_id="moved.yaml::one"),
-    )
-    assert [reply.response for reply in found if isinstance(reply, Reply)] == ["second", "third"]
-    assert "no reply for case 'one'; record it: agenteval run -k 'one'" in str(found[2])
-
-
 @pytest.mark.parametrize(
     ("mask", "asked", "same"),
     [
@@ -97,26 +68,6 @@ def test_a_masked_secret_stands_for_any_text(tmp_path: Path, mask: str, asked: s
         assert answer(spec, request(asked)).response == "hi"
     else:
         assert "the recorded question differs" in error(spec, text=asked)
-
-
-@given(
-    st.lists(st.text(alphabet="ab ", max_size=4), min_size=1, max_size=4),
-    st.text(alphabet="ab*", min_size=1, max_size=3),
-)
-def test_whatever_was_masked_is_found_again(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[str], secret: str
-) -> None:
-    spec = recorded(tmp_path_factory.mktemp("masked"), case("case", [turn(text="***".join(parts))]))
-    assert answer(spec, request(secret.join(parts))).response == "hi"
-
-
-def test_results_that_somebody_formatted_are_read_too(tmp_path: Path) -> None:
-    spec = recorded(tmp_path, case("case", [turn()]))
-    file = tmp_path / "results.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
-    for indent in (None, 4):
-        file.write_text(json.dumps(content, indent=indent), encoding="utf-8")
-        assert answer(spec).response == "hi"
 
 
 def test_a_large_file_is_never_held_as_a_whole(tmp_path: Path) -> None:
@@ -178,17 +129,3 @@ def test_a_run_of_another_tool_is_replayed(
     file.write_text(content, encoding="utf-8")
     reply = answer(agent_spec("replay", str(file), tmp_path), asked)
     assert (reply.response, reply.latency_ms) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("lines.jsonl", '{"case": "a", "response": "b"}\n{"case": "b", "response": "c"}\n'),
-        ("one.json", '{"case": "a", "response": "b"}'),
-        ("with-scores.jsonl", '{"case": "a", "response": "b", "scores": {}}\n'),
-    ],
-)
-def test_lines_of_replies_are_no_run(tmp_path: Path, name: str, content: str) -> None:
-    file = tmp_path / name
-    file.write_text(content, encoding="utf-8")
-    assert read_recording(file).find(RecordedQuestion("a", "a", ()))[0].keys() == {0}

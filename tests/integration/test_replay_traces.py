@@ -25,7 +25,6 @@ DATA = ROOT / "tests" / "data" / "traces"
 WEATHER = "What is the weather in Paris and Rome?"
 OPENAI = ("openai-v2.jsonl", "openai-v2-events.jsonl", "openllmetry.jsonl")
 ALL = (*OPENAI, "pydantic-ai.jsonl")
-BROKEN = "BadRequestError: Error code: 400 - no such model here"
 
 
 def find(recording: Recording, *inputs: str, name: str = "a case") -> RecordedCase:
@@ -81,60 +80,6 @@ def test_results_and_errors_of_tools(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", OPENAI)
-def test_a_trace_may_name_its_case(name: str) -> None:
-    recording = read_recording(DATA / name)
-    assert texts(find(recording, "in other words", name="broken")) == [[f"error: {BROKEN}"]]
-    assert texts(find(recording, "any", "thing", name="names")) == [["Nice to meet you.", "Your name is Ada."]]
-    # They belong to nobody else.
-    assert not find(recording, "I am Ada.", "What is my name?")
-
-
-def test_conversations_are_found_by_what_they_ask() -> None:
-    recording = read_recording(DATA / "pydantic-ai.jsonl")
-    assert texts(find(recording, "I am Ada.", "What is my name?")) == [["Nice to meet you.", "Your name is Ada."]]
-    assert texts(find(recording, " I am Ada.\n")) == [["Nice to meet you.", "Your name is Ada."]]
-    assert not find(recording, "What is my name?")
-
-
-def test_a_failure_is_found_by_what_was_asked() -> None:
-    ((failed,),) = texts(find(read_recording(DATA / "pydantic-ai.jsonl"), "Please fail"))
-    assert failed.startswith("error: ModelNotFoundError: status_code: 400")
-
-
-def test_traces_of_no_case_are_counted() -> None:
-    recording = read_recording(DATA / "openai-v2.jsonl")
-    weather = RecordedQuestion("a::weather", "weather", (WEATHER,))
-    names = RecordedQuestion("a::names", "names", ())
-    broken = RecordedQuestion("a::broken", "broken", ())
-    assert recording.notices([weather, names, broken]) == ()
-    assert recording.notices([weather, names]) == (
-        "openai-v2.jsonl: 1 of 5 traces belongs to no case of this run: none has its input or name",
-    )
-    assert recording.notices([broken]) == (
-        "openai-v2.jsonl: 4 of 5 traces belong to no case of this run: none has their input or name",
-    )
-    (nothing,) = recording.notices([RecordedQuestion("a::other", "other", ("Anything else?",))])
-    assert "5 of 5 traces" in nothing
-    assert "agenteval.case" in nothing
-
-
-def test_compressed_files_are_read(tmp_path: Path) -> None:
-    for name in ALL:
-        packed = tmp_path / f"{name}.gz"
-        packed.write_bytes(gzip.compress((DATA / name).read_bytes()))
-        assert answers(packed) == answers(DATA / name)
-
-
-def test_the_order_of_lines_is_of_no_account(tmp_path: Path) -> None:
-    for name in ALL:
-        file = tmp_path / name
-        file.write_bytes(b"".join(reversed((DATA / name).read_bytes().splitlines(keepends=True))))
-        assert [(item.input, item.response, item.tool_calls) for item in answers(file)] == [
-            (item.input, item.response, item.tool_calls) for item in answers(DATA / name)
-        ]
-
-
 def test_ids_in_base64_are_ids(tmp_path: Path) -> None:
     def encoded(value: Any) -> Any:
         if isinstance(value, list):
@@ -176,15 +121,6 @@ def test_every_broken_line_is_named(tmp_path: Path) -> None:
     assert "resourceSpans.0.scopeSpans.0.spans.0.startTimeUnixNano" in str(problems[3])
 
 
-def test_many_broken_lines_are_counted(tmp_path: Path) -> None:
-    file = tmp_path / "traces.jsonl"
-    file.write_text('{"resourceSpans": 5}\n' * 30, encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        read_recording(file)
-    assert len(caught.value.problems) == 21
-    assert caught.value.problems[-1].message == "10 more lines are not valid"
-
-
 def test_packed_data_that_is_cut_off_is_told(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl.gz"
     packed = gzip.compress((DATA / "openai-v2.jsonl").read_bytes())
@@ -197,18 +133,3 @@ def traces(name: str) -> Iterator[Trace]:
     for item in read_traces(DATA / name):
         assert isinstance(item, Trace)
         yield item
-
-
-@pytest.mark.parametrize("name", OPENAI)
-def test_they_are_traces_for_fluxloop_suites_too(name: str) -> None:
-    found = list(traces(name))
-    assert [(trace.input, trace.output, trace.iteration, trace.success) for trace in found] == [
-        (WEATHER, "Sunny in Paris, rain in Rome.", 0, True),
-        ("Please fail", "", 0, False),
-        ("I am Ada.", "Nice to meet you.", 0, True),
-        ("What is my name?", "Your name is Ada.", 0, True),
-        (WEATHER, "Sunny in Paris, rain in Rome.", 1, True),
-    ]
-    assert found[0].record["token_usage"] == {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30}
-    assert [call["name"] for call in found[0].record["timeline"]] == ["get_weather", "get_weather"]
-    assert found[1].record["error"] == BROKEN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -116,23 +116,6 @@ def test_runs_as_many_at_once_as_allowed_and_no_more() -> None:
     assert [result.status for result in results.values()] == ["passed"] * 12
 
 
-def test_one_at_once_keeps_the_order_of_the_suite() -> None:
-    agent = Scripted(echo)
-    run(agent, [one_turn(str(number)) for number in range(5)], concurrency=1, iterations=2)
-    assert [request.input for request in agent.requests] == [str(number) for number in range(5) for _ in range(2)]
-
-
-def test_iterations_of_one_case_run_at_once_too() -> None:
-    under_way = asyncio.Barrier(3)
-
-    async def together(request: Request) -> str:
-        await under_way.wait()
-        return request.input
-
-    results = run(Scripted(together), [one_turn("a")], iterations=3)
-    assert results["a"].status == "passed"
-
-
 def test_tells_of_each_case_as_soon_as_it_ends() -> None:
     first_may_end = asyncio.Event()
 
@@ -150,52 +133,6 @@ def test_tells_of_each_case_as_soon_as_it_ends() -> None:
 
 
 # Sessions and turns
-
-
-def test_each_iteration_is_a_session_of_its_own() -> None:
-    agent = Scripted(echo)
-    results = run(agent, [conversation("chat", "one", "two")], iterations=3)
-    assert agent.sessions == 3
-    asked = {(request.turn, request.iteration) for request in agent.requests}
-    assert asked == {(turn, index) for index in range(3) for turn in range(2)}
-    assert len({request.session for request in agent.requests}) == 3
-    assert [iteration.index for iteration in results["chat"].iterations] == [0, 1, 2]
-
-
-def test_iterations_are_in_order_however_they_end() -> None:
-    ended: list[int] = []
-    turns = [asyncio.Event(), asyncio.Event(), asyncio.Event()]
-
-    async def backwards(request: Request) -> str:
-        if request.iteration < 2:
-            await turns[request.iteration + 1].wait()
-        ended.append(request.iteration)
-        turns[request.iteration].set()
-        return str(request.iteration)
-
-    results = run(Scripted(backwards), [one_turn("a")], iterations=3)
-    assert ended == [2, 1, 0]
-    assert [item.turns[0].response for item in results["a"].iterations] == ["0", "1", "2"]
-
-
-def test_each_turn_brings_what_was_said_before() -> None:
-    async def answering(request: Request) -> str:
-        return request.input.upper()
-
-    agent = Scripted(answering)
-    run(agent, [conversation("chat", "one", "two", "three")], config={"k": 1})
-    assert [list(request.history) for request in agent.requests] == [
-        [],
-        [{"role": "user", "content": "one"}, {"role": "assistant", "content": "ONE"}],
-        [
-            {"role": "user", "content": "one"},
-            {"role": "assistant", "content": "ONE"},
-            {"role": "user", "content": "two"},
-            {"role": "assistant", "content": "TWO"},
-        ],
-    ]
-    assert {request.case for request in agent.requests} == {"chat"}
-    assert all(request.config == {"k": 1} for request in agent.requests)
 
 
 def test_two_turns_without_an_answer_end_the_session() -> None:
@@ -234,60 +171,6 @@ def test_a_turn_has_its_own_time_limit() -> None:
     assert {name: result.status for name, result in results.items()} == {"other": "passed", "chat": "error"}
 
 
-@pytest.mark.parametrize(
-    ("failure", "said"),
-    [
-        (AgentError("exit status 3"), "exit status 3"),
-        (RuntimeError("a defect"), "RuntimeError: a defect"),
-        (TimeoutError("of its own"), "no answer within"),
-        (AgentError("half \ud800"), "half \ufffd"),
-        (RecursionError("too deep"), "RecursionError: too deep"),
-    ],
-)
-def test_an_error_of_one_case_stops_no_other(failure: Exception, said: str) -> None:
-    async def answering(request: Request) -> str:
-        if request.input == "bad":
-            raise failure
-        return request.input
-
-    results = run(Scripted(answering), [one_turn("a"), one_turn("bad"), one_turn("b")], concurrency=1)
-    assert [(name, result.status) for name, result in results.items()] == [
-        ("a", "passed"),
-        ("bad", "error"),
-        ("b", "passed"),
-    ]
-    assert said in (results["bad"].iterations[0].turns[0].error or "")
-
-
-def test_a_metric_that_breaks_is_an_error_of_that_metric() -> None:
-    # No text can be looked for in None.
-    broken = MetricConfig(id="broken", type="tools", kind="tools", options={"expected": [{"name": None}]})
-
-    async def answering(request: Request) -> Reply:
-        return Reply(request.input, tool_calls=(ToolCall(name="search"),))
-
-    lenient = replace(broken, fail_on_error=False)
-    cases = [one_turn("a", metrics=[lenient, EQUALITY]), one_turn("alone", metrics=[lenient]), one_turn("b")]
-    fatal = one_turn("fatal", metrics=[broken, EQUALITY])
-    results = run(Scripted(answering), [*cases, fatal])
-    scores = results["a"].iterations[0].turns[0].scores
-    assert [(score.id, score.status) for score in scores] == [("broken", "error"), ("equality", "scored")]
-    assert (scores[0].error or "").startswith("TypeError: ")
-    assert {name: result.status for name, result in results.items()} == {
-        "a": "passed",
-        "alone": "error",
-        "b": "passed",
-        "fatal": "error",
-    }
-
-
-def test_what_cannot_be_scored_at_all_costs_one_turn() -> None:
-    unknown = MetricConfig(id="unknown", type="no such metric", kind="standard")
-    results = run(Scripted(echo), [one_turn("a", metrics=[unknown]), one_turn("b")])
-    assert {name: result.status for name, result in results.items()} == {"a": "error", "b": "passed"}
-    assert "could not be scored: ConfigError: no metric" in (results["a"].iterations[0].turns[0].error or "")
-
-
 def test_a_reply_that_no_file_can_hold_is_made_to_fit() -> None:
     deep: Any = "x"
     for _ in range(500):
@@ -308,32 +191,3 @@ def test_what_stops_the_run_keeps_its_type() -> None:
 
     with pytest.raises(InfrastructureError, match="disk full"):
         run(Scripted(echo), [one_turn(str(number)) for number in range(5)], finished=finished)
-
-
-# Statuses over several iterations
-
-
-@pytest.mark.parametrize(
-    ("answers", "status"),
-    [
-        ("ppf", "passed"),
-        ("pff", "failed"),
-        ("pf", "failed"),
-        ("ppe", "passed"),
-        ("pee", "error"),
-        ("pe", "error"),
-        ("fe", "failed"),
-        ("eee", "error"),
-    ],
-)
-def test_the_majority_of_the_iterations_decides(answers: str, status: str) -> None:
-    async def answering(request: Request) -> str:
-        kind = answers[request.iteration]
-        if kind == "e":
-            raise AgentError("broken")
-        return request.input if kind == "p" else "wrong"
-
-    result = run(Scripted(answering), [one_turn("a")], iterations=len(answers))["a"]
-    assert result.status == status
-    expected = {"p": "passed", "f": "failed", "e": "error"}
-    assert [iteration.status for iteration in result.iterations] == [expected[kind] for kind in answers]

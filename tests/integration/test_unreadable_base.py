@@ -151,21 +151,6 @@ def test_a_base_commit_that_cannot_be_read_makes_the_run_unproven(proposal: Prop
     ]
 
 
-def test_the_caller_decides_what_fails_the_job(proposal: Proposal) -> None:
-    lost_object(proposal)
-    proposal.settings = replace(proposal.settings, fail_on=frozenset())
-    outcome = proposal.evaluated()
-    assert (outcome.gate.verdict, outcome.exit_status) == ("unproven", 0)
-
-
-def test_without_a_baseline_there_is_nothing_to_protect(proposal: Proposal) -> None:
-    broken_suite(proposal)
-    proposal.settings = Settings(quiet=True)
-    outcome = proposal.evaluated()
-    assert not any(item.effect == "unproven" for item in outcome.results.run.integrity)
-    assert any("so this run uses its own" in text for text in outcome.warnings)
-
-
 # What is missing in the base commit, and not needed for its rules
 
 
@@ -300,16 +285,6 @@ def test_results_of_another_pull_request_with_the_head_are_refused(
         assert merge_files(*given).results.run.ref == ref
 
 
-def test_results_of_another_repository_are_refused(proposal: Proposal) -> None:
-    proposal.change()
-    known = proposal.proposed()
-    assert known.provenance is not None
-    of = {name: replace(known.provenance, repository=name) for name in ("acme/widgets", "mallory/widgets")}
-    run(Settings(quiet=True, out=Path("../own")), RunContext(of["mallory/widgets"]))
-    with pytest.raises(ConfigError, match="are of repository mallory/widgets, and this run is for acme/widgets"):
-        merge_files([Path("../own")], Path("../decided"), Settings(), replace(known, provenance=of["acme/widgets"]))
-
-
 @pytest.mark.parametrize("event", ["pull_request", "merge_group"])
 @pytest.mark.parametrize("is_link", [False, True])
 def test_results_among_the_files_of_a_change_are_refused(proposal: Proposal, event: str, is_link: bool) -> None:
@@ -338,13 +313,3 @@ def test_the_first_suite_is_decided_by_itself(proposal: Proposal, agent: str) ->
     assert (outcome.gate.verdict, outcome.exit_status) == (("passed", 0) if agent == RIGHT else ("failed", 1))
     assert [(item.kind, item.effect) for item in outcome.results.run.integrity] == [("rules", "absolute")]
     assert not any("cannot be read" in text for text in outcome.warnings)
-
-
-def test_a_base_commit_with_a_configuration_alone_decides_with_it(proposal: Proposal) -> None:
-    (proposal.folder / "agent.yaml").unlink()
-    proposal.on_main()
-    proposal.write(WRONG, 1.0, gate={"fail_on": "none"})
-    proposal.settings = Settings(quiet=True)
-    outcome = proposal.evaluated()
-    assert (outcome.gate.verdict, outcome.exit_status) == ("failed", 1)
-    assert "gate.fail_on" in {item.setting for item in outcome.results.run.integrity}
