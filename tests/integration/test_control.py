@@ -209,7 +209,7 @@ def test_a_shallow_clone(project: Project) -> None:
     git(project.folder.parent, "clone", "--quiet", "--depth", "1", f"file://{project.folder}", str(clone))
     project.patch.chdir(clone)
     here = Project(clone, project.command, project.patch)
-    open_and_told(here, "--baseline", str(project.folder / "base-0"), said="set `fetch-depth: 0` of actions/checkout")
+    open_and_told(here, "--baseline", str(project.folder / "base-0"), said="set 'fetch-depth: 0' of actions/checkout")
 
 
 @pytest.mark.parametrize("commit_id", ["--output=x", "HEAD", "", "c" * 40, "main"])
