@@ -411,19 +411,6 @@ def test_another_deployment_stands_for_the_base_commit(
         assert compared(new.url).status == 0
 
 
-def test_agents_in_the_repository_and_behind_an_address_are_mixed(project: Project) -> None:
-    """Each case has its partner: a deployment, or the agent of the base commit."""
-    folder = project.folder / "service"
-    folder.mkdir()
-    suite = [case(name) for name in names(0, CASES).split()]
-    with serving(lambda body: Answer({"response": body["input"]})) as service:
-        write_suite(folder, suite, agent={"http": service.url, "control": service.url})
-        head = commit(project.folder)
-        with control_of(head, Path("service"), SUITE) as control:
-            kinds = Counter(found.agent.kind for found in control.cases.values())
-    assert kinds == {"http": CASES, "python": CASES}
-
-
 @pytest.mark.long
 def test_a_killed_run_is_resumed_without_asking_a_finished_case_twice(project: Project) -> None:
     baseline = project.past(1)
