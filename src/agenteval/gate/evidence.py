@@ -106,7 +106,8 @@ class Sides:
     def gating(self) -> tuple[str, ...]:
         """The ids of the metrics that can fail the gate, those with scores first."""
         names = dict.fromkeys(name for metrics in self.scores.values() for name in metrics)
-        deciding = {name for _, name in self.thresholds}
+        # With a threshold or without: the mean of a metric that decides about no case can fall too.
+        deciding = {score.id for _, case in self.cases.values() for score in case.scores if score.gating}
         # A metric without comparable values in the baseline does not affect the verdict.
         before = {name for run in self.earlier.scores for metrics in run.values() for name in metrics}
         found = [name for name in names if name in before and self._gates(name, deciding)]

@@ -218,8 +218,8 @@ class ComparePolicy:
     """The settings of a comparison.
 
     Attributes:
-        gating: metric id → whether the metric can fail the gate; other metrics gate if they have a threshold or a
-            verdict.
+        gating: metric id → whether the metric can fail the gate; other metrics do, with a threshold or without,
+            unless their suite only reports them.
         resources: resources that can fail the gate → by how much each may rise, as a share.
         no_worse_than: the drop of a mean, 0..1, that has to be excluded; ``None``: no drop has to be proven.
         pairs: most pairs of passes side by side.

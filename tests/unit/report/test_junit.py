@@ -17,7 +17,7 @@ from agenteval.results.case import CaseResult
 from agenteval.results.model import Coverage, Results
 
 _DATA = ROOT / "tests" / "data"
-_SCHEMAS = ["junit-10.xsd", "junit-10-2014.xsd"]
+_SCHEMAS = ["junit-10.xsd"]
 
 
 def _rendered(results: Results) -> str:
