@@ -61,7 +61,8 @@ def test_an_accepted_change_is_green_and_listed(repository: Repository, change: 
     assert (entry["case"], entry["change"], entry["reason"]) == ("agent.yaml::c0", change, "the tariff changed")
     ended = repository.compared()
     assert ended.status == 0, ended.text
-    assert f"c0 ({change}) was accepted by a@b.c: the tariff changed" in ended.text
+    what = "c0" if change == "worse" else f"c0 ({change})"
+    assert f"{what} was accepted by a@b.c: the tariff changed" in ended.text
     acknowledged = [item.accepted_by for item in repository.differences(change)]
     assert [item and (item.author, item.reason) for item in acknowledged] == (
         [] if change == "worse" else [("a@b.c", "the tariff changed")]

@@ -176,6 +176,7 @@ def test_outputs_and_summary_of_a_run(runner: Runner) -> None:
         "junit-path": "agenteval-report/junit.xml",
         "summary-path": "agenteval-report/summary.md",
         "report-path": "agenteval-report/report.html",
+        "prove": "false",
         "comment-url": "",
     }
     assert step.outputs.keys() == OUTPUTS.keys()

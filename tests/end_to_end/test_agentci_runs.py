@@ -238,7 +238,7 @@ def test_a_function_that_is_not_there(repository: Repository, function: str, sai
     if function != "everything":
         repository.file("checks/own.py", "NUMBER = 5\n")
     repository.suite("a", "custom", CUSTOM.format(function))
-    problem = f".agentci/evals/a.toml:11: function: the function 'checks.own:{function}' cannot be used: "
+    problem = f".agentci/evals/a.toml:10: function: the function 'checks.own:{function}' cannot be used: "
     ended = repository.call("run")
     assert ended.status == 2
     assert shown(ended.err)[0].says(problem)

@@ -259,7 +259,7 @@ def test_a_linked_directory_keeps_the_rules_of_the_base(
     ended = repository.command("run", "--quiet", "--baseline", "../../base", "--out", "../agenteval-report")
     assert ended.status == (1 if eased else 0), ended.text
     kinds = {item.kind for item in repository.results.run.integrity}
-    assert kinds == ({"removed", "new"} if eased else {"agent", "renamed"}), ended.text
+    assert kinds == ({"removed", "new", "setting"} if eased else {"agent", "renamed", "setting"}), ended.text
 
 
 def accept(it: Repository, *entries: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ class TestQuickstart:
         assert len(failed) == after.summary.failed > 0
         # Of each cause, the first two cases are named.
         assert failed[0] in comment
-        assert f"only the {len(failed)} cases that did not pass" in comment
+        assert f"{len(failed)} of 19 cases broke" in comment
         assert any(name in second.out for name in failed)
 
     def test_compare_and_report_need_no_agent(

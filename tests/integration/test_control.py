@@ -209,7 +209,7 @@ def test_a_shallow_clone(project: Project) -> None:
     git(project.folder.parent, "clone", "--quiet", "--depth", "1", f"file://{project.folder}", str(clone))
     project.patch.chdir(clone)
     here = Project(clone, project.command, project.patch)
-    open_and_told(here, "--baseline", str(project.folder / "base-0"), said="set `fetch-depth: 0` of actions/checkout")
+    open_and_told(here, "--baseline", str(project.folder / "base-0"), said="set 'fetch-depth: 0' of actions/checkout")
 
 
 @pytest.mark.parametrize("commit_id", ["--output=x", "HEAD", "", "c" * 40, "main"])
@@ -409,19 +409,6 @@ def test_another_deployment_stands_for_the_base_commit(
         assert comparison(project).state == "proven"
         # One that is as bad shows that the change is none of the pull request's.
         assert compared(new.url).status == 0
-
-
-def test_agents_in_the_repository_and_behind_an_address_are_mixed(project: Project) -> None:
-    """Each case has its partner: a deployment, or the agent of the base commit."""
-    folder = project.folder / "service"
-    folder.mkdir()
-    suite = [case(name) for name in names(0, CASES).split()]
-    with serving(lambda body: Answer({"response": body["input"]})) as service:
-        write_suite(folder, suite, agent={"http": service.url, "control": service.url})
-        head = commit(project.folder)
-        with control_of(head, Path("service"), SUITE) as control:
-            kinds = Counter(found.agent.kind for found in control.cases.values())
-    assert kinds == {"http": CASES, "python": CASES}
 
 
 @pytest.mark.long

@@ -16,7 +16,6 @@ from agenteval.agents.base import Reply
 from agenteval.core.errors import AgentError
 
 SERVER_SENT = "text/event-stream; charset=utf-8"
-LINES = "application/x-ndjson"
 
 
 @pytest.fixture(autouse=True)
@@ -79,31 +78,6 @@ def test_a_question_in_the_address_cannot_change_it(tmp_path: Path, question: st
 
 
 # Streams
-
-
-@pytest.mark.parametrize(
-    ("sent", "options"),
-    [
-        (events("Hel", "lo"), {}),
-        (events('"Hel"', '"lo"'), {}),
-        (Answer("data: Hel\r\n\r\n: keep-alive\r\n\r\ndata: lo", content_type=SERVER_SENT), {}),
-        (Answer("\ufeffid: 1\rdata: Hel\r\rretry: 5\rdata: lo\r\r", content_type=SERVER_SENT), {}),
-        (events({"status": "working"}, {"response": "Hello"}, "[DONE]"), {}),
-        (events({"delta": {"text": "Hel"}}, {"delta": {"text": "lo"}}), {"response": {"answer": "delta.text"}}),
-        (events({"delta": "Hel"}, {"usage": 3}, {"delta": "lo"}, "[DONE]"), {"response_path": "delta"}),
-        (Answer('{"message": "Hel"}\n\n{"message": "lo"}\n', content_type=LINES), {"response_path": "message"}),
-        # Some servers give streams no type of their own.
-        (Answer('{"message": "Hel"}\n{"message": "lo"}\n'), {"response_path": "message"}),
-        (Answer('data: {"m": "Hel"}\n\ndata: {"m": "lo"}\n\n', content_type="text/plain"), {"response_path": "m"}),
-        (Answer("data: Hel\n\n", content_type="text/plain"), None),
-    ],
-)
-def test_streams_are_joined(tmp_path: Path, sent: Answer, options: dict[str, Any] | None) -> None:
-    if options is None:
-        # Without any option, a text is a text.
-        assert replied(sent, tmp_path).response == "data: Hel\n\n"
-    else:
-        assert replied(sent, tmp_path, **options).response == "Hello"
 
 
 CHUNK = {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "Hel"}}]}
