@@ -96,7 +96,10 @@ def _means(proof: Test) -> tuple[float, float]:
 def _suspected(out: GateOutcome) -> str:
     latest = _latest(out)
     cases = {item.case for item in latest if item.case is not None}
-    means = list(dict.fromkeys(item.metric for item in latest if item.case is None))
+    names = (
+        "the share of answers" if item.metric == ANSWERED else item.metric for item in latest if item.case is None
+    )
+    means = list(dict.fromkeys(names))
     parts = [*([count(len(cases), "case")] if cases else []), *first(means, "metric")]
     return enumeration(parts) or "the change"
 

@@ -227,8 +227,8 @@ def _cost(report: Report) -> Iterator[Line]:
 
 def _notes(report: Report) -> Iterator[Line]:
     yield from _listed("differs from the base: ", [str(row) for row in report.rules], "yellow")
-    # Each reason stands once: headline and certainty follow.
-    told = {report.gate.headline, *report.certainty}
+    # Each reason stands once: verdict and certainty follow.
+    told = {_told(report), *report.certainty}
     conditions = [item for item in report.conditions if item.found not in told]
     told |= {item.found for item in conditions}
     yield from _listed("warning: ", [text for text in report.warnings if text not in told], "yellow")
@@ -242,11 +242,16 @@ def _listed(label: str, texts: Sequence[str], style: Style) -> Iterator[Line]:
         yield line((f"{label}… and {len(texts) - _MOST_LISTED:,} more", style), hang=_LABEL)
 
 
+def _told(report: Report) -> str:
+    if report.passed or report.about.repeats or not report.run.complete:
+        return report.headline
+    whole = report.heading.whole
+    return "; ".join([whole, *(note for note in report.about.notes if note not in whole)])
+
+
 def _verdict(report: Report, columns: int) -> Iterator[Line]:
     word, style = _BADGES[report.verdict]
-    as_heading = not report.passed and not report.about.repeats and report.run.complete
-    whole, notes = report.heading.whole, report.about.notes
-    told = "; ".join([whole, *(note for note in notes if note not in whole)]) if as_heading else report.headline
+    told = _told(report)
     told = "" if told == report.verdict else shown(told)
     counts, usage = report.counts, report.summary.usage
     passed = f"{counts.passed:,} of {counts.cases:,}"
