@@ -323,7 +323,7 @@ def test_on_a_terminal_it_asks_for_a_branch_that_git_does_not_tell(
     assert "branches: [trunk]" in (tmp_path / WORKFLOW).read_text(encoding="utf-8")
 
 
-OURS = ["agenteval-report/", ".agenteval-cache/", "__pycache__/"]
+OURS = ["agenteval-report/", "agenteval-again/", ".agenteval-cache/", "__pycache__/"]
 
 
 @pytest.mark.parametrize(
@@ -332,10 +332,10 @@ OURS = ["agenteval-report/", ".agenteval-cache/", "__pycache__/"]
         (None, None, "".join(f"{line}\n" for line in OURS)),
         (None, "mine", "mine\n" + "".join(f"{line}\n" for line in OURS)),
         (None, "mine\r\n", "mine\r\n" + "".join(f"{line}\r\n" for line in OURS)),
-        ("__pycache__\n", "/agenteval-report/\n", "/agenteval-report/\n.agenteval-cache/\n"),
-        ("**/__pycache__/\nagenteval-report/\n", None, ".agenteval-cache/\n"),
+        ("__pycache__\n", "/agenteval-report/\n", "/agenteval-report/\nagenteval-again/\n.agenteval-cache/\n"),
+        ("**/__pycache__/\nagenteval-report/\n", None, "agenteval-again/\n.agenteval-cache/\n"),
         # This one means the directory above only.
-        ("/__pycache__/\nagenteval-report\n.agenteval-cache", None, "__pycache__/\n"),
+        ("/__pycache__/\nagenteval-report\nagenteval-again\n.agenteval-cache", None, "__pycache__/\n"),
         ("\n".join(OURS), None, None),
         (None, "\n".join(OURS), "\n".join(OURS)),
     ],

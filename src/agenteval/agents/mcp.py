@@ -136,7 +136,6 @@ class ServerProgram:
 
 
 def _parse_message(line: bytes) -> SessionMessage | Exception:
-    """Return a message, or the error of the line, which the client handles."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:

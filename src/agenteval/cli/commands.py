@@ -147,8 +147,7 @@ def _init(arguments: argparse.Namespace) -> int:
 def _explain(arguments: argparse.Namespace) -> int:
     from agenteval.cli.explanations import all_names, explain
 
-    name = " ".join(arguments.name)
-    for line in explain(name) if name else all_names():
+    for line in explain(arguments.name) if arguments.name else all_names():
         print(line)
     return 0
 

@@ -179,6 +179,8 @@ def _name(value: Mapping[str, Any]) -> str:
 
 _MOST_NEAREST = 3
 _WIDTH = 80
+# Words of reports that a concept explains.
+_NEAR = {"iteration": ("pass", "session"), "control": ("side by side",)}
 
 
 @dataclass(frozen=True)
@@ -195,19 +197,20 @@ class Topic:
     lines: Callable[[], list[str]]
 
 
-def explain(name: str) -> list[str]:
-    """Return what a name means: everything that has it."""
+def explain(words: Sequence[str]) -> list[str]:
+    """Return what names mean: the one that all words are, or else each of them; everything that has it."""
     entries = _entries()
-    asked = _plain(name)
-    found = [entry for entry in entries if asked in map(_plain, entry.names)]
-    if not found:
-        raise ConfigError(
-            Problem(
-                f"no concept, metric or setting is named {name!r}{_nearest(asked, entries)}", kind=Kind.UNKNOWN_NAME
-            )
-        )
-    lines = [line for entry in found for line in ("", *entry.lines())]
-    return _wrapped(lines[1:])
+    whole = _plain(" ".join(words))
+    names = (whole,) if any(whole in map(_plain, entry.names) for entry in entries) else tuple(map(_plain, words))
+    found = {name: [entry for entry in entries if name in map(_plain, entry.names)] for name in names}
+    problems = [
+        Problem(f"no concept, metric or setting is named {word!r}{_nearest(name, entries)}", kind=Kind.UNKNOWN_NAME)
+        for word, name in zip(words, names, strict=False)
+        if not found[name]
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return _wrapped([line for each in found.values() for entry in each for line in ("", *entry.lines())][1:])
 
 
 def all_names() -> list[str]:
@@ -285,7 +288,7 @@ def _of_setting(key: ConfigKey, places: list[str]) -> Topic:
 def _of_concept(concept: Concept) -> Iterator[Topic]:
     values = [f"  {name}: {meaning}" for name, meaning in concept.values.items()]
     lines = [f"{concept.name}: a concept", f"  {concept.meaning}", *values, "  more: docs/index.md"]
-    yield Topic("concepts", (concept.name,), lambda: lines)
+    yield Topic("concepts", (concept.name, *_NEAR.get(concept.name, ())), lambda: lines)
     for name, meaning in concept.values.items():
         yield _of_value(name, [f"{name}: said of a {concept.name}", f"  {meaning}"])
 

@@ -25,7 +25,6 @@ _GITIGNORE = ".gitignore"
 
 
 def _missing(patterns: Iterable[str], directory: Path, root: Path) -> list[str]:
-    """Return the patterns that no ``.gitignore`` from a directory up to the root of its repository has."""
     above = [folder for folder in directory.parents if folder.is_relative_to(root)]
     # A slash at the beginning means the directory of the file.
     lines = [line.removeprefix("/") for line in _lines(directory)]
@@ -160,7 +159,7 @@ _TRACES = "traces"
 _WORSEN = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
 _BEFORE = "agenteval-report/before"
 # What runs leave in the directory.
-_IGNORED = ("agenteval-report/", ".agenteval-cache/", "__pycache__/")
+_IGNORED = ("agenteval-report/", "agenteval-again/", ".agenteval-cache/", "__pycache__/")
 
 
 def starter_formats() -> Mapping[str, Path]:
@@ -270,7 +269,7 @@ def next_steps(starter: Starter) -> Sequence[str]:
     if not starter.kept and (starter_formats()[starter.suite_format] / _TRACES).is_dir():
         steps.append(f"agenteval run --traces {_TRACES}   # scores the recorded traces; no agent is called")
     if not is_demo:
-        return [*steps, "agenteval run   # once agenteval.yaml names your agent"]
+        return [*steps, f"{_commit_command(starter)}   # once agenteval.yaml names your agent", "agenteval run"]
     return [
         *steps,
         f"agenteval run --out {_BEFORE}",
@@ -288,7 +287,6 @@ def _commit_command(starter: Starter) -> str:
 
 
 def _refuse_existing(files: Sequence[NewFile]) -> None:
-    """Check that no file exists already and that every folder can be created."""
     existing = [path for path in _paths(files) if os.path.lexists(path)]
     if existing:
         listed = ", ".join(map(str, existing))

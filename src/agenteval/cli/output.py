@@ -187,6 +187,5 @@ def show(page: Path, environment: Mapping[str, str]) -> None:
 
 
 def _has_display(environment: Mapping[str, str]) -> bool:
-    """Return whether a browser can show a window; one in the terminal would take the place of the output."""
     own_windows = sys.platform in {"darwin", "win32"} and "SSH_CONNECTION" not in environment
     return own_windows or any(environment.get(name) for name in _DISPLAYS)

@@ -30,7 +30,7 @@ def joined(lines: list[str]) -> str:
 def test_everything_can_be_explained_in_a_few_short_lines() -> None:
     values = [name for concept in CONCEPTS for name in concept.values]
     names = [*(item.name for item in (*CONCEPTS, *METRICS)), *SETTINGS, *values]
-    texts = {name: explain(name) for name in names}
+    texts = {name: explain([name]) for name in names}
     assert [name for name in names if name not in joined(texts[name])] == []
     assert [name for name in names if not 1 < len(texts[name]) < 40] == []
     # A name is never broken, so only a line of one name can be longer.
@@ -52,7 +52,7 @@ def test_the_meanings_are_those_of_the_documentation() -> None:
         ("geval", "metrics.md"),
         ("llm.requests_per_minute", "configuration.md"),
     ):
-        heading, *lines = explain(name)
+        heading, *lines = explain([name])
         assert heading.startswith(f"{name}: "), heading
         rows = re.findall(r"(?m)^\| [*`]+([^*`]+).* \| (.+) \|$", (ROOT / "docs" / page).read_text(encoding="utf-8"))
         assert any(joined(lines).startswith(meaning) for found, meaning in rows if found == name), name
@@ -66,9 +66,9 @@ def test_names_are_found_as_people_write_them() -> None:
         ("agents.NAME.timeout", "agents.NAME.timeout"),
         ("Known-Failure", "known failure"),
     ):
-        assert explain(written)[0].startswith(name), written
+        assert explain([written])[0].startswith(name), written
     # Everything with the name is explained.
-    assert [line for line in explain("unproven") if not line.startswith(" ")] == [
+    assert [line for line in explain(["unproven"]) if not line.startswith(" ")] == [
         "unproven: said of a run",
         "",
         "unproven: said of a comparison",
@@ -80,6 +80,6 @@ def test_names_are_found_as_people_write_them() -> None:
     }
     for wrong, hint in table.items():
         with pytest.raises(ConfigError, match=re.escape(f"no concept, metric or setting is named {wrong!r}; {hint}")):
-            explain(wrong)
+            explain([wrong])
     groups = [line.partition(":")[0] for line in all_names() if not line.startswith(" ")]
     assert groups == ["concepts", "metrics", "settings"]

@@ -79,7 +79,6 @@ def _adk_events(agent: Any, history: Sequence[Any], types: Any) -> Iterator[Any]
 
 
 def _last_text(events: list[Any]) -> str:
-    """Return the agent's last text, without reasoning parts."""
     for event in reversed(events):
         parts = getattr(getattr(event, "content", None), "parts", None) or []
         said = [part.text for part in parts if getattr(part, "text", None) and not getattr(part, "thought", None)]

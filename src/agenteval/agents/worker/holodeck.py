@@ -154,7 +154,6 @@ def _part(module: str, name: str) -> Any:
 
 
 def _missing(provider: str) -> str | None:
-    """Return which packages are missing, with the command that installs them."""
     extra = "[openai-agents]" if provider in _WITH_SDK else ""
     needed = [PACKAGE, *(["openai-agents"] if extra else [])]
     missing = [name for name in needed if not _is_installed(name)]

@@ -84,7 +84,8 @@ class WorkerPool:
         except (_CallError, _WorkerDied) as error:
             is_missing = isinstance(error, _CallError) and error.kind == "missing"
             # Otherwise its module is broken.
-            return ConfigError if is_missing else UserCodeError, f"{error} (in {worker.interpreter})"
+            fix = _INSTALL if not is_missing and "ModuleNotFoundError" in str(error) else ""
+            return ConfigError if is_missing else UserCodeError, f"{error} (in {worker.interpreter}){fix}"
         return None
 
     async def call(self, target: str, args: list[Any], load: str | None = None) -> Any:
@@ -191,6 +192,9 @@ def find_interpreter(spec: AgentSpec, environment: Mapping[str, str]) -> str:
         return find_program("python3", spec.directory, path, spec.where)
     except ConfigError:
         return sys.executable
+
+
+_INSTALL = "; install it there, or name the Python that has it with `interpreter` of the agent"
 
 
 class _CallError(Exception):
@@ -326,7 +330,6 @@ class _Worker:
             self._child.kill()
 
     async def _watch(self, child: Child) -> None:
-        """Fail the running calls when the process has ended."""
         await child.wait()
         await child.wait_for_output(LAST_WORDS_S)
         detail = self._errors.text()
