@@ -228,7 +228,7 @@ def _cost(report: Report) -> Iterator[Line]:
 def _notes(report: Report) -> Iterator[Line]:
     yield from _listed("differs from the base: ", [str(row) for row in report.rules], "yellow")
     # Each reason stands once: verdict and certainty follow.
-    told = {_told(report), *report.certainty}
+    told = {_told(report), *report.certainty, f"{_told(report)}: {' '.join(report.certainty)}"}
     conditions = [item for item in report.conditions if item.found not in told]
     told |= {item.found for item in conditions}
     yield from _listed("warning: ", [text for text in report.warnings if text not in told], "yellow")

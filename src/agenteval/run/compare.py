@@ -134,10 +134,13 @@ def prove_and_compare(
         decision = replace(decision, commit=passes.commit)
         results = _with(make_comparison(comparer, decision), comparer, _entries(comparer, decision))
     compared = _noted(ComparedRun(results))
+    why = results.comparison.why if results.comparison else ""
+    # The comparison says why it is unproven.
+    warnings = [text for text in passes.warnings if not why or why not in spec.redact(text)]
     return replace(
         compared,
         results=with_usage(compared.results, passes.usage),
-        warnings=(*passes.warnings, *compared.warnings),
+        warnings=(*warnings, *compared.warnings),
         signal=passes.signal,
     )
 

@@ -335,7 +335,6 @@ def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
 
 
 def _without_filters(directory: Path) -> dict[str, str]:
-    """Return the variables without which git would run programs that the repository names as filters of files."""
     try:
         found = git(directory, "config", "--null", "--name-only", "--get-regexp", _FILTERS).split("\0")[:-1]
     except ControlError:

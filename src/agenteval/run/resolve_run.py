@@ -140,7 +140,6 @@ def _control(
 def _start(
     spec: RunSpec, baseline: Results, base: BaseCommit, context: RunContext, entered: ExitStack
 ) -> BaseCommit | AgentEvalError | None:
-    """Return the commit for a look back of this run, or why it cannot be used; ``None`` if none can be due."""
     if spec.shard is not None or not continues_branch(spec.provenance, baseline.run):
         return None
     newest = max(baseline.baseline_runs, key=lambda entry: entry.created_at, default=None)

@@ -277,7 +277,6 @@ def _is_digest(text: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON that is identical in every process."""
     if isinstance(value, str | int | float | bool | None):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -58,7 +58,6 @@ def _is_incomplete(weighed: Iterable[TurnResult]) -> bool:
 
 
 def _highest_possible(weighed: Iterable[TurnResult], aggregate: Aggregate) -> float | None:
-    """Return the final score if every judge that was not called had given the highest score."""
     best = [
         turn.model_copy(
             update={

@@ -162,8 +162,6 @@ def _authors(path: Path) -> dict[int, str]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes equal dates in full each time, so that every entry can be read alone."""
-
     def ignore_aliases(self, _: object) -> bool:
         return True
 
