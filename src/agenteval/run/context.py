@@ -191,7 +191,6 @@ class Attempt:
         return self.memory.model_copy(update={"proven": self._proven(results)})
 
     def _proven(self, results: Results) -> list[Proven]:
-        """Return what the next attempt must refute: what is proven now, or else what was not looked at again."""
         comparison = results.comparison
         if comparison is None:
             return list(self.memory.proven)

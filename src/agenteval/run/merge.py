@@ -160,7 +160,6 @@ def _answers(results: Results, suites: Sequence[Suite]) -> dict[str, list[Evalua
 
 
 def _is_of_traces(results: SuiteResult) -> bool:
-    """Return whether traces were scored: the results do not contain what else a trace reports, such as success."""
     return any(case.cluster is not None for case in results.cases)
 
 

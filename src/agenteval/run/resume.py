@@ -198,7 +198,6 @@ def _is_head(head: Any) -> TypeGuard[dict[str, Any]]:
 
 
 def _is_limited(iteration: IterationResult) -> bool:
-    """Return whether the budget of the interrupted run left out calls; that of the resumed run may allow them."""
     causes = [turn.not_asked for turn in iteration.turns]
     causes += [score.not_asked for turn in iteration.turns for score in turn.scores]
     return any(reason is not None and reason.cause == "budget" for reason in causes)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.escape import terminal
 from agenteval.core.files import kind_of
 from agenteval.core.runtime import finished_first
 from agenteval.core.text import display_path
@@ -64,8 +65,13 @@ def render_one(paths: Sequence[Path], settings: Settings, kind: str | None, outp
             raise ConfigError(Problem("several results are one HTML page; leave out --format", kind=Kind.OPTION))
         from agenteval.report.html import render_runs
 
-        runs = list(zip(map(display_path, paths), found, strict=True))
-        return _write_one(render_runs(runs), output, map(_results_file, paths))
+        page = output or Path("agenteval-report", "runs.html")
+        # As they were given: the reports of two clones have the same path in their repositories.
+        names = (str(path).encode("utf-8", "backslashreplace").decode() for path in paths)
+        runs = list(zip(names, found, strict=True))
+        status = _write_one(render_runs(runs), page, map(_results_file, paths))
+        sys.stdout.write(f"wrote {terminal(display_path(page))}\n")
+        return status
     (results,) = found
     kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
     if kind == "json" and output is None:

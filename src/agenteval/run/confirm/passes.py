@@ -189,7 +189,6 @@ class Passes:
         return found
 
     def _planned(self, side: Side, asked: Sequence[str], control: Control, iterations: int) -> list[PlannedCase]:
-        """Return the cases of a pass; cases that share an agent still share it, for each agent is started once."""
         wanted = set(asked)
         # It looks like that of any other run.
         session = uuid.uuid4().hex[:12]

@@ -165,7 +165,6 @@ def also_selected_by_base(draft: Draft, pairs: Pairs) -> Draft:
 def _iterations(
     suites: Iterable[Suite], config_of: Mapping[str, Config], asked: int | None
 ) -> dict[str, tuple[int, bool]]:
-    """Return how often each case runs, by id, and whether a recording decides, because nobody asks for a number."""
     found = {}
     for suite in suites:
         config = config_of.get(suite.path)
@@ -303,7 +302,6 @@ def workflow_differences(place: Checkout) -> Iterator[Difference]:
 
 
 def _workflows(root: Path) -> Mapping[str, bytes]:
-    """Return the content of each file by path; one that cannot be read counts as changed and as relevant."""
     found = {}
     for folder, _, names in below(root / _FOLDER):
         for path in (folder / name for name in names if PurePosixPath(name).suffix in _SUFFIXES):
