@@ -104,9 +104,8 @@ class Sides:
 
     @cached_property
     def gating(self) -> tuple[str, ...]:
-        """The ids of the metrics that can fail the gate, those with scores first."""
+        """The ids of the metrics that can fail the gate, with a threshold or without, those with scores first."""
         names = dict.fromkeys(name for metrics in self.scores.values() for name in metrics)
-        # With a threshold or without: the mean of a metric that decides about no case can fall too.
         deciding = {score.id for _, case in self.cases.values() for score in case.scores if score.gating}
         # A metric without comparable values in the baseline does not affect the verdict.
         before = {name for run in self.earlier.scores for metrics in run.values() for name in metrics}

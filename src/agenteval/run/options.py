@@ -214,7 +214,7 @@ OPTIONS: tuple[Option, ...] = (
            ("--runs",), "runs", read=_times, metavar="N", default=1, action_default="1",
            in_action="Only for commits of a branch: pull requests and merge groups have one run."),
     Option("concurrency", "cases that run at the same time; default: 8", ("--concurrency",), key="concurrency",
-           read=_times, metavar="N"),
+           read=_times, metavar="N", is_for_experts=True),
     Option("shard", "run only shard I of N, or auto: the one of this parallel job; `agenteval merge`, or mode gate, "
            "joins the shards and decides the gate", ("--shard",), "shard", read=read_shard, metavar="I/N",
            is_for_experts=True),

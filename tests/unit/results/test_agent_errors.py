@@ -13,8 +13,8 @@ TRACEBACK = 'Traceback (most recent call last): File "a.py", line 1, in <module>
     ("error", "shown"),
     [
         ("no answer within 3 s", "no answer within 3 s"),
-        (f"exit status 1: {TRACEBACK}RuntimeError: no key", "exit status 1: RuntimeError: no key"),
-        (f"{TRACEBACK}openai.AuthenticationError: key: bad", "openai.AuthenticationError: key: bad"),
+        (f"exit status 1: {TRACEBACK}RuntimeError: no key", "exit status 1: RuntimeError: no key (a.py:1)"),
+        (f"{TRACEBACK}openai.AuthenticationError: key: bad", "openai.AuthenticationError: key: bad (a.py:1)"),
         # Nothing says how it ends.
         (f"exit status 1: {TRACEBACK}cut off", f"exit status 1: {TRACEBACK}cut off"),
     ],
