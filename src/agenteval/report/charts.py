@@ -125,7 +125,6 @@ def _labels_apart(ends: list[tuple[float, str, str]], x: float, bottom: float) -
 
 
 def _ticks(values: Sequence[float]) -> list[float]:
-    """Return round numbers around the values: at least three."""
     step = _rounded_up(max(max(values) - min(values), _LEAST_SPAN) / 4)
     first, last = math.floor(min(values) / step + 1e-9), math.ceil(max(values) / step - 1e-9)
     if last - first < 2:

@@ -313,7 +313,6 @@ class _Sentences:
 
     @property
     def _also(self) -> Iterator[str]:
-        """Yield the reasons that neither heading nor table tell."""
         if self.gate.verdict == "error" and self.is_outside:
             return
         comparison = self.comparison

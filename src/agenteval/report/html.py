@@ -304,7 +304,6 @@ def render_runs(runs: Sequence[tuple[str, Results]]) -> Iterator[str]:
 
 
 def _of_runs(cases: Sequence[CaseResult | None]) -> tuple[float | None, list[_Shown]]:
-    """Return the change from the first run to the last, and what each run shows of a case."""
     shown: list[_Shown] = []
     for case in cases:
         iteration = case.telling_iteration if case else None

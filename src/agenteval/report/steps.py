@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from itertools import product
 
 from agenteval.core import escape
 from agenteval.core.records import dataclass
@@ -19,14 +20,13 @@ _LONGEST_ARGUMENT = 100
 _REPEATED = frozenset({"broke", "failed", "error", "fell", "suspicious"})
 _ACCEPTED = frozenset({"broke", "removed", "fell"})
 
+_NO_AGENT = (
+    "Is the agent started before this step, and ready? Wait for it in an earlier step.",
+    "In a container, a service of the job has its name as its host: http://agent:8000, not 127.0.0.1.",
+)
+_NO_JUDGE = ("Does the judge answer? Check the `endpoint` of its model, and that this job can reach it.",)
 _HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        r"connect|refused|(?<!limit was )reach|resolve|name or service|listens",
-        (
-            "Is the agent started before this step, and ready? Wait for it in an earlier step.",
-            "In a container, a service of the job has its name as its host: http://agent:8000, not 127.0.0.1.",
-        ),
-    ),
+    (r"connect|refused|(?<!limit was )reach|resolve|name or service|listens", _NO_AGENT),
     (
         r"\b40[13]\b|unauthori[sz]ed|forbidden|api.?key|credential|permission",
         ("Is the secret set, and passed in env of the step? Runs from forks get no secrets.",),
@@ -86,7 +86,6 @@ def command_of(results: Results, found: CaseChange) -> str:
 
 
 def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
-    """Return whether a mean fell over cases of which some pass, and no case broke: the others alone show little."""
     fell = [found.id for cause in causes if cause.kind == "fell" for found in cause.cases]
     failed = {case.id for case in results.failed()}
     kinds = {cause.kind for cause in causes}
@@ -151,8 +150,12 @@ def _accept(results: Results, causes: Sequence[Cause]) -> str:
 
 
 def _helps(causes: Sequence[Cause]) -> tuple[str, ...]:
-    texts = " ".join(cause.words for cause in causes if cause.kind == "error").lower()
-    return next((helps for pattern, helps in _HELPS if texts and re.search(pattern, texts)), ())
+    errors = [cause for cause in causes if cause.kind == "error"]
+    for cause, (pattern, helps) in product(errors, _HELPS):
+        if re.search(pattern, cause.words.lower()):
+            wrong = cause.example.wrong if cause.example else None
+            return helps if helps is not _NO_AGENT or wrong is None or wrong.metric == "agent" else _NO_JUDGE
+    return ()
 
 
 def _number(id_: str | None) -> str:

@@ -87,7 +87,7 @@ class AgentFailure:
             "set the variable in the environment; in CI your code gets it only by name: write "
             f"`pass_env: [{secrets[0]}]` in agenteval.yaml"
             if secrets
-            else "the traceback is in the report, with the case"
+            else "`agenteval probe` repeats it with one case"
         )
         place = self._frame()
         if place is None:

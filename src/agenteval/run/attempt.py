@@ -50,7 +50,6 @@ def _without(pattern: str) -> str:
 
 
 def _states(root: Path, left_out: Sequence[str], folder: str = "") -> Iterator[tuple[bytes, str]]:
-    """Yield the name of each file in a repository with a text that changes with its content."""
     if len(folder) > _LONGEST_PATH:
         raise ControlError(f"{root} is nested too deeply")
     paths = ("--", ":(top)", *left_out) if left_out else ()

@@ -310,11 +310,7 @@ def _write(repository: Path, name: str, text: str) -> None:
 
 
 def _missing_submodules(clone: Clone, repository: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """Fill the index with the files of a commit and of its submodules that are checked out.
-
-    Yields:
-        The path of each submodule whose commit is missing, and why.
-    """
+    """Fill the index with the files of a commit and its submodules; yield the path of each missing one, and why."""
     git(repository, "read-tree", commit)
     waiting = [("", commit)]
     while waiting:

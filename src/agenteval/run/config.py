@@ -76,8 +76,6 @@ class Settings:
 
 
 class _VariableKeys(BaseModel):
-    """The lists, in a file with other keys."""
-
     model_config = ConfigDict(extra="ignore")
 
     pass_env: list[str] = []

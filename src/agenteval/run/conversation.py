@@ -383,7 +383,6 @@ class Conversations:
         return Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)
 
     def _limit(self, left_s: float) -> AbstractAsyncContextManager[object]:
-        """Return the timeout of an attempt; a recording needs none."""
         return nullcontext() if self._spec.kind == REPLAY else asyncio.timeout(min(self._spec.limit_s, left_s))
 
     def _is_worth_it(self, retries: int) -> bool:

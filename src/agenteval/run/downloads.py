@@ -230,7 +230,6 @@ class _Route:
     _is_proxied: bool = False
 
     def check(self, url: httpx.URL) -> None:
-        """Check the next address."""
         if url.scheme not in {"http", "https"}:
             raise DownloadError(f"{self.shown} redirects to {url.scheme}://; only http and https are allowed")
         self._host = url.raw_host

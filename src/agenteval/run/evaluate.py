@@ -131,7 +131,6 @@ def _asked(
     out: FilePath | None = None,
     progress: bool = False,
 ) -> Settings:
-    """The arguments of ``evaluate`` and ``evaluate_async``."""
     # An agent or metric of the caller can change the working directory during the run.
     here = working_directory()
     return Settings(

@@ -187,7 +187,6 @@ def _unchecked(first_cases: Mapping[str, PlannedCase], checked: Collection[str],
 
 
 def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
-    """Return whether a case of a suite that is not part of the run can be checked."""
     if first.recorded is not None:
         # All traces have the same metrics.
         return False

@@ -168,7 +168,6 @@ def _part(
 
 
 def _made(proofs: Sequence[ShardProof], mine: Sequence[Collection[str]]) -> Callable[[Ask], Pass]:
-    """Return what answers requests with the passes of all shards, each in the order in which it made them."""
     left: list[dict[tuple[str, str, bool], deque[ShardPass]]] = []
     for proof in proofs:
         left.append(defaultdict(deque))

@@ -268,7 +268,6 @@ class _Hash:
 
     @property
     def text(self) -> str:
-        """The hash of the values, in the form that the journal contains."""
         self._flush()
         return f"#{self._digest.hexdigest()[:16]}"
 

@@ -214,7 +214,6 @@ class _Scheduler:
         return case_of(job.item.case, found if found is not None else job.done)
 
     def unfinished(self) -> list[tuple[Job, CaseResult]]:
-        """Return the cases that have not finished, each missing iteration as an error."""
         waiting = (job for lane in self._lanes.values() for job in lane.jobs)
         found = [*self._begun.values(), *self._nothing_left, *waiting, *self._recorded]
         return [(job, self._given_up(job)) for job in sorted(found, key=lambda job: job.position)]

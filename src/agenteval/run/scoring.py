@@ -54,7 +54,6 @@ def aggregated(
 
 
 def _is_incomplete(weighed: Iterable[TurnResult]) -> bool:
-    """Return whether a score is missing because of an error or a limit, so that the others decide nothing."""
     return any(score.status == "error" or score.not_asked for turn in weighed for score in turn.scores)
 
 

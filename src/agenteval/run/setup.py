@@ -180,14 +180,12 @@ class _ShownOutput:
         self._show(self.redact(text))
 
     def end(self) -> None:
-        """Show the rest at the end of the output."""
         text, self._waiting = self._waiting + self._decode.decode(b"", final=True), ""
         self._show(self.redact(text))
         if self._line:
             self._show("\n")
 
     def failure(self, status: int | None) -> str:
-        """Return how the program ended, and its last lines."""
         return "\n".join((f"{ending(status)}:" if self._last else ending(status), *self._last))
 
     def _show(self, masked: str) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 
 from agenteval.core.confine import confined
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.records import dataclass, field, replace
+from agenteval.core.runtime import is_in_image
+from agenteval.core.secrets import is_in_ci
 from agenteval.run.base_commit import BaseCommit, Checkout
-from agenteval.run.git import ControlError
+from agenteval.run.git import ControlError, git
 from agenteval.run.resolve.control import DEPLOY, ControlCase, read_control_cases
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.setup import SetupError, provisioned
@@ -22,6 +26,8 @@ _SAME = {
     "http_tool": "a tool that is called over http",
     "callable": "a function of the calling program",
 }
+# Where package managers install what an agent needs, beside its files.
+_DEPENDENCIES = (".venv", "venv", "node_modules")
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,8 @@ def opened_control(
     with confined(apart=place.apart), ExitStack() as entered:
         cases = {case_id: case for case_id, case in _cases(spec, place).items() if case_id in wanted}
         agents = _agents(cases.values(), place)
+        if not (is_in_ci() or is_in_image(os.environ)):
+            _link_dependencies({agent.directory for agent in agents.values()}, place)
         try:
             here = place.there(spec.control.sources.here)
             variables = entered.enter_context(provisioned(spec.setup.commands, here, spec.redact))
@@ -94,6 +102,17 @@ def _cases(spec: RunSpec, place: Checkout) -> Mapping[str, ControlCase]:
         raise ControlError(f"the suite of the base commit cannot be read: {error}") from None
     new_ids = {case_id: spec.integrity.renamed.get(case_id, case_id) for case_id in found}
     return {new: replace(found[old], case=replace(found[old].case, id=new)) for old, new in new_ids.items()}
+
+
+def _link_dependencies(directories: Iterable[str], place: Checkout) -> None:
+    """Link what git does not track: in CI, where the change could put anything there, ``setup`` installs it."""
+    beside = {folder for each in map(Path, directories) for folder in (each, *each.parents)}
+    for folder, name in product(beside, _DEPENDENCIES):
+        own, there = place.here(folder) / name, folder / name
+        if not folder.is_relative_to(place.worktree) or there.is_symlink() or there.exists() or not own.is_dir():
+            continue
+        if folder.is_dir() and not git(own.parent, "ls-files", "--", name):
+            there.symlink_to(own)
 
 
 def _agents(cases: Iterable[ControlCase], place: Checkout) -> dict[int, AgentSpec]:

@@ -281,7 +281,6 @@ def _shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
 
 
 def _comparable(theirs: Case, ours: Case) -> Case | None:
-    """Return a case of the base with the metrics that it shares with the case under test."""
     shared = _shared_metrics(theirs, ours)
     if shared is None:
         return None

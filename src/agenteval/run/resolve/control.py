@@ -55,7 +55,6 @@ class _Renamed:
         self._known: dict[tuple[int, str], MetricConfig] = {}
 
     def all(self, metrics: Iterable[MetricConfig], taken: Collection[str]) -> list[MetricConfig]:
-        """Return the metrics with unique ids that are not taken."""
         used = set(taken)
         found = []
         for metric in metrics:

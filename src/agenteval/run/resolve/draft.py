@@ -231,7 +231,6 @@ class _Found:
     warnings: tuple[str, ...]
 
     def masked(self, redact: Redactor) -> _Found:
-        """Return the same with masked secrets in the paths, ids and names of suites and cases."""
         return replace(
             self,
             suites=[masked_suite(suite, redact) for suite in self.suites],

@@ -283,7 +283,6 @@ def _progress(spec: RunSpec) -> Progress:
 
 
 def _title(spec: RunSpec) -> str:
-    """Return what is run, as in ``support-bot · 118 cases × 3 · http https://agent.example/chat``."""
     names = {item.suite.name for item in spec.cases}
     amounts = {item.iterations for item in spec.cases}
     agents = {(item.agent.kind, item.agent.target) for item in spec.cases}
