@@ -81,7 +81,7 @@ def check_whole(report: Path, repository: Path, status: int) -> None:
     assert done.status == status, done.text
     sharded, whole = (said(read_results(place)) for place in (report, repository / "whole"))
     assert [sharded[name] for name in ("suites", "gate")] == [whole[name] for name in ("suites", "gate")]
-    assert sharded["comparison"]["word"] == whole["comparison"]["word"]
+    assert sharded["comparison"]["state"] == whole["comparison"]["state"]
 
 
 def script(name: str, repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -485,7 +485,8 @@ def test_a_metric_that_has_no_score_any_more_is_named() -> None:
     after = evaluate(cases, agent=echo, baseline=before.results)
     assert after.results.comparison is not None
     assert [item.text for item in after.results.comparison.unproven] == [
-        "metrics that decided about cases of the baseline were changed or removed: length in 20 of 20 cases"
+        "metrics that decided about cases of the baseline were changed or removed: length in 20 of 20 cases; "
+        "restore them, or make a new baseline"
     ]
 
 

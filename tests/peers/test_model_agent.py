@@ -315,7 +315,7 @@ async def forever(item):
         turn = bench.run().turn()
         assert turn.response == "I do not know."
         (call,) = turn.tool_calls
-        assert (call.result, call.error) == (None, "ValueError: no such item: bolt")
+        assert (call.result, call.error) == (None, "ValueError: no such item: bolt (shop.py:9)")
         assert "no such item: bolt" in str(bench.mock.requests()[1].prompt)
 
     def test_a_function_that_never_ends_costs_one_turn(self, bench: Bench) -> None:
