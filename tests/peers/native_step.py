@@ -94,10 +94,8 @@ class NativeRunner:
         """Run the steps; return whether all succeeded, the log, and the outputs of the action."""
         self._give_away()
         self.steps = {}
-        of_job = {"toJSON(matrix)": "null", "toJSON(strategy)": "null"}
-        given = {name: self._filled(entry["default"], of_job) for name, entry in ACTION["inputs"].items()} | dict(
-            inputs
-        )
+        known = {"toJSON(matrix)": "null", "toJSON(strategy)": "null"}
+        given = {name: self._filled(entry["default"], known) for name, entry in ACTION["inputs"].items()} | {**inputs}
         failed, log = False, ""
         for step in ACTION["runs"]["steps"]:
             values = {f"inputs.{name}": value for name, value in given.items()} | {"github.token": ""}
