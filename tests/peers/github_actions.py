@@ -158,13 +158,11 @@ class Actions:
         return artifact
 
     def job(self, run_id: int, name: str, status: str = "in_progress", runner_name: str = "") -> StoredJob:
-        """A new job of a run."""
         job = StoredJob(next(iter(self._ids)), run_id, name, status, runner_name)
         self.jobs.append(job)
         return job
 
     def ended_job(self, run_id: int, name: str, began: datetime, took: timedelta, attempt: int = 1) -> None:
-        """A job of a run that has ended."""
         of_run = (run_id, name, "completed", "", attempt)
         self.jobs.append(StoredJob(next(iter(self._ids)), *of_run, began, began + took))
 
