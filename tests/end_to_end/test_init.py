@@ -75,7 +75,7 @@ def test_it_writes_these_files_and_says_so(suite_format: str, kind: str, tmp_pat
     worsen = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
     before = "agenteval-report/before"
     worse = [commit, *traces, f"agenteval run --out {before}", f"{worsen} && agenteval run --baseline {before}"]
-    assert steps == (worse if AGENTS[kind] else ["agenteval validate", *traces, "agenteval run"])
+    assert steps == (worse if AGENTS[kind] else ["agenteval validate", *traces, commit, "agenteval run"])
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,11 @@ def prove_file(path: Path, out: Path | None, settings: Settings, context: RunCon
     whole = replace(settings, suites=suites, out=directory, baseline=base, shard=None, proof_shard=settings.shard)
     # An earlier attempt says nothing about these results.
     with resolve(whole, replace(context, attempts=None)) as spec:
+        here = spec.provenance.commit if spec.provenance is not None else None
+        if context.provenance is None and here != results.run.commit:
+            ours, theirs = (commit[:12] if commit else "no commit" for commit in (here, results.run.commit))
+            message = f"these results are of {theirs}, and the working directory has {ours}; check out {theirs}"
+            raise ConfigError(Problem(message, file=str(path), kind=Kind.RESULTS))
         execution = replace(RunExecution.of(results), duration_s=0.0)
         with (
             report_directory(directory),

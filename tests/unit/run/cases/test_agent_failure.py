@@ -41,7 +41,7 @@ def failure(error: str, cases: int = 1, total: int = 1, fastest_ms: float | None
         (
             f"{TRACEBACK}openai.AuthenticationError: no",
             CODE,
-            "openai.AuthenticationError: no; the traceback",
+            "openai.AuthenticationError: no; `agenteval probe` repeats it with one case",
         ),
         (
             f"{TRACEBACK}ModuleNotFoundError: No module named 'openai'",
