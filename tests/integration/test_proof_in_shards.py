@@ -38,7 +38,6 @@ def out(command: Command, *arguments: str, status: int = 0) -> str:
 
 
 def evaluated(command: Command, baseline: str) -> Results:
-    """The merged run of a change."""
     parts = [f"out-{number}" for number in range(1, SHARDS + 1)]
     for number, part in enumerate(parts, start=1):
         shard = ("--shard", f"{number}/{SHARDS}")
@@ -140,6 +139,15 @@ def reply(request):
     return "wrong" if wrong else request["input"]
 """
 COMMITS = 12
+
+
+def test_results_of_another_commit_are_not_proven(project: Project) -> None:
+    baseline = project.past(1)
+    project.write(broken=names(0, 9), cases=9)
+    commit(project.folder)
+    project.command("run", "--out", "out-whole", "--baseline", baseline)
+    git(project.folder, "checkout", "--quiet", "HEAD~1")
+    assert "and the working directory has " in out(project.command, "prove", "out-whole", status=2)
 
 
 @pytest.mark.long

@@ -121,7 +121,6 @@ class Actions:
         created_at: datetime | None = None,
         actor: str = "octocat",
     ) -> StoredRun:
-        """A new run; a minute younger than the one before, in the repository itself, if not said otherwise."""
         if workflow not in self.workflows:
             self.workflows.append(workflow)
         run = StoredRun(
@@ -143,7 +142,6 @@ class Actions:
     def artifact(
         self, run: StoredRun, name: str, data: bytes, *, expired: bool = False, digest: str | None = ""
     ) -> StoredArtifact:
-        """A new artifact of a run, with the right digest if not said otherwise."""
         true_digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         artifact = StoredArtifact(
             next(iter(self._ids)),
@@ -167,14 +165,12 @@ class Actions:
         self.jobs.append(StoredJob(next(iter(self._ids)), *of_run, began, began + took))
 
     def clear(self) -> None:
-        """Forgets runs, artifacts and jobs."""
         self.runs.clear()
         self.artifacts.clear()
         self.jobs.clear()
         self.is_dispatchable = True
 
     def served_by(self, proxy: GithubProxy) -> None:
-        """Answers all that concerns runs and artifacts in the emulator's place."""
         routes: Mapping[str, Callable[[Incoming, re.Match[str]], Answer]] = {
             rf"{_REPO}/actions/runs": self._list_runs,
             rf"{_REPO}/actions/workflows/(?P<workflow>[^/]+)/runs": self._list_runs,
@@ -191,7 +187,6 @@ class Actions:
         proxy.serve("POST", rf"{_REPO}/actions/workflows/(?P<workflow>[^/]+)/dispatches", self._dispatch)
 
     def _dispatch(self, request: Incoming, found: re.Match[str]) -> Answer:
-        """Starts a run as the token of a job does."""
         workflow = self._workflow(found["workflow"])
         if workflow is None:
             return Answer.message(404, "Not Found")
@@ -295,7 +290,6 @@ class Actions:
         return None
 
     def _workflow(self, name: str | None) -> str | None:
-        """The path of a workflow that is given by its id or its file name."""
         for number, path in enumerate(self.workflows, start=1):
             if name in {str(number), path.rpartition("/")[2]}:
                 return path
@@ -317,7 +311,6 @@ class Actions:
         return Answer.json(body, 200, **({"Link": link} if link else {}))
 
     def run_json(self, run: StoredRun) -> dict[str, Any]:
-        """A run as the API shows it."""
         url = f"{self.base_url}/repos/{run.repository}/actions/runs/{run.id}"
         workflow_id = self.workflows.index(run.workflow) + 1
         links = {name: f"{url}/{name.removesuffix('_url')}" for name in _RUN_LINKS}
@@ -351,7 +344,6 @@ class Actions:
         }
 
     def artifact_json(self, artifact: StoredArtifact) -> dict[str, Any]:
-        """An artifact as the API shows it."""
         run = artifact.run
         url = f"{self.base_url}/repos/{run.repository}/actions/artifacts/{artifact.id}"
         return {
