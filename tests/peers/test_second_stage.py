@@ -301,7 +301,7 @@ def test_templates_are_those_of_the_base_branch(fork: Fork, workspace: Path) -> 
     assert "A part of our own." in comment_of(pull)
     heading, _, rest = step.summary.partition("\n")
     assert heading.endswith(" in our own words")
-    assert rest.strip().startswith("⚠️ A job of a fork has made these results")
+    assert rest.strip().startswith("⚠️ A job of a fork made these results, and its author")
 
 
 def test_paths_in_results_lead_to_no_other_file(fork: Fork) -> None:
