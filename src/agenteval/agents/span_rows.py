@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
@@ -82,10 +83,9 @@ def _rows(file: Path) -> Iterator[tuple[int, Any]]:
 
 def _documents(text: str) -> Iterator[Any]:
     """Yield the documents of a text; the SDK of OpenTelemetry prints one after the other."""
-    decoder, start = json.JSONDecoder(), 0
-    while rest := text[start:].lstrip():
-        start = len(text) - len(rest)
-        value, start = decoder.raw_decode(text, start)
+    read, find, end = json.JSONDecoder().raw_decode, re.compile(r"\S").search, 0
+    while begin := find(text, end):
+        value, end = read(text, begin.start())
         yield value
 
 
