@@ -79,6 +79,7 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
             ref=run.ref,
             run_id=run.id,
             created_at=run.started_at,
+            file=comparer.file,
             workflow_run_id=run.workflow_run_id,
             workflow_artifact=run.workflow_artifact,
             distance=comparer.distance,

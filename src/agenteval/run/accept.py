@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -72,10 +73,9 @@ def _result(status: str | None, score: float | None) -> str:
 
 
 def _means(results: Results) -> Iterator[Accepted]:
-    for metric in results.comparison.metrics if results.comparison else ():
-        if metric.fell and metric.gating:
-            before, after = f"{metric.baseline:.4f}", f"{metric.current:.4f}"
-            yield Accepted("worse", "", date.max, metric=metric.id, before=before, after=after)
+    for metric in results.comparison.open_means if results.comparison else ():
+        before, after = f"{metric.baseline:.4f}", f"{metric.current:.4f}"
+        yield Accepted("worse", "", date.max, metric=metric.id, before=before, after=after)
 
 
 def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results) -> Iterable[Accepted]:
@@ -188,8 +188,8 @@ def _last_day(request: AcceptRequest) -> date:
     last = request.until or today + timedelta(days=DAYS)
     problems = (
         []
-        if request.reason.strip()
-        else [Problem("--reason: is empty; say why the change is right", kind=Kind.OPTION)]
+        if re.search(r"\w", request.reason)
+        else [Problem("--reason: contains no word; say why the change is right", kind=Kind.OPTION)]
     )
     if last < today:
         problems.append(Problem(f"--until: {last} is over", kind=Kind.OPTION))

@@ -102,7 +102,8 @@ const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.rep
 const commandOf = (row) => {
   const suite = row.suite === null ? null : index.suites[row.suite].path;
   if (suite === null || CONTROLS.test(suite + row.name) || suite.startsWith("-")) return "";
-  return `agenteval run ${shellWord(suite)} --case${row.name.startsWith("-") ? "=" : " "}${shellWord(row.name)}`;
+  const chosen = `--case${row.name.startsWith("-") ? "=" : " "}${shellWord(row.name)}`;
+  return ["agenteval run", shellWord(suite), chosen, index.baseline].filter(Boolean).join(" ");
 };
 const copy = async (text) => {
   try {
