@@ -36,6 +36,7 @@ from agenteval.report.html_data import (
     chunks,
 )
 from agenteval.report.parts import Part, ReportFile, State, UserTemplateError, listed, table, template_directory
+from agenteval.report.setup import commit_of
 from agenteval.report.steps import baseline_option
 from agenteval.report.templates import Language, built_in_template
 from agenteval.report.words import moment, short_commit
@@ -215,7 +216,7 @@ def head_facts(report: Report) -> Iterator[tuple[str, str]]:
     if base := report.base:
         yield "Compared with", ", ".join(filter(None, (f"{base.name} {_commit(base.commit)}".strip(), base.age)))
     branch = escape.one_line((run.ref or "").removeprefix("refs/heads/"), _LONGEST_BRANCH)
-    yield "This run", ", ".join(filter(None, (branch, _commit(run.commit), moment(run.started_at))))
+    yield "This run", ", ".join(filter(None, (branch, commit_of(run, 7), moment(run.started_at))))
 
 
 def _commit(sha: str | None) -> str:

@@ -63,13 +63,15 @@ def _failing(results: Results) -> Iterator[Accepted]:
         fell = case.status_before == "passed" and case.status_after == "failed"
         if (case.change == "broke" or fell) and case.id in own and "accepted" not in case.notes:
             fingerprints = Fingerprints(own[case.id].fingerprint, own[case.id].metrics)
-            before = _result(case.status_before, case.score_before)
-            after = _result(case.status_after, case.score_after)
+            # The scores that reports show, not their mean.
+            worse = [item for item in case.metrics if (item.before or 0.0) > (item.after or 0.0)]
+            before = ", ".join([str(case.status_before), *(_score(item.id, item.before) for item in worse)])
+            after = ", ".join([str(case.status_after), *(_score(item.id, item.after) for item in worse)])
             yield _entry("worse", case.id, digest_of(fingerprints), before, after)
 
 
-def _result(status: str | None, score: float | None) -> str:
-    return f"{status}, score {score:.2f}" if score is not None else str(status)
+def _score(metric: str, score: float | None) -> str:
+    return f"{metric} {'–' if score is None else f'{score:.2f}'}"
 
 
 def _means(results: Results) -> Iterator[Accepted]:

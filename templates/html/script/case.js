@@ -132,8 +132,8 @@ const headOf = (row, found) => {
   toList.addEventListener("click", () => byId("list").focus());
   return make("div", { className: "head" },
     make("h2", { id: "one-title", tabIndex: -1 }, sign(row.kind), " ", named(short(row.name))),
-    badge(KINDS[row.kind].words, row.status === "passed" ? "good" : KINDS[row.kind].attention ? "bad" : "neutral"),
-    ...row.notes.map((note) => badge(note, "note")), named(where, "quiet"),
+    badge(KINDS[row.kind].words, KINDS[row.kind].attention ? "bad" : row.status === "passed" ? "good" : "neutral"),
+    ...row.notes.filter((note) => note !== row.kind).map((note) => badge(note, "note")), named(where, "quiet"),
     ...row.tags.map((tag) => named(`#${index.tags[tag]}`, "quiet")), commandOf(row) ? command : null, link, toList);
 };
 
