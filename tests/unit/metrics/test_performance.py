@@ -95,10 +95,3 @@ def test_token_verdicts_are_those_of_a_direct_computation(
     assert outcome.details["p95"] == direct_p95([float(sum(pair)) for pair in counts])
     outputs = Fraction(sum(pair[1] for pair in counts), len(counts))
     assert tokens(used(*counts), output_min=least, output_max=most).passed is (least <= outputs <= most)
-
-
-@given(SECONDS, st.integers(0, 100_000))
-def test_milliseconds_decide_as_seconds_do(seconds: list[float], limit_ms: int) -> None:
-    millis = Fraction(sum(round(value * 1000) for value in seconds), len(seconds))
-    assert latency(took(*seconds), maximum=limit_ms / 1000).passed is (millis <= limit_ms)
-    assert latency(took(*seconds), minimum=limit_ms / 1000).passed is (millis >= limit_ms)

@@ -7,13 +7,11 @@ import json
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.core.llm.embeddings import Embeddings
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.resources import Resources
-from agenteval.metrics.schema import Schema, SimilarText, check, json_schema_of, parsed
+from agenteval.metrics.schema import Schema, SimilarText, check, json_schema_of
 from agenteval.suite.forms import FieldSpec, FieldType, TextMatch
 
 
@@ -37,17 +35,6 @@ def problems(spec: FieldSpec, value: Any) -> list[str]:
 
 def accepts(spec: FieldSpec, value: Any) -> bool:
     return not problems(spec, value)
-
-
-SMALL = st.integers(-3, 6) | st.sampled_from([-0.5, 0.0, 0.5, 1.0, 2.0, 2.5])
-LETTERS = st.text("abAB", max_size=4)
-SCALARS = st.none() | st.booleans() | SMALL | LETTERS
-NAMES = st.sampled_from(["a", "b", "type", "value", "items", "default", "a b", ""])
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
-    max_leaves=10,
-)
 
 
 def test_the_json_schema_of_a_judge_reads_as_people_would_write_it() -> None:
@@ -349,10 +336,3 @@ def test_a_field_must_resemble_a_text() -> None:
     assert outcome.reason == (
         "$.b: expected int, got str 'x'; $.a: expected a text like 'hello' (at least 0.9), got 'bye' (0.000)"
     )
-
-
-@given(VALUES)
-def test_json_is_parsed_with_or_without_a_fence(value: Any) -> None:
-    text = json.dumps(value)
-    assert parsed(text) == value
-    assert parsed(f"```json\n{text}\n```") == value

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agenteval.core.confine import confined
-from agenteval.core.document import Document, KeyPath, dotted
+from agenteval.core.document import Document, KeyPath
 from agenteval.core.errors import ConfigError
 from agenteval.core.yaml import read_yaml
 
@@ -37,24 +37,6 @@ def problems(folder: Path, text: str | bytes, **environment: str) -> list[str]:
 
 
 class TestScalars:
-    @pytest.mark.parametrize(
-        ("written", "value"),
-        [
-            ("1.5e+3", 1500.0),
-            ("yes", True),
-            ("0x1F", 31),
-            ("010", 8),
-            ("1:30", 90),
-            ("~", None),
-            ("'5'", "5"),
-            ("!!str 5", "5"),
-        ],
-    )
-    def test_values_are_yaml_1_1(self, folder: Path, written: str, value: object) -> None:
-        read_value = read(folder, f"a: {written}").data["a"]
-        assert read_value == value
-        assert type(read_value) is type(value)
-
     @pytest.mark.parametrize(
         "written",
         ["2024-01-01", "2024-13-45", "2001-12-14t21:59:43.10-05:00", "=", "0x_", "0b_", "9" * 5000, "1e3", "08"],
@@ -94,22 +76,6 @@ class TestLines:
     )
     def test_line_of_a_key_or_its_nearest_parent(self, folder: Path, path: KeyPath, line: int | None) -> None:
         assert read(folder, self.TEXT).line(path) == line
-
-    @pytest.mark.parametrize(
-        ("path", "text"),
-        [
-            ([], ""),
-            (["name"], "name"),
-            (["cases", 0, "turns", 1, "input"], "cases[0].turns[1].input"),
-            ([0, "input"], "[0].input"),
-        ],
-    )
-    def test_dotted(self, path: KeyPath, text: str) -> None:
-        assert dotted(path) == text
-
-    def test_a_problem_names_file_line_and_path(self, folder: Path) -> None:
-        problem = read(folder, self.TEXT).problem(["cases", 1, "input"], "is wrong")
-        assert str(problem) == "suite.yaml:7: cases[1].input: is wrong"
 
 
 # Text that would change the structure if it were inserted before parsing.

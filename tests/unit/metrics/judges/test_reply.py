@@ -6,8 +6,6 @@ import json
 from typing import Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from agenteval.metrics.base import MetricError
@@ -89,14 +87,6 @@ def test_of_two_scores_none_counts(text: str) -> None:
 def test_endless_nesting_is_an_error_as_any_other() -> None:
     with pytest.raises(MetricError, match="not JSON"):
         json_object('{"a":' * 5_000 + "1" + "}" * 5_000)
-
-
-@given(st.text() | st.text(st.sampled_from('{}[]",: 1a\\')))
-def test_any_text_is_an_object_or_the_error(text: str) -> None:
-    try:
-        assert isinstance(json_object(text), dict)
-    except MetricError as error:
-        assert str(error).startswith("the judge's reply is not JSON")  # noqa: PT017 - either outcome is right
 
 
 @pytest.mark.parametrize(("score", "read"), [("8", 8.0), ('"8"', 8.0), ("8.5", 8.5), ("0", 0.0), ('" 7 "', 7.0)])

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agenteval.metrics import text as patterns
-from agenteval.metrics.base import MetricError, Observation, shown
+from agenteval.metrics.base import MetricError, Observation
 from agenteval.metrics.text import TextMatchMetric, found, full_match, mismatch
 from agenteval.suite.forms import TextMatch
 
@@ -171,8 +171,3 @@ def test_a_pattern_that_takes_for_ever_is_an_error(monkeypatch: pytest.MonkeyPat
 
 
 # Values
-
-
-@given(st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=30))
-def test_values_are_shown_in_at_most_82_characters(value: Any) -> None:
-    assert len(shown(value)) <= 82

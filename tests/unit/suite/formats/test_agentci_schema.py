@@ -166,20 +166,6 @@ def test_case_sensitive_of_the_case_holds_for_its_fields(folder: Path) -> None:
     assert len(check(spec, {"a": "X", "b": {"c": "XY"}, "d": ["Z"]})[0]) == 3
 
 
-STRATEGIES = "exact, contains, contains_any, startswith, endswith, match, similar"
-
-
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("5", f": must be text in quotes, or one of {STRATEGIES}; not 5"),
-        ('{ similar = "x" }', ': `similar` needs a `threshold` from 0 to 1: { similar = "…", threshold = 0.8 }'),
-    ],
-)
-def test_values_that_cannot_be(folder: Path, written: str, said: str) -> None:
-    assert field_problems(folder, f'{{ type = "str", value = {written} }}') == [f".value{said}"]
-
-
 def test_deep_nesting_is_a_problem_and_no_crash(folder: Path) -> None:
     for depth in (60, 150, 300):
         keys = ".".join(["a"] * depth)
