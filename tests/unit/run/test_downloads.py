@@ -1,4 +1,4 @@
-"""Which addresses a redirect may lead to."""
+"""Which addresses a redirect of a download may lead to."""
 
 from __future__ import annotations
 
