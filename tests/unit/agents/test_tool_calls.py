@@ -24,26 +24,6 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"role": "assistant", "content": None, "function_call": {"name": "price_of", "arguments": TEXT}},
         {"role": "function", "name": "price_of", "content": "5 USD"},
     ],
-    "anthropic": [
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "text", "text": "Let me look."},
-                {"type": "tool_use", "id": "toolu_1", "name": "price_of", "input": ARGS},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "5 USD"}]}
-            ],
-        },
-    ],
-    "anthropic blocks": [
-        {"type": "text", "text": "Let me look."},
-        {"type": "tool_use", "id": "toolu_1", "name": "price_of", "input": ARGS},
-        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "5 USD"},
-    ],
     # LangChain lists the calls of Anthropic's models in both places.
     "langchain with anthropic": [
         {
@@ -52,10 +32,6 @@ FORMS: dict[str, list[dict[str, Any]]] = {
             "tool_calls": [{"name": "price_of", "args": ARGS, "id": "1"}],
         },
         {"type": "tool", "tool_call_id": "1", "content": "5 USD"},
-    ],
-    "google": [
-        {"role": "model", "parts": [{"functionCall": {"name": "price_of", "args": ARGS}}]},
-        {"role": "user", "parts": [{"functionResponse": {"name": "price_of", "response": "5 USD"}}]},
     ],
     "ag-ui": [
         {

@@ -14,21 +14,13 @@ import pytest
 from agenteval.core.errors import AgentEvalError
 from agenteval.metrics.base import Metric, MetricError, Observation, Outcome
 from agenteval.metrics.code import CodeGrader, CustomFunction, UserMetric
-from agenteval.metrics.overlap import Bleu, Rouge, TokenF1
 from agenteval.metrics.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
-from agenteval.metrics.text import Equality, Numeric, PatternTimeouts
+from agenteval.metrics.text import Numeric, PatternTimeouts
 from agenteval.results.case import Score
 from agenteval.suite.model import MetricConfig
 
 NO_RESOURCES = cast(Resources, None)
-STANDARD: dict[str, Metric] = {
-    "equality": Equality(),
-    "numeric": Numeric(),
-    "f1_score": TokenF1(),
-    "bleu": Bleu(),
-    "rouge": Rouge(),
-}
 
 
 class Shelf(MetricCatalog):
@@ -136,14 +128,6 @@ class TestRange:
 
 
 class TestNotApplicable:
-    @pytest.mark.parametrize("name", sorted(STANDARD))
-    @pytest.mark.parametrize("scope", ["suite", "case", "turn"])
-    def test_without_ground_truth_it_is_skipped(self, name: str, scope: Any) -> None:
-        configs = [config(name, requested_by=scope, threshold=0.5)]
-        (found,) = asyncio.run(score_turn(configs, observation("5", None), Shelf(STANDARD)))
-        assert (found.status, found.score, found.passed, found.threshold) == ("skipped", None, None, 0.5)
-        assert found.reason == "the case has no ground_truth"
-
     @pytest.mark.parametrize("passages", [None, ()])
     @pytest.mark.parametrize(("scope", "status"), [("suite", "skipped"), ("case", "error"), ("turn", "error")])
     def test_without_passages_it_is_an_error_where_they_were_asked_for(

@@ -243,18 +243,6 @@ FLUXLOOP_KEYS: list[tuple[dict[str, Any], str]] = [
         },
         "892b0a3920a2561dd6be9cba7c7bd5bcb9330c29bc808ab0ced128721ffba5ce",
     ),
-    (
-        {
-            "trace_id": "a",
-            "iteration": 1,
-            "input": "x",
-            "output": "y",
-            "metadata": {},
-            "guidelines": [],
-            "supporting_data": 0,
-        },
-        "ee1f79b8ba4020e8fc1621d9508cdb4ed22462a6f8e115762cbc902873b199cf",
-    ),
 ]
 
 

@@ -45,10 +45,6 @@ def metrics(suite: Suite, number: int = 0, turn: int = 0) -> tuple[MetricConfig,
     return suite.cases[number].turns[turn].metrics
 
 
-def metric_ids(case: Case) -> list[list[str]]:
-    return [[metric.id for metric in turn.metrics] for turn in case.turns]
-
-
 class TestCompleteSuite:
     @pytest.fixture
     def suite(self) -> Suite:
@@ -61,37 +57,6 @@ class TestCompleteSuite:
         assert isinstance(suite.agent, AgentSpec)
         assert suite.agent.target == ("python", "agent.py")
         assert with_limit(suite.agent, suite).limit_s == 30
-
-    def test_the_cases(self, suite: Suite) -> None:
-        assert [case.name for case in suite.cases] == ["price of a bolt", "Do you sell nuts?", "two questions"]
-        assert [len(case.turns) for case in suite.cases] == [1, 1, 3]
-        first = suite.cases[0].turns[0]
-        assert first.ground_truth == "60.940"
-        assert first.retrieval_context == ("A bolt costs 60.94.",)
-        assert [turn.ground_truth for turn in suite.cases[2].turns] == ["1,204", "2e3", None]
-        assert [dict(turn.config) for turn in suite.cases[2].turns] == [{}, {"unit": "pieces"}, {}]
-
-    def test_the_metrics(self, suite: Suite) -> None:
-        assert metric_ids(suite.cases[0]) == [["numeric", "rouge", "tools"]]
-        assert metric_ids(suite.cases[1]) == [["equality"]]
-        assert metric_ids(suite.cases[2]) == [["numeric"], ["f1_score"], ["numeric"]]
-
-    def test_the_expected_tools(self, suite: Suite) -> None:
-        tools = metrics(suite)[2]
-        assert (tools.type, tools.kind, tools.threshold) == ("tools", "tools", None)
-        assert tools.options["expected"] == [
-            {"name": "stock", "args": None, "count": 1},
-            {
-                "name": "price",
-                "args": {
-                    "item": {"fuzzy": "Bolt"},
-                    "code": {"regex": "B-[0-9]+"},
-                    "amount": {"fuzzy": "1_000"},
-                    "packs": 2,
-                },
-                "count": 2,
-            },
-        ]
 
     @pytest.mark.parametrize("written", ["null", "~", ""])
     def test_nothing_is_no_ground_truth(self, folder: Path, written: str) -> None:
@@ -222,15 +187,6 @@ class TestMetricSettings:
 
 
 class TestGroundTruth:
-    def test_so_must_a_turn(self, folder: Path) -> None:
-        text = (
-            "test_cases:\n- turns:\n  - {input: a, ground_truth: b}\n"
-            "  - input: c\n    evaluations: [{metric: bleu}]\n"
-        )
-        assert problems(folder, text) == [
-            "5: test_cases[0]: bleu compares with `ground_truth`, and this turn has none; add one, or drop the metric"
-        ]
-
     @pytest.mark.parametrize(
         ("first", "second", "wrong"),
         [("", "", True), ("ground_truth: g", "", False), ("", "ground_truth: g", False)],
@@ -287,11 +243,6 @@ class TestCases:
         ("written", "expected"),
         [
             ("- name: x", ["2: test_cases[0]: `input` is required (or `turns` for a case of several turns)"]),
-            ("- ", ["2: test_cases[0]: must be a mapping (key: value), not empty"]),
-            (
-                "- {turns: [{input: a}], input: q, retrieval_context: []}",
-                ["2: test_cases[0]: with `turns`, these keys belong into the turns: input, retrieval_context"],
-            ),
             (
                 "- {input: a, nam: b}\n- {input: c}\n- {inpt: d}",
                 [
