@@ -19,8 +19,6 @@ from agenteval.suite.agent_keys import (
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["node", "cli.mjs", "{input}"],
-        ["node", "cli.mjs", "-p", "{input}"],
         ["claude", "-p", "{input}"],
         ["cli", "--prompt={input}", "ask: {input}"],
         ["bash", "run.sh", "-c", "{input}"],
@@ -31,7 +29,6 @@ from agenteval.suite.agent_keys import (
         ["python", "-c", "print(f'{prompt}')"],
         ["awk", "{ print }"],
         ["git", "show", "stash@{0}"],
-        ["tool", "{}", '{"prompt": 1}'],
     ],
 )
 def test_accepts_the_input_as_an_argument(arguments: list[str]) -> None:

@@ -126,7 +126,6 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("line", "said"),
         [
-            ("{path: gone.txt, type: text}", "path: there is no file gone.txt; paths start in the directory of"),
             ("{path: ., type: text}", "path: . cannot be read: Is a directory"),
             ('{path: "a\\0b", type: text}', "path: 'a\\x00b' is no path: embedded null byte"),
             ("{path: binary.txt, type: text}", "path: binary.txt is not a text file"),

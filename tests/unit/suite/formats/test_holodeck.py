@@ -238,26 +238,6 @@ class TestExpectedTools:
         assert found.startswith(f"3: test_cases[0].expected_tools{problem}")
 
 
-class TestCases:
-    @pytest.mark.parametrize(
-        ("written", "expected"),
-        [
-            ("- name: x", ["2: test_cases[0]: `input` is required (or `turns` for a case of several turns)"]),
-            (
-                "- {input: a, nam: b}\n- {input: c}\n- {inpt: d}",
-                [
-                    "2: test_cases[0].nam: unknown key; did you mean 'name'?",
-                    "4: test_cases[2].inpt: unknown key; did you mean 'input'?",
-                ],
-            ),
-        ],
-    )
-    def test_mistakes(self, folder: Path, written: str, expected: list[str]) -> None:
-        found = problems(folder, f"test_cases:\n{written}\n")
-        assert len(found) == len(expected)
-        assert all(problem.startswith(start) for problem, start in zip(found, expected, strict=True))
-
-
 class TestCaseFiles:
     def load(self, folder: Path, cases: str | None, text: str = "test_cases_file: more/cases.yaml\n") -> Suite:
         (folder / "more").mkdir(exist_ok=True)
@@ -285,17 +265,6 @@ class TestCaseFiles:
         (problem,) = self.problems(tmp_path, cases)
         assert problem.startswith("suites/more/cases.yaml")
         assert problem.endswith("must be a list of cases, or a mapping with `test_cases`")
-
-    def test_mistakes_name_the_cases_file(self, tmp_path: Path) -> None:
-        cases = (
-            "test_cases:\n- {name: a, input: q}\n- {name: a, input: q}\n- inptu: q\n"
-            "- {input: q, evaluations: [{metric: bleu}]}\n"
-        )
-        found = self.problems(tmp_path, cases)
-        assert [problem.split(" ")[0] for problem in found] == [
-            "suites/more/cases.yaml:4:",
-            "suites/more/cases.yaml:5:",
-        ]
 
     def test_variables_secrets_and_warnings_count_there_too(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
