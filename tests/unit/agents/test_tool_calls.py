@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.agents.base import reply_from_json
 from agenteval.agents.tool_calls import calls_in, is_call, protocol_calls
@@ -132,22 +130,3 @@ def test_items_of_no_known_form_are_errors(item: Any) -> None:
 )
 def test_other_objects_are_no_calls(item: Any) -> None:
     assert not is_call(item)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["type", "role", "name", "function", "content", "tool_calls", "id", "parts", "args"]),
-            inner,
-        )
-    ),
-    max_leaves=20,
-)
-
-
-@given(st.lists(JSON, max_size=5))
-def test_no_json_breaks_it(items: list[Any]) -> None:
-    protocol_calls(items)
-    assert all(isinstance(call["name"], str) for call in calls_in(items))

@@ -43,37 +43,6 @@ def tokens(observations: list[Observation], **limits: int) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("limits", "seconds", "passed"),
-    [
-        ({"maximum": 1.0}, [0.5, 1.5], True),
-        ({"equal": 0.5}, [0.5], True),
-        ({"equal": 0.5}, [0.4, 0.6], True),
-        ({"maximum": 0.0}, [0.0], True),
-        ({"maximum": 0.3}, [0.1 + 0.2], True),
-    ],
-)
-def test_latency_limits(limits: dict[str, float], seconds: list[float | None], passed: bool) -> None:
-    assert latency(took(*seconds), **limits).passed is passed
-
-
-@pytest.mark.parametrize(
-    ("limits", "counts", "passed"),
-    [
-        ({"equal": 10}, [(5, 5)], True),
-        ({"equal": 10}, [(5, 4), (5, 6)], True),
-        ({"input_max": 5}, [(5, 500)], True),
-        ({"output_max": 5}, [(0, 6)], False),
-        ({"maximum": 100, "output_max": 5}, [(100, 5)], False),
-        ({"output_max": 5}, [(None, 5)], True),
-    ],
-)
-def test_token_limits(
-    limits: dict[str, int], counts: list[tuple[int | None, int | None] | None], passed: bool
-) -> None:
-    assert tokens(used(*counts), **limits).passed is passed
-
-
-@pytest.mark.parametrize(
     ("metric", "observations", "said"),
     [
         (Latency(maximum=1), took(None, 0.5), "1 of 2 answers without a latency"),

@@ -72,16 +72,10 @@ def test_without_a_user_there_are_no_credentials() -> None:
     [
         ("", "must begin with http://"),
         ("agent.example.com/chat", "must begin with http://"),
-        ("//agent/chat", "must begin with http://"),
         ("ftp://agent/", "must begin with http://"),
         ("http://", "host, and its port must be a number from 1 to 65535"),
-        ("http:///chat", "host, and its port must be a number from 1 to 65535"),
-        ("http://:80/", "host, and its port must be a number from 1 to 65535"),
-        ("http://me@/", "host, and its port must be a number from 1 to 65535"),
         ("http://a b/", "'a b' is not a host name"),
-        ("http://a<b/", "is not a host name"),
         ("http://agent:http/", "host, and its port must be a number from 1 to 65535"),
-        ("http://agent:-1/", "host, and its port must be a number from 1 to 65535"),
         ("http://agent:65536/", "host, and its port must be a number from 1 to 65535"),
         ("http://agent:0/", "host, and its port must be a number from 1 to 65535"),
         ("http://[::1", "host, and its port must be a number from 1 to 65535"),
@@ -89,11 +83,8 @@ def test_without_a_user_there_are_no_credentials() -> None:
         ("http://256.0.0.1/", "256"),
         ("http://\u2100:secret@agent/", "host, and its port must be a number from 1 to 65535"),
         ("http://agent/\nHost: other", "control characters"),
-        ("http://agent/\t", "control characters"),
-        ("http://agent/\x00", "control characters"),
         ("http://agent/\ud800", "control characters"),
         (" http://agent/", "begins or ends with a space"),
-        ("http://agent/ ", "begins or ends with a space"),
     ],
 )
 def test_messages_about_invalid_addresses(url: str, said: str) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from agenteval.core.confine import confined
 from agenteval.core.document import Document, KeyPath, dotted
 from agenteval.core.errors import ConfigError
-from agenteval.core.secrets import is_secret_name
 from agenteval.core.yaml import read_yaml
 
 
@@ -115,30 +114,18 @@ class TestLines:
 
 # Text that would change the structure if it were inserted before parsing.
 HOSTILE = [
-    "a\nb: injected",
-    "a\n- injected",
     "x: y",
-    "- x",
-    "{a: b}",
     "[1, 2]",
-    '"',
     "'",
     "' }\nevil: true #",
     "# comment",
     "*alias",
-    "&anchor x",
     "!!python/object/apply:os.system [ls]",
-    "|\n  block",
     "${OTHER}",
     "${VALUE}",
-    "---\na: 1",
     "\t",
     "yes",
-    "null",
-    "60.940",
-    "\u2028",
     "\x07",
-    " ",
 ]
 
 
@@ -194,22 +181,6 @@ number: 60.940
     def test_a_value_that_is_not_utf8_is_an_error(self, folder: Path) -> None:
         assert problems(folder, "a: ${A}", A="x\udcff") == ["suite.yaml:1: environment variable A is not UTF-8 text"]
 
-
-class TestSecrets:
-    @pytest.mark.parametrize(
-        ("name", "secret"),
-        [
-            ("OPENAI_API_KEY", True),
-            ("DB_PASSWORD", True),
-            ("ENDPOINT", False),
-        ],
-    )
-    def test_by_name(self, folder: Path, name: str, secret: bool) -> None:
-        with confined(pass_env=(name,)):
-            document = read(folder, f"a: x ${{{name}}}", **{name: "s3cr3t"})
-        assert is_secret_name(name) is secret
-        assert document.secrets == (frozenset({"s3cr3t"}) if secret else frozenset())
-
     def test_only_used_values_from_the_environment_are_secret(self, folder: Path) -> None:
         text = "a: ${API_KEY:-fallback}\nb: '${EMPTY_KEY}'\n"
         with confined(pass_env=("*",)):
@@ -238,11 +209,6 @@ class TestAnchors:
         ("text", "warnings"),
         [
             ("a: 1\nb: 2\n", []),
-            ("a: 1\na: 2\n", ["suite.yaml:2: the key 'a' is given twice, first in line 1; the last one counts"]),
-            (
-                "x:\n- {a: 1, b: 2}\n- {a: 1,\n   a: 2}\n",
-                ["suite.yaml:4: the key 'a' is given twice, first in line 3; the last one counts"],
-            ),
             ("d: &d {a: 1}\ne: &e {b: 1}\nx:\n  <<: *d\n  <<: *e\n", []),
         ],
     )
@@ -254,9 +220,6 @@ class TestBrokenFiles:
     @pytest.mark.parametrize(
         ("text", "line", "words"),
         [
-            ("a:\n\t- b\n", 2, "a tab cannot indent a line; indent with blanks, not tabs"),
-            ("a: @b\n", 1, "a text that begins with @, ` or % needs quotes"),
-            ("a: 1\nb: 'open\nc: 1\n", 2, "the quote that opens here is not closed"),
             ("a: [1,\nb: 2\n", 3, "expected ',' or ']'"),
             ("a: 1\n b: 2\n", 2, "mapping values are not allowed"),
             ("a: *nowhere\n", 1, "undefined alias"),

@@ -49,18 +49,6 @@ def test_every_rule_that_may_be_asked_for_exists() -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "expected"),
-    [
-        ("text", 1.0),
-        ("", 0.0),
-        ({}, 0.0),
-    ],
-)
-def test_output_not_empty(output: Any, expected: float) -> None:
-    assert score({"output": output}, "output_not_empty") == (expected, None if expected else "output is empty")
-
-
-@pytest.mark.parametrize(
     ("trace", "expected", "reason"),
     [
         ({"success": True}, 1.0, None),

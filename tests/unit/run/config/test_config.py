@@ -146,14 +146,6 @@ gate:
             ("gate: {fail_on: [failures, none]}", ["1: gate.fail_on: 'none' is not allowed"]),
             ("fail_on: errors", ["1: fail_on: unknown key; write `gate: {fail_on: LIST}` in agenteval.yaml"]),
             ("baseline: a", ["1: baseline: unknown key; write --baseline on the command line"]),
-            (
-                "iteration: 1\nagents:\n  a: {comand: [x]}\n  b: {python: x}\n",
-                [
-                    "1: iteration: unknown key; did you mean 'iterations'?",
-                    "3: agents.a.comand: unknown key",
-                    "4: agents.b.python: 'x' is not of the form module:name",
-                ],
-            ),
         ],
     )
     def test_mistakes(self, tmp_path: Path, text: str, expected: list[str]) -> None:
