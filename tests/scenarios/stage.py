@@ -26,7 +26,6 @@ from tests.support import (
     Ended,
     HangUp,
     Service,
-    agenteval,
     environment,
     serving,
     trusting_one_authority,
@@ -182,8 +181,7 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Mapping[str, Any], 
                 subprocess.run(["bash", "-euc", before], cwd=folder, env=variables, check=True, timeout=PATIENCE_S)
             words = [_filled(word, stage.addresses) for word in shlex.split(step.get("run", "run"))]
             stage.forget()
-            command = agenteval if scenario.is_slow else _in_this_process
-            ended = command(*words, cwd=folder, env=variables)
+            ended = _in_this_process(*words, cwd=folder, env=variables)
             seen = Seen(ended, folder, folder / _report_directory(words), stage.asked)
             yield step, seen
             if (

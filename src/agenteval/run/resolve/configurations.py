@@ -53,8 +53,8 @@ def _unread(directories: Iterable[Path], read: Collection[Path | None]) -> Itera
     """Yield a problem for each file that looks like a configuration and is not read."""
     for folder in dict.fromkeys(directories):
         with contextlib.suppress(OSError):
-            for file in sorted(folder.iterdir()):
-                if _LIKE_CONFIG.fullmatch(file.name) and file not in read:
+            for file in sorted(file for file in folder.iterdir() if _LIKE_CONFIG.fullmatch(file.name)):
+                if file not in read:
                     message = f"not read; the configuration of agenteval is {CONFIG_FILE}"
                     yield Problem(message, file=display_path(file), kind=Kind.FILE)
 
