@@ -31,10 +31,10 @@ class NextCommands:
     """
 
     again: str = ""
-    failed: str = ""
     prove: str = ""
     look: str = ""
     page: str = ""
+    failed: str = "--failed"
 
 
 def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
@@ -43,7 +43,8 @@ def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
     folder = shlex.quote(mask(str(directory)))
     here = "" if directory == _DIRECTORY else f" {folder}"
     failed = "--failed" if directory == _DIRECTORY else f"--failed-in {folder}"
-    return NextCommands(_again(words), failed, f"agenteval prove {folder}", f"agenteval open{here}", mask(str(page)))
+    look, shown_page = f"agenteval open{here}", mask(str(page))
+    return NextCommands(_again(words), f"agenteval prove {folder}", look, shown_page, failed)
 
 
 def _again(words: Sequence[str]) -> str:

@@ -59,8 +59,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         (
             "broke",
             "❌ support-bot: 3 of 26 cases broke — 2 for the same reason",
-            "The check fails, also because 2 cases could not be run. "
-            "Per answer: cost +62 %, tokens +75 %, time +57 %.",
+            "The check fails, also because 2 cases could not be run.",
         ),
         (
             "all-green",
@@ -99,10 +98,10 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "accepted",
             "✅ support-bot: 2 cases do not pass, which was accepted — nothing else broke or fell",
             "The check passes: 20 of 22 cases passed; 2 of 22 cases fail, which was accepted "
-            "(refunds-standing-desk, refunds-office-chair). Per answer: time −35 %.",
+            "(refunds-standing-desk, refunds-office-chair).",
         ),
         ("improved", "✅ support: 3 of 3 cases pass", None),
-        ("unproven", "🔌 support: 1 case may be worse", None),
+        ("unproven", "❌ support: 1 case may be worse", None),
     ],
 )
 def test_heading_and_sentence(state: str, heading: str, sentence: str | None) -> None:
@@ -196,7 +195,7 @@ def test_the_next_steps_name_commands_that_exist() -> None:
     # Nobody intends that all cases give one answer.
     assert "<b>Accept" not in of_state("200-broke")
     assert "<b>Accept" not in of_state("one-answer")
-    assert "--out agenteval-again   # only the 30 cases that did not pass" in of_state("one-answer")
+    assert "--failed-in agenteval-run   # only the 30 cases that did not pass" in of_state("one-answer")
     for state in ("infrastructure", "all-green", "rules"):
         assert "<b>Reproduce" not in of_state(state)
 
@@ -221,7 +220,7 @@ def test_the_cases_run_again_beside_the_baseline_and_elsewhere() -> None:
     here = sample.results.model_copy(update={"comparison": compared})
     text = comment(replace(sample, results=here))
     assert "gh run download 6001 -n nightly -D agenteval-base   # the baseline" in text
-    assert "--failed-in agenteval-run --baseline agenteval-base --out agenteval-again   # only the" in text
+    assert "--failed-in agenteval-run --baseline agenteval-base   # only the" in text
 
 
 def test_hostile_names_stay_arguments() -> None:
