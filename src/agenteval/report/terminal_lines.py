@@ -22,13 +22,7 @@ _WITH_VALUE = {"--failed-in", "--out", "--runs"}
 
 @dataclass(frozen=True)
 class NextCommands:
-    """How to go on; empty texts are left out.
-
-    Attributes:
-        again: the same command without a choice of cases; empty if it makes no sense again.
-        failed: the option that chooses the cases that did not pass.
-        prove: the command that runs what may be worse side by side with the base.
-    """
+    """How to go on; empty texts are left out."""
 
     again: str = ""
     prove: str = ""

@@ -173,12 +173,7 @@ def _time(text: str | None) -> datetime | None:
 
 @dataclass(frozen=True)
 class _File:
-    """A file.
-
-    Attributes:
-        value: its JSON; for JSON Lines a list of all lines.
-        lines: the numbers of these lines; empty for other files.
-    """
+    """A file."""
 
     file: Path
     content: bytes = field(repr=False)
@@ -200,7 +195,6 @@ def _unknown(file: Path) -> ConfigError:
 
 
 def _read_files(path: Path) -> tuple[_File, ...]:
-    """Return the file; for FluxLoop both files, the traces first."""
     if path.is_dir():
         found = next((path / name for name in FILES_IN_FOLDER if (path / name).is_file()), None)
         if found is None:
@@ -269,7 +263,6 @@ def _lines(file: Path, content: bytes, text: str, error: Exception) -> _File:
 
 
 def _parsed(text: str) -> Iterator[tuple[int, Any, str]]:
-    """Yield number and value of each line that is not blank, and the reason if it is not a trace."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
