@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.unit import runs
 
 from agenteval.core.errors import ConfigError
@@ -26,12 +24,6 @@ from agenteval.results.store import read_results
 from agenteval.suite import cases as case_names
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import Suite
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
 
 
 def write(folder: Path, content: Any, name: str = "run.json") -> Path:
@@ -309,16 +301,6 @@ def test_rouge_without_a_value_is_not_a_score(tmp_path: Path) -> None:
     assert "0.7.1" in (scores(results.cases()[0][1])["rouge"].reason or "")
 
 
-def test_a_report_belongs_to_the_suite_of_its_agent(tmp_path: Path) -> None:
-    content = report(holodeck_test("a", metric()))
-    suites = [
-        known_suite("x/agent.yaml", name="other"),
-        known_suite("here/support/agent.yaml", name="support"),
-        known_suite("agents/support/agent.yaml", name="support", format_="agentci"),
-    ]
-    assert only(read(tmp_path, content, suites)).id == "here/support/agent.yaml::a"
-
-
 def test_of_suites_with_the_same_agent_the_one_with_the_path_is_meant(tmp_path: Path) -> None:
     content = report(holodeck_test("a", metric()), agent_config_path="/home/me/repo/b/agent.yaml")
     suites = [known_suite(f"{folder}/agent.yaml", "a") for folder in "abc"]
@@ -512,14 +494,6 @@ def test_every_broken_line_is_named(tmp_path: Path) -> None:
         "run.json:4: not a scored trace: it needs `scores`, `final_score` and `pass`",
         "run.json:6: not a scored trace: it needs `scores`, `final_score` and `pass`",
     ]
-
-
-def test_a_line_with_a_wrong_field_is_named(tmp_path: Path) -> None:
-    content = lines(trace(), trace(scores=[1]), trace(**{"pass": "perhaps"}))
-    found = problems_of(tmp_path, content)
-    assert [problem.partition(": ")[0] for problem in found] == ["run.json:2", "run.json:3"]
-    assert found[0].startswith("run.json:2: scores: ")
-    assert found[1].startswith("run.json:3: pass: ")
 
 
 # promptfoo
@@ -862,42 +836,11 @@ def test_a_run_is_the_same_wherever_its_file_lies(tmp_path: Path, kind: str) -> 
     assert read_run(one)[0].run.id.startswith(kind.partition(" ")[0])
 
 
-def test_another_content_is_another_run(tmp_path: Path) -> None:
-    assert len({read(tmp_path, content).run.id for content in GOOD.values()}) == len(GOOD)
-
-
-def test_without_a_time_a_run_is_as_old_as_its_file(tmp_path: Path) -> None:
-    file = write(tmp_path, trace(duration_ms=2000))
-    os.utime(file, (1_700_000_000, 1_700_000_000))
-    run = read_run(file)[0].run
-    assert (run.started_at, run.finished_at) == ("2023-11-14T22:13:18.000Z", "2023-11-14T22:13:20.000Z")
-
-
 @pytest.mark.parametrize("timestamp", ["yesterday", "", None, "0001-01-01T00:00:00+14:00"])
 def test_a_time_that_is_none_does_not_matter(tmp_path: Path, timestamp: str | None) -> None:
     file = write(tmp_path, report(holodeck_test("a", metric()), timestamp=timestamp))
     os.utime(file, (1_700_000_000, 1_700_000_000))
     assert read_run(file)[0].run.finished_at == "2023-11-14T22:13:20.000Z"
-
-
-@pytest.mark.parametrize("kind", GOOD)
-def test_files_with_a_byte_order_mark_are_read(tmp_path: Path, kind: str) -> None:
-    file = tmp_path / "run.json"
-    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD[kind]).encode())
-    assert read_run(file)[0].tool.name == kind.partition(" ")[0]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "run.json:1: not valid JSON: Expecting value"),
-        ("# A readme", "run.json:1: not valid JSON: Expecting value"),
-    ],
-)
-def test_an_unknown_file_lists_the_known_formats(tmp_path: Path, content: Any, message: str) -> None:
-    (problem,) = problems_of(tmp_path, content)
-    assert problem.startswith(message)
-    assert all(name in problem for name in ("agenteval", "HoloDeck", "FluxLoop", "promptfoo"))
 
 
 def test_mistakes_in_a_file_are_named_with_their_place(tmp_path: Path) -> None:
@@ -931,44 +874,3 @@ def test_numbers_beyond_all_measure_are_none(tmp_path: Path) -> None:
     assert scores(only(results))["numeric"].threshold is None
     assert only(results).iterations[0].turns[0].latency_ms is None
     assert results.run.duration_s == 0
-
-
-@given(data=st.data())
-@pytest.mark.parametrize("kind", GOOD)
-def test_any_file_becomes_valid_results_or_a_message(
-    tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
-) -> None:
-    content = json.loads(json.dumps(GOOD[kind]))
-    for _ in range(data.draw(st.integers(1, 4))):
-        _spoil(content, data)
-    folder = tmp_path_factory.getbasetemp() / "any"
-    suites = [known_suite("e.yaml", "a", "hi", format_="fluxloop"), known_suite("a.yaml", "a")]
-    results = _read_or_refuse(write(folder, content), suites)
-    if results is None:
-        return
-    written = results.model_dump_json()
-    assert Results.model_validate_json(written) == results
-    json.loads(written, parse_constant=pytest.fail)
-    ids = [case.id for _, case in results.cases()]
-    assert len(ids) == len(set(ids))
-    turns = [turn for _, case in results.cases() for turn in case.turns]
-    assert all(score.score is None or 0 <= score.score <= 1 for turn in turns for score in turn.scores)
-
-
-def _read_or_refuse(file: Path, suites: Sequence[KnownSuite]) -> Results | None:
-    try:
-        return read_run(file, suites)[0]
-    except ConfigError as error:
-        refusal = error
-    assert all(problem.file and problem.message for problem in refusal.problems)
-    return None
-
-
-def _spoil(content: Any, data: st.DataObject) -> None:
-    """Put anything in the place of one value."""
-    while isinstance(content, dict | list) and content:
-        key = data.draw(st.sampled_from(sorted(content) if isinstance(content, dict) else range(len(content))))
-        if not isinstance(content[key], dict | list) or not content[key] or data.draw(st.booleans()):
-            content[key] = data.draw(JSON)
-            return
-        content = content[key]
