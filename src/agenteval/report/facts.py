@@ -301,6 +301,9 @@ def facts(
     """
     runs = earlier_runs(results, base)
     source = ReportSource(results, archive, runs, tuple(analyses), presentation or Presentation())
+    if results.run.shard is not None:
+        # A shard of a proof has the suspicions of the run, on which only the merge decides.
+        results = results.model_copy(update={"comparison": None})
     comparison, rules = results.comparison, results.gate.rules if results.gate else gate.rules
     gate = gate if gate.rules is rules else gate.model_copy(update={"rules": rules})
     about = _about(results, source.presentation.site)

@@ -241,7 +241,6 @@ def _read(file: Path) -> _File:
 
 
 def _loads(text: str) -> Any:
-    """Parse JSON; NaN, infinity and numbers like ``1e999`` become ``None``."""
     return json.loads(text, parse_constant=lambda _: None, parse_float=lambda digits: finite(float(digits)))
 
 
