@@ -225,7 +225,9 @@ def _filled(text: str, addresses: Mapping[str, str]) -> str:
 
 
 def _report_directory(words: Sequence[str]) -> str:
-    return next((name for option, name in pairwise(words) if option in {"--out", "-o"}), "agenteval-report")
+    is_part = words[:1] == ["run"] and {"--failed", "--failed-in", "--case", "--tag", "-k", "--filter"} & set(words)
+    usual = "agenteval-again" if is_part and "--github" not in words else "agenteval-report"
+    return next((name for option, name in pairwise(words) if option in {"--out", "-o"}), usual)
 
 
 def _prepare(step: Mapping[str, Any], folder: Path, stage: Stage) -> None:

@@ -151,7 +151,8 @@ def _accept(results: Results, causes: Sequence[Cause]) -> str:
     chosen = [cause for cause in causes if cause.kind in _ACCEPTED]
     names = [metric.id for metric in results.comparison.open_means] if results.comparison else []
     names += [found.name for cause in chosen if cause.metric is None for found in cause.cases]
-    if not names or one_cause_is_likely(causes):
+    is_blocked = results.gate is None or results.gate.exit_status != 0
+    if not is_blocked or not names or one_cause_is_likely(causes):
         return ""
     # Without names, everything that was found is accepted.
     listed = [shlex.quote(name) for name in names] if len(names) <= _MOST_NAMES and all(map(_is_plain, names)) else []

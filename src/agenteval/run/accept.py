@@ -233,7 +233,6 @@ def _cases_here(files: Sequence[Path]) -> Mapping[str, Case]:
 
 
 def _updated(entry: Accepted, answers: Answers, suites: Iterable[Suite]) -> Accepted:
-    """Return the entry of a case whose expected answer changes: its new version decides."""
     turns = next(case.turns for suite in suites for case in suite.cases if case.id == entry.case)
     places = (turn.answer_at for turn in turns if turn.answer_at is not None)
     place = next(place for place in places if place in answers)

@@ -80,6 +80,9 @@ def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
     if text != "auto":
         return Shard.parse(text)
     found = {engine: _named_shard(engine, environment) for engine in ENGINES if environment.get(ENGINES[engine][0])}
+    if not found and any(environment.get(names[1]) == "1" for names in ENGINES.values()):
+        # A job of GitLab that is not parallel has no index.
+        return Shard(1, 1)
     if not found:
         names = ", ".join(names[0] for names in ENGINES.values())
         raise ValueError(f"'auto' finds no shard, as none of {names} is set; {_BY_HAND}")

@@ -80,6 +80,7 @@ AUTO = [
     ("CIRCLE_NODE_INDEX=1 CIRCLE_NODE_TOTAL=2", "2/2"),
     # An engine inside another one, and the variable of every job of GitLab.
     ("CI_NODE_INDEX=2 CI_NODE_TOTAL=3 JOB_COMPLETION_INDEX=1 JOB_COMPLETIONS=3", "2/3"),
+    ("CI_NODE_TOTAL=1", "1/1"),
     ("CI_NODE_TOTAL=1 JOB_COMPLETION_INDEX=1 JOB_COMPLETIONS=3 STRATEGY_JOB_INDEX=", "2/3"),
 ]
 
@@ -98,7 +99,7 @@ def variables(text: str) -> dict[str, str]:
     ("text", "message"),
     [
         (
-            "CI_NODE_TOTAL=1",
+            "CI_NODE_TOTAL=3",
             "'auto' finds no shard, as none of STRATEGY_JOB_INDEX, CI_NODE_INDEX, JOB_COMPLETION_INDEX, "
             "AWS_BATCH_JOB_ARRAY_INDEX, SLURM_ARRAY_TASK_ID, BUILDKITE_PARALLEL_JOB, CIRCLE_NODE_INDEX is set",
         ),
