@@ -180,7 +180,7 @@ def _name(value: Mapping[str, Any]) -> str:
 _MOST_NEAREST = 3
 _WIDTH = 80
 # Words of reports that a concept explains.
-_NEAR = {"iteration": ("pass", "session"), "control": ("side by side",)}
+_NEAR = {"run": ("shard", "merge"), "iteration": ("pass", "session"), "control": ("side by side",)}
 
 
 @dataclass(frozen=True)

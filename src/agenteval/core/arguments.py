@@ -170,7 +170,6 @@ def _surrogates(value: object, path: str) -> Iterator[str]:
 
 @cache
 def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """The hint of each parameter; those of several values as tuples."""
     found = {}
     declared = get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():

@@ -206,7 +206,6 @@ def _prepare(text: str, limit: int | None) -> tuple[str, int]:
 
 
 def _cut(text: str, limit: int | None) -> tuple[str, int]:
-    """Return the cleaned text up to the limit, and the number of omitted characters."""
     cleaned, rest = _prepare(text, limit)
     if limit is None:
         return cleaned, rest

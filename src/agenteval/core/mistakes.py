@@ -134,7 +134,6 @@ def _hidden(value: str) -> str:
 
 
 def _found(text: str, marks: Sequence[str]) -> tuple[int, int]:
-    """Return the place of the last mark that is found, else of the first word."""
     start = len(text) - len(text.lstrip(" -"))
     first = re.compile(r"[^\s:=,{}\[\]]+").match(text, start)
     place = (start, first.end() if first else start + 1)

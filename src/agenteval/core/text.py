@@ -262,7 +262,6 @@ def matches_everything(pattern: str, flags: int = 0) -> bool:
 
 
 def _names(part: Any) -> Iterator[str]:
-    """Yield the names of a pattern's parts, and of places in a text, whose numbers are not unique."""
     if isinstance(part, _parser.SubPattern):
         part = part.data
     if isinstance(part, list | tuple):

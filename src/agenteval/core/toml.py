@@ -105,7 +105,6 @@ class _Scanner:
         return path
 
     def _newest(self, path: _Path) -> _Path:
-        """Resolve the name of a list of tables to its last entry."""
         return (*path, self._entries[path]) if path in self._entries else path
 
     def _pair(self, table: _Path) -> None:

@@ -235,7 +235,6 @@ def _tagged(members: Sequence[Any], tag: str) -> Any:
 
 
 def _members(annotation: Any) -> list[Any]:
-    """Return the alternatives of an annotation, without ``Annotated`` and ``None``."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _members(get_args(annotation)[0])

@@ -64,6 +64,7 @@ class _Case:
     baseline: list[Run]
     metrics: dict[str, GateMetric]
     out: GateOutcome = field(default_factory=GateOutcome)
+    in_shard: bool = False
 
     def earlier(self, name: str) -> list[Values]:
         return [run[name] for run in self.baseline if name in run]
@@ -123,10 +124,15 @@ def prove(
     suspicions: Sequence[GateSuspicion],
     rules: Constants | None = None,
     seed: int | str | None = None,
+    *,
+    in_shard: bool = False,
 ) -> Deciding:
-    """Prove or clear suspicions that an earlier decision left, without the baseline that raised them."""
+    """Prove or clear suspicions that an earlier decision left, without the baseline that raised them.
+
+    In a shard, only some cases answer. What they prove, the merge proves too; for means every pass is made.
+    """
     rules = rules or Constants()
-    state = _Case(evidence, rules, evidence.first, [], dict(evidence.metrics))
+    state = _Case(evidence, rules, evidence.first, [], dict(evidence.metrics), in_shard=in_shard)
     if any(item.metric == ANSWERED for item in suspicions):
         state.count_answers()
     out = state.out
@@ -150,11 +156,6 @@ def cases_to_prove(evidence: Evidence, suspicions: Sequence[GateSuspicion]) -> l
     """Return the cases that the proof of suspicions can ask for."""
     is_mean = any(item.case is None for item in suspicions)
     return cases_of(evidence.first) if is_mean else list(dict.fromkeys(item.case for item in suspicions if item.case))
-
-
-def without_stops(rules: Constants) -> Constants:
-    """Return the rules by which a shard makes every pass: it sees only some cases, so it cannot decide to stop."""
-    return replace(rules, looks=rules.looks[-1:], limits=(1e-12,))  # no passes have so small a p
 
 
 def _first_look(state: _Case) -> tuple[list[GateSuspicion], list[GateSuspicion]]:
@@ -226,13 +227,16 @@ def _later(first: Sequence[GateSuspicion], left: Sequence[GateSuspicion]) -> lis
 def _prove(
     state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion], seed: int | str | None
 ) -> Generator[Ask, Pass, None]:
-    out = state.out
+    out, rules = state.out, state.rules
     out.family = len(means) + len(cases)
+    if state.in_shard:
+        # Others' cases may have passed again, so the merge's limits are no smaller. No passes have so small a p.
+        out.family, rules = len(out.suspicions), replace(rules, looks=rules.looks[-1:], limits=(1e-12,))
     asked = {item.metric: state.asked(item.metric) for item in means}
     if cases:
         yield from side_by_side(out, cases, asked, state.rules, seed)
     if means and not out.proofs:
-        yield from side_by_side(out, means, asked, state.rules, seed)
+        yield from side_by_side(out, means, asked, rules, seed)
 
 
 def _concluded(state: _Case) -> GateOutcome:

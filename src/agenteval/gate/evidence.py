@@ -202,7 +202,6 @@ class Sides:
 
     @cached_property
     def _asked(self) -> Mapping[str, Collection[str]]:
-        """The metrics of each case: those that the run records, or else those that scored it before."""
         known: dict[str, dict[str, None]] = {}
         for entry in self.usable.runs:
             for case_id, case in entry.cases.items():
@@ -237,7 +236,6 @@ def _logarithm(amount: float | None) -> float | None:
 
 
 def _least_turns(case: CaseResult | None, metric: str) -> int:
-    """Return how many turns of every iteration a metric scored; at least 1."""
     whole = [iteration for iteration in case.iterations if is_whole(iteration)] if case is not None else []
     return max(1, min((scored_turns(iteration).get(metric, 0) for iteration in whole), default=1))
 

@@ -139,7 +139,6 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
 
 
 def _unmet(criterion: Criterion) -> str:
-    """Return ``error_rate (0.6%, needed at most 0.5%)``."""
     if criterion.value is None or criterion.threshold is None:
         return criterion.name
     value, limit = criterion_texts(criterion)

@@ -176,12 +176,12 @@ def side_by_side(
     left = list(suspicions)
     # Of several tests of the same thing only the last one is told.
     tests: dict[tuple[str, str | None], Test] = {}
+    is_whole = any(item.case is None for item in left)
+    repeats = min(rules.most_repeats, max(1, rules.fill // max(len(_cases(left, asked)), 1))) if is_whole else 1
     for look, limit in zip(rules.looks, rules.limits, strict=True):
         if not left:
             break
         cases = _cases(left, asked)
-        is_whole = any(item.case is None for item in left)
-        repeats = min(rules.most_repeats, max(1, rules.fill // max(len(cases), 1))) if is_whole else 1
         for number in range(out.pairs * repeats, look * repeats):
             if number % len(_ORDER) == 0:
                 order = coin.sample(_ORDER, len(_ORDER))

@@ -99,7 +99,6 @@ def scores_of(
 
 
 def _plain_scores(case: CaseResult) -> dict[str, list[float | None]]:
-    """Return the scores of a case of one answer that every metric scored, as most are; empty for others."""
     if (
         len(case.iterations) != 1
         or len(case.iterations[0].turns) != 1

@@ -87,7 +87,6 @@ def _metrics(sides: Sides, baseline: Results, cases: Iterable[ComparedCase]) -> 
 
 
 def _deciding(suite: SuiteResult, case: CaseResult) -> set[str]:
-    """Return the ids of the metrics that decided about a case; of a suite that aggregates scores, the aggregate."""
     found = {score.id for score in case.scores if score.passed is not None and score.gating}
     if suite.threshold is not None and case.score is not None:
         found.add(OVERALL)

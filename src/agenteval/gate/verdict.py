@@ -145,7 +145,8 @@ def _status(points: Iterable[Unproven]) -> int:
 
 def _of_shard(results: Results, part: RunShard) -> Gate:
     """Return the decision on a shard: it proves nothing alone, and only a broken one fails its job."""
-    covers = f", {of_cases(results.summary.cases, len(part.cases))}" if part.proof is None else " of the proof"
+    proof = " of the proof" if part.cases else " of the proof: there is nothing to prove"
+    covers = f", {of_cases(results.summary.cases, len(part.cases))}" if part.proof is None else proof
     headline = f"shard {part.index} of {part.count}{covers}; agenteval merge decides"
     return Gate(verdict="unproven", exit_status=PASSED if results.run.complete else BROKEN, headline=headline)
 

@@ -25,7 +25,7 @@ from agenteval.report.setup import IntegrityRow, integrity_rows, metric_errors, 
 from agenteval.report.steps import NextSteps, next_steps
 from agenteval.report.stories import MOST_ALIKE, CaseRow, Story, case_rows, first_stories
 from agenteval.results.case import CaseResult, Criterion, SuiteResult
-from agenteval.results.comparison import BaselineRun
+from agenteval.results.comparison import BaselineRun, Comparison
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import OWN_NAME, Results, Run, Summary
 from agenteval.results.store import IN_MEMORY, Archive
@@ -301,6 +301,9 @@ def facts(
     """
     runs = earlier_runs(results, base)
     source = ReportSource(results, archive, runs, tuple(analyses), presentation or Presentation())
+    if results.run.shard is not None:
+        # A shard of a proof has the suspicions of the run, on which only the merge decides.
+        results = results.model_copy(update={"comparison": None})
     comparison, rules = results.comparison, results.gate.rules if results.gate else gate.rules
     gate = gate if gate.rules is rules else gate.model_copy(update={"rules": rules})
     about = _about(results, source.presentation.site)
@@ -322,7 +325,7 @@ def facts(
         spent=tuple(spending(results)),
         certainty=tuple(filter(None, certainty)),
         steps=next_steps(results, causes),
-        warnings=tuple(dict.fromkeys(map(without_markup, (*warnings, *metric_errors(results))))),
+        warnings=tuple(dict.fromkeys(_warning(text, comparison) for text in (*warnings, *metric_errors(results)))),
         rules=differences,
         criteria=tuple((suite.name, criterion) for suite in results.suites for criterion in suite.criteria),
         base=compared,
@@ -334,6 +337,12 @@ def facts(
         about=about,
         source=source,
     )
+
+
+def _warning(text: str, comparison: Comparison | None) -> str:
+    """Return a warning without the reason that the sentences about certainty tell."""
+    told = f": {comparison.why}" if comparison is not None and comparison.why else ""
+    return without_markup(text.removesuffix(told))
 
 
 def notes_of(results: Results) -> tuple[str, ...]:

@@ -106,9 +106,6 @@ def remove_reports(directory: Path) -> None:
     """Remove the reports of an earlier run from a directory.
 
     Files of reporters of other packages stay, and analyses: FluxLoop's recordings have the same names.
-
-    Raises:
-        InfrastructureError: one is a link or another thing that cannot be replaced, or cannot be removed.
     """
     for name in (RESULTS_FILE, *FILES, *_temporary(directory)):
         remove_regular_file(directory, name)

@@ -74,7 +74,8 @@ class MissingShardError(ConfigError):
 def _unusable(parts: Sequence[RunToMerge]) -> Iterator[Problem]:
     for part in parts:
         if not part.run.complete:
-            yield Problem("this run was interrupted; run it again", file=part.file, kind=Kind.MERGE)
+            what = f"shard {part.shard.index} of {part.shard.count}" if part.run.shard is not None else "this run"
+            yield Problem(f"{what} was interrupted; run it again", file=part.file, kind=Kind.MERGE)
         elif part.case_ids and part.own_entry is None and len(parts) > 1:
             message = "this run scored recorded traces; score them all in one run, with --traces FOLDER"
             yield Problem(message, file=part.file, kind=Kind.MERGE)

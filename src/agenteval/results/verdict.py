@@ -151,7 +151,11 @@ CONCEPTS = (
     Concept("threshold", "the score from which an answer passes"),
     Concept("judge", "a model that scores answers"),
     Concept("agent", "the program, service or function that is evaluated"),
-    Concept("run", "the agent answers every case, metrics score the answers, and the gate gives a verdict", VERDICTS),
+    Concept(
+        "run",
+        "the agent answers every case, and the gate gives a verdict on the scores; `merge` joins its shards",
+        VERDICTS,
+    ),
     Concept("iteration", "one try of a case in a new session: with several, the majority decides"),
     Concept("baseline", "the newest ten runs of the base branch, with which a first run is compared"),
     Concept("control", "the base commit's agent, which runs side by side with the changed one to prove a drop"),

@@ -305,7 +305,6 @@ def _image(data: bytes, timeout_s: float) -> str:
 
 
 def _said(program: str, arguments: Sequence[str], data: bytes, timeout_s: float) -> str:
-    """Return the output of a program that reads an image; empty if it is missing, or does not know the format."""
     path = shutil.which(program)
     if path is None:
         return ""

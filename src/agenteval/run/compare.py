@@ -76,6 +76,7 @@ def comparer_of(results: Results, spec: RunSpec, baseline: FoundBaseline) -> Com
         spec.compare,
         notes=baseline.notes,
         gone=_gone(results, baseline.results),
+        file=baseline.file,
         distance=baseline.distance,
         between=baseline.between,
         proven=spec.earlier.proven,
@@ -118,9 +119,9 @@ def prove_and_compare(
     """
     from agenteval.gate.comparison import make_comparison
     from agenteval.gate.proof import CannotRunError
-    from agenteval.run.confirm.passes import passes_of
+    from agenteval.run.confirm.passes import Passes
 
-    with passes_of(spec, execution, spec.control.base, resume=resumes) as passes:
+    with Passes(spec, execution, spec.control.base, resume=resumes) as passes:
         try:
             comparer = first.comparer or _first_comparer(first.results, spec, passes)
         except CannotRunError as error:
@@ -147,14 +148,13 @@ def prove_and_compare(
 
 @contextmanager
 def _beside_start(spec: RunSpec, execution: RunExecution, beside: Passes) -> Iterator[Passes | None]:
-    """Yield what makes passes beside the start commit; ``None`` if no look back can be made."""
-    from agenteval.run.confirm.passes import passes_of
+    from agenteval.run.confirm.passes import Passes
 
     if spec.control.start is None:
         yield None
         return
     # An old commit has no deployment.
-    with passes_of(spec, execution, spec.control.start, {}, resume=beside.resume) as passes:
+    with Passes(spec, execution, spec.control.start, {}, resume=beside.resume) as passes:
         yield passes
         beside.usage = beside.usage.plus(passes.usage)
         beside.warnings += [text for text in passes.warnings if text not in beside.warnings]

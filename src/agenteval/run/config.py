@@ -55,8 +55,6 @@ class Settings:
     cases: tuple[str, ...] = ()
     failed_in: Path | None = None
     shard: Shard | None = None
-    # That of a proof: it takes its part of the budgets, and chooses its cases itself.
-    proof_shard: Shard | None = None
     fail_on: frozenset[FailOn] | None = None
     wants_baseline: bool = False
     max_llm_calls: int | None = None

@@ -127,7 +127,6 @@ class Attachments:
                 raise AttachmentError(f"{file.name}: reading it took longer than {file.convert_s:g} s") from None
 
     async def _once(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        """Return the result for a key, computed once; a cancelled caller does not cancel it for others."""
         task: asyncio.Task[ResultT] | None = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.create_task(make())

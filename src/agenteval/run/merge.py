@@ -31,7 +31,7 @@ from agenteval.run.resolve.configurations import check_directory, problem_of_ano
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve_saved import check_origin, resolve_merge
 from agenteval.run.rules.base import with_integrity
-from agenteval.run.store import JOURNAL_FILE, remove_journals
+from agenteval.run.store import CONFIRMATION_FILE, JOURNAL_FILE, remove_journals
 from agenteval.suite.model import Suite
 
 
@@ -118,10 +118,9 @@ def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
     problems: list[Problem] = []
     killed: list[Problem] = []
     for file in (path / RESULTS_FILE if (path / RESULTS_FILE).is_file() else path for path in files):
-        if (file / JOURNAL_FILE).is_file():
-            killed.append(
-                Problem("its run was killed; repeat it, or finish it with --resume", str(file), kind=Kind.MERGE)
-            )
+        if file.is_dir() and _has_no_results(file):
+            finish = ", or finish it with --resume" if (file / JOURNAL_FILE).is_file() else ""
+            killed.append(Problem(f"its run was killed; repeat it{finish}", str(file), kind=Kind.MERGE))
             continue
         try:
             results, missing = read_run(file)
@@ -135,6 +134,12 @@ def _read(files: Iterable[Path]) -> tuple[list[RunToMerge], list[str]]:
     if killed:
         raise MissingShardError([*missing_shards(parts), *killed])
     return parts, list(notes)
+
+
+def _has_no_results(directory: Path) -> bool:
+    # A proof has no journal before its first pass.
+    names = [path.name for path in directory.iterdir() if not path.name.startswith(".")]
+    return not names or any(name == JOURNAL_FILE or CONFIRMATION_FILE.fullmatch(name) for name in names)
 
 
 def _execution(results: Results, suites: Sequence[Suite]) -> RunExecution:
@@ -155,16 +160,12 @@ def _answers(results: Results, suites: Sequence[Suite]) -> dict[str, list[Evalua
         if suite.path in asking
         and suite.cases
         and not _has_shortened_calls(suite, asking[suite.path])
-        and not _is_of_traces(suite)
+        # Of traces.
+        and all(case.cluster is None for case in suite.cases)
     }
 
 
-def _is_of_traces(results: SuiteResult) -> bool:
-    return any(case.cluster is not None for case in results.cases)
-
-
 def _has_shortened_calls(results: SuiteResult, suite: Suite) -> bool:
-    """Return whether a criterion reads tool calls of which the results contain only the beginning."""
     criteria = suite.evaluation.criteria if suite.evaluation else None
     asks = criteria is not None and bool(criteria.tool_calls)
     return asks and any(shortened_values(case, ("tool_calls",)) for case in results.cases)

@@ -80,6 +80,9 @@ def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
     if text != "auto":
         return Shard.parse(text)
     found = {engine: _named_shard(engine, environment) for engine in ENGINES if environment.get(ENGINES[engine][0])}
+    if not found and any(environment.get(names[1]) == "1" for names in ENGINES.values()):
+        # A job of GitLab that is not parallel has no index.
+        return Shard(1, 1)
     if not found:
         names = ", ".join(names[0] for names in ENGINES.values())
         raise ValueError(f"'auto' finds no shard, as none of {names} is set; {_BY_HAND}")
@@ -200,12 +203,12 @@ OPTIONS: tuple[Option, ...] = (
            ("--traces",), read=Path, metavar="PATH", is_for_experts=True),
     Option("keep_going", "with --traces: leave out lines that are not traces", ("--keep-going",),
            action="store_true", is_for_experts=True),
-    Option("failed", "run only the cases that did not pass in the last run; its reports are in --out", ("--failed",),
+    Option("failed", "run only the cases that did not pass in agenteval-report", ("--failed",),
            action="store_true", group="failed"),
     Option("failed_in", "run only the cases that did not pass in another run: results.json, or a directory with it",
            ("--failed-in",), read=Path, metavar="PATH", group="failed", is_for_experts=True),
-    Option("out", "directory for the reports; default: agenteval-report", ("--out",), "report-dir", read=Path,
-           metavar="DIR", default=Path("agenteval-report"), action_default="agenteval-report",
+    Option("out", "directory for the reports; default: agenteval-report, or agenteval-again for chosen cases",
+           ("--out",), "report-dir", read=Path, metavar="DIR", action_default="agenteval-report",
            in_action="It is relative to the working directory."),
     Option("iterations", "number of times each case runs; default: that of the suite, else 1", ("--iterations",),
            key="iterations", read=_times, metavar="N"),

@@ -328,7 +328,6 @@ def shown_again(results: Results, memory: Memory, spec: RunSpec) -> RunOutcome:
 
 
 def _again(gate: Gate, memory: Memory, commit: str | None) -> Gate:
-    """Return a verdict with where it was shown first, and what to do about a red one."""
     where = f"already shown in attempt {memory.attempt}"
     where += f" for commit {commit[:_SHORT]}" if commit else ""
     advice = "nothing has changed since" if gate.passed else "push a change or accept it"

@@ -12,28 +12,28 @@ from agenteval.core.records import replace
 from agenteval.core.runtime import signals_taken
 from agenteval.gate.comparer import Comparer, Decision, answered
 from agenteval.gate.comparison import replace_decision
-from agenteval.gate.decide import cases_to_prove, prove, without_stops
+from agenteval.gate.decide import cases_to_prove, prove
 from agenteval.gate.proof import Ask, CannotRunError, GateSuspicion
 from agenteval.gate.values import ComparePolicy, Pass
 from agenteval.report.report import print_result
 from agenteval.report.terminal_lines import NextCommands, TerminalDetail, next_commands
 from agenteval.results.comparison import Comparison
+from agenteval.results.history import why_partial
 from agenteval.results.merge import Merged, RunToMerge
-from agenteval.results.model import Results, RunShard, ShardPass, ShardProof
-from agenteval.results.rollup import check_consistent
+from agenteval.results.model import Results, RunShard, RunUsage, ShardPass, ShardProof
+from agenteval.results.rollup import check_consistent, summarise
 from agenteval.results.store import RESULTS_FILE, read_results
 from agenteval.run.compare import ComparedRun, with_usage
 from agenteval.run.config import Settings
-from agenteval.run.confirm.passes import Passes, passes_of
+from agenteval.run.confirm.passes import Passes
 from agenteval.run.context import RunContext, baseline_of
 from agenteval.run.outcome import RunOutcome, decide, report_directory, reported
 from agenteval.run.plan import RunExecution, Shard, divide, durations_of
-from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.resolve.spec import NOTHING_COVERED, RunSpec
 from agenteval.run.resolve_run import resolve
 from agenteval.run.resolve_saved import check_origin, resolve_merge
 from agenteval.run.setup import users_code
-
-_NOTHING = "there is nothing to prove: it was compared with no baseline"
+from agenteval.suite.agent_definitions import MODEL_AGENT
 
 
 def prove_file(path: Path, out: Path | None, settings: Settings, context: RunContext | None = None) -> RunOutcome:
@@ -49,13 +49,13 @@ def prove_file(path: Path, out: Path | None, settings: Settings, context: RunCon
     results = read_results(path)
     check_consistent(results, path)
     check_origin(RunToMerge(str(path), results), context)
-    comparison = results.comparison
-    if comparison is None or results.run.shard is not None:
-        raise ConfigError(Problem(_NOTHING, file=str(path), kind=Kind.RESULTS))
+    comparison = _comparison(results, str(path))
     directory = out or (path if path.is_dir() else path.parent)
     suites = tuple(Path(suite.path) for suite in results.suites)
     base = _base_run(results, comparison)
-    whole = replace(settings, suites=suites, out=directory, baseline=base, shard=None, proof_shard=settings.shard)
+    covered = results.run.coverage or NOTHING_COVERED
+    limited = replace(settings, max_llm_calls=covered.max_llm_calls, max_cost_usd=covered.max_cost_usd)
+    whole = replace(limited, suites=suites, out=directory, baseline=base, shard=None)
     # An earlier attempt says nothing about these results.
     with resolve(whole, replace(context, attempts=None)) as spec:
         here = spec.provenance.commit if spec.provenance is not None else None
@@ -63,12 +63,12 @@ def prove_file(path: Path, out: Path | None, settings: Settings, context: RunCon
             ours, theirs = (commit[:12] if commit else "no commit" for commit in (here, results.run.commit))
             message = f"these results are of {theirs}, and the working directory has {ours}; check out {theirs}"
             raise ConfigError(Problem(message, file=str(path), kind=Kind.RESULTS))
-        execution = replace(RunExecution.of(results), duration_s=0.0)
+        execution = replace(RunExecution.of(results), duration_s=0.0, asked=_asked(results, spec))
         with (
             report_directory(directory),
             users_code(spec.setup, spec.redact),
             signals_taken() as signals,
-            passes_of(spec, execution, spec.control.base) as passes,
+            Passes(spec, execution, spec.control.base, shard=settings.shard) as passes,
         ):
             comparer, asked = _suspected(results, comparison, spec.compare)
             if settings.shard is not None:
@@ -89,9 +89,7 @@ def merged_proof(
     merged: Merged, parts: Sequence[RunToMerge], settings: Settings, context: RunContext
 ) -> tuple[RunOutcome, RunSpec]:
     """Decide with the passes that the shards of a proof have made, as one job would."""
-    comparison = merged.results.comparison
-    if comparison is None:
-        raise ConfigError(Problem(_NOTHING, file=parts[0].file, kind=Kind.RESULTS))
+    comparison = _comparison(merged.results, parts[0].file)
     baseline = baseline_of(_base_run(merged.results, comparison))
     spec, results = resolve_merge(merged, settings, context, baseline)
     shards = sorted((part.shard for part in parts), key=lambda shard: shard.index)
@@ -107,10 +105,25 @@ def merged_proof(
     return _decided(found, spec, dict.fromkeys(text for proof in proofs for text in proof.warnings)), spec
 
 
+def _comparison(results: Results, file: str) -> Comparison:
+    if results.comparison is not None and results.run.shard is None:
+        return results.comparison
+    why = "it was compared with no baseline" if results.run.shard is None else why_partial(results.run)
+    raise ConfigError(Problem(f"there is nothing to prove: {why}", file=file, kind=Kind.RESULTS))
+
+
 def _base_run(results: Results, comparison: Comparison) -> Results:
     # The results have only the name of the baseline.
     of_base = {"commit": comparison.baseline.commit, "ref": comparison.baseline.ref, "uncommitted": False}
     return results.model_copy(update={"run": results.run.model_copy(update=of_base), "comparison": None})
+
+
+def _asked(results: Results, spec: RunSpec) -> RunUsage:
+    # The usage has what agents report, which the budget of models does not limit.
+    models = {item.case.id for item in spec.cases if item.agent.kind == MODEL_AGENT}
+    agents = summarise(case for _, case in results.cases() if case.id not in models).usage
+    usage = results.summary.usage
+    return usage.model_copy(update={"cost_usd": max(0.0, usage.cost_usd - agents.cost_usd)})
 
 
 def _suspected(
@@ -158,7 +171,7 @@ def _part(
         made.append(ShardPass(side=ask.side, stage=ask.stage, for_means=ask.for_means, values=values))
         return seen
 
-    answered(prove(comparer.sides.evidence, asked, without_stops(comparer.policy.rules)), again)
+    answered(prove(comparer.sides.evidence, asked, comparer.policy.rules, in_shard=True), again)
     proof = ShardProof(
         commit=passes.commit,
         passes=made,
@@ -169,7 +182,8 @@ def _part(
         warnings=passes.warnings,
     )
     part = RunShard(index=shard.index, count=shard.count, cases=every, proof=proof)
-    return results.model_copy(update={"run": results.run.model_copy(update={"shard": part})})
+    complete = results.run.complete and passes.signal is None
+    return results.model_copy(update={"run": results.run.model_copy(update={"shard": part, "complete": complete})})
 
 
 def _made(proofs: Sequence[ShardProof], mine: Sequence[Collection[str]]) -> Callable[[Ask], Pass]:

@@ -215,7 +215,6 @@ def _renaming(redact: Redactor, integrity: Integrity, names: Mapping[str, str]) 
 
 
 def _lost(spec: RunSpec, baseline: Results, then: Mapping[str, BaselineCase]) -> Iterator[Difference]:
-    """Yield the passing cases of the baseline that are gone, or that cannot be compared with those of the change."""
     # The base branch itself is not reproached for the change, because the merge has accepted it.
     if is_merged(spec.provenance, baseline.run):
         return

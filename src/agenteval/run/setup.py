@@ -126,7 +126,6 @@ def _failed_command(commands: str, number: int | None) -> str:
 
 
 def _run(argv: Sequence[str], directory: Path, environment: Mapping[str, str], output: _ShownOutput) -> int | None:
-    """Run a program, show its output line by line, and return its exit status; a signal ends this process too."""
     status: list[int | None] = []
 
     async def work() -> None:

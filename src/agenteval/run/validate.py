@@ -109,6 +109,9 @@ def _costs(spec: RunSpec, runs: int) -> Iterator[str]:
     iterations = [item.iterations for item in spec.cases if item.case.id not in spec.compare.recorded]
     several = "" if runs == 1 else f"{runs} runs of "
     yield f"run: {several}{_asked(spec)}, {_calls(runs * sum(iterations), earlier)}"
+    if spec.shard is not None:
+        yield "suspicion: nothing runs again in a shard; after the merge, agenteval prove does it"
+        return
     if earlier is None and runs == 1:
         yield "suspicion: nothing runs again, because no baseline is named"
         return

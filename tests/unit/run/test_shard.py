@@ -15,7 +15,7 @@ from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.results.case import CaseResult, Criterion
 from agenteval.run.options import read_shard
-from agenteval.run.plan import MOST_SHARDS, Shard, divide, durations_of, with_open_criteria
+from agenteval.run.plan import Shard, divide, durations_of, with_open_criteria
 from agenteval.run.resolve.spec import llm_share
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
 from agenteval.suite.model import Suite
@@ -43,12 +43,6 @@ def test_budgets_and_rates_of_all_shards_are_those_of_the_run(number: int, count
     # No share of a rate is 0, which would be no limit.
     assert sum(part.requests_per_minute or 0.0 for part in parts) == pytest.approx(number + 1)
     assert llm_share(LlmSettings(), Shard(1, count)) == LlmSettings()
-
-
-@given(count=st.integers(1, MOST_SHARDS), data=st.data())
-def test_written_values_are_read(count: int, data: st.DataObject) -> None:
-    shard = Shard(data.draw(st.integers(1, count)), count)
-    assert Shard.parse(str(shard)) == shard
 
 
 @pytest.mark.parametrize("text", ["", "1", "/", "1/", "/2", "a/b", "1/2/3", "-1/2", "1.0/2", "¹/2", " 1/2", "1" * 10])
@@ -86,6 +80,7 @@ AUTO = [
     ("CIRCLE_NODE_INDEX=1 CIRCLE_NODE_TOTAL=2", "2/2"),
     # An engine inside another one, and the variable of every job of GitLab.
     ("CI_NODE_INDEX=2 CI_NODE_TOTAL=3 JOB_COMPLETION_INDEX=1 JOB_COMPLETIONS=3", "2/3"),
+    ("CI_NODE_TOTAL=1", "1/1"),
     ("CI_NODE_TOTAL=1 JOB_COMPLETION_INDEX=1 JOB_COMPLETIONS=3 STRATEGY_JOB_INDEX=", "2/3"),
 ]
 
@@ -104,7 +99,7 @@ def variables(text: str) -> dict[str, str]:
     ("text", "message"),
     [
         (
-            "CI_NODE_TOTAL=1",
+            "CI_NODE_TOTAL=3",
             "'auto' finds no shard, as none of STRATEGY_JOB_INDEX, CI_NODE_INDEX, JOB_COMPLETION_INDEX, "
             "AWS_BATCH_JOB_ARRAY_INDEX, SLURM_ARRAY_TASK_ID, BUILDKITE_PARALLEL_JOB, CIRCLE_NODE_INDEX is set",
         ),

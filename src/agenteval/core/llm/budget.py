@@ -90,10 +90,15 @@ _CALLS_OF_A_MEASUREMENT = 6
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a run; ``None`` means no limit."""
+    """The limits of a run; ``None`` means no limit.
+
+    Attributes:
+        whole: the limits that a shard has a share of; messages name them.
+    """
 
     max_calls: Annotated[int, Field(ge=0)] | None = None
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    whole: Limits | None = field(default=None, repr=False, compare=False)
 
     @property
     def are_exhausted(self) -> bool:
@@ -102,7 +107,8 @@ class Limits:
 
     def minus(self, calls: int, cost_usd: float) -> Limits:
         """Return the remaining limits after some calls and their cost."""
-        return Limits(
+        return replace(
+            self,
             max_calls=None if self.max_calls is None else max(0, self.max_calls - calls),
             max_cost_usd=None if self.max_cost_usd is None else max(0.0, self.max_cost_usd - cost_usd),
         )
@@ -224,12 +230,14 @@ class Budget:
 
     def _refusal(self, expected: float | None) -> BudgetSpentError | None:
         calls, usd = self.limits.max_calls, self.limits.max_cost_usd
+        named = self.limits.whole or self.limits
         if self._calls_spent():
+            calls = named.max_calls
             limit = "budget of 1 call" if calls == 1 else f"budget of {calls} calls"
             return BudgetSpentError(f"max_llm_calls ({calls}) is used up", limit)
         if usd is not None and (self.cost_usd >= usd or self.cost_usd + (expected or 0.0) > usd):
-            spent = f"max_cost_usd ({usd:g}) is used up: {self.cost_usd:.4f} USD spent"
-            return BudgetSpentError(spent, f"budget of {usd:g} USD")
+            spent = f"max_cost_usd ({named.max_cost_usd:g}) is used up: {self.cost_usd:.4f} USD spent"
+            return BudgetSpentError(spent, f"budget of {named.max_cost_usd:g} USD")
         return None
 
     def _calls_spent(self) -> bool:

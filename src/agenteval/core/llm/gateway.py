@@ -150,7 +150,6 @@ def _anything(_: Completion) -> None:
 
 
 def _problem(completion: Completion, accept: Accept) -> AgentEvalError | None:
-    """Return why an answer cannot be used; ``None`` if it can."""
     try:
         accept(completion)
     except AgentEvalError as error:
@@ -298,7 +297,6 @@ class Gateway:
         self.saved_usd += cost_usd(model, completion.input_tokens, completion.output_tokens) or 0.0
 
     async def _first(self, exchange: ModelCall, accept: Accept, cache: ResponseCache) -> Completion:
-        """Send a question, for all callers that wait for the same answer."""
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._under_way[exchange.key] = future
         try:

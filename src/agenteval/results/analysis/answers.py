@@ -197,7 +197,6 @@ def _passed(iteration: IterationResult) -> bool | None:
 
 
 def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
-    """Return the success that the trace reports; without a report, whether there is an answer that did not fail."""
     if any(turn.error for turn in iteration.turns):
         return False
     said = was_successful(trace)

@@ -200,7 +200,6 @@ def _unknown(file: Path) -> ConfigError:
 
 
 def _read_files(path: Path) -> tuple[_File, ...]:
-    """Return the file; for FluxLoop both files, the traces first."""
     if path.is_dir():
         found = next((path / name for name in FILES_IN_FOLDER if (path / name).is_file()), None)
         if found is None:
@@ -247,7 +246,6 @@ def _read(file: Path) -> _File:
 
 
 def _loads(text: str) -> Any:
-    """Parse JSON; NaN, infinity and numbers like ``1e999`` become ``None``."""
     return json.loads(text, parse_constant=lambda _: None, parse_float=lambda digits: finite(float(digits)))
 
 

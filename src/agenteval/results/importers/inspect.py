@@ -25,7 +25,6 @@ def _number(value: Any) -> float | None:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message, whose content may be a list of parts."""
     if not isinstance(content, list):
         return text_of(content)
     texts = (part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text")

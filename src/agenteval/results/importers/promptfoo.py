@@ -149,7 +149,6 @@ def _read(content: Mapping[str, Any], suites: Sequence[base.KnownSuite]) -> base
 
 
 def _columns(rows: Iterable[_Row]) -> Iterable[tuple[str, list[_Row]]]:
-    """Return the answers of one provider to one prompt, with the path of a suite."""
     found: dict[tuple[str, str], list[_Row]] = {}
     # Rows are in the order in which they finished.
     for row in sorted(rows, key=lambda row: row.index or 0):

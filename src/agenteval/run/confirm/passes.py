@@ -6,9 +6,10 @@ import hashlib
 import json
 import sys
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError
 from agenteval.core.escape import one_line
@@ -29,10 +30,10 @@ from agenteval.run.confirm.control import Control, opened_control
 from agenteval.run.context import FoundBaseline
 from agenteval.run.execute import execute
 from agenteval.run.git import ControlError
-from agenteval.run.plan import Plan, PlannedCase, RunExecution, with_session
+from agenteval.run.plan import Plan, PlannedCase, RunExecution, Shard, with_session
 from agenteval.run.rescore import rescorable
 from agenteval.run.resolve.agents import interpreters_of
-from agenteval.run.resolve.spec import PassPlan, RunSpec, make_plan
+from agenteval.run.resolve.spec import PassPlan, RunSpec, llm_share, make_plan
 from agenteval.run.store import confirmation_file
 from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
 
@@ -45,52 +46,41 @@ _LONGEST_ERROR = 300
 _FEWEST = 3
 
 
-@contextmanager
-def passes_of(
-    spec: RunSpec,
-    first: RunExecution,
-    base: BaseCommit | AgentEvalError | None,
-    controls: Mapping[str, AgentSpec] | None = None,
-    *,
-    resume: bool = False,
-) -> Iterator[Passes]:
-    """Yield what makes passes; the base commit's agent exists until the end of the block.
-
-    Args:
-        first: its execution, whose usage and time count.
-        controls: deployments of its agents, by case id; by default those of the run.
-        resume: passes in the journals of an interrupted run are read instead of made.
-    """
-    with ExitStack() as entered:
-        yield Passes(spec, first, entered, base, controls, resume=resume)
-
-
 @dataclass
 class Passes:
-    """Makes passes within the limits that the first run has left.
+    """Makes passes within the limits that the first run has left; the base commit's agent exists inside the block.
 
     Each pass has a journal. A resumed run reads the passes that were made from there, and makes only what is missing.
 
     Attributes:
-        entered: what is open: the base commit's checkout.
+        first: the execution of the first run, whose usage and time count.
         base: the base commit, or why it cannot be used.
+        controls: deployments of its agents, by case id; by default those of the run.
+        shard: takes its share of the budget that the first run has left.
     """
 
     spec: RunSpec
     first: RunExecution
-    entered: ExitStack = field(repr=False)
     base: BaseCommit | AgentEvalError | None = field(repr=False)
     controls: Mapping[str, AgentSpec] | None = field(default=None, repr=False)
     resume: bool = False
+    shard: Shard | None = None
     usage: RunUsage = field(default_factory=RunUsage)
     signal: int | None = None
     warnings: list[str] = field(default_factory=list)
+    _entered: ExitStack = field(default_factory=ExitStack, repr=False)
     _control: Control | AgentEvalError | None = field(default=None, repr=False)
     _seconds: float = 0.0
     _asked: RunUsage = field(default_factory=RunUsage)
     _of_base: list[tuple[str, CaseResult]] = field(default_factory=list)
     _number: int = 0
     _told: set[Side] = field(default_factory=set)
+
+    def __enter__(self) -> Passes:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._entered.__exit__(*raised)
 
     @property
     def commit(self) -> str | None:
@@ -144,10 +134,12 @@ class Passes:
         return found
 
     def _made(self, side: Side, asked: Sequence[str], iterations: int) -> list[tuple[str, CaseResult]]:
-        asked_so_far = self.first.asked.plus(self._asked)
-        budget = self.spec.llm.limits.minus(asked_so_far.llm_calls, asked_so_far.cost_usd)
+        before, now = self.first.asked, self._asked
+        left = self.spec.llm.limits.minus(before.llm_calls, before.cost_usd)
+        llm = llm_share(replace(self.spec.llm, limits=left), self.shard)
+        budget = llm.limits.minus(now.llm_calls, now.cost_usd)
         limits = self.spec.limits.minus(self.first.duration_s - self.first.earlier_s + self._seconds)
-        if budget.are_exhausted and asked_so_far.llm_calls > 0:
+        if budget.are_exhausted and before.llm_calls + now.llm_calls > 0:
             raise CannotRunError(f"the LLM budget is exhausted; {_BUDGET}")
         if limits.time_limit_reached:
             raise CannotRunError(f"the time limit was reached; {_TIME}")
@@ -160,7 +152,7 @@ class Passes:
         again = PassPlan(
             cases=tuple(cases),
             limits=limits,
-            llm=replace(self.spec.llm, limits=budget),
+            llm=replace(llm, limits=budget),
             interpreters=interpreters_of([case.agent for case in control.cases.values()]),
             journal=self.spec.output.journal.with_name(confirmation_file(self._number)),
             conditions={
@@ -222,7 +214,7 @@ class Passes:
         if self._control is None:
             try:
                 opened = opened_control(self.base, self.spec, self.controls)
-                self._control = self.entered.enter_context(opened)
+                self._control = self._entered.enter_context(opened)
                 self.warnings += [self._control.note] if self._control.note else []
             except AgentEvalError as error:
                 self._control = error
@@ -273,7 +265,6 @@ def _why_broken(cases: Sequence[tuple[str, CaseResult]], named: Collection[str])
 
 
 def _shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
-    """Return the metrics that can score both the answers of the base and those of the agent under test."""
     before, now = theirs.fingerprints, ours.fingerprints
     shared = _alike(before, now) | rescorable(ours, baseline_case(before, {}))
     return None if before.question != now.question or (now.metrics and not shared) else shared

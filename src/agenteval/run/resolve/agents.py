@@ -140,7 +140,6 @@ class _Binder:
 
     @cached_property
     def _discovered(self) -> Discovered:
-        """The agents and tools in the repository's source code; scanned only if a name is not defined elsewhere."""
         return self.discover(Path(self.suite.root))
 
     @property

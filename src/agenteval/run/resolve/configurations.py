@@ -20,7 +20,7 @@ from agenteval.report.report import ANALYSES
 from agenteval.results.case import SuiteResult
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.config import CONFIG_FILE, CONFIG_FILES, Config
-from agenteval.run.store import JOURNAL_FILE
+from agenteval.run.store import CONFIRMATION_FILE, JOURNAL_FILE
 from agenteval.suite.cases import exists
 from agenteval.suite.model import AgentSpec, MetricConfig
 
@@ -50,11 +50,10 @@ _LIKE_CONFIG = re.compile(r"\.?agent[-_]?eval(\.config)?\.(ya?ml|toml|json|cfg|i
 
 
 def _unread(directories: Iterable[Path], read: Collection[Path | None]) -> Iterator[Problem]:
-    """Yield a problem for each file that looks like a configuration and is not read."""
     for folder in dict.fromkeys(directories):
         with contextlib.suppress(OSError):
-            for file in sorted(folder.iterdir()):
-                if _LIKE_CONFIG.fullmatch(file.name) and file not in read:
+            for file in sorted(file for file in folder.iterdir() if _LIKE_CONFIG.fullmatch(file.name)):
+                if file not in read:
                     message = f"not read; the configuration of agenteval is {CONFIG_FILE}"
                     yield Problem(message, file=display_path(file), kind=Kind.FILE)
 
@@ -284,7 +283,7 @@ def unusable_directory(out: Path, inputs: Iterable[Path]) -> Iterator[Problem]:
         )
         for path in inside(out, inputs)
     )
-    if not all(found.values()) and found.keys().isdisjoint(_OURS):
+    if not all(found.values()) and not any(name in _OURS or CONFIRMATION_FILE.fullmatch(name) for name in found):
         message = "this directory has files that are not of agenteval; name a new or empty one with --out"
         yield Problem(message, file=display_path(out), kind=Kind.OPTION)
 

@@ -51,7 +51,6 @@ from agenteval.run.resolve.spec import (
     covered_by,
     gate_policy,
     llm_settings,
-    llm_share,
 )
 from agenteval.run.resolve.suites import (
     agent_beside_traces,
@@ -148,7 +147,7 @@ def read_draft(settings: Settings, context: RunContext) -> Draft:
         settings=_suite_specs(found),
         configs=tuple(item for item in configs.all if item.name),
         limits=limits,
-        llm=llm_share(llm, settings.shard or settings.proof_shard),
+        llm=llm,
         setup=Setup(context.setup, config.user_code),
         suites=tuple(suites),
         gate=gate_policy(settings, config),

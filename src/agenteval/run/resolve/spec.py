@@ -327,14 +327,14 @@ def gate_policy(settings: Settings, config: Config) -> GatePolicy:
 
 
 def llm_settings(settings: Settings, configured: LlmSettings) -> LlmSettings:
-    """Return how models are called: the configuration, with the caller's overrides."""
+    """Return how models are called: the configuration, with the caller's overrides; of a shard its share."""
     models = configured.limits
     limits = Limits(
         max_calls=models.max_calls if settings.max_llm_calls is None else settings.max_llm_calls,
         max_cost_usd=models.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
     )
     cache = configured.cache if settings.use_cache else None
-    return replace(configured, limits=limits, cache=cache, seed=settings.seed)
+    return llm_share(replace(configured, limits=limits, cache=cache, seed=settings.seed), settings.shard)
 
 
 def llm_share(llm: LlmSettings, shard: Shard | None) -> LlmSettings:
@@ -345,10 +345,12 @@ def llm_share(llm: LlmSettings, shard: Shard | None) -> LlmSettings:
     limits = Limits(
         max_calls=None if calls is None else shard.share(calls),
         max_cost_usd=None if usd is None else usd / shard.count,
+        whole=llm.limits,
     )
     return replace(llm, limits=limits, requests_per_minute=None if rate is None else rate / shard.count)
 
 
 def covered_by(llm: LlmSettings) -> dict[str, float | None]:
-    """Return the budget of models, for the coverage of a run."""
-    return {"max_llm_calls": llm.limits.max_calls, "max_cost_usd": llm.limits.max_cost_usd}
+    """Return the budget of the whole run, for its coverage."""
+    limits = llm.limits.whole or llm.limits
+    return {"max_llm_calls": limits.max_calls, "max_cost_usd": limits.max_cost_usd}

@@ -313,7 +313,6 @@ def _workflows(root: Path) -> Mapping[str, bytes]:
 
 
 def _graders(suites: Iterable[Suite], root: Path) -> Mapping[str, bytes]:
-    """Return the content of the files below ``root`` that metrics name as ``module:name`` or ``path.py:name``."""
     metrics = [metric for suite in suites for case in suite.cases for metric in case.all_metrics]
     named = {
         (metric.where.directory, value.partition(":")[0])
