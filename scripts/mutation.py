@@ -36,7 +36,7 @@ _SHARED = (
     "yaml",
 )
 # The profile of Hypothesis stops at the first example that fails.
-_PYTEST = ("-n", "0", "-x", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutation")
+_PYTEST = ("-n", "0", "-x", "--tb=no", "--hypothesis-profile=mutation")
 # A test that notices these notices the others too. For comparisons: Kaminski, Ammann and Offutt 2013, "Improving
 # logic-based testing"; negations are among the other operators. Changes of `|`, which is frequent in annotations, and
 # between `==` and `is` have no effect.

@@ -79,12 +79,16 @@ class Session:
 """
 
 
+METRIC = "class Brief:\n    def measure(self, answer):\n        return 0.75\n"
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "acme_format.py").write_text(FORMAT, encoding="utf-8")
     (folder / "acme_agent.py").write_text(AGENT, encoding="utf-8")
+    (folder / "acme_metric.py").write_text(METRIC, encoding="utf-8")
     (folder / "acme_broken.py").write_text("import not_there_at_all", encoding="utf-8")
     install(
         folder,
@@ -98,7 +102,7 @@ def site(tmp_path: Path) -> Path:
                 "holodeck": "acme_format:FORMAT",
             },
             "agenteval.agents": {"acme.parrot": "acme_agent:Agent", "acme.broken": "acme_broken:Agent"},
-            "agenteval.metrics": {"acme.toxicity": "acme_broken:Toxicity"},
+            "agenteval.metrics": {"acme.brief": "acme_metric:Brief"},
         },
     )
     return folder
@@ -262,6 +266,20 @@ class TestAgents:
         assert "Traceback" not in ended.err
 
 
+def test_a_metric_runs_in_the_worker(project: Path, run: Run) -> None:
+    write_suite(project, [case("a")])
+    keys = {
+        "agents": {"default": {"command": ["cat"], "reply": "text"}},
+        "metrics": [{"type": "acme.brief", "threshold": 0.5}],
+    }
+    (project / "agenteval.yaml").write_text(yaml.safe_dump(keys), encoding="utf-8")
+    run("run", "--fail-on", "none")
+    results = results_in(project)
+    ((_, found),) = results.cases()
+    assert [(score.score, score.passed) for score in found.scores if score.id == "acme.brief"] == [(0.75, True)]
+    assert [(plugin.name, plugin.version) for plugin in results.tool.plugins] == [("acme", "1.0")]
+
+
 class TestPluginsCommand:
     def test_table(self, run: Run) -> None:
         ended = run("plugins", plugins="acme.lines")
@@ -270,7 +288,7 @@ class TestPluginsCommand:
         assert head.split() == ["NAME", "GROUP", "DISTRIBUTION", "VERSION", "MAY", "RUN"]
         assert all(line.split()[2:4] == ["acme", "1.0"] for line in lines)
         assert {tuple(line.split()[1::-1]): line.split(maxsplit=4)[4] for line in lines} == {
-            ("agenteval.metrics", "acme.toxicity"): "yes",
+            ("agenteval.metrics", "acme.brief"): "yes",
             ("agenteval.agents", "acme.broken"): "yes",
             ("agenteval.agents", "acme.parrot"): "yes",
             ("agenteval.formats", "acme.broken"): "no: not in AGENTEVAL_PLUGINS",

@@ -19,6 +19,12 @@ def target(name: str) -> Target:
     return found
 
 
+def folders(name: str) -> list[Path]:
+    """Where the inputs of a target are: its own, and the suites of other tests."""
+    shared = FOLDER.parent / "data" / name
+    return [CORPUS / name, *([shared] if name in {"fluxloop", "holodeck"} else ())]
+
+
 def corpus(name: str) -> list[Path]:
     """The inputs that are kept for a target."""
-    return sorted((CORPUS / name).iterdir())
+    return sorted(path for folder in folders(name) for path in folder.iterdir() if path.is_file())

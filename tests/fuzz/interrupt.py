@@ -12,13 +12,7 @@ _SIGNALS = {signal.ITIMER_REAL: signal.SIGALRM, signal.ITIMER_VIRTUAL: signal.SI
 
 @contextmanager
 def raised_after(seconds: float, error: type[Exception], timer: int = signal.ITIMER_REAL) -> Iterator[None]:
-    """Raise an error in the body if it is not done by then.
-
-    Args:
-        seconds: how long it may take.
-        error: what is raised.
-        timer: which time counts: ``signal.ITIMER_REAL``, or ``signal.ITIMER_VIRTUAL`` for that of the processor.
-    """
+    """Raise an error in the body if it is not done by then; ``ITIMER_VIRTUAL`` counts the processor's time."""
     number = _SIGNALS[timer]
 
     def stop(signum: int, frame: FrameType | None) -> None:

@@ -60,13 +60,7 @@ _LARGEST = 64 * 1024
 
 
 def mutated(data: bytes, other: bytes, random: Random) -> bytes:
-    """One to six changes.
-
-    Args:
-        data: what is changed.
-        other: what pieces may come from.
-        random: chooses.
-    """
+    """Change data one to six times, also with pieces of other data."""
     for _ in range(random.randint(1, 6)):
         data = random.choice(_CHANGES)(data, other, random)[:_LARGEST]
     return data

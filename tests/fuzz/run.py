@@ -18,7 +18,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.fuzz.catalog import CORPUS, FOLDER, NAMES, target
+from tests.fuzz.catalog import CORPUS, FOLDER, NAMES, corpus, folders, target
 from tests.fuzz.mutations import mutated
 
 FOUND, CRASHES = FOLDER / "found", FOLDER / "crashes"
@@ -71,7 +71,7 @@ def _run(name: str, seconds: int) -> Outcome:
             f"-artifact_prefix={CRASHES / name}-",
             "-print_final_stats=1",
             str(FOUND / name),
-            str(CORPUS / name),
+            *map(str, folders(name)),
         ],
     )
     failed = done.returncode != 0
@@ -102,7 +102,7 @@ def _fuzz(name: str, arguments: list[str]) -> None:
         if time.process_time() - begin > _SLOWEST_S:
             raise TimeoutError(f"took more than {_SLOWEST_S} seconds of processor time")
 
-    seeds = [path.read_bytes() for path in (CORPUS / name).iterdir()]
+    seeds = [path.read_bytes() for path in corpus(name)]
 
     def change(data: bytes, largest: int, seed: int) -> bytes:
         random = Random(seed)

@@ -14,12 +14,7 @@ def _folder(pid: int) -> tempfile.TemporaryDirectory[str]:
 
 
 def as_file(data: bytes, place: str) -> Path:
-    """A file that holds the bytes until the next call for the same place.
-
-    Args:
-        data: its content.
-        place: relative path, in a folder of this process.
-    """
+    """A file that holds the bytes until the next call for the same place, in a folder of this process."""
     path = Path(_folder(os.getpid()).name) / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)

@@ -8,7 +8,6 @@ import pytest
 from tests.end_to_end.conftest import Command
 from tests.git_server import commit, git
 from tests.integration.gated_suite import Project, names
-from tests.support import case, python_agent, write_suite
 
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
@@ -46,14 +45,17 @@ def evaluated(command: Command, baseline: str) -> Results:
     return read_results(Path("out-merged"))
 
 
-def proven(command: Command) -> tuple[int, Results]:
-    """What the shards of a proof come to, with the exit status."""
+def proven(project: Project) -> tuple[int, Results, list[set[str]]]:
+    """What the shards of a proof come to, with the exit status and the cases that each of them asked."""
     parts = [f"out-proof-{number}" for number in range(1, SHARDS + 1)]
+    asked = []
     for number, part in enumerate(parts, start=1):
-        text = out(command, "prove", "out-merged", "--shard", f"{number}/{SHARDS}", "--out", part)
+        project.log.unlink(missing_ok=True)
+        text = out(project.command, "prove", "out-merged", "--shard", f"{number}/{SHARDS}", "--out", part)
         assert f"shard {number} of {SHARDS} of the proof; agenteval merge decides" in text
-    ended = command("merge", *reversed(parts), "-o", "out-proven")
-    return ended.status, read_results(Path("out-proven"))
+        asked.append({item.case for item in project.asked()})
+    ended = project.command("merge", *reversed(parts), "-o", "out-proven")
+    return ended.status, read_results(Path("out-proven")), asked
 
 
 def compared(results: Results) -> Comparison:
@@ -67,14 +69,13 @@ def calls(results: Results) -> int:
     return cost.calls
 
 
-@pytest.mark.parametrize("broken", [names(3, 4), names(0, 5), names(0, 9)])
-def test_the_shards_of_a_proof_decide_as_one_job(project: Project, broken: str) -> None:
+def test_the_shards_of_a_proof_run_their_cases_alone_and_decide_as_one_job(project: Project) -> None:
     baseline = project.past(2, "--iterations", "3")
-    project.write(broken=broken, cases=9)
+    project.write(broken=names(0, 4), cases=9)
     commit(project.folder)
     merged = evaluated(project.command, baseline)
     assert merged.can_be_proven
-    status, sharded = proven(project.command)
+    status, sharded, asked = proven(project)
     ended = project.command("prove", "out-merged", "--out", "out-alone")
     alone = read_results(Path("out-alone"))
     assert (status, sharded.gate) == (ended.status, alone.gate)
@@ -85,20 +86,8 @@ def test_the_shards_of_a_proof_decide_as_one_job(project: Project, broken: str) 
     # The shards cannot stop early.
     assert calls(sharded) >= calls(alone) > 0
     assert [case.id for _, case in sharded.cases()] == [case.id for _, case in merged.cases()]
-
-
-def test_a_shard_runs_its_cases_alone(project: Project) -> None:
-    baseline = project.past(2, "--iterations", "3")
-    project.write(broken=names(0, 4), cases=9)
-    commit(project.folder)
-    evaluated(project.command, baseline)
-    seen: list[set[str]] = []
-    for number in range(1, SHARDS + 1):
-        project.log.unlink(missing_ok=True)
-        out(project.command, "prove", "out-merged", "--shard", f"{number}/{SHARDS}", "--out", f"out-proof-{number}")
-        seen.append({item.case for item in project.asked()})
-    assert sorted(name for cases in seen for name in cases) == sorted(set.union(*seen))
-    assert {f"c{number:02}" for number in range(4)} <= set.union(*seen)
+    assert sorted(name for cases in asked for name in cases) == sorted(set.union(*asked))
+    assert {f"c{number:02}" for number in range(4)} <= set.union(*asked)
 
 
 def test_what_a_shard_of_a_proof_lacks_is_said(project: Project) -> None:
@@ -124,21 +113,10 @@ def test_a_base_that_cannot_run_is_said_by_the_merge(project: Project) -> None:
     project.write(broken=names(3, 4), cases=9)
     commit(project.folder)
     evaluated(project.command, baseline)
-    status, sharded = proven(project.command)
+    status, sharded, _ = proven(project)
     alone = project.command("prove", "out-merged", "--out", "out-alone")
     assert (status, compared(sharded).state) == (alone.status, "unproven")
     assert "of_another_machine" in compared(sharded).why
-
-
-# An agent that answers some cases wrong now and then.
-NOISY = """
-import random
-BROKEN = {broken!r}
-def reply(request):
-    wrong = request["case"] in BROKEN or random.random() < (0.08 if request["case"] > "c05" else 0.0)
-    return "wrong" if wrong else request["input"]
-"""
-COMMITS = 12
 
 
 def test_results_of_another_commit_are_not_proven(project: Project) -> None:
@@ -148,35 +126,3 @@ def test_results_of_another_commit_are_not_proven(project: Project) -> None:
     project.command("run", "--out", "out-whole", "--baseline", baseline)
     git(project.folder, "checkout", "--quiet", "HEAD~1")
     assert "and the working directory has " in out(project.command, "prove", "out-whole", status=2)
-
-
-@pytest.mark.long
-def test_harmless_and_broken_commits_in_shards(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    def write(broken: str = "") -> None:
-        cases = [case(f"c{number:02}") for number in range(12)]
-        agent = python_agent(project.folder, NOISY.format(broken=broken.split()))
-        write_suite(project.folder, cases, agent=agent)
-
-    write()
-    project.configure({"fail_on": ["regressions", "unproven"], "max_error_rate": 1})
-    commit(project.folder)
-    baseline = project.past(3, "--iterations", "3", "--fail-on", "none")
-    tally = {"harmless": [0, 0, 0], "broken": [0, 0, 0]}
-    for number in range(COMMITS):
-        for kind, counts in tally.items():
-            git(project.folder, "checkout", "--quiet", "-B", f"{kind}-{number}", "main")
-            write(f"c{number:02}" if kind == "broken" else "")
-            (project.folder / "notes.txt").write_text(f"{kind} {number}\n", encoding="utf-8")
-            commit(project.folder)
-            merged = evaluated(project.command, baseline)
-            status = merged.gate.exit_status if merged.gate else 0
-            counts[0] += merged.can_be_proven
-            if merged.can_be_proven:
-                status, found = proven(project.command)
-                counts[2] += compared(found).state == "unproven"
-            counts[1] += status != 0
-    with capsys.disabled():
-        for kind, (asked, red, unproven) in tally.items():
-            print(f"{kind}: {asked} of {COMMITS} proven in shards, {red} red, {unproven} unproven")
-    assert tally["harmless"][1] <= 1
-    assert tally["broken"][1] == COMMITS

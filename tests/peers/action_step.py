@@ -7,6 +7,7 @@ end of a step, its entry point in ``IMAGE_RUN_ENTRYPOINT``.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,9 +15,11 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from github.PullRequest import PullRequest
 from tests.command_client import read_at_start
+from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY
 from tests.support import Ended, agenteval
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
@@ -34,6 +37,46 @@ class Step:
     summary: str
     log: str
     state: Mapping[str, str] = field(default_factory=dict)
+
+
+def job_environment(url: str, event: str, **inputs: str) -> dict[str, str]:
+    """What the runner sets for a job of the repository, and the inputs of its step."""
+    return {
+        "GITHUB_EVENT_NAME": event,
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": url,
+        "GITHUB_ACTOR": OWNER,
+        "GITHUB_RUN_ID": "4711",
+        "GITHUB_RUN_ATTEMPT": "1",
+        "GITHUB_WORKFLOW": "agenteval",
+        "GITHUB_JOB": "evaluate",
+        "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/heads/main",
+        "GITHUB_REF": "refs/heads/main",
+        "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+        **{f"INPUT_{name.upper().replace('_', '-')}": value for name, value in inputs.items()},
+    }
+
+
+def written(folder: Path, payload: Mapping[str, Any]) -> Path:
+    """The file of an event."""
+    path = folder / "event.json"
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    return path
+
+
+def of_pull_request(pull: PullRequest, folder: Path, head: str = REPOSITORY) -> Path:
+    """The event of a pull request whose branch is in a repository."""
+    payload = {
+        "action": "synchronize",
+        "number": pull.number,
+        "pull_request": {
+            "number": pull.number,
+            "head": {"sha": pull.head.sha, "ref": pull.head.ref, "repo": {"full_name": head}},
+            "base": {"sha": pull.base.sha, "ref": "main", "repo": {"full_name": REPOSITORY}},
+        },
+        "repository": {"full_name": REPOSITORY, "default_branch": "main"},
+    }
+    return written(folder, payload)
 
 
 class Runner(Protocol):

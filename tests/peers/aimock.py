@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.peers.node_program import free_port, node_program, wait_until_up
+from tests.peers.node_program import node_program, wait_until_up
+from tests.support import free_port
 
 KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -80,12 +81,6 @@ class Aimock:
             method="POST",
         )
         urllib.request.urlopen(request, timeout=_START_S).close()
-
-
-def read_fixtures(file: Path) -> Sequence[Fixture]:
-    """The fixtures of a file."""
-    fixtures: list[Fixture] = json.loads(file.read_text(encoding="utf-8"))["fixtures"]
-    return fixtures
 
 
 def offer(name: str) -> Fixture:

@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.peers import aimock, chromium, github_emulator, github_service
+from tests.peers import aimock, chromium, github_service
 from tests.peers.action_step import IMAGE, QUICKSTART, Runner, as_process, in_container
 from tests.peers.aimock import Aimock
 from tests.peers.chromium import Page
-from tests.peers.github_emulator import GithubEmulator
 from tests.peers.github_service import GithubService
+from tests.peers.model_bench import Bench
 from tests.peers.openapi import Description
-from tests.peers.wire import Wire, tap
 from tests.support import open_folder
 
 _DESCRIPTION = Description.load()
-
-
-# The emulator answers a token's requests up to 5,000 an hour, so each module has its own.
-@pytest.fixture(scope="module")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GithubEmulator]:
-    with github_emulator.running(tmp_path_factory.mktemp("emulate")) as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
-    """The requests of the code under test; GitHub's description has to allow each of them."""
-    wire = tap(monkeypatch)
-    yield wire
-    # GraphQL is one operation to OpenAPI, and not described there.
-    rest = [request for request in wire.requests if not request.url.endswith("/graphql")]
-    assert [problem for request in rest for problem in _DESCRIPTION.violations(request)] == []
 
 
 @pytest.fixture(scope="session")
@@ -46,12 +29,20 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
 
 
 @pytest.fixture
-def no_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The environment names no provider of models, and the cache is empty."""
+def bench(
+    models: Aimock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Bench:
+    """An empty project; the environment names no provider of models, and the cache is empty."""
     for name in list(os.environ):
         if name.startswith(("OPENAI_", "AZURE_OPENAI_", "ANTHROPIC_", "OLLAMA_", "GITHUB_", "AGENTEVAL_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("AGENTEVAL_PYTHON", sys.executable)
+    directory = tmp_path / "project"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    models.play()
+    return Bench(models, directory, capsys)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +52,7 @@ def page() -> Iterator[Page]:
         yield page
 
 
+# The emulator answers a token's requests up to 5,000 an hour, so each module has its own.
 @pytest.fixture(scope="module")
 def github_behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GithubService]:
     with github_service.running(tmp_path_factory.mktemp("github")) as service:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from github import Auth, Github, GithubIntegration
 from github.PullRequest import PullRequest
-from tests.peers.node_program import free_port, node_program, wait_until_up
+from tests.peers.node_program import node_program, wait_until_up
 
 OWNER = "octocat"
 OWNER_TOKEN = "ghp_owner0000000000000000000000000000000"
@@ -22,11 +22,8 @@ STRANGER = "mallory"
 STRANGER_TOKEN = "ghp_stranger00000000000000000000000000000"
 REPOSITORY = "acme/widgets"
 
-_HERE = Path(__file__).parent
-_TRIES = 3
 _APP, _INSTALLATION = 15368, 100
 _RIGHTS = {"contents": "write", "pull_requests": "write", "issues": "write", "metadata": "read"}
-_START_S = 30
 
 
 @dataclass(frozen=True)
@@ -67,56 +64,28 @@ class GithubEmulator:
 
 
 @contextmanager
-def running(folder: Path, port: int | None = None, public_url: str | None = None) -> Iterator[GithubEmulator]:
+def running(folder: Path, port: int, public_url: str) -> Iterator[GithubEmulator]:
     """Runs the emulator for the length of the block; its seed and log are kept in the folder.
 
     Args:
         folder: for the files.
-        port: where it listens; any free one if not given.
-        public_url: what it calls itself in its answers, when a proxy stands in front of it.
+        port: where it listens.
+        public_url: what it calls itself in its answers, because a proxy stands in front of it.
     """
     key = _private_key()
-    # Another process can take a free port before the emulator does.
-    for tries_left in reversed(range(1 if port else _TRIES)):
-        try:
-            process, url = _started(folder, key, port or free_port(), public_url)
-            break
-        except RuntimeError:
-            if not tries_left:
-                raise
-    try:
-        yield GithubEmulator(url, key)
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _started(folder: Path, key: str, port: int, public_url: str | None) -> tuple[subprocess.Popen[bytes], str]:
-    """Start the emulator; return it, and what it calls itself."""
-    direct_url = f"http://127.0.0.1:{port}"
-    url = public_url or direct_url
     seed, log = folder / "seed.yaml", folder / "emulate.log"
     seed.write_text(yaml.safe_dump(_seed(key)), encoding="utf-8")
     # Without --base-url it calls itself localhost, and PyGithub accepts no URL of another host.
-    command = [
-        *node_program("emulate", "dist/index.js", "22.15"),
-        "start",
-        "--service",
-        "github",
-        "--port",
-        str(port),
-        "--base-url",
-        url,
-    ]
+    command = [*node_program("emulate", "dist/index.js", "22.15"), "start", "--service", "github"]
+    command += ["--port", str(port), "--base-url", public_url, "--seed", str(seed)]
     with log.open("wb") as output:
-        process = subprocess.Popen([*command, "--seed", str(seed)], stdout=output, stderr=output)
+        process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        wait_until_up(f"{direct_url}/rate_limit", process, log)
-    except BaseException:
+        wait_until_up(f"http://127.0.0.1:{port}/rate_limit", process, log)
+        yield GithubEmulator(public_url, key)
+    finally:
         process.terminate()
         process.wait()
-        raise
-    return process, url
 
 
 def _private_key() -> str:

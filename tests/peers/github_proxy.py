@@ -197,6 +197,27 @@ class GithubProxy:
         """The recorded requests with this method whose path and query match."""
         return [request for request in self.requests if request.method == method and re.search(path, request.path)]
 
+    def lose(self, method: str, path: str, failure: str, *, arrives: bool) -> None:
+        """Loses the answer to the next request that matches in a way, after or before it has arrived."""
+        match failure:
+            case "silence" if arrives:
+                # Longer between two bytes than the client waits.
+                self.fail(method, path, drip_s=1.5)
+            case "silence":
+                self.fail(method, path, status=504, delay_s=1.5)
+            case "half an answer":
+                self.fail(method, path, truncate=True, status=None if arrives else 200)
+            case "a page":
+                self.fail(method, path, status=200, body=b"<html>Sorry</html>", after_write=arrives)
+            case "reset":
+                self.fail(method, path, reset=True, after_write=arrives)
+            case _:
+                self.fail(method, path, status=int(failure), after_write=arrives)
+
+    def writes(self) -> list[str]:
+        """The methods of the recorded requests that change something."""
+        return [item.method for item in self.requests if item.method != "GET" and item.route != "/graphql"]
+
     def forget(self) -> None:
         """Forgets the requests and faults so far."""
         with self._lock:

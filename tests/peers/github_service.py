@@ -15,8 +15,8 @@ from tests.peers.github_actions import BLOB_HOST, Actions
 from tests.peers.github_emulator import OWNER_TOKEN, GithubEmulator
 from tests.peers.github_gaps import Labels
 from tests.peers.github_proxy import GithubProxy
-from tests.peers.node_program import free_port
 from tests.peers.openapi import Description
+from tests.support import free_port
 
 from agenteval.github.client import GitHubClient
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 import urllib.request
@@ -38,11 +37,3 @@ def wait_until_up(address: str, process: subprocess.Popen[bytes], log: Path) -> 
         else:
             return
     raise RuntimeError(f"{address} did not start:\n{log.read_text(encoding='utf-8', errors='replace')}")
-
-
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port

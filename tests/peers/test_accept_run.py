@@ -75,38 +75,29 @@ def test_the_results_of_a_run_are_accepted(clone: Clone) -> None:
     assert not clone.github.proxy.called("GET", "/permission")
 
 
-def test_the_newest_artifact_of_a_repeated_run_counts(clone: Clone) -> None:
+def test_the_repository_is_that_of_git(clone: Clone) -> None:
     run = clone.uploaded(b"not a zip file")
+    # The newest artifact of a repeated run counts.
     clone.github.actions.artifact(run, "agenteval", zipped(clone.results))
-    assert clone.accept(run.id, "b").status == 0
-
-
-@pytest.mark.parametrize(
-    "remote",
-    [
-        REMOTE,
+    for remote in (
         f"https://user:secret@github.com/{REPOSITORY}",
         f"git@github.com:{REPOSITORY}.git",
         f"ssh://git@github.com:22/{REPOSITORY}.git",
-    ],
-)
-def test_the_repository_is_that_of_git(clone: Clone, remote: str) -> None:
-    git(clone.folder, "remote", "set-url", "origin", remote)
-    assert clone.accept(clone.uploaded().id).status == 0
-
-
-@pytest.mark.parametrize("remote", ["https://git.example/acme/widgets", "/tmp/widgets", "https://[bad", None])
-def test_without_a_repository_no_request_is_made(clone: Clone, remote: str | None) -> None:
-    if remote is None:
-        git(clone.folder, "remote", "remove", "origin")
-    else:
+    ):
         git(clone.folder, "remote", "set-url", "origin", remote)
+        assert clone.accept(run.id, "b").status == 0, remote
+
+
+def test_without_a_repository_no_request_is_made(clone: Clone) -> None:
     run = clone.uploaded()
-    done = clone.accept(run.id)
-    assert done.status == 2, done.text
-    (mistake,) = shown(done.err)
-    assert mistake.title == "the remote `origin` names no repository of github.com"
-    assert " = help: name it: --repository OWNER/NAME\n" in mistake.text
+    for remote in ("https://git.example/acme/widgets", "/tmp/widgets", "https://[bad", ""):
+        change = ("set-url", "origin", remote) if remote else ("remove", "origin")
+        git(clone.folder, "remote", *change)
+        done = clone.accept(run.id)
+        assert done.status == 2, done.text
+        (mistake,) = shown(done.err)
+        assert mistake.title == "the remote `origin` names no repository of github.com"
+        assert " = help: name it: --repository OWNER/NAME\n" in mistake.text
     assert not clone.github.proxy.requests
     assert clone.accept(run.id, "--repository", REPOSITORY).status == 0
 
@@ -123,28 +114,22 @@ def _of_another_commit(clone: Clone) -> bytes:
     return zipped(json.dumps(found).encode())
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda it: it.uploaded(name="other"), "has no artifact named agenteval: the workflow must upload"),
-        (lambda it: it.uploaded(name="other", status="in_progress", conclusion=None), "has not ended yet"),
-        (lambda it: it.uploaded(expired=True), "it has expired; run the workflow again"),
-        (lambda it: it.uploaded(b"no zip file"), "cannot be used:"),
-        (lambda it: it.uploaded(zipped(b"{}")), "cannot be used:"),
-        (lambda it: it.uploaded(zipped(b"x", name="other.txt")), "cannot be used:"),
-        (lambda it: it.uploaded(digest="sha256:" + "0" * 64), "its content does not match its digest"),
-        (lambda it: it.uploaded(_of_another_commit(it)), "its results are of another commit"),
-        (lambda it: it.uploaded(_of_other_suites(it)), "these are results of other suites: elsewhere/agent.yaml"),
-    ],
-)
-def test_what_cannot_be_accepted_is_said(clone: Clone, make: Any, said: str) -> None:
-    run = make(clone)
-    done = clone.accept(run.id)
-    assert done.status == 2, done.text
-    (mistake,) = shown(done.err)
-    assert mistake.says(said), done.err
-    assert OWNER_TOKEN not in done.text
-    assert not (clone.folder / FILE).exists()
+def test_what_cannot_be_accepted_is_said(clone: Clone) -> None:
+    for run, said in (
+        (clone.uploaded(name="other"), "has no artifact named agenteval: the workflow must upload"),
+        (clone.uploaded(name="other", status="in_progress", conclusion=None), "has not ended yet"),
+        (clone.uploaded(expired=True), "it has expired; run the workflow again"),
+        (clone.uploaded(b"no zip file"), "cannot be used:"),
+        (clone.uploaded(digest="sha256:" + "0" * 64), "its content does not match its digest"),
+        (clone.uploaded(_of_another_commit(clone)), "its results are of another commit"),
+        (clone.uploaded(_of_other_suites(clone)), "these are results of other suites: elsewhere/agent.yaml"),
+    ):
+        done = clone.accept(run.id)
+        assert done.status == 2, done.text
+        (mistake,) = shown(done.err)
+        assert mistake.says(said), done.err
+        assert OWNER_TOKEN not in done.text
+        assert not (clone.folder / FILE).exists()
 
 
 def test_an_unknown_run_and_a_missing_token(clone: Clone) -> None:
@@ -152,6 +137,9 @@ def test_an_unknown_run_and_a_missing_token(clone: Clone) -> None:
     assert (done.status, f"workflow run 77 is not in {REPOSITORY}" in done.err) == (2, True), done.text
     done = clone.accept(77, GITHUB_TOKEN="")
     assert (done.status, "a token is needed" in done.err) == (2, True), done.text
+    for option in ("--artifact", "--repository"):
+        done = agenteval("accept", option, "a/b", "--reason", "x", cwd=clone.folder, env=environment())
+        assert (done.status, f"{option}: is for --run ID, which is not given" in done.err) == (2, True), done.text
 
 
 def test_a_refused_token_is_a_failure_without_the_token(clone: Clone) -> None:
@@ -163,10 +151,3 @@ def test_a_refused_token_is_a_failure_without_the_token(clone: Clone) -> None:
     assert done.status == 3, done.text
     assert f"cannot read workflow run {run.id} of {REPOSITORY}" in done.err
     assert token not in done.text
-
-
-@pytest.mark.parametrize("option", ["--artifact", "--repository"])
-def test_options_of_a_run_need_one(clone: Clone, option: str) -> None:
-    done = agenteval("accept", option, "a/b", "--reason", "x", cwd=clone.folder, env=environment())
-    assert done.status == 2, done.text
-    assert f"{option}: is for --run ID, which is not given" in done.err

@@ -80,12 +80,10 @@ PROVE = "agenteval: prove"
 @pytest.mark.parametrize(
     ("make", "by", "said"),
     [
-        (labelled(("labeled", OWNER, AFTER), name=PROVE), OWNER, ""),
         (labelled(("labeled", OWNER, AFTER), name="Agenteval: Prove"), OWNER, ""),
         (labelled(("labeled", OWNER, AFTER), ("unlabeled", STRANGER, AFTER), name=PROVE), "", ""),
         (labelled(("labeled", OWNER, AFTER), name=f"{PROVE} it"), "", ""),
         (labelled(("labeled", STRANGER, AFTER), name=PROVE), "", "does not count: this needs write access"),
-        (labelled(("labeled", APP, AFTER), name=PROVE), "", "does not count: this needs write access"),
         (labelled(("labeled", OWNER, BEFORE), name=PROVE), "", "is older than this commit and does not count"),
     ],
 )

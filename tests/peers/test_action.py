@@ -7,53 +7,26 @@ import os
 from pathlib import Path
 
 import pytest
-from github.PullRequest import PullRequest
 from tests.command_client import read_at_start
-from tests.peers.action_step import Runner, process_environment, step_of
-from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, GithubEmulator
+from tests.peers.action_step import Runner, job_environment, of_pull_request, process_environment, step_of
+from tests.peers.github_emulator import OWNER_TOKEN
+from tests.peers.github_service import GithubService
 from tests.support import agenteval
 
 pytestmark = pytest.mark.peer
 
 
-def _event(pull: PullRequest, folder: Path) -> Path:
-    payload = {
-        "action": "synchronize",
-        "number": pull.number,
-        "pull_request": {
-            "number": pull.number,
-            "head": {"sha": pull.head.sha, "ref": pull.head.ref, "repo": {"full_name": REPOSITORY, "fork": False}},
-            "base": {"sha": pull.base.sha, "ref": "main", "repo": {"full_name": REPOSITORY}},
-        },
-        "repository": {"full_name": REPOSITORY},
-    }
-    path = folder / "event.json"
-    path.write_text(json.dumps(payload), encoding="utf-8")
-    return path
-
-
-def _environment(emulator: GithubEmulator, **inputs: str) -> dict[str, str]:
-    named = {f"INPUT_{name.upper().replace('_', '-')}": value for name, value in inputs.items()}
-    return {
-        "GITHUB_EVENT_NAME": "pull_request",
-        "GITHUB_REPOSITORY": REPOSITORY,
-        "GITHUB_API_URL": emulator.url,
-        "GITHUB_ACTOR": "octocat",
-        "GITHUB_RUN_ID": "4711",
-        "GITHUB_REF": "refs/pull/1/merge",
-        "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
-        "INPUT_SUITE": "agent.yaml",
-        **named,
-    }
+def _environment(github: GithubService, **inputs: str) -> dict[str, str]:
+    return job_environment(github.url, "pull_request", **{"suite": "agent.yaml", **inputs})
 
 
 def test_one_comment_is_created_and_then_edited(
-    emulator: GithubEmulator, runner: Runner, workspace: Path, tmp_path: Path
+    github: GithubService, runner: Runner, workspace: Path, tmp_path: Path
 ) -> None:
-    pull = emulator.pull_request()
-    event = _event(pull, tmp_path)
+    pull = github.emulator.pull_request()
+    event = of_pull_request(pull, tmp_path)
 
-    first = runner(workspace, _environment(emulator, report_dir="before"), event)
+    first = runner(workspace, _environment(github, report_dir="before"), event)
 
     assert first.status == 0, first.log
     assert first.outputs["verdict"] == "passed"
@@ -66,7 +39,7 @@ def test_one_comment_is_created_and_then_edited(
     assert results["run"]["commit"] == pull.head.sha
 
     worse = {"QUICKSTART_RANKING": "first-match"}
-    second = runner(workspace, _environment(emulator, baseline="before/results.json") | worse, event)
+    second = runner(workspace, _environment(github, baseline="before/results.json") | worse, event)
 
     # The workspace is no repository, so that no base can run beside it.
     assert (second.status, second.outputs["verdict"]) == (3, "unproven"), second.log
@@ -82,14 +55,14 @@ def test_one_comment_is_created_and_then_edited(
 
 
 def test_what_cannot_run_is_reported_in_the_same_comment(
-    emulator: GithubEmulator, runner: Runner, workspace: Path, tmp_path: Path
+    github: GithubService, runner: Runner, workspace: Path, tmp_path: Path
 ) -> None:
-    pull = emulator.pull_request()
-    event = _event(pull, tmp_path)
+    pull = github.emulator.pull_request()
+    event = of_pull_request(pull, tmp_path)
     suite = workspace / "agent.yaml"
     suite.write_text(suite.read_text(encoding="utf-8").replace("ground_truth:", "groundtruth:", 1), encoding="utf-8")
 
-    step = runner(workspace, _environment(emulator), event)
+    step = runner(workspace, _environment(github), event)
 
     assert step.status == 2, step.log
     assert step.outputs["verdict"] == "error"
@@ -100,13 +73,13 @@ def test_what_cannot_run_is_reported_in_the_same_comment(
 
 
 def test_without_the_right_to_comment_the_gate_stands(
-    emulator: GithubEmulator, runner: Runner, workspace: Path, tmp_path: Path
+    github: GithubService, runner: Runner, workspace: Path, tmp_path: Path
 ) -> None:
-    pull = emulator.pull_request()
-    event = _event(pull, tmp_path)
-    powerless = emulator.installation_token(contents="read")
+    pull = github.emulator.pull_request()
+    event = of_pull_request(pull, tmp_path)
+    powerless = github.emulator.installation_token(contents="read")
 
-    step = runner(workspace, _environment(emulator, github_token=powerless), event)
+    step = runner(workspace, _environment(github, github_token=powerless), event)
 
     assert step.status == 0, step.log
     assert "pull-requests: write" in step.log
@@ -114,9 +87,9 @@ def test_without_the_right_to_comment_the_gate_stands(
     assert powerless not in step.log
 
 
-def test_the_command_line_does_the_same(emulator: GithubEmulator, workspace: Path, tmp_path: Path) -> None:
-    pull = emulator.pull_request()
-    variables = process_environment(workspace, _environment(emulator), _event(pull, tmp_path))
+def test_the_command_line_does_the_same(github: GithubService, workspace: Path, tmp_path: Path) -> None:
+    pull = github.emulator.pull_request()
+    variables = process_environment(workspace, _environment(github), of_pull_request(pull, tmp_path))
     kept = {name: value for name, value in variables.items() if not name.startswith("INPUT_")}
     options = ("--github", "--baseline", "auto", "--comment", "always", "--check-name", "agent evaluation")
     env = read_at_start(os.environ) | kept | {"GITHUB_TOKEN": OWNER_TOKEN}

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from github.PullRequest import PullRequest
-from tests.peers.action_step import Runner, as_process, process_environment, values_in
+from tests.peers.action_step import (
+    QUICKSTART,
+    Runner,
+    as_process,
+    job_environment,
+    of_pull_request,
+    process_environment,
+    values_in,
+    written,
+)
 from tests.peers.forks import FORK, first_stage, fork_pull_request, packed
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
-from tests.support import AGENTEVAL, PATIENCE_S, eventually
+from tests.support import AGENTEVAL, PATIENCE_S, agenteval, eventually, open_folder
 
 pytestmark = pytest.mark.peer
 
@@ -29,44 +40,7 @@ WORSE = {"QUICKSTART_RANKING": "first-match"}
 
 
 def environment(github: GithubService, event: str, **inputs: str) -> dict[str, str]:
-    named = {f"INPUT_{name.upper().replace('_', '-')}": value for name, value in inputs.items()}
-    return {
-        "GITHUB_EVENT_NAME": event,
-        "GITHUB_REPOSITORY": REPOSITORY,
-        "GITHUB_API_URL": github.url,
-        "GITHUB_ACTOR": "octocat",
-        "GITHUB_RUN_ID": "4711",
-        "GITHUB_RUN_ATTEMPT": "1",
-        "GITHUB_WORKFLOW": "agenteval",
-        "GITHUB_JOB": "evaluate",
-        "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/heads/main",
-        "GITHUB_REF": "refs/heads/main",
-        "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
-        "INPUT_SUITE": "agent.yaml",
-        **named,
-    }
-
-
-def written(folder: Path, payload: Mapping[str, Any]) -> Path:
-    path = folder / "event.json"
-    path.write_text(json.dumps(payload), encoding="utf-8")
-    return path
-
-
-def of_pull_request(pull: PullRequest, folder: Path, head: str = REPOSITORY) -> Path:
-    return written(
-        folder,
-        {
-            "action": "synchronize",
-            "number": pull.number,
-            "pull_request": {
-                "number": pull.number,
-                "head": {"sha": pull.head.sha, "ref": pull.head.ref, "repo": {"full_name": head}},
-                "base": {"sha": pull.base.sha, "ref": "main", "repo": {"full_name": REPOSITORY}},
-            },
-            "repository": {"full_name": REPOSITORY, "default_branch": "main"},
-        },
-    )
+    return job_environment(github.url, event, **{"suite": "agent.yaml", **inputs})
 
 
 def main_was_evaluated(github: GithubService, runner: Runner, workspace: Path, folder: Path) -> str:
@@ -86,8 +60,9 @@ def test_a_pull_request_is_compared_with_the_artifact_of_main(
 ) -> None:
     commit = main_was_evaluated(github, runner, workspace, tmp_path)
     pull = github.emulator.pull_request()
+    asked = environment(github, "pull_request", check_name="agent evaluation") | WORSE
 
-    step = runner(workspace, environment(github, "pull_request") | WORSE, of_pull_request(pull, tmp_path))
+    step = runner(workspace, asked, of_pull_request(pull, tmp_path))
 
     # The workspace is no repository, so that no base can run beside it.
     assert (step.status, step.outputs["verdict"]) == (3, "unproven"), step.log
@@ -98,33 +73,6 @@ def test_a_pull_request_is_compared_with_the_artifact_of_main(
     [comment] = list(pull.get_issue_comments())
     assert commit[:12] in comment.body
     assert OWNER_TOKEN not in step.log
-
-
-@pytest.mark.parametrize(("wanted", "status"), [("warn", 0), ("fail", 3)])
-def test_a_missing_baseline(
-    github: GithubService, workspace: Path, tmp_path: Path, *, wanted: str, status: int
-) -> None:
-    pull = github.emulator.pull_request()
-    settings = workspace / "agenteval.yaml"
-    text = settings.read_text(encoding="utf-8")
-    settings.write_text(text.replace("pairs: 4", f"pairs: 4, on_missing_baseline: {wanted}"), encoding="utf-8")
-
-    asked = environment(github, "pull_request")
-    step = as_process(workspace, asked, of_pull_request(pull, tmp_path))
-
-    assert step.status == status, step.log
-    assert "there is no baseline to compare with" in step.summary
-    assert step.outputs["verdict"] == ("unproven" if wanted == "fail" else "passed")
-    assert step.outputs["total"] == step.outputs["passed"] != "0"
-
-
-def test_a_check_run_with_annotations(github: GithubService, runner: Runner, workspace: Path, tmp_path: Path) -> None:
-    main_was_evaluated(github, runner, workspace, tmp_path)
-    pull = github.emulator.pull_request()
-    asked = environment(github, "pull_request", check_name="agent evaluation") | WORSE
-
-    step = runner(workspace, asked, of_pull_request(pull, tmp_path))
-
     [check] = list(github.emulator.api().get_repo(REPOSITORY).get_commit(pull.head.sha).get_check_runs())
     assert (check.name, check.status, check.conclusion) == ("agent evaluation", "completed", "action_required")
     sent = [json.loads(request.body) for request in github.proxy.called("PATCH", "/check-runs/")]
@@ -140,7 +88,6 @@ def test_a_check_run_with_annotations(github: GithubService, runner: Runner, wor
         assert name in suite[item["start_line"] - 1]
     # They are not shown twice.
     assert "::error file=" not in step.log
-    [comment] = list(pull.get_issue_comments())
     for text in (comment.body, f"{sent[-1]['output']}"):
         assert " · to merge into <code>main</code> · compared with " in text
 
@@ -222,34 +169,17 @@ def test_a_cancelled_run_cancels_its_check_run_and_creates_no_comment(
 
 
 @pytest.mark.parametrize(
-    ("message", "fix"),
+    ("refused", "status"),
     [
-        ("Unable to create comment because issue is locked.", "The conversation is locked"),
-        ("Repository was archived so is read-only.", "The repository is archived"),
-        ("Resource not accessible by integration", "pull-requests: write"),
+        (("POST", "/comments"), 403),
+        (("POST", "/check-runs"), 404),
+        (("PATCH", "/check-runs/"), 422),
+        (("GET", "/artifacts"), 403),
     ],
-)
-def test_what_cannot_be_published_is_in_log_and_summary(
-    github: GithubService, workspace: Path, tmp_path: Path, message: str, fix: str
-) -> None:
-    pull = github.emulator.pull_request()
-    github.proxy.fail("POST", "/comments", times=10, status=403, body={"message": message})
-
-    step = as_process(workspace, environment(github, "pull_request"), of_pull_request(pull, tmp_path))
-
-    assert step.status == 0, step.log
-    assert fix in step.log
-    assert fix in step.summary.replace("\\", "")
-
-
-@pytest.mark.parametrize("status", [403, 404, 422])
-@pytest.mark.parametrize(
-    "refused",
-    [("POST", "/comments"), ("POST", "/check-runs"), ("PATCH", "/check-runs/"), ("GET", "/artifacts")],
     ids=["comment", "start of the check run", "end of the check run", "artifacts"],
 )
 def test_what_github_refuses_is_said_and_the_gate_decides(
-    github: GithubService, workspace: Path, tmp_path: Path, status: int, refused: tuple[str, str]
+    github: GithubService, workspace: Path, tmp_path: Path, refused: tuple[str, str], status: int
 ) -> None:
     if refused == ("GET", "/artifacts"):
         main_was_evaluated(github, as_process, workspace, tmp_path)
@@ -314,9 +244,19 @@ def test_the_second_stage_comments_for_a_fork(
     assert (completed["status"], completed["conclusion"]) == ("completed", "action_required")
 
 
-def with_results(workspace: Path, pull: PullRequest, change: Any) -> bytes:
+@pytest.fixture(scope="module")
+def evaluated() -> Any:
+    """The results of the quickstart."""
+    with open_folder() as folder:
+        shutil.copytree(QUICKSTART, folder / "workspace")
+        done = agenteval("run", "--quiet", "agent.yaml", cwd=folder / "workspace")
+        assert done.status == 0, done.text
+        return json.loads((folder / "workspace" / "agenteval-report" / "results.json").read_text(encoding="utf-8"))
+
+
+def with_results(results: Any, pull: PullRequest, change: Any) -> bytes:
     """An artifact with results that somebody changed."""
-    results = json.loads((workspace / "agenteval-report" / "results.json").read_text(encoding="utf-8"))
+    results = copy.deepcopy(results)
     results["run"]["commit"] = pull.head.sha
     changed = change(results)
     buffer = io.BytesIO()
@@ -325,46 +265,29 @@ def with_results(workspace: Path, pull: PullRequest, change: Any) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
+def test_the_second_stage_says_what_is_wrong_with_results(
+    github: GithubService, evaluated: Any, workspace: Path, tmp_path: Path
+) -> None:
+    rows: list[tuple[Callable[[Any], Any] | None, str]] = [
+        (None, "left no results"),
         (lambda results: results | {"run": results["run"] | {"commit": "f" * 40}}, "of another commit than the run"),
         (lambda results: results | {"schema_version": 99}, "newer"),
         (lambda _: "{", "results.json"),
-        (lambda results: {**results, "suites": "no"}, "suites"),
-    ],
-    ids=["another commit", "another version", "no JSON", "not the schema"],
-)
-def test_the_second_stage_says_what_is_wrong_with_results(
-    github: GithubService, workspace: Path, tmp_path: Path, change: Any, reason: str
-) -> None:
-    assert as_process(workspace, environment(github, ""), written(tmp_path, {})).status == 0
-    pull = fork_pull_request(github)
+        (lambda results: results | {"suites": "no"}, "suites"),
+    ]
+    for change, reason in rows:
+        pull = fork_pull_request(github)
+        event = first_stage(github, pull, change and with_results(evaluated, pull, change))
+        step = published(github, as_process, workspace, tmp_path, event)
 
-    event = first_stage(github, pull, with_results(workspace, pull, change))
-    step = published(github, as_process, workspace, tmp_path, event)
-
-    assert step.status == 0, step.log
-    assert step.outputs["verdict"] == "error"
-    [comment] = list(pull.get_issue_comments())
-    assert "left no results" in comment.body
-    assert reason in comment.body
+        assert step.status == 0, step.log
+        assert step.outputs["verdict"] == "error"
+        [comment] = list(pull.get_issue_comments())
+        assert "left no results" in comment.body
+        assert reason in comment.body
 
 
-def test_the_second_stage_reports_a_first_one_that_left_nothing(
-    github: GithubService, workspace: Path, tmp_path: Path
-) -> None:
-    pull = fork_pull_request(github)
-
-    step = published(github, as_process, workspace, tmp_path, first_stage(github, pull, None))
-
-    assert step.status == 0, step.log
-    [comment] = list(pull.get_issue_comments())
-    assert "left no results" in comment.body
-
-
-def test_hostile_results_stay_text(github: GithubService, workspace: Path, tmp_path: Path) -> None:
-    assert as_process(workspace, environment(github, ""), written(tmp_path, {})).status == 0
+def test_hostile_results_stay_text(github: GithubService, evaluated: Any, workspace: Path, tmp_path: Path) -> None:
     pull = fork_pull_request(github)
     attack = "<!-- agenteval:comment id=default --> @octocat fixes #1 <img src=x onerror=alert(1)> ::error::x"
 
@@ -377,7 +300,7 @@ def test_hostile_results_stay_text(github: GithubService, workspace: Path, tmp_p
         turn["scores"][0] |= {"passed": False, "reason": attack}
         return results
 
-    event = first_stage(github, pull, with_results(workspace, pull, hostile))
+    event = first_stage(github, pull, with_results(evaluated, pull, hostile))
     step = published(github, as_process, workspace, tmp_path, event)
 
     assert step.status == 0, step.log

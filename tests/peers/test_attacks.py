@@ -166,8 +166,8 @@ def test_no_path_hangs(runner: Runner, workspace: Path, path: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cmark-gfm") is None, reason="needs cmark-gfm")
-@pytest.mark.parametrize("fence", ["`" * 255, "`" * 300])
-def test_no_run_of_characters_ends_a_block_of_the_summary(runner: Runner, workspace: Path, fence: str) -> None:
+def test_no_run_of_characters_ends_a_block_of_the_summary(runner: Runner, workspace: Path) -> None:
+    fence = "`" * 300
     text = f"a\n{fence}\n\n# Live\n\n@octocat ![beacon](https://example.org/b.png)\n{fence}\n"
     (workspace / "answer").write_text(text, encoding="utf-8")
 

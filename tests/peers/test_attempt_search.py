@@ -114,9 +114,8 @@ def test_a_run_that_is_repeated_finds_its_own_attempts(github: GithubService) ->
     assert newest(github).attempt == 2
 
 
-@pytest.mark.parametrize(
-    "details",
-    [
+def test_runs_of_others_are_not_believed(github: GithubService) -> None:
+    others: list[dict[str, Any]] = [
         # A fork can have a branch of the same name, and its author decides what its runs upload.
         {"head_repository": "mallory/widgets"},
         {"head_repository": None},
@@ -125,36 +124,16 @@ def test_a_run_that_is_repeated_finds_its_own_attempts(github: GithubService) ->
         {"branch": "other"},
         {"workflow": ".github/workflows/other.yml"},
         {"workflow": "vendored/agenteval.yml"},
-    ],
-    ids=str,
-)
-def test_runs_of_others_are_not_believed(github: GithubService, details: dict[str, Any]) -> None:
-    uploaded(github, attempt(), **details)
-
+    ]
+    for details in others:
+        uploaded(github, attempt(2), **details)
     assert recalled(github) == Recollection()
     assert not github.proxy.called("GET", "/artifacts")
 
-
-def test_a_forged_attempt_does_not_hide_a_true_one(github: GithubService) -> None:
     uploaded(github, attempt(1))
-    uploaded(github, attempt(2), head_repository="mallory/widgets")
-
+    for details in others:
+        uploaded(github, attempt(2), **details)
     assert newest(github).attempt == 1
-
-
-@pytest.mark.parametrize(
-    "other",
-    [attempt(2, pull_request=6), results("a" * 40), results(None)],
-    ids=["another pull request of the branch", "an earlier version", "no pull request"],
-)
-def test_results_without_an_attempt_are_passed_over(github: GithubService, other: Results) -> None:
-    uploaded(github, attempt(1))
-    uploaded(github, other)
-
-    found = recalled(github)
-
-    assert found.results is not None
-    assert (newest(github).attempt, found.warnings) == (1, ())
 
 
 def _changed(**memory: Any) -> str:
@@ -163,37 +142,39 @@ def _changed(**memory: Any) -> str:
     return json.dumps(value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        '{"schema_version": 99}',
-        _changed(attempt=0),
-        _changed(attempt=10**30),
-        _changed(key="../" * 21 + "x"),
-        _changed(control="--upload-pack=x"),
-        _changed(proven=[{"metric": "m", "fall": float("nan")}]),
-        _changed(proven=[{"metric": "m", "fall": float("inf")}]),
-        _changed(proven=[{"metric": "m", "fall": 0}]),
-        _changed(proven=[{"metric": "m", "fall": 0.5}] * 10_001),
-        _changed(proven=[{"metric": "m", "case": "c" * 10_001, "fall": 0.5}]),
-        _changed(proven=[{"case": "c", "fall": 0.5}]),
-        _changed(forgotten_by="x" * 10_001),
-    ],
-    ids=lambda text: text[-40:],
-)
-def test_an_unreadable_attempt_is_named_and_passed_over(github: GithubService, text: str) -> None:
+def test_what_is_no_attempt_is_passed_over_and_what_is_unreadable_is_named(github: GithubService) -> None:
     uploaded(github, attempt(1))
-    damaged = uploaded(github, text)
-
+    # Another pull request of the branch, an earlier version, and no pull request.
+    for other in (attempt(2, pull_request=6), results("a" * 40), results(None)):
+        uploaded(github, other)
     found = recalled(github)
-
     assert found.results is not None
+    assert (newest(github).attempt, found.warnings) == (1, ())
+
+    damaged = [
+        uploaded(github, text)
+        for text in (
+            "",
+            "[]",
+            '{"schema_version": 99}',
+            _changed(attempt=0),
+            _changed(attempt=10**30),
+            _changed(key="../" * 21 + "x"),
+            _changed(control="--upload-pack=x"),
+            _changed(proven=[{"metric": "m", "fall": float("nan")}]),
+            _changed(proven=[{"metric": "m", "fall": float("inf")}]),
+            _changed(proven=[{"metric": "m", "fall": 0}]),
+            _changed(proven=[{"metric": "m", "fall": 0.5}] * 10_001),
+            _changed(proven=[{"metric": "m", "case": "c" * 10_001, "fall": 0.5}]),
+            _changed(proven=[{"case": "c", "fall": 0.5}]),
+            _changed(forgotten_by="x" * 10_001),
+        )
+    ]
+    found = recalled(github)
     assert newest(github).attempt == 1
-    [note] = found.warnings
-    assert note.startswith(f"artifact agenteval of workflow run {damaged.run.id} cannot be used: results.json")
-    assert len(note) <= 500
+    for artifact, note in zip(damaged[::-1], found.warnings, strict=True):
+        assert note.startswith(f"artifact agenteval of workflow run {artifact.run.id} cannot be used: results.json")
+        assert len(note) <= 500
 
 
 def test_expired_artifacts_are_named(github: GithubService) -> None:
@@ -245,15 +226,14 @@ def test_a_label_forgets_the_attempts_before_it(
     assert found.warnings == ()
 
 
-@pytest.mark.parametrize("by", [STRANGER, "nobody", "github-actions[bot]"])
-def test_a_label_of_someone_without_write_access_forgets_nothing(github: GithubService, by: str) -> None:
+def test_a_label_of_someone_without_write_access_forgets_nothing(github: GithubService) -> None:
     artifact = uploaded(github, attempt())
-    github.labels.event(NUMBER, "labeled", LABEL, by, artifact.created_at + timedelta(minutes=10))
-
-    found = recalled(github)
-
-    assert found.results is not None
-    assert found.warnings == (f"{by} set `{LABEL}` without write access to {REPOSITORY}; nothing was forgotten",)
+    for by in (STRANGER, "nobody", "github-actions[bot]"):
+        github.labels.clear()
+        github.labels.event(NUMBER, "labeled", LABEL, by, artifact.created_at + timedelta(minutes=10))
+        found = recalled(github)
+        assert found.results is not None
+        assert found.warnings == (f"{by} set `{LABEL}` without write access to {REPOSITORY}; nothing was forgotten",)
 
 
 def test_a_label_after_many_events_counts(github: GithubService) -> None:
@@ -289,12 +269,11 @@ def test_journals_are_restored(github: GithubService, tmp_path: Path) -> None:
     found = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
     assert found == {"journal.jsonl": "first", "confirmation-1.jsonl": "second"}
 
-
-def test_without_a_journal_nothing_is_restored(github: GithubService, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
     data = zipped(results_json=attempt().model_dump_json(), **{"confirmation-1.jsonl": "second"})
     github.actions.artifact(run(github), "agenteval", data)
-
     restore = recalled(github).restore
     assert restore is not None
-    assert not restore(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert not restore(other)
+    assert list(other.iterdir()) == []

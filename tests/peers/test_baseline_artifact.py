@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,7 +27,7 @@ def project(github: GithubService) -> Project:
 
 def test_the_merge_base_has_one(project: Project) -> None:
     run = project.run(project.commits[0])
-    project.artifact(run)
+    artifact = project.artifact(run)
     for commit in (*project.later, *project.commits[1:]):
         project.artifact(project.run(commit))
 
@@ -38,25 +37,22 @@ def test_the_merge_base_has_one(project: Project) -> None:
     assert found.created_at == run.created_at
     assert found.results == results(project.commits[0])
     assert found.notes == ()
-
-
-def test_few_questions_are_asked(project: Project) -> None:
-    project.artifact(project.run(project.commits[0]))
-
-    project.found()
-
+    # Few questions are asked.
     asked = [f"{request.method} {urlsplit(request.path).path}" for request in project.github.proxy.requests]
     repository = f"GET /repos/{project.history.name}"
-    run, artifact = project.github.actions.runs[0].id, project.github.actions.artifacts[0].id
     assert asked == [
         f"{repository}/actions/workflows/agenteval.yml/runs",
-        f"{repository}/actions/runs/{run}/artifacts",
-        f"{repository}/actions/artifacts/{artifact}/zip",
-        f"GET /_blob/{artifact}",
+        f"{repository}/actions/runs/{run.id}/artifacts",
+        f"{repository}/actions/artifacts/{artifact.id}/zip",
+        f"GET /_blob/{artifact.id}",
     ]
 
 
 def test_an_ancestor_has_one_when_the_merge_base_has_none(project: Project) -> None:
+    # What the base branch got later does not count.
+    for commit in project.later:
+        project.artifact(project.run(commit))
+    assert project.missing().reason == "no run of agenteval.yml on main is of the merge base or of a commit before it"
     project.run(project.commits[0])
     project.artifact(project.run(project.commits[1]), name="other")
     for commit in (project.commits[5], project.commits[3], project.later[0]):
@@ -68,17 +64,9 @@ def test_an_ancestor_has_one_when_the_merge_base_has_none(project: Project) -> N
     assert "3 commits before the merge base" in describe(found)
 
 
-def test_what_the_base_branch_got_later_does_not_count(project: Project) -> None:
-    for commit in project.later:
-        project.artifact(project.run(commit))
-
-    assert project.missing().reason == "no run of agenteval.yml on main is of the merge base or of a commit before it"
-
-
-@pytest.mark.parametrize("distance", [64, 130])
-def test_no_number_of_commits_is_too_far(github: GithubService, distance: int) -> None:
-    project = Project.create(github, length=distance + 1)
-    project.artifact(project.run(project.commits[distance]))
+def test_no_number_of_commits_is_too_far(github: GithubService) -> None:
+    project = Project.create(github, length=102)
+    project.artifact(project.run(project.commits[101]))
     # A forced push has removed these from the branch.
     for commit in project.history.chain(project.history.root, 3):
         project.artifact(project.run(commit))
@@ -86,10 +74,9 @@ def test_no_number_of_commits_is_too_far(github: GithubService, distance: int) -
 
     found = project.found()
 
-    assert (found.commit, found.distance) == (project.commits[distance], distance)
-    # GitHub's list of commits names the states of the branch; beyond them, GitHub compares two commits.
-    assert found.between == (tuple(project.commits[:distance]) if distance < 100 else ())
-    assert len(github.proxy.called("GET", "/compare/")) == (0 if distance < 100 else 5)
+    # GitHub's list of commits names 100 states of the branch; beyond them, GitHub compares two commits.
+    assert (found.commit, found.distance, found.between) == (project.commits[101], 101, ())
+    assert len(github.proxy.called("GET", "/compare/")) == 5
 
 
 def test_the_requests_of_a_search_are_bounded(project: Project) -> None:
@@ -103,35 +90,20 @@ def test_the_requests_of_a_search_are_bounded(project: Project) -> None:
     assert len(project.github.proxy.requests) == 20
 
 
-def test_the_newest_run_of_a_commit_comes_first(project: Project) -> None:
-    project.artifact(project.run(project.commits[0]))
-    newest = project.run(project.commits[0], event="schedule")
-    project.artifact(newest)
+def test_the_newest_run_and_its_newest_artifact_count(project: Project) -> None:
+    project.artifact(project.run(project.commits[2]))
+    newest = project.run(project.commits[2], event="schedule")
+    project.artifact(newest, zipped(results(newest.head_sha, run_id="first").model_dump_json().encode()))
+    again = zipped(results(newest.head_sha, run_id="again").model_dump_json().encode(), "report/results.json")
+    project.artifact(newest, again, digest=None)
 
-    assert project.found().run_id == newest.id
+    found = project.found()
+    assert (found.run_id, found.results.run.id) == (newest.id, "again")
 
-
-def test_of_two_artifacts_of_a_run_the_newest_counts(project: Project) -> None:
-    run = project.run(project.commits[0])
-    project.artifact(run, zipped(results(run.head_sha, run_id="first").model_dump_json().encode()))
-    project.artifact(run, zipped(results(run.head_sha, run_id="again").model_dump_json().encode()))
-
-    assert project.found().results.run.id == "again"
-
-
-@pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch"])
-def test_events_that_speak_for_the_branch(project: Project, event: str) -> None:
-    project.artifact(project.run(project.commits[0], event=event))
-
-    assert project.found().distance == 0
-
-
-@pytest.mark.parametrize("place", [0, 2])
-def test_a_merge_queue_speaks_for_the_branch(project: Project, place: int) -> None:
-    branch = f"gh-readonly-queue/main/pr-7-{project.commits[1]}"
-    project.artifact(project.run(project.commits[place], event="merge_group", branch=branch))
-
-    assert project.found().distance == place
+    # A merge queue speaks for the branch.
+    branch = f"gh-readonly-queue/main/pr-7-{project.commits[2]}"
+    project.artifact(project.run(project.commits[1], event="merge_group", branch=branch))
+    assert project.found().distance == 1
 
 
 def _changed(**run: Any) -> Results:
@@ -216,21 +188,10 @@ def test_what_is_never_a_baseline(project: Project) -> None:
         assert not project.github.proxy.called("GET", f"/runs/{run.id}/artifacts"), run
 
 
-def test_a_poisoned_run_does_not_hide_a_true_one(project: Project) -> None:
-    project.artifact(project.run(project.commits[1]))
-    poison = project.run(project.commits[0], event="pull_request", head_repository="mallory/widgets")
-    project.artifact(poison)
-
-    assert project.found().commit == project.commits[1]
-
-
-def _large() -> bytes:
-    return random.Random(1).randbytes(4096)
-
-
-@pytest.mark.parametrize(
-    ("data", "details", "reason"),
-    [
+def test_what_cannot_be_used_is_passed_over(project: Project) -> None:
+    large = random.Random(1).randbytes(4096)
+    # The content of the zip file, or the file itself; what else is wrong; and what is said of it.
+    rows: list[tuple[bytes | None, dict[str, Any], str]] = [
         (None, {"expired": True}, "it has expired"),
         (b"no zip", {}, "it is not a valid zip file"),
         (zipped(b"{}")[:-40], {}, "it is not a valid zip file"),
@@ -239,43 +200,22 @@ def _large() -> bytes:
         (zipped(b"{}"), {}, "results.json: not a results file of agenteval (it has no schema_version)"),
         (zipped(b'{"schema_version": 99}'), {}, "written by a newer agenteval (schema_version 99, this one reads 3)"),
         (zipped(b'{"schema_version": 3}'), {}, "results.json: tool: not a results file of agenteval"),
-        (zipped(results("f" * 40).model_dump_json().encode()), {}, "its results are of another commit"),
-        (zipped(results(None, complete=False).model_dump_json().encode()), {}, "its evaluation was not complete"),
-        (zipped(_large()), {}, "it is larger than 4,000 bytes; upload results.json without the other reports"),
+        (zipped(large), {}, "it is larger than 4,000 bytes; upload results.json without the other reports"),
         (None, {"digest": "sha256:" + "0" * 64}, "its content does not match its digest"),
-        (zipped(b"0" * 20_000_000), {}, "its results.json is packed more than 200:1, as in a zip bomb"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_what_cannot_be_used_is_passed_over(
-    project: Project, data: bytes | None, details: dict[str, Any], reason: str
-) -> None:
-    bad = project.run(project.commits[0])
-    project.artifact(bad, data, **details)
+    ]
+    bad = []
+    for data, details, _ in rows:
+        bad.append(project.run(project.commits[0]))
+        project.artifact(bad[-1], data, **details)
     project.artifact(project.run(project.commits[2]))
-    # Large enough for the bomb, which is small as it comes.
-    size = 100_000 if data and len(data) > 10_000 else 4000
 
-    found = project.found(limits=SearchLimits(artifact=ArtifactLimits(size=size, pauses_s=())))
+    found = project.found(limits=SearchLimits(artifact=ArtifactLimits(size=4000, pauses_s=())))
 
     assert found.commit == project.commits[2]
-    [note] = found.notes
-    start = f"artifact agenteval of workflow run {bad.id} (commit {project.commits[0][:7]}) cannot be used: "
-    assert note.startswith(start)
-    assert reason in note
-
-
-def test_an_artifact_without_a_digest_is_taken(project: Project) -> None:
-    project.artifact(project.run(project.commits[0]), digest=None)
-
-    assert project.found().distance == 0
-
-
-def test_results_in_a_folder_are_found(project: Project) -> None:
-    run = project.run(project.commits[0])
-    project.artifact(run, zipped(results(run.head_sha).model_dump_json().encode(), "agenteval-report/results.json"))
-
-    assert project.found().distance == 0
+    commit = project.commits[0][:7]
+    for run, (*_, reason), note in zip(bad[::-1], rows[::-1], found.notes, strict=True):
+        assert note.startswith(f"artifact agenteval of workflow run {run.id} (commit {commit}) cannot be used: ")
+        assert reason in note
 
 
 def test_the_caller_has_the_last_word(project: Project) -> None:
@@ -294,14 +234,37 @@ def test_the_caller_has_the_last_word(project: Project) -> None:
     assert found.notes[0].endswith("cannot be used: it has no case in common with this run")
 
 
-def test_the_first_run_has_none(project: Project) -> None:
-    outcome = project.missing()
-
-    assert outcome.reason == (
+def test_why_there_is_none(project: Project) -> None:
+    first = project.missing()
+    assert (first.reason, first.notes) == (
         "agenteval.yml has not run on main yet, which is normal the first time; later runs "
-        "are compared with its first run"
+        "are compared with its first run",
+        (),
     )
-    assert outcome.notes == ()
+    runs = [project.run(commit) for commit in project.commits[:2]]
+    # The name of an artifact is not a prefix.
+    project.artifact(runs[0], name=f"{ARTIFACT}-old")
+    assert project.missing().reason == (
+        "2 runs of agenteval.yml on main are near enough, but there is no artifact named agenteval: the workflow "
+        "must upload the report directory under that name, with actions/upload-artifact"
+    )
+    for run in runs:
+        project.artifact(run, expired=True)
+    expired = project.missing()
+    assert (expired.reason, len(expired.notes)) == (
+        "2 runs of agenteval.yml on main are near enough, but all artifacts named agenteval have expired",
+        2,
+    )
+    project.github.actions.artifacts.clear()
+    project.artifact(runs[0], b"broken")
+    broken = project.missing()
+    assert (broken.reason, len(broken.notes)) == (
+        "2 runs of agenteval.yml on main are near enough, but no artifact named agenteval can be used",
+        1,
+    )
+    unknown = project.missing(start=Start("0" * 40, "the base commit"))
+    assert unknown.reason == "no run of agenteval.yml on main is of the base commit or of a commit before it"
+    assert project.missing(workflow="new.yml").reason.startswith("GitHub does not find workflow new.yml in ")
 
 
 def test_a_pull_request_on_top_of_another_one_is_compared_with_the_default_branch(project: Project) -> None:
@@ -310,39 +273,6 @@ def test_a_pull_request_on_top_of_another_one_is_compared_with_the_default_branc
 
     assert project.found(base_branch="change-1", default_branch="main").run_id == of_main.id
     assert project.missing(base_branch="change-1").reason.startswith("agenteval.yml has not run on change-1 yet")
-
-
-def test_no_artifact_of_that_name(project: Project) -> None:
-    project.artifact(project.run(project.commits[0]), name="coverage")
-    project.run(project.commits[1])
-
-    assert project.missing().reason == (
-        "2 runs of agenteval.yml on main are near enough, but there is no artifact named agenteval: the workflow "
-        "must upload the report directory under that name, with actions/upload-artifact"
-    )
-
-
-def test_all_have_expired(project: Project) -> None:
-    for commit in project.commits[:2]:
-        project.artifact(project.run(commit), expired=True)
-
-    outcome = project.missing()
-
-    assert outcome.reason == (
-        "2 runs of agenteval.yml on main are near enough, but all artifacts named agenteval have expired"
-    )
-    assert len(outcome.notes) == 2
-
-
-def test_all_are_broken(project: Project) -> None:
-    project.artifact(project.run(project.commits[0]), b"broken")
-
-    outcome = project.missing()
-
-    assert outcome.reason == (
-        "1 run of agenteval.yml on main is near enough, but no artifact named agenteval can be used"
-    )
-    assert len(outcome.notes) == 1
 
 
 def test_a_run_that_has_not_ended_is_told(project: Project) -> None:
@@ -356,22 +286,18 @@ def test_a_run_that_has_not_ended_is_told(project: Project) -> None:
     assert found.notes == (f"workflow run {going_on.id} (commit {project.commits[0][:7]}) has not ended yet",)
 
 
-def test_downloads_of_one_run_are_bounded(project: Project) -> None:
+def test_downloads_are_bounded(project: Project) -> None:
+    limits = SearchLimits(artifact=LIMITS.artifact, downloads=2)
     run = project.run(project.commits[0])
     for _ in range(5):
         project.artifact(run, b"broken")
-
-    project.missing(limits=SearchLimits(artifact=LIMITS.artifact, downloads=2))
-
+    project.missing(limits=limits)
     assert len(project.github.proxy.called("GET", "/zip$")) == 2
 
-
-def test_downloads_are_bounded(project: Project) -> None:
+    project.github.proxy.forget()
     for commit in project.commits:
         project.artifact(project.run(commit), b"broken")
-
-    outcome = project.missing(limits=SearchLimits(artifact=LIMITS.artifact, downloads=2))
-
+    outcome = project.missing(limits=limits)
     assert outcome.notes[-1] == "the search ended after 2 downloads, its limit; name a run with the input baseline"
     assert len(project.github.proxy.called("GET", "/zip$")) == 2
 
@@ -386,45 +312,15 @@ def test_more_runs_than_one_page_shows(project: Project) -> None:
     assert len(pages) == 2
 
 
-def test_newer_runs_do_not_hide_those_of_the_start(project: Project) -> None:
+def test_other_runs_cannot_crowd_out_the_branch(project: Project) -> None:
     project.artifact(project.run(project.commits[0]))
-    for _ in range(250):
+    for number in range(250):
         project.run(project.later[0])
+        project.run(f"{number:040x}", event="pull_request", head_repository="mallory/widgets")
 
     assert project.found().commit == project.commits[0]
     assert len(project.github.proxy.called("GET", "/runs[?]")) == 1
-
-
-def test_pull_requests_of_forks_cannot_crowd_out_the_branch(project: Project) -> None:
-    project.artifact(project.run(project.commits[2]))
-    for number in range(250):
-        project.run(f"{number:040x}", event="pull_request", head_repository="mallory/widgets")
-
-    assert project.found().commit == project.commits[2]
     assert not project.github.proxy.called("GET", "/compare/")
-
-
-def test_merges_are_counted_as_states_of_the_branch(github: GithubService) -> None:
-    history = github.history()
-    old = history.commit(history.root)
-    side = history.chain(old, 5)[-1]
-    merged = history.commit(old, side)
-    head = history.commit(merged)
-    history.main(merged)
-    project = Project(github, history, [merged, old], [], head)
-    project.artifact(project.run(old))
-
-    found = project.found()
-
-    assert (found.commit, found.distance) == (old, 1)
-
-
-def test_a_commit_of_the_checkout_that_github_does_not_know_has_no_runs(project: Project) -> None:
-    project.artifact(project.run(project.commits[0]))
-
-    outcome = project.missing(start=Start("0" * 40, "the base commit"))
-
-    assert outcome.reason == "no run of agenteval.yml on main is of the base commit or of a commit before it"
 
 
 def test_another_base_branch_with_a_slash(project: Project) -> None:
@@ -436,15 +332,8 @@ def test_another_base_branch_with_a_slash(project: Project) -> None:
     assert project.found(base_branch="release/1.x").run_id == run.id
 
 
-def test_a_workflow_that_github_does_not_know(project: Project) -> None:
-    outcome = project.missing(workflow="new.yml")
-
-    assert outcome.reason.startswith("GitHub does not find workflow new.yml in ")
-
-
-@pytest.mark.parametrize("event", ["push", "pull_request"])
-def test_a_given_run_is_taken_whatever_its_event(project: Project, event: str) -> None:
-    run = project.run(project.head, event=event, branch="feature", workflow=".github/workflows/other.yml")
+def test_a_given_run_is_taken_whatever_its_event(project: Project) -> None:
+    run = project.run(project.head, event="pull_request", branch="feature", workflow=".github/workflows/other.yml")
     project.artifact(run)
     project.artifact(project.run(project.commits[0]))
 
@@ -454,37 +343,28 @@ def test_a_given_run_is_taken_whatever_its_event(project: Project, event: str) -
     assert len(project.github.proxy.called("GET", "/actions/")) == 3
 
 
-@pytest.mark.parametrize(
-    ("artifact", "reason"),
-    [
-        ({"expired": True}, "cannot be used: it has expired"),
-        ({"data": b"broken"}, "cannot be used: it is not a valid zip file"),
-        ({"name": "other"}, "has no artifact named agenteval"),
-    ],
-)
-def test_the_failure_of_a_given_run_is_final(project: Project, artifact: dict[str, Any], reason: str) -> None:
-    run = project.run(project.commits[1])
-    project.artifact(run, artifact.pop("data", None), **artifact)
+def test_the_failure_of_a_given_run_is_final(project: Project) -> None:
     project.artifact(project.run(project.commits[0]))
+    details: list[tuple[bytes | None, dict[str, Any], str]] = [
+        (None, {"expired": True}, "cannot be used: it has expired"),
+        (b"broken", {}, "cannot be used: it is not a valid zip file"),
+        (None, {"name": "other"}, "has no artifact named agenteval"),
+    ]
+    for data, artifact, reason in details:
+        run = project.run(project.commits[1])
+        project.artifact(run, data, **artifact)
+        assert reason in project.missing(start=run.id).reason
 
-    assert reason in project.missing(start=run.id).reason
-
-
-def test_a_given_run_of_a_fork_is_refused(project: Project) -> None:
-    run = project.run(project.commits[0], event="pull_request", head_repository="mallory/widgets")
-    project.artifact(run)
-
-    outcome = project.missing(start=run.id)
-
-    assert outcome.reason == f"the commit of workflow run {run.id} is not of {project.history.name}"
+    project.github.proxy.forget()
+    fork = project.run(project.commits[0], event="pull_request", head_repository="mallory/widgets")
+    project.artifact(fork)
+    refused = project.missing(start=fork.id)
+    assert refused.reason == f"the commit of workflow run {fork.id} is not of {project.history.name}"
     assert not project.github.proxy.called("GET", "/zip$")
 
-
-def test_a_given_run_elsewhere_is_not_found(project: Project) -> None:
-    run = project.github.actions.run("acme/elsewhere", project.commits[0])
-    project.artifact(run)
-
-    assert "GitHub answered 404" in project.missing(start=run.id).reason
+    elsewhere = project.github.actions.run("acme/elsewhere", project.commits[0])
+    project.artifact(elsewhere)
+    assert "GitHub answered 404" in project.missing(start=elsewhere.id).reason
 
 
 def test_the_blob_store_never_gets_the_token(
@@ -511,24 +391,3 @@ def test_the_blob_store_never_gets_the_token(
     assert [request.authorization for request in others] == [""] * 3
     assert all("ghp_" not in str(request.headers) for request in others)
     proxy.forget()  # the detour is no request to GitHub's API
-
-
-def test_the_sentence_about_it(project: Project) -> None:
-    run = project.run(project.commits[0])
-    project.artifact(run)
-    found = project.found()
-
-    def said(**age: float) -> str:
-        return describe(found, run.created_at + timedelta(**age))
-
-    short = project.commits[0][:7]
-    assert said(hours=5) == f"baseline: commit {short}, the merge base, 5 hours old (workflow run {run.id})"
-    assert ", 1 minute old " in said(minutes=1)
-    assert ", 3 days old " in said(days=3, hours=20)
-    assert ", 0 minutes old " in said(hours=-1)
-
-
-def test_the_name_of_an_artifact_is_not_a_prefix(project: Project) -> None:
-    project.artifact(project.run(project.commits[0]), name=f"{ARTIFACT}-old")
-
-    assert "there is no artifact named agenteval:" in project.missing().reason

@@ -18,8 +18,7 @@ def here(github: GithubService) -> Iterator[LocalHistory]:
         yield found
 
 
-@pytest.mark.parametrize("depth", [1, EVERYTHING])
-def test_what_main_did_since_is_not_charged_to_a_pull_request(here: LocalHistory, depth: int) -> None:
+def test_what_main_did_since_is_not_charged_to_a_pull_request(here: LocalHistory) -> None:
     left = here.commit(answer="right")
     here.evaluated(left)
     head = here.commit(left, readme="harmless")
@@ -28,15 +27,14 @@ def test_what_main_did_since_is_not_charged_to_a_pull_request(here: LocalHistory
     merge = here.commit(worse, head)
 
     # The event names the commit that the pull request left.
-    innocent = here.pull_request(merge, head, left, depth=depth)
+    innocent = here.pull_request(merge, head, left, depth=1)
 
     assert innocent.status == 0, innocent.log
     assert here.baseline() == (worse, 0, [])
     assert f"baseline: commit {worse[:7]}, the base commit" in innocent.log
 
 
-@pytest.mark.parametrize("depth", [2, EVERYTHING])
-def test_what_main_repaired_since_does_not_hide_the_fault_of_a_pull_request(here: LocalHistory, depth: int) -> None:
+def test_what_main_repaired_since_does_not_hide_the_fault_of_a_pull_request(here: LocalHistory) -> None:
     left = here.commit(answer="wrong")
     here.evaluated(left)
     head = here.commit(left, broken="")
@@ -44,7 +42,7 @@ def test_what_main_repaired_since_does_not_hide_the_fault_of_a_pull_request(here
     here.evaluated(repaired)
     merge = here.commit(repaired, head)
 
-    guilty = here.pull_request(merge, head, left, depth=depth)
+    guilty = here.pull_request(merge, head, left, depth=EVERYTHING)
 
     assert guilty.status == 1, guilty.log
     assert guilty.outputs["regressions"] == "1"
@@ -237,8 +235,7 @@ def test_a_job_that_checks_out_something_else_says_nothing_about_a_change(here: 
     assert json.loads(made.body)["head_sha"] == head, dispatched.log
 
 
-@pytest.mark.parametrize("event", ["pull_request_review", "pull_request_review_comment"])
-def test_a_review_compares_the_merge_with_the_base_branch_of_the_pull_request(here: LocalHistory, event: str) -> None:
+def test_a_review_compares_the_merge_with_the_base_branch_of_the_pull_request(here: LocalHistory) -> None:
     left = here.commit(answer="right")
     here.evaluated(left)
     release = here.commit(left, answer="wrong")
@@ -251,16 +248,15 @@ def test_a_review_compares_the_merge_with_the_base_branch_of_the_pull_request(he
     of = {"sha": head, "ref": "feature", "repo": {"full_name": "acme/local"}}
     onto = {"sha": release, "ref": "release", "repo": {"full_name": "acme/local"}}
 
-    step = here.job(event, merge, "refs/pull/7/merge", {"pull_request": {"number": 7, "head": of, "base": onto}})
+    step = here.job(
+        "pull_request_review", merge, "refs/pull/7/merge", {"pull_request": {"number": 7, "head": of, "base": onto}}
+    )
 
     assert step.status == 0, step.log
     assert here.baseline() == (release, 0, [])
 
 
-@pytest.mark.parametrize("depth", [1, EVERYTHING])
-def test_a_head_that_is_checked_out_from_its_fork_is_compared_with_the_merge_base(
-    here: LocalHistory, depth: int
-) -> None:
+def test_a_head_that_is_checked_out_from_its_fork_is_compared_with_the_merge_base(here: LocalHistory) -> None:
     left = here.commit(answer="right")
     here.evaluated(left)
     head = here.commit(left, broken="")
@@ -269,15 +265,14 @@ def test_a_head_that_is_checked_out_from_its_fork_is_compared_with_the_merge_bas
     merge = here.commit(worse, head)
 
     # Compared with the base branch as it is now, nothing would have broken.
-    guilty = here.pull_request(merge, head, worse, checkout=head, origin="mallory/local", depth=depth)
+    guilty = here.pull_request(merge, head, worse, checkout=head, origin="mallory/local", depth=1)
 
     assert guilty.status == 1, guilty.log
     assert guilty.outputs["regressions"] == "1"
     assert here.baseline() == (left, 0, [])
 
 
-@pytest.mark.parametrize("depth", [1, EVERYTHING])
-def test_a_fork_that_is_checked_out_by_a_run_of_main_is_no_state_of_main(here: LocalHistory, depth: int) -> None:
+def test_a_fork_that_is_checked_out_by_a_run_of_main_is_no_state_of_main(here: LocalHistory) -> None:
     base = here.commit(answer="right")
     here.evaluated(base)
     head = here.commit(base, broken="")
@@ -285,7 +280,7 @@ def test_a_fork_that_is_checked_out_by_a_run_of_main_is_no_state_of_main(here: L
     main = "refs/heads/main"
 
     # The fork says that its own main branch contains the commit.
-    step = here.job("workflow_dispatch", base, main, checkout=head, origin="mallory/local", depth=depth)
+    step = here.job("workflow_dispatch", base, main, checkout=head, origin="mallory/local", depth=EVERYTHING)
 
     assert step.status == 1, step.log
     assert here.baseline() == (base, 0, [])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -67,27 +66,13 @@ def checkout(github: GithubService) -> Checkout:
     return Checkout(github, github.history())
 
 
-@pytest.mark.parametrize("path", NAMES)
-def test_a_file_is_read_as_it_was_at_the_commit(checkout: Checkout, path: str) -> None:
-    texts = ["pass_env: [SHOP_TOKEN]\n", "iterations: 2 # 日本\n", ""]
-    commits = [checkout.commit({path: (FILE, text.encode("utf-8-sig"))}) for text in texts]
-
-    assert [checkout.read(path, commit) for commit in commits] == texts
+def test_a_file_is_read_as_it_was_at_the_commit(checkout: Checkout) -> None:
+    for text in ("pass_env: [SHOP_TOKEN]\n", "iterations: 2 # 日本\n", ""):
+        commit = checkout.commit({path: (FILE, text.encode("utf-8-sig")) for path in NAMES})
+        assert [checkout.read(path, commit) for path in NAMES] == [text] * len(NAMES)
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("folder", "folder is not a plain file there"),
-        ("link-to-nothing", "link-to-nothing is not a plain file there"),
-        ("submodule", "submodule is not a plain file there"),
-        ("folder/latin-1.yaml", "folder/latin-1.yaml is not UTF-8 text there"),
-        ("large.yaml", f"large.yaml has more than {MAX_BYTES:,} bytes there"),
-        ("missing.yaml", "It does not exist, or the token may not see it"),
-        ("folder/agenteval.yaml/more", "It does not exist, or the token may not see it"),
-    ],
-)
-def test_anything_else_is_an_error(checkout: Checkout, path: str, reason: str) -> None:
+def test_anything_else_is_an_error(checkout: Checkout) -> None:
     commit = checkout.commit(
         {
             "folder/agenteval.yaml": (FILE, b"iterations: 2\n"),
@@ -101,47 +86,46 @@ def test_anything_else_is_an_error(checkout: Checkout, path: str, reason: str) -
     # GitHub sends the file that a link leads to.
     assert checkout.read("link", commit) == "iterations: 2\n"
 
-    with pytest.raises(AgentEvalError) as caught:
-        checkout.read(path, commit)
-    assert reason in str(caught.value)
+    for path, reason in {
+        "folder": "folder is not a plain file there",
+        "link-to-nothing": "link-to-nothing is not a plain file there",
+        "submodule": "submodule is not a plain file there",
+        "folder/latin-1.yaml": "folder/latin-1.yaml is not UTF-8 text there",
+        "large.yaml": f"large.yaml has more than {MAX_BYTES:,} bytes there",
+        "missing.yaml": "It does not exist, or the token may not see it",
+        "folder/agenteval.yaml/more": "It does not exist, or the token may not see it",
+    }.items():
+        with pytest.raises(AgentEvalError) as caught:
+            checkout.read(path, commit)
+        assert reason in str(caught.value), path
 
 
-@pytest.mark.parametrize("path", ["agenteval.yaml", "bots/shop/agenteval.yaml", "bots", "link", "missing.yaml"])
-def test_the_emulator_answers_as_github_describes(checkout: Checkout, path: str) -> None:
+def test_the_emulator_answers_as_github_describes(checkout: Checkout) -> None:
     commit = checkout.commit(
         {"agenteval.yaml": (FILE, b"a"), "bots/shop/agenteval.yaml": (FILE, b"b"), "link": (LINK, b"nowhere")}
     )
-    url = f"{checkout.github.url}/repos/{checkout.history.name}/contents/{quote(path)}"
     headers = {"User-Agent": USER_AGENT, "Authorization": f"Bearer {OWNER_TOKEN}"}
+    for path in ("agenteval.yaml", "bots/shop/agenteval.yaml", "bots", "link", "missing.yaml"):
+        url = f"{checkout.github.url}/repos/{checkout.history.name}/contents/{path}"
+        answer = requests.get(url, params={"ref": commit}, headers=headers, timeout=10)
 
-    answer = requests.get(url, params={"ref": commit}, headers=headers, timeout=10)
-
-    assert answer.status_code == (404 if path == "missing.yaml" else 200)
-    described = Description.load().answer_violations("GET", urlsplit(url).path, answer.status_code, answer.text)
-    assert described == [], json.dumps(answer.json())
+        assert answer.status_code == (404 if path == "missing.yaml" else 200)
+        described = Description.load().answer_violations("GET", urlsplit(url).path, answer.status_code, answer.text)
+        assert described == [], json.dumps(answer.json())
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
+def test_a_wrong_answer_is_an_error_and_a_transient_failure_is_retried(checkout: Checkout) -> None:
+    commit = checkout.commit({"agenteval.yaml": (FILE, b"iterations: 2\n")})
+    for fault, reason in (
         ({"status": 403, "body": FORBIDDEN}, "permissions:\n  contents: read"),
         ({"truncate": True}, "GitHub did not answer"),
         ({"status": 200, "body": "file"}, "agenteval.yaml is not a plain file there"),
-    ],
-    ids=["forbidden", "truncated", "not a description"],
-)
-def test_a_wrong_answer_is_an_error(checkout: Checkout, fault: dict[str, Any], reason: str) -> None:
-    commit = checkout.commit({"agenteval.yaml": (FILE, b"iterations: 2\n")})
-    checkout.github.proxy.fail("GET", "/contents/", **fault)
+    ):
+        checkout.github.proxy.fail("GET", "/contents/", **fault)
+        with pytest.raises(AgentEvalError, match=reason):
+            checkout.read("agenteval.yaml", commit)
 
-    with pytest.raises(AgentEvalError, match=reason):
-        checkout.read("agenteval.yaml", commit)
-
-
-@pytest.mark.parametrize("fault", [{"status": 502}, {"reset": True}], ids=str)
-def test_a_transient_failure_is_retried(checkout: Checkout, fault: dict[str, Any]) -> None:
-    commit = checkout.commit({"agenteval.yaml": (FILE, b"iterations: 2\n")})
-    checkout.github.proxy.fail("GET", "/contents/", **fault)
-
+    checkout.github.proxy.forget()
+    checkout.github.proxy.fail("GET", "/contents/", status=502)
     assert checkout.read("agenteval.yaml", commit) == "iterations: 2\n"
     assert len(checkout.github.proxy.called("GET", "/contents/")) == 2

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.mistakes import shown
-from tests.peers import aimock
-from tests.peers.aimock import KEY, Aimock, offer, read_fixtures
-
-from agenteval.cli.main import main
-from agenteval.results.case import Score
-from agenteval.results.store import read_results
+from tests.peers.aimock import KEY, offer
+from tests.peers.model_bench import JUDGES, Bench
 
 pytestmark = pytest.mark.peer
 
@@ -50,28 +45,17 @@ ANSWERS = ["60.94", "25.14", "35.8"]
 SUBTRACT = {"name": "subtract", "args": {"a": "60.94", "b": "25.14"}, "result": 35.8}
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
-    with aimock.running(tmp_path_factory.mktemp("aimock")) as server:
-        fixtures = read_fixtures(Path(__file__).parent / "fixtures" / "judges.json")
-        # HoloDeck's default judge is asked only if Ollama has it.
-        server.play(*fixtures, offer("gpt-oss:20b"))
-        yield server
-
-
-@pytest.fixture
-def folder(tmp_path: Path, models: Aimock, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A suite's folder whose judges, wherever the suite takes them from, are the mock."""
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{models.url}/v1")
+@pytest.fixture(autouse=True)
+def played(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judges, wherever the suite takes them from, are the mock."""
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{bench.mock.url}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("OLLAMA_HOST", models.url)
-    monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "notes.txt").write_text("Paris has been the capital for long.", encoding="utf-8")
-    (tmp_path / "graders").mkdir()
+    monkeypatch.setenv("OLLAMA_HOST", bench.mock.url)
+    # HoloDeck's default judge is asked only if Ollama has it.
+    bench.mock.play(*JUDGES, offer("gpt-oss:20b"))
+    bench.file("notes.txt", "Paris has been the capital for long.")
     for name, code in GRADERS.items():
-        (tmp_path / "graders" / f"{name}.py").write_text(code, encoding="utf-8")
-    return tmp_path
+        bench.file(f"graders/{name}.py", code)
 
 
 def _suite(text: str) -> dict[str, Any]:
@@ -95,33 +79,25 @@ def _recorded(suite: dict[str, Any]) -> None:
     Path("answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
-def _scores() -> list[Score]:
-    results = read_results(Path("agenteval-report"))
-    turns = (turn for _, case in results.cases() for turn in case.turns)
-    return [score for turn in turns for score in turn.scores]
-
-
 def _is_legacy(example: dict[str, str]) -> bool:
     return any(f"metric: {name}\n" in example["text"] + "\n" for name in LEGACY)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda item: item["name"])
-def test_it_runs(example: dict[str, str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs(example: dict[str, str], bench: Bench) -> None:
     suite = _suite(example["text"])
     _recorded(suite)
-
-    status = main(["run", "--agent", "replay:answers.jsonl", "--quiet", "--fail-on", "none"])
-
-    said = capsys.readouterr()
     if "enabled: false" in example["text"]:
-        (mistake,) = shown(said.err)
-        assert (status, mistake.title) == (2, "no case has an enabled metric")
+        (mistake,) = shown(bench.refused())
+        assert mistake.title == "no case has an enabled metric"
         assert not Path("agenteval-report", "results.json").exists()
         return
-    assert status == 0
+
+    ran = bench.run("--agent", "replay:answers.jsonl", "--quiet", "--fail-on", "none")
+
+    assert ran.status == 0
     # Without Azure, their replacements run instead.
-    assert ("deprecated by HoloDeck" in said.out) == _is_legacy(example)
-    scores = _scores()
-    assert {score.status for score in scores} == {"scored"}, [
-        (score.id, score.error or score.reason) for score in scores
+    assert ("deprecated by HoloDeck" in ran.shown) == _is_legacy(example)
+    assert {score.status for score in ran.scores} == {"scored"}, [
+        (score.id, score.error or score.reason) for score in ran.scores
     ]

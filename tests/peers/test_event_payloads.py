@@ -44,13 +44,12 @@ def _examples() -> Iterator[tuple[str, str, Payload]]:
 EXAMPLES = list(_examples())
 
 
-def of(event: str) -> list[Any]:
-    """The payloads of an event, as parameters."""
-    found = [(server, payload) for server, name, payload in EXAMPLES if name == event]
-    return [
-        pytest.param(payload, id=f"{server}-{payload.get('action', 'event')}-{number}")
-        for number, (server, payload) in enumerate(found)
-    ]
+def of(event: str) -> list[Payload]:
+    """The payloads of an event."""
+    return [payload for _, name, payload in EXAMPLES if name == event]
+
+
+PULL_REQUESTS = of("pull_request")
 
 
 def changed(payload: Payload, place: str, value: Any) -> Payload:
@@ -105,96 +104,57 @@ def test_the_examples_are_those_that_are_meant() -> None:
     assert len(set(here)) == 58
 
 
-@pytest.mark.parametrize("payload", of("pull_request"))
-def test_a_pull_request_of_the_repository_may_be_commented_on(payload: Payload) -> None:
-    found = on_pull_request(payload)
-
-    assert found.repository == payload["repository"]["full_name"]
-    assert found.pull_request == payload["pull_request"]["number"] == payload["number"]
-    assert found.commit == payload["pull_request"]["head"]["sha"]
-    assert found.github_sha == _RUN_SHA
-    assert found.base_ref == payload["pull_request"]["base"]["ref"]
-    assert (found.may_comment, found.reason, found.refused) == (True, None, None)
-
-
-@pytest.mark.parametrize("payload", of("pull_request")[:1])
-def test_what_github_shows_is_what_is_found(payload: Payload) -> None:
-    found = on_pull_request(payload)
-
-    assert (found.repository, found.pull_request, found.commit, found.base_ref) == (
+def test_a_pull_request_of_the_repository_may_be_commented_on() -> None:
+    first = on_pull_request(PULL_REQUESTS[0])
+    assert (first.repository, first.pull_request, first.commit, first.base_ref) == (
         "Codertocat/Hello-World",
         2,
         "ec26c3e57ca3a959ca5aad62de7213c562f8c821",
         "master",
     )
+    for payload in PULL_REQUESTS:
+        pull = payload["pull_request"]
+        forked = changed(changed(payload, "repository.fork", True), "pull_request.head.repo.fork", True)
+        # The payload alone says it all.
+        alone = plan({"GITHUB_EVENT_NAME": "pull_request"}, payload)
+        for found in (on_pull_request(payload), on_pull_request(forked), alone):
+            assert found.repository == payload["repository"]["full_name"]
+            assert found.pull_request == pull["number"] == payload["number"]
+            assert (found.commit, found.base_ref) == (pull["head"]["sha"], pull["base"]["ref"])
+            assert (found.may_comment, found.reason, found.refused) == (True, None, None)
+        assert on_pull_request(payload).github_sha == _RUN_SHA
 
 
-@pytest.mark.parametrize("payload", of("pull_request"))
-def test_the_payload_alone_says_it_all(payload: Payload) -> None:
-    alone = plan({"GITHUB_EVENT_NAME": "pull_request"}, payload)
-
-    assert alone.repository == payload["repository"]["full_name"]
-    assert alone.pull_request == payload["number"]
-    assert alone.commit == payload["pull_request"]["head"]["sha"]
-    assert alone.base_ref == payload["pull_request"]["base"]["ref"]
-    assert alone.may_comment
-
-
-@pytest.mark.parametrize("payload", of("pull_request"))
-def test_a_fork_has_a_token_that_only_reads(payload: Payload) -> None:
-    fork = changed(payload, "pull_request.head.repo.full_name", "mallory/Hello-World")
-    fork = changed(fork, "pull_request.head.repo.fork", True)
-
-    found = on_pull_request(fork)
-
-    assert _schema("pull_request").is_valid(fork) == _schema("pull_request").is_valid(payload)
-    assert (found.may_comment, found.reason) == (False, _FORK)
-    assert found.repository == payload["repository"]["full_name"]
-    assert found.pull_request == payload["number"]
-    assert found.commit == payload["pull_request"]["head"]["sha"]
+def test_a_fork_and_dependabot_have_a_token_that_only_reads() -> None:
+    valid = _schema("pull_request").is_valid
+    for payload in PULL_REQUESTS:
+        fork = changed(payload, "pull_request.head.repo.full_name", "mallory/Hello-World")
+        fork = changed(fork, "pull_request.head.repo.fork", True)
+        deleted = changed(payload, "pull_request.head.repo", None)
+        opened = changed(payload, "pull_request.user.login", "dependabot[bot]")
+        pushed = changed(opened, "sender.login", "dependabot[bot]")
+        # Validation takes a second.
+        assert payload is not PULL_REQUESTS[0] or (valid(fork) == valid(pushed) == valid(payload))
+        for found, reason in (
+            (on_pull_request(fork), _FORK),
+            (on_pull_request(deleted), _FORK),
+            (on_pull_request(pushed, GITHUB_ACTOR="dependabot[bot]"), _DEPENDABOT),
+            (on_pull_request(pushed, GITHUB_ACTOR=""), _DEPENDABOT),
+        ):
+            assert (found.may_comment, found.reason) == (False, reason)
+            assert found.repository == payload["repository"]["full_name"]
+            assert (found.pull_request, found.commit) == (payload["number"], payload["pull_request"]["head"]["sha"])
+        # After a person pushed to Dependabot's branch the token may write.
+        assert on_pull_request(opened, GITHUB_ACTOR="octocat").may_comment
 
 
-@pytest.mark.parametrize("payload", of("pull_request"))
-def test_a_deleted_fork_is_a_fork(payload: Payload) -> None:
-    found = on_pull_request(changed(payload, "pull_request.head.repo", None))
+def test_with_the_secrets_of_the_target_nothing_is_run() -> None:
+    for payload in PULL_REQUESTS:
+        found = on_pull_request(payload, event="pull_request_target", GITHUB_REF="refs/heads/master")
 
-    assert (found.may_comment, found.reason) == (False, _FORK)
-
-
-@pytest.mark.parametrize("payload", of("pull_request"))
-def test_a_repository_that_is_a_fork_itself_is_accepted(payload: Payload) -> None:
-    forked = changed(changed(payload, "repository.fork", True), "pull_request.head.repo.fork", True)
-
-    assert on_pull_request(forked).may_comment
-
-
-@pytest.mark.parametrize("variables", [{"GITHUB_ACTOR": "dependabot[bot]"}, {"GITHUB_ACTOR": ""}], ids=str)
-@pytest.mark.parametrize("payload", of("pull_request"))
-def test_dependabot_has_a_token_that_only_reads(payload: Payload, variables: dict[str, str]) -> None:
-    opened = changed(payload, "sender.login", "dependabot[bot]")
-    opened = changed(opened, "pull_request.user.login", "dependabot[bot]")
-
-    found = on_pull_request(opened, **variables)
-
-    assert _schema("pull_request").is_valid(opened) == _schema("pull_request").is_valid(payload)
-    assert (found.may_comment, found.reason) == (False, _DEPENDABOT)
-    assert found.pull_request == payload["number"]
-
-
-@pytest.mark.parametrize("payload", of("pull_request"))
-def test_after_a_person_pushed_to_dependabots_branch_the_token_may_write(payload: Payload) -> None:
-    opened = changed(payload, "pull_request.user.login", "dependabot[bot]")
-
-    assert on_pull_request(opened, GITHUB_ACTOR="octocat").may_comment
-
-
-@pytest.mark.parametrize("payload", of("pull_request"))
-def test_with_the_secrets_of_the_target_nothing_is_run(payload: Payload) -> None:
-    found = on_pull_request(payload, event="pull_request_target", GITHUB_REF="refs/heads/master")
-
-    assert found.refused is not None
-    assert not found.may_comment
-    assert (found.pull_request, found.commit) == (payload["number"], _RUN_SHA)
+        assert found.refused is not None
+        assert not found.may_comment
+        assert (found.pull_request, found.commit) == (payload["number"], _RUN_SHA)
 
 
 def assert_no_pull_request(found: EventRights, payload: Payload, commit: str = _RUN_SHA) -> None:
@@ -204,57 +164,50 @@ def assert_no_pull_request(found: EventRights, payload: Payload, commit: str = _
     assert found.reason
 
 
-@pytest.mark.parametrize("payload", of("push"))
-def test_a_push_is_evaluated_at_the_commit_pushed(payload: Payload) -> None:
-    # A deletion runs at the last commit of the default branch.
-    is_there = payload["after"] != _NOTHING
-    variables = {"GITHUB_SHA": payload["after"], "GITHUB_REF": payload["ref"]} if is_there else {}
+def test_a_push_is_evaluated_at_the_commit_pushed() -> None:
+    for payload in of("push"):
+        # A deletion runs at the last commit of the default branch.
+        is_there = payload["after"] != _NOTHING
+        variables = {"GITHUB_SHA": payload["after"], "GITHUB_REF": payload["ref"]} if is_there else {}
 
-    found = planned("push", payload, **variables)
+        found = planned("push", payload, **variables)
 
-    assert_no_pull_request(found, payload, variables.get("GITHUB_SHA", _RUN_SHA))
-    assert found.ref == (payload["ref"] if is_there else "refs/heads/main")
-    assert found.base_ref is None
-
-
-@pytest.mark.parametrize("payload", of("merge_group"))
-def test_a_merge_group_is_measured_against_its_branch(payload: Payload) -> None:
-    group = payload["merge_group"]
-
-    found = planned("merge_group", payload, GITHUB_SHA=group["head_sha"], GITHUB_REF=group["head_ref"])
-
-    assert_no_pull_request(found, payload, group["head_sha"])
-    assert found.base_ref == "main"
-    alone = plan({"GITHUB_EVENT_NAME": "merge_group"}, payload)
-    assert (alone.repository, alone.commit, alone.base_ref) == ("octo-org/octo-repo", group["head_sha"], "main")
+        assert_no_pull_request(found, payload, variables.get("GITHUB_SHA", _RUN_SHA))
+        assert found.ref == (payload["ref"] if is_there else "refs/heads/main")
+        assert found.base_ref is None
 
 
-@pytest.mark.parametrize("payload", of("workflow_run"))
-def test_a_second_stage_does_not_take_the_first_ones_word(payload: Payload) -> None:
-    found = planned("workflow_run", payload)
+def test_a_merge_group_is_measured_against_its_branch() -> None:
+    for payload in of("merge_group"):
+        group = payload["merge_group"]
 
-    # ``head_sha`` may be a fork's; what runs is the default branch.
-    assert payload["workflow_run"]["head_sha"] != found.commit
-    assert_no_pull_request(found, payload)
+        found = planned("merge_group", payload, GITHUB_SHA=group["head_sha"], GITHUB_REF=group["head_ref"])
 
-
-@pytest.mark.parametrize("payload", of("workflow_dispatch"))
-def test_a_run_by_hand_is_evaluated_where_it_was_started(payload: Payload) -> None:
-    found = planned("workflow_dispatch", payload, GITHUB_REF=payload["ref"])
-
-    assert_no_pull_request(found, payload)
-    assert found.ref == payload["ref"]
+        assert_no_pull_request(found, payload, group["head_sha"])
+        assert found.base_ref == "main"
+        alone = plan({"GITHUB_EVENT_NAME": "merge_group"}, payload)
+        assert (alone.repository, alone.commit, alone.base_ref) == ("octo-org/octo-repo", group["head_sha"], "main")
 
 
-@pytest.mark.parametrize("payload", of("workflow_dispatch"))
-def test_a_schedule_runs_on_the_default_branch(payload: Payload) -> None:
-    kept = {key: payload[key] for key in ("repository", "workflow")}
+def test_a_second_stage_does_not_take_the_first_ones_word() -> None:
+    for payload in of("workflow_run"):
+        found = planned("workflow_run", payload)
 
-    assert_no_pull_request(planned("schedule", kept | {"schedule": "0 5 * * *"}), payload)
-    bare = plan(
-        {"GITHUB_EVENT_NAME": "schedule", "GITHUB_SHA": _RUN_SHA, "GITHUB_REPOSITORY": "acme/widgets"},
-        {"schedule": "0 5 * * *"},
-    )
+        # ``head_sha`` may be a fork's; what runs is the default branch.
+        assert payload["workflow_run"]["head_sha"] != found.commit
+        assert_no_pull_request(found, payload)
+
+
+def test_runs_by_hand_and_by_schedule_are_evaluated_where_they_were_started() -> None:
+    for payload in of("workflow_dispatch"):
+        found = planned("workflow_dispatch", payload, GITHUB_REF=payload["ref"])
+
+        assert_no_pull_request(found, payload)
+        assert found.ref == payload["ref"]
+        kept = {key: payload[key] for key in ("repository", "workflow")}
+        assert_no_pull_request(planned("schedule", kept | {"schedule": "0 5 * * *"}), payload)
+    variables = {"GITHUB_EVENT_NAME": "schedule", "GITHUB_SHA": _RUN_SHA, "GITHUB_REPOSITORY": "acme/widgets"}
+    bare = plan(variables, {"schedule": "0 5 * * *"})
     assert (bare.repository, bare.commit, bare.may_comment) == ("acme/widgets", _RUN_SHA, False)
 
 

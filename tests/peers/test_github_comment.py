@@ -1,45 +1,41 @@
-"""The sticky comment against an independent emulation of GitHub."""
+"""The sticky comment against an independent emulation of GitHub that fails, and that others change meanwhile."""
 
 from __future__ import annotations
 
-import json
+import re
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 
 import pytest
 from github.IssueComment import IssueComment
-from requests import PreparedRequest, Response
-from tests.peers.github_emulator import (
-    OWNER,
-    OWNER_TOKEN,
-    REPOSITORY,
-    STRANGER_TOKEN,
-    GithubEmulator,
-)
-from tests.peers.wire import Wire, answer, text_of
+from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, STRANGER_TOKEN
+from tests.peers.github_proxy import Answer, Incoming
+from tests.peers.github_service import GithubService
 
-from agenteval.github.client import GitHubClient, GithubError
-from agenteval.github.comment import Mode, mark_running, publish_section
+from agenteval.github.client import USER_AGENT, GithubError
+from agenteval.github.comment import Mode, publish_section
 from agenteval.github.comment_sections import Comment, Revision, Section, marker, section_key
 from agenteval.github.comment_update import CommentOutcome, Pacing, parse
-from agenteval.report.parts import COMMENT_LIMIT, characters
 
 pytestmark = pytest.mark.peer
 
 MARK = marker()
 KEY = section_key("ci", "evaluate")
-_JOBS = 8
-_AT_ONCE = Pacing(settle_s=0.0, jitter_s=0.0, sleep=lambda _: None)
+COMMENTS = r"/comments$"
+COMMENT = r"/issues/comments/\d+$"
 
 
 class Conversation:
-    """One pull request and those who write there."""
+    """A pull request, a job that publishes there, and others who write there.
 
-    def __init__(self, emulator: GithubEmulator) -> None:
-        self.emulator = emulator
-        self.pull = emulator.pull_request()
+    ``pauses`` are the seconds that the job waited, ``meanwhile`` is what others then do.
+    """
+
+    def __init__(self, github: GithubService) -> None:
+        self.github = github
+        self.pull = github.emulator.pull_request()
+        self.pauses: list[float] = []
+        self.meanwhile: Callable[[], object] | None = None
 
     def publish(
         self,
@@ -48,33 +44,38 @@ class Conversation:
         *,
         comment_id: str = "",
         key: str = KEY,
-        detail: str = "",
-        run: int = 1,
         mode: Mode = "always",
+        timeout_s: int = 20,
     ) -> CommentOutcome:
-        section = Section(key, head, detail, Revision(run, 1))
-        client = GitHubClient(token, self.emulator.url)
-        return publish_section(client, REPOSITORY, self.pull.number, comment_id, section, mode=mode, pacing=_AT_ONCE)
-
-    def run(self, notice: str, run: int, key: str = KEY) -> CommentOutcome:
-        section = Section(key, notice, revision=Revision(run, 1))
-        client = GitHubClient(OWNER_TOKEN, self.emulator.url)
-        return mark_running(client, REPOSITORY, self.pull.number, "", section, pacing=_AT_ONCE)
+        section = Section(key, head, revision=Revision(1, 1))
+        pacing = Pacing(settle_s=0.0, jitter_s=0.0, sleep=self._pause)
+        client = self.github.client(token, timeout_s)
+        return publish_section(client, REPOSITORY, self.pull.number, comment_id, section, mode=mode, pacing=pacing)
 
     def say(self, text: str, token: str = OWNER_TOKEN) -> IssueComment:
-        pull = self.emulator.api(token).get_repo(REPOSITORY).get_pull(self.pull.number)
+        pull = self.github.emulator.api(token).get_repo(REPOSITORY).get_pull(self.pull.number)
         return pull.create_issue_comment(text)
 
     def bodies(self) -> list[str]:
         return [comment.body for comment in self.pull.get_issue_comments()]
 
-    def comment(self) -> Comment:
-        """The one comment there is."""
-        [body] = self.bodies()
-        return read(body)
-
     def heads(self) -> list[str]:
-        return [section.head for section in self.comment().sections]
+        """The heads of the sections of the one comment there is."""
+        [body] = self.bodies()
+        return [section.head for section in read(body).sections]
+
+    def edit(self, *sections: Section) -> None:
+        [comment] = self.pull.get_issue_comments()
+        comment.edit(Comment(MARK, sections).render())
+
+    def called(self, method: str, path: str) -> int:
+        return len(self.github.proxy.called(method, path))
+
+    def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        if self.meanwhile:
+            do, self.meanwhile = self.meanwhile, None
+            do()
 
 
 def read(body: str) -> Comment:
@@ -83,123 +84,51 @@ def read(body: str) -> Comment:
     return comment
 
 
+def of_others(head: str = "old", run: int = 1) -> Section:
+    return Section("other", head, revision=Revision(run))
+
+
 @pytest.fixture
-def conversation(emulator: GithubEmulator) -> Conversation:
-    return Conversation(emulator)
+def conversation(github: GithubService) -> Conversation:
+    return Conversation(github)
 
 
-def test_first_creates_then_edits_the_same(conversation: Conversation, wire: Wire) -> None:
+def test_a_comment_is_created_then_edited(conversation: Conversation) -> None:
     first = conversation.publish("one")
+    conversation.github.proxy.forget()
     second = conversation.publish("two")
 
     assert (first.action, second.action) == ("created", "updated")
     assert first.url == second.url
     assert conversation.heads() == ["two"]
-    assert wire.writes() == ["POST", "PATCH"]
+    # Few requests when nobody races.
+    number = re.compile(r"\d+")
+    asked = [(item.method, item.route.rpartition("/")[2]) for item in conversation.github.proxy.requests]
+    assert [(method, number.sub("N", last)) for method, last in asked] == [
+        ("GET", "N"),  # the pull request
+        ("GET", "comments"),
+        ("POST", "graphql"),
+        ("GET", "N"),
+        ("PATCH", "N"),
+        ("GET", "comments"),
+    ]
+    conversation.github.proxy.forget()
+    assert conversation.publish("two\n").action == "unchanged"
+    assert conversation.github.proxy.writes() == []
+
+    for key in ("b", "a"):
+        conversation.publish(f"of {key}", key=key)
+    assert conversation.heads() == ["of a", "of b", "two"]
 
 
-def test_the_text_looks_like_this(conversation: Conversation) -> None:
-    conversation.publish("### Passed", detail="| a |\n|---|\n| b |", run=7)
-
-    [body] = conversation.bodies()
-    [section] = read(body).sections
-    assert body == (
-        "<!-- agenteval:comment id=default -->\n"
-        f"<!-- agenteval:section key={KEY} rev=7.1.{section.revision.stamp} -->\n"
-        "### Passed\n\n"
-        "<!-- agenteval:more -->\n"
-        "| a |\n|---|\n| b |\n\n"
-        f"<!-- agenteval:end key={KEY} -->"
-    )
-
-
-def test_nothing_is_written_when_one_attempt_says_the_same_again(conversation: Conversation, wire: Wire) -> None:
-    conversation.publish("same")
-    wire.requests.clear()
-
-    assert conversation.publish("same\n").action == "unchanged"
-    assert wire.writes() == []
-
-
-def test_what_one_attempt_says_later_is_newer_whatever_its_clock_says(
-    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    conversation.publish("one")
-    monkeypatch.setattr("time.time", lambda: 0.0)
-
-    assert conversation.publish("two").action == "updated"
-    assert conversation.heads() == ["two"]
-
-
-def test_jobs_stand_side_by_side_in_the_order_of_their_keys(conversation: Conversation) -> None:
-    conversation.publish("second", key="b")
-    conversation.publish("first", key="a")
-    conversation.publish("third", key="c")
-    conversation.publish("second again", key="b")
-
-    assert conversation.heads() == ["first", "second again", "third"]
-
-
-def test_a_comment_of_the_form_without_sections_is_replaced(conversation: Conversation) -> None:
-    conversation.say(f"{MARK}\n### agenteval: passed\n\nold")
-
-    assert conversation.publish("new").action == "updated"
-    assert conversation.heads() == ["new"]
-    assert "old" not in conversation.bodies()[0]
-
-
-def test_an_older_run_that_finishes_late_changes_nothing(conversation: Conversation, wire: Wire) -> None:
-    url = conversation.publish("newer", run=8).url
-    wire.requests.clear()
-
-    assert conversation.publish("older", run=7) == CommentOutcome(url, "superseded")
-    assert conversation.run("running", run=7) == CommentOutcome(url, "superseded")
-    assert conversation.heads() == ["newer"]
-    assert wire.writes() == []
-
-
-def test_only_an_existing_comment_is_written_to_if_so_wanted(conversation: Conversation, wire: Wire) -> None:
+def test_only_an_existing_comment_is_written_to_if_so_wanted(conversation: Conversation) -> None:
     assert conversation.publish("one", mode="existing") == CommentOutcome("", "absent")
-    assert wire.writes() == []
+    assert conversation.github.proxy.writes() == []
 
     conversation.publish("other", key="other")
 
     assert conversation.publish("one", mode="existing").action == "updated"
     assert conversation.heads() == ["one", "other"]
-
-
-def test_a_running_job_shows_above_its_earlier_result(conversation: Conversation) -> None:
-    conversation.publish("other", key="other")
-    conversation.publish("### Passed", detail="detail", run=1)
-
-    assert conversation.run("running", run=2).action == "updated"
-    assert conversation.run("still running", run=3).action == "updated"
-
-    section = conversation.comment().section(KEY)
-    assert section is not None
-    assert (section.notice, section.head, section.detail) == ("still running", "### Passed", "detail")
-    assert conversation.publish("### Failed", run=3).action == "updated"
-    section = conversation.comment().section(KEY)
-    assert section is not None
-    assert (section.notice, section.head, section.detail) == ("", "### Failed", "")
-    assert conversation.heads() == ["### Failed", "other"]
-
-
-def test_a_running_job_without_an_earlier_result_shows_nowhere(conversation: Conversation, wire: Wire) -> None:
-    assert conversation.run("running", run=1).action == "absent"
-    conversation.publish("other", key="other")
-    wire.requests.clear()
-
-    assert conversation.run("running", run=1).action == "absent"
-    assert conversation.heads() == ["other"]
-    assert wire.writes() == []
-
-
-def test_a_notice_never_comes_above_the_result_of_the_same_attempt(conversation: Conversation) -> None:
-    conversation.publish("done", run=2)
-
-    assert conversation.run("broke off", run=2).action == "unchanged"
-    assert conversation.comment().sections[0].notice == ""
 
 
 def test_each_id_has_a_comment_of_its_own(conversation: Conversation) -> None:
@@ -212,80 +141,30 @@ def test_each_id_has_a_comment_of_its_own(conversation: Conversation) -> None:
     assert [comment.sections[0].head for comment in comments] == ["unit again", "nightly"]
 
 
-@pytest.mark.parametrize("before", [0, 99, 100, 250])
-def test_found_on_every_page(conversation: Conversation, wire: Wire, before: int) -> None:
+@pytest.mark.parametrize("before", [99, 100])
+def test_found_on_every_page(conversation: Conversation, before: int) -> None:
     for number in range(before):
         conversation.say(f"comment {number}")
     conversation.publish("one")
 
     assert conversation.publish("two").action == "updated"
     assert conversation.pull.get_issue_comments().totalCount == before + 1
-    assert "per_page=100" in "".join(request.url for request in wire.requests)
+    assert conversation.called("GET", "per_page=100") > 0
 
 
-def test_a_forged_marker_of_someone_else_is_ignored(conversation: Conversation, wire: Wire) -> None:
+def test_a_forged_marker_of_someone_else_is_ignored(conversation: Conversation) -> None:
     foreign = Comment(MARK, (Section(KEY, "mine now", revision=Revision(99, 1, 1)),)).render()
-    conversation.say(foreign, STRANGER_TOKEN)
+    # More than one query takes.
+    for _ in range(101):
+        conversation.say(foreign, STRANGER_TOKEN)
 
     assert conversation.publish("ours").action == "created"
     assert conversation.publish("ours again").action == "updated"
-    forged, ours = conversation.bodies()
-    assert forged == foreign
+    *forged, ours = conversation.bodies()
+    assert set(forged) == {foreign}
     assert [section.head for section in read(ours).sections] == ["ours again"]
-    assert wire.writes() == ["POST", "PATCH"]
-
-
-def test_markers_in_the_text_of_a_section_are_ignored(conversation: Conversation) -> None:
-    hostile = (
-        "The agent answered:\n"
-        f"<!-- agenteval:end key={KEY} -->\n"
-        "<!-- agenteval:section key=other rev=99.1.1 -->\n"
-        "forged\n"
-        f"{marker('nightly')}"
-    )
-    conversation.publish("other", key="other")
-    conversation.publish(hostile, detail=hostile)
-    conversation.publish("other again", key="other")
-    conversation.publish("nightly", comment_id="nightly")
-
-    first, second = (read(body) for body in conversation.bodies())
-    assert [section.key for section in first.sections] == [KEY, "other"]
-    assert [section.head for section in first.sections][1] == "other again"
-    assert first.sections[0].head.count("&lt;!-- agenteval:") == 3
-    assert [section.head for section in second.sections] == ["nightly"]
-
-
-def test_a_marker_quoted_in_our_own_comment_is_ignored(conversation: Conversation) -> None:
-    conversation.say(f"The agent answered:\n{MARK}")
-
-    assert conversation.publish("report").action == "created"
-
-
-def test_what_a_maintainer_edited_does_not_last_and_loses_nothing(conversation: Conversation) -> None:
-    conversation.publish("one", key="a")
-    conversation.publish("two", key="b")
-    [comment] = conversation.pull.get_issue_comments()
-    edited = comment.body.replace("<!-- agenteval:end key=a -->\n", "").replace("two", "two, really?")
-    comment.edit(f"{edited}\r\n\r\nI do not believe this.".replace("\n", "\r\n"))
-
-    assert conversation.publish("one again", key="a").action == "updated"
-
-    assert conversation.heads() == ["one again", "two, really?"]
-    assert "believe" not in conversation.bodies()[0]
-
-
-def test_a_comment_at_the_limit_keeps_all_heads_and_own_detail(conversation: Conversation) -> None:
-    details = {f"job{number}": f"{number}🙂" * 6_000 for number in range(10)}
-    for key, detail in details.items():
-        conversation.publish(f"### {key}", key=key, detail=detail)
-
-    [body] = conversation.bodies()
-    assert characters(body) <= COMMENT_LIMIT
-    sections = read(body).sections
-    assert [section.head for section in sections] == [f"### {key}" for key in details]
-    assert sections[-1].detail == details["job9"]
-    assert sum(section.detail is not None for section in sections) == 3
-    assert body.count("Detail left out to stay within GitHub's limit") == 7
+    assert conversation.github.proxy.writes() == ["POST", "PATCH"]
+    assert conversation.called("GET", "/user$") == 0
 
 
 def test_own_duplicates_become_one_in_which_the_newest_of_each_section_stays(conversation: Conversation) -> None:
@@ -296,8 +175,10 @@ def test_own_duplicates_become_one_in_which_the_newest_of_each_section_stays(con
         body(Section("a", "old a", revision=Revision(1)), Section("b", "b", revision=Revision(3)))
     )
     conversation.say("a remark", STRANGER_TOKEN)
-    conversation.say(body(Section("a", "new a", revision=Revision(2)), Section("b", "old b", revision=Revision(2))))
-    conversation.say(body(Section("c", "c")))
+    newer = [Section("a", "new a", revision=Revision(2)), Section("b", "old b", revision=Revision(2))]
+    duplicates = [conversation.say(body(*newer)), conversation.say(body(Section("c", "c")))]
+    # Another job removes them first, which is no error.
+    _meanwhile(conversation, "DELETE", r".*/issues/comments/\d+", lambda: [each.delete() for each in duplicates])
 
     outcome = conversation.publish("report", key="d")
 
@@ -307,52 +188,21 @@ def test_own_duplicates_become_one_in_which_the_newest_of_each_section_stays(con
     assert remark == "a remark"
 
 
-def test_duplicates_go_even_when_there_is_nothing_to_write(conversation: Conversation) -> None:
-    conversation.publish("report")
-    [body] = conversation.bodies()
-    conversation.say(body)
-
-    assert conversation.publish("report").action == "unchanged"
-    assert conversation.bodies() == [body]
-
-
-def test_jobs_that_have_all_seen_no_comment_leave_one(conversation: Conversation, wire: Wire) -> None:
-    # Whoever wants to post has seen no comment; nobody posts before all have come so far.
-    together = Barrier(_JOBS, timeout=30)
-    client = GitHubClient(OWNER_TOKEN, conversation.emulator.url)
-
-    def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
-        if request.method == "POST" and (request.url or "").endswith("/comments"):
-            together.wait()
-        return go_on()
-
-    def publish(number: int) -> CommentOutcome:
-        section = Section(f"job{number}", f"head {number}", revision=Revision(1, 1))
-        return publish_section(client, REPOSITORY, conversation.pull.number, "", section, pacing=Pacing(settle_s=1.0))
-
-    wire.interceptors.append(intercept)
-    with ThreadPoolExecutor(_JOBS) as jobs:
-        outcomes = list(jobs.map(publish, range(_JOBS)))
-
-    assert wire.writes().count("POST") == _JOBS
-    assert len({outcome.url for outcome in outcomes}) == 1
-    assert sorted(outcome.action for outcome in outcomes) == ["created"] + ["updated"] * (_JOBS - 1)
-    assert conversation.heads() == [f"head {number}" for number in range(_JOBS)]
-
-
 def test_the_token_of_a_job_finds_its_comment(conversation: Conversation) -> None:
-    token = conversation.emulator.installation_token(pull_requests="write", contents="read")
+    token = conversation.github.emulator.installation_token(pull_requests="write", contents="read")
     conversation.say(f"{MARK}\nforged", STRANGER_TOKEN)
 
     assert conversation.publish("one", token).action == "created"
+    # GraphQL may not know, and then the login decides.
+    conversation.github.proxy.fail("POST", "/graphql", status=404)
     assert conversation.publish("two", token).action == "updated"
     forged, ours = conversation.bodies()
     assert forged == f"{MARK}\nforged"
     assert [section.head for section in read(ours).sections] == ["two"]
 
 
-def test_a_missing_permission_names_the_lines_to_add(conversation: Conversation, wire: Wire) -> None:
-    token = conversation.emulator.installation_token(contents="read")
+def test_what_cannot_be_written_names_the_lines_to_add(conversation: Conversation) -> None:
+    token = conversation.github.emulator.installation_token(contents="read")
 
     with pytest.raises(GithubError) as caught:
         conversation.publish("report", token)
@@ -360,143 +210,167 @@ def test_a_missing_permission_names_the_lines_to_add(conversation: Conversation,
     assert caught.value.status == 403
     assert "permissions:\n  contents: read\n  pull-requests: write" in str(caught.value)
     assert f"comment on pull request #{conversation.pull.number} of {REPOSITORY}" in str(caught.value)
-    assert wire.writes() == ["POST"]
-    _assert_hidden(token, caught.value)
-
-
-def test_a_pull_request_that_does_not_exist(emulator: GithubEmulator) -> None:
-    client = GitHubClient(OWNER_TOKEN, emulator.url)
-    with pytest.raises(GithubError, match="does not exist, or the token may not see it") as caught:
-        publish_section(client, REPOSITORY, 99_999, "", Section(KEY, "report"), pacing=_AT_ONCE)
-
-    assert caught.value.status == 404
-    _assert_hidden(OWNER_TOKEN, caught.value)
-
-
-def _assert_hidden(token: str, error: BaseException) -> None:
-    shown = "".join([str(error), repr(error), *traceback.format_exception(error)])
+    # It is not tried again.
+    assert conversation.github.proxy.writes() == ["POST"]
+    shown = "".join([str(caught.value), repr(caught.value), *traceback.format_exception(caught.value)])
     assert token not in shown
 
-
-# What the emulator cannot do. GraphQL is answered here as GitHub's published schema describes it.
-
-
-def graphql_as(login: str, conversation: Conversation) -> Callable[..., Response]:
-    """Answers ``viewerDidAuthor`` for one viewer."""
-
-    def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
-        if not (request.url or "").endswith("/graphql"):
-            return go_on()
-        ids = json.loads(text_of(request) or "")["variables"]["ids"]
-        authors = {comment.node_id: comment.user.login for comment in conversation.pull.get_issue_comments()}
-        nodes = [{"viewerDidAuthor": authors[id_] == login} if id_ in authors else None for id_ in ids]
-        lost = [{"type": "NOT_FOUND", "path": ["nodes", i]} for i, node in enumerate(nodes) if node is None]
-        return answer(request, 200, json.dumps({"data": {"nodes": nodes}} | ({"errors": lost} if lost else {})))
-
-    return intercept
+    client = conversation.github.client()
+    with pytest.raises(GithubError, match="does not exist, or the token may not see it") as caught:
+        publish_section(client, REPOSITORY, 99_999, "", Section(KEY, "report"))
+    assert caught.value.status == 404
+    assert OWNER_TOKEN not in str(caught.value)
 
 
-def test_graphql_decides_where_there_is_one(conversation: Conversation, wire: Wire) -> None:
-    conversation.say(f"{MARK}\nforged", STRANGER_TOKEN)
+def test_an_unusable_graphql_answer_is_not_taken_for_no(conversation: Conversation) -> None:
+    unusable = [
+        b'{"data": null, "errors": [{"type": "FORBIDDEN", "message": "no"}]}',
+        b'{"data": {"nodes": [null]}, "errors": [{"type": "FORBIDDEN"}]}',
+        b'{"data": {"nodes": []}}',
+        b'{"errors": [{"message": "no type"}]}',
+        b'{"data": {"nodes": "text"}}',
+        b"[]",
+        b"null",
+    ]
     conversation.say(f"{MARK}\nold")
-    wire.interceptors.append(graphql_as(OWNER, conversation))
+    for number, text in enumerate(unusable):
+        headers = {"Content-Type": "application/json"}
+        conversation.github.proxy.fail("POST", "/graphql", status=200, body=text, headers=headers)
+        assert conversation.publish(f"after {number}").action == "updated"
+        assert conversation.heads() == [f"after {number}"]
+    assert conversation.github.proxy.writes() == ["PATCH"] * len(unusable)
+
+
+def _meanwhile(conversation: Conversation, method: str, path: str, do: Callable[[], object]) -> None:
+    """Let somebody act once when a request of ours is on its way."""
+
+    def handler(request: Incoming, found: re.Match[str]) -> Answer | None:
+        if request.headers["user-agent"] == USER_AGENT and not done:
+            done.append(1)
+            do()
+        return None
+
+    done: list[int] = []
+    conversation.github.proxy.serve(method, path, handler)
+
+
+def _delete_all(conversation: Conversation) -> None:
+    for comment in conversation.pull.get_issue_comments():
+        comment.delete()
+
+
+def test_a_candidate_deleted_meanwhile_does_not_count(conversation: Conversation) -> None:
+    gone = conversation.say(f"{MARK}\ngone")
+    conversation.say(f"{MARK}\nold")
+    _meanwhile(conversation, "POST", "/graphql", gone.delete)
 
     assert conversation.publish("new").action == "updated"
-    forged, ours = conversation.bodies()
-    assert forged == f"{MARK}\nforged"
-    assert [section.head for section in read(ours).sections] == ["new"]
-    assert not any(request.url.endswith("/user") for request in wire.requests)
+    assert conversation.github.proxy.writes() == ["PATCH"]
+    assert conversation.called("GET", "/user$") == 0
 
 
-def test_more_candidates_than_one_query_takes(conversation: Conversation, wire: Wire) -> None:
-    for _ in range(101):
-        conversation.say(f"{MARK}\nforged", STRANGER_TOKEN)
-    conversation.say(f"{MARK}\nold")
-    wire.interceptors.append(graphql_as(OWNER, conversation))
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+def test_a_comment_deleted_meanwhile_is_made_again(conversation: Conversation, method: str) -> None:
+    conversation.say(Comment(MARK, (of_others(),)).render())
+    _meanwhile(conversation, method, r".*/issues/comments/\d+", lambda: _delete_all(conversation))
 
-    assert conversation.publish("new").action == "updated"
-    assert [request.url for request in wire.requests if request.url.endswith("/user")] == []
+    assert conversation.publish("report").action == "created"
+    assert conversation.heads() == ["report", "old"]
+
+
+def test_a_comment_deleted_meanwhile_is_not_made_again_in_mode_existing(conversation: Conversation) -> None:
+    conversation.say(Comment(MARK, (of_others(),)).render())
+    _meanwhile(conversation, "PATCH", r".*/issues/comments/\d+", lambda: _delete_all(conversation))
+
+    assert conversation.publish("report", mode="existing") == CommentOutcome("", "absent")
+    assert conversation.bodies() == []
+
+
+def test_what_others_write_between_reading_the_list_and_writing_stays(conversation: Conversation) -> None:
+    conversation.say(Comment(MARK, (of_others(),)).render())
+    # The authorship is asked for after the list was read.
+    _meanwhile(conversation, "POST", "/graphql", lambda: conversation.edit(of_others("new", 2)))
+
+    assert conversation.publish("report").action == "updated"
+    assert conversation.heads() == ["report", "new"]
+    assert conversation.called("PATCH", COMMENT) == 1
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+@pytest.mark.parametrize("failure", ["502", "reset", "half an answer", "a page", "silence"])
+def test_a_lost_answer_posts_nothing_twice(conversation: Conversation, failure: str, arrives: bool) -> None:
+    conversation.github.proxy.lose("POST", COMMENTS, failure, arrives=arrives)
+
+    outcome = conversation.publish("report", timeout_s=1)
+
+    assert outcome.action == "created"
+    assert conversation.heads() == ["report"]
+    assert conversation.called("POST", COMMENTS) == (1 if arrives else 2)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_lost_edit_is_made_again_from_what_is_there_by_then(conversation: Conversation, arrives: bool) -> None:
+    conversation.say(Comment(MARK, (of_others(),)).render())
+    conversation.github.proxy.lose("PATCH", COMMENT, "reset", arrives=arrives)
+    # Another job overwrites ours, if it has arrived.
+    conversation.meanwhile = lambda: conversation.edit(of_others("new", 2))
+
+    assert conversation.publish("report", timeout_s=1).action == "updated"
+    assert conversation.heads() == ["report", "new"]
+    assert conversation.called("PATCH", COMMENT) == 2
+
+
+def test_three_failures_in_a_row_are_reported(conversation: Conversation) -> None:
+    conversation.github.proxy.fail("POST", COMMENTS, times=9, status=503)
+
+    with pytest.raises(GithubError, match="GitHub answered 503") as caught:
+        conversation.publish("report")
+
+    assert caught.value.status == 503
+    assert OWNER_TOKEN not in str(caught.value)
+    assert conversation.called("POST", COMMENTS) == 3
+    assert conversation.pauses == [1.0, 4.0]
+    assert conversation.bodies() == []
 
 
 @pytest.mark.parametrize(
-    "answered",
+    ("status", "message", "asked", "wait_s"),
     [
-        '{"data": null, "errors": [{"type": "FORBIDDEN", "message": "no"}]}',
-        '{"data": {"nodes": [null]}, "errors": [{"type": "FORBIDDEN"}]}',
-        '{"data": {"nodes": []}}',
-        '{"errors": [{"message": "no type"}]}',
-        '{"data": {"nodes": "text"}}',
-        "[]",
-        "null",
+        (403, "You have exceeded a secondary rate limit.", None, 60),
+        (429, "Too many requests", "9", 9),
     ],
 )
-def test_an_unusable_graphql_answer_is_not_taken_for_no(
-    conversation: Conversation, wire: Wire, answered: str
+def test_a_rate_limit_is_waited_for(
+    conversation: Conversation, status: int, message: str, asked: str | None, wait_s: int
 ) -> None:
-    conversation.say(f"{MARK}\nold")
+    headers = {"Retry-After": asked} if asked else {}
+    conversation.say(Comment(MARK, (of_others(),)).render())
+    body = {"message": message}
+    conversation.github.proxy.fail("PATCH", COMMENT, status=status, headers=headers, body=body)
+    conversation.meanwhile = lambda: conversation.edit(of_others("new", 2))
 
-    def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
-        is_query = (request.url or "").endswith("/graphql")
-        return answer(request, 200, answered) if is_query else go_on()
+    assert conversation.publish("report").action == "updated"
+    assert conversation.pauses[0] == wait_s
+    assert conversation.heads() == ["report", "new"]
 
-    wire.interceptors.append(intercept)
-
-    assert conversation.publish("new").action == "updated"
-    assert conversation.heads() == ["new"]
-    assert wire.writes() == ["PATCH"]
-
-
-def test_a_candidate_deleted_meanwhile_does_not_count(conversation: Conversation, wire: Wire) -> None:
-    gone = conversation.say(f"{MARK}\ngone")
-    conversation.say(f"{MARK}\nold")
-
-    def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
-        if (request.url or "").endswith("/graphql"):
-            gone.delete()
-        return go_on()
-
-    wire.interceptors += [intercept, graphql_as(OWNER, conversation)]
-
-    assert conversation.publish("new").action == "updated"
-    assert wire.writes() == ["PATCH"]
-    assert not any(request.url.endswith("/user") for request in wire.requests)
+    conversation.pauses.clear()
+    conversation.github.proxy.fail("PATCH", COMMENT, status=429, headers={"Retry-After": "3000"})
+    with pytest.raises(GithubError, match="rate limit") as caught:
+        conversation.publish("again")
+    assert (caught.value.status, conversation.pauses) == (429, [])
 
 
-def test_an_error_in_the_request_is_not_repeated(conversation: Conversation, wire: Wire) -> None:
-    refusal = '{"message": "Validation Failed", "errors": [{"message": "body is too long"}]}'
-
-    def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
-        is_post = request.method == "POST"
-        return answer(request, 422, refusal) if is_post else go_on()
-
-    wire.interceptors.append(intercept)
+def test_an_error_in_the_request_is_not_repeated(conversation: Conversation) -> None:
+    refusal = {"message": "Validation Failed", "errors": [{"message": "body is too long"}]}
+    conversation.github.proxy.fail("POST", COMMENTS, status=422, body=refusal)
 
     with pytest.raises(GithubError, match=r"422 \(Validation Failed; body is too long\)"):
         conversation.publish("report")
-    assert wire.writes() == ["POST"]
+    assert conversation.github.proxy.writes() == ["POST"]
 
 
-def test_a_duplicate_that_another_job_removed_first_is_no_error(conversation: Conversation, wire: Wire) -> None:
-    conversation.say(f"{MARK}\nold")
-    conversation.say(f"{MARK}\nduplicate")
-
-    def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
-        if request.method == "DELETE":
-            go_on()
-        return go_on()
-
-    wire.interceptors.append(intercept)
-
-    assert conversation.publish("new").action == "updated"
-    assert conversation.heads() == ["new"]
-
-
-def test_a_list_that_lags_behind_does_not_post_again(conversation: Conversation, wire: Wire) -> None:
-    def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
-        is_list = request.method == "GET" and "/comments?" in (request.url or "")
-        return answer(request, 200, "[]") if is_list else go_on()
-
-    wire.interceptors.append(intercept)
+def test_a_list_that_lags_behind_does_not_post_again(conversation: Conversation) -> None:
+    conversation.github.proxy.fail("GET", r"/comments\?", times=100, status=200, body=[])
 
     assert conversation.publish("report").action == "created"
-    assert wire.writes() == ["POST"]
+    assert conversation.github.proxy.writes() == ["POST"]

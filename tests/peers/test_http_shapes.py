@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.peers.aimock import KEY, Aimock, Fixture, running_ag_ui
+from tests.peers.aimock import KEY, Aimock, running_ag_ui
+from tests.peers.model_bench import USAGE, says
 from tests.support import agent_spec, answer, request
 
 from agenteval.agents.base import Reply
@@ -21,14 +22,6 @@ PATHS = {
     "openai-responses": "v1/responses",
     "anthropic-messages": "v1/messages",
 }
-USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-
-
-def says(text: str | None, *calls: str) -> Fixture:
-    """What the model answers."""
-    made = [{"name": name, "arguments": json.dumps(ARGUMENTS)} for name in calls]
-    response = {"content": text, "usage": USAGE, **({"toolCalls": made} if made else {})}
-    return {"match": {}, "response": response}
 
 
 def asked(models: Aimock, directory: Path, shape: str, *, stream: bool) -> Reply:
@@ -55,7 +48,7 @@ def asked(models: Aimock, directory: Path, shape: str, *, stream: bool) -> Reply
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("shape", PATHS)
-def test_reads_text_and_usage(models: Aimock, tmp_path: Path, shape: str, stream: bool) -> None:
+def test_reads_text_usage_and_tool_calls(models: Aimock, tmp_path: Path, shape: str, stream: bool) -> None:
     models.play(says("A bolt costs 5 USD — or 4.50 € in Köln."))
     reply = asked(models, tmp_path, shape, stream=stream)
     assert (reply.response, reply.tool_calls) == ("A bolt costs 5 USD — or 4.50 € in Köln.", ())
@@ -63,14 +56,12 @@ def test_reads_text_and_usage(models: Aimock, tmp_path: Path, shape: str, stream
     (sent,) = models.requests()
     assert [message["content"] for message in sent.body["messages"]] == ["Hello", "Hi", "What does a bolt cost?"]
 
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("shape", PATHS)
-def test_reads_tool_calls(models: Aimock, tmp_path: Path, shape: str, stream: bool) -> None:
-    models.play(says(None, "price_of", "stock_of"))
+    tools = ("price_of", "stock_of")
+    made = [{"name": name, "arguments": json.dumps(ARGUMENTS)} for name in tools]
+    models.play({"match": {}, "response": {"content": None, "usage": USAGE, "toolCalls": made}})
     reply = asked(models, tmp_path, shape, stream=stream)
     assert reply.response == ""
-    assert [(call.name, call.args) for call in reply.tool_calls] == [("price_of", ARGUMENTS), ("stock_of", ARGUMENTS)]
+    assert [(call.name, call.args) for call in reply.tool_calls] == [(name, ARGUMENTS) for name in tools]
 
 
 @pytest.mark.parametrize("events", ["whole", "chunks"])

@@ -8,7 +8,7 @@ import re
 import resource
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -52,28 +52,25 @@ def workspace() -> Iterator[Path]:
         agent = {"command": ["/usr/bin/env", "python3", "hostile_agent.py", str(path.parent / "files")]}
         config = {"agents": {"default": agent | {"timeout": 60}}, "pass_env": ["ALLOWED_*"]}
         (path / "agenteval.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        cases = [{"name": wish, "input": wish, "ground_truth": "[]"} for wish in (*QUIET, *LOUD, "key")]
-        metrics = {"metrics": [{"type": "standard", "metric": "equality"}]}
-        suite = {"evaluations": metrics, "test_cases": cases}
-        (path / "agent.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
-        for each in (path, *path.iterdir()):
-            os.chown(each, OWNER, OWNER)
         yield path
 
 
-def environment(workspace: Path) -> dict[str, str]:
+def attacked(runner: Runner, workspace: Path, wishes: Sequence[str], owner: int = OWNER) -> Step:
+    """Run the action on a suite of wishes in a workspace of somebody."""
+    cases = [{"name": wish, "input": wish, "ground_truth": "[]"} for wish in wishes]
+    metrics = {"metrics": [{"type": "standard", "metric": "equality"}]}
+    suite = {"evaluations": metrics, "test_cases": cases}
+    (workspace / "agent.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+    for each in (workspace, *workspace.iterdir()):
+        os.chown(each, owner, owner)
     event = workspace.parent / "event.json"
     event.write_text("{}", encoding="utf-8")
     values = {"GITHUB_EVENT_NAME": "push", "GITHUB_REPOSITORY": "octo/repo", "INPUT_BASELINE": "none"}
-    return {**values, **SECRETS, "ALLOWED_API_KEY": ALLOWED, "INPUT_COMMENT": "never"}
-
-
-def attacked(runner: Runner, workspace: Path) -> Step:
-    variables = environment(workspace)
+    variables = {**values, **SECRETS, "ALLOWED_API_KEY": ALLOWED, "INPUT_COMMENT": "never"}
     if runner is as_process:
         # A Python that everybody can start, and not one of root's own.
         variables["PATH"] = "/usr/bin:/bin"
-    return runner(workspace, variables, workspace.parent / "event.json")
+    return runner(workspace, variables, event)
 
 
 def obeyed(log: str) -> list[str]:
@@ -95,7 +92,9 @@ def files_in(folder: Path) -> Iterator[Path]:
 
 
 def test_a_hostile_agent_gets_nothing(runner: Runner, workspace: Path) -> None:
-    step = attacked(runner, workspace)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+
+    step = attacked(runner, workspace, (*QUIET, *LOUD, "key"))
 
     report = workspace / "agenteval-report"
     results = read_results(report)
@@ -123,18 +122,24 @@ def test_a_hostile_agent_gets_nothing(runner: Runner, workspace: Path) -> None:
     assert {path.stat().st_uid for path in made} == {OWNER}
     assert eventually(lambda: left_over() == [])
 
+    if runner is as_process:
+        # Kilobytes, of the largest child so far.
+        after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        assert after == before or after < MOST_MEMORY_MB * 1000
+        # The runner's files are as before.
+        files = workspace.parent / "files"
+        assert stat.S_IMODE(files.stat().st_mode) == 0o755
+        assert sorted(path.name for path in files.iterdir()) == ["save_state", "set_output", "step_summary"]
+
 
 def test_a_hostile_agent_in_a_workspace_of_root_gets_nothing_either(runner: Runner, workspace: Path) -> None:
-    for path in (workspace, *workspace.rglob("*")):
-        os.chown(path, 0, 0)
-
-    step = attacked(runner, workspace)
+    step = attacked(runner, workspace, QUIET, owner=0)
 
     turns = {
         case.name: case.iterations[0].turns[0] for _, case in read_results(workspace / "agenteval-report").cases()
     }
     assert {name: turns[name].response for name in QUIET} == dict.fromkeys(QUIET, "[]")
-    assert step.status == 3, step.log
+    assert step.status == 0, step.log
     assert {path.lstat().st_uid for path in (workspace, *workspace.rglob("*"))} == {0}
     assert eventually(lambda: left_over() == [])
 
@@ -149,21 +154,3 @@ def left_over() -> list[str]:
         except OSError:
             pass
     return [pid for pid in found if is_alive(int(pid))]
-
-
-def test_what_an_agent_writes_takes_no_room_in_memory(workspace: Path) -> None:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-
-    attacked(as_process, workspace)
-
-    # Kilobytes, of the largest child so far.
-    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    assert after == before or after < MOST_MEMORY_MB * 1000
-
-
-def test_the_runners_files_are_as_before(workspace: Path) -> None:
-    attacked(as_process, workspace)
-
-    files = workspace.parent / "files"
-    assert stat.S_IMODE(files.stat().st_mode) == 0o755
-    assert sorted(path.name for path in files.iterdir()) == ["save_state", "set_output", "step_summary"]

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.peers.action_step import Runner, Step, as_process
+from tests.peers.action_step import Runner, Step, as_process, job_environment, of_pull_request
 from tests.peers.github_markdown import rendered
 from tests.peers.github_service import GithubService
-from tests.peers.test_action_stages import environment, of_pull_request
 from tests.unit.core.text.test_redact import FORMS, SECRET
 
 from agenteval.core.escape import visible
@@ -103,7 +102,8 @@ def evaluated(runner: Runner, github: GithubService, workspace: Path, folder: Pa
     (workspace / "spellings.json").write_text(json.dumps(SPELLINGS), encoding="utf-8")
     pull = github.emulator.pull_request()
     github.proxy.forget()
-    given = environment(github, "pull_request", check_name="evaluation", baseline="none") | {name: SECRET}
+    inputs = {"suite": "agent.yaml", "check_name": "evaluation", "baseline": "none"}
+    given = job_environment(github.url, "pull_request", **inputs) | {name: SECRET}
     step = runner(workspace, given, of_pull_request(pull, folder))
     assert step.outputs["verdict"] == "failed", step.log
     return places(github, step, workspace)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from github.PullRequest import PullRequest
-from tests.peers.action_step import as_process
+from tests.peers.action_step import as_process, job_environment, written
 from tests.peers.forks import fork_pull_request
-from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY, STRANGER
+from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
 
 from agenteval.core.errors import ConfigError
@@ -28,16 +27,10 @@ def environment(github: GithubService, folder: Path, pull: PullRequest, event: d
     """The environment of a job that a comment starts, with the head of the pull request checked out."""
     (folder / "checkout" / ".git").mkdir(parents=True, exist_ok=True)
     (folder / "checkout" / ".git" / "HEAD").write_text(f"{pull.head.sha}\n", encoding="utf-8")
-    (folder / "event.json").write_text(json.dumps(event), encoding="utf-8")
-    return {
-        "GITHUB_EVENT_NAME": "issue_comment",
-        "GITHUB_EVENT_PATH": str(folder / "event.json"),
-        "GITHUB_REPOSITORY": REPOSITORY,
-        "GITHUB_API_URL": github.url,
+    return job_environment(github.url, "issue_comment") | {
+        "GITHUB_EVENT_PATH": str(written(folder, event)),
         "GITHUB_SHA": pull.base.sha,
-        "GITHUB_REF": "refs/heads/main",
         "GITHUB_WORKSPACE": str(folder / "checkout"),
-        "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
     }
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from github.PullRequest import PullRequest
+from tests.peers.action_step import job_environment, of_pull_request
 from tests.peers.github_actions import StoredJob
-from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY
 from tests.peers.github_service import GithubService
 
 from agenteval.github.comment_sections import Section
@@ -43,7 +43,6 @@ class Workflow:
         job: StoredJob,
         verdict: Verdict = "passed",
         step: str = "__self",
-        file: str = "agenteval.yml",
         row: str = "",
         *,
         by_command: bool = False,
@@ -51,28 +50,13 @@ class Workflow:
     ) -> None:
         """Publish a verdict as a step of a job does: the action, or a command, which knows neither matrix nor id."""
         known = {"INPUT_JOB": json.dumps([str(job.id), matrix or None, None])}
-        event = self.folder / "event.json"
-        head = {"sha": self.pull.head.sha, "ref": self.pull.head.ref, "repo": {"full_name": REPOSITORY}}
-        event.write_text(
-            json.dumps({"pull_request": {"number": self.pull.number, "head": head, "base": {"ref": "main"}}}),
-            encoding="utf-8",
-        )
-        context = Context.read(
-            {
-                "GITHUB_EVENT_NAME": "pull_request",
-                "GITHUB_EVENT_PATH": str(event),
-                "GITHUB_REPOSITORY": REPOSITORY,
-                "GITHUB_API_URL": self.github.url,
-                "GITHUB_RUN_ID": str(job.run_id),
-                "GITHUB_RUN_ATTEMPT": "1",
-                "GITHUB_WORKFLOW": "agenteval",
-                "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/{file}@refs/pull/7/merge",
-                "GITHUB_JOB": job.name.partition(" (")[0],
-                "GITHUB_ACTION": step,
-                "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
-                **({"RUNNER_NAME": job.runner_name} if by_command else known),
-            }
-        )
+        environment = job_environment(self.github.url, "pull_request") | {
+            "GITHUB_EVENT_PATH": str(of_pull_request(self.pull, self.folder)),
+            "GITHUB_RUN_ID": str(job.run_id),
+            "GITHUB_JOB": job.name.partition(" (")[0],
+            "GITHUB_ACTION": step,
+        }
+        context = Context.read(environment | ({"RUNNER_NAME": job.runner_name} if by_command else known))
         publisher = context.publisher
         assert publisher is not None
         head_line = f"### agenteval · {context.step.title}: {verdict}\n\nnumbers of run {job.run_id}"
@@ -135,18 +119,6 @@ def test_a_job_that_is_gone_loses_its_section_when_the_last_job_publishes(workfl
     workflow.publish(now["renamed (1)"], n="1")
 
     assert sorted(workflow.headings) == ["broken: passed", "new: passed", "renamed (1): passed"]
-
-
-def test_workflows_of_the_same_name_keep_their_sections(workflow: Workflow) -> None:
-    """Copies of one example in several files."""
-    rounds: list[tuple[Verdict, Verdict]] = [("failed", "passed"), ("passed", "unproven")]
-    for run, verdicts in enumerate(rounds, 1):
-        for file, verdict in zip(("support.yml", "search.yml"), verdicts, strict=True):
-            [job] = workflow.jobs(10 * run + len(file), "evaluate").values()
-            workflow.publish(job, verdict, file=file)
-            workflow.end(job)
-
-        assert sorted(workflow.headings) == sorted(f"evaluate: {verdict}" for verdict in verdicts)
 
 
 def test_a_token_that_may_not_list_the_jobs_removes_nothing(workflow: Workflow) -> None:

@@ -195,6 +195,9 @@ def _of_junit(text: str) -> Iterator[tuple[str, str, Any]]:
         yield "junit", name, sum(int(suite.get(attribute, 0)) for suite in suites)
     for found in suites[0].iter("property") if suites else ():
         name, value = found.attrib["name"], found.attrib["value"]
+        if name == "verdict":
+            verdict, _, title = value.partition(": ")
+            yield from (("junit", "verdict", verdict), ("junit", "title", title))
         if (told := re.match(r"mean (\S+) of ([\d,]+) score", value)) and name.startswith("metric."):
             yield "junit", f"mean of {name.removeprefix('metric.')}", told[1]
             yield "junit", f"scores of {name.removeprefix('metric.')}", int(told[2].replace(",", ""))

@@ -21,7 +21,7 @@ from tests.support import Ended
 FOLDER = Path(__file__).parent
 #: Ten times as fast, if libyaml is there.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_OF_FILE = frozenset({"why", "slow", "expected_to_fail"})
+_OF_FILE = frozenset({"why", "expected_to_fail"})
 _OF_STEP = frozenset(
     {"files", "remove", "replace", "env", "event", "agent", "base", "judge", "before", "run", "expect"}
 )
@@ -48,13 +48,11 @@ class Scenario:
     Attributes:
         id: area and name, with the name of the row in brackets.
         steps: what is given and expected in each step, by the keys of the format.
-        is_slow: whether real processes play it.
         fails_because: why the program does not do this yet; empty if it does.
     """
 
     id: str
     steps: Sequence[Mapping[str, Any]]
-    is_slow: bool
     fails_because: str
 
 
@@ -84,9 +82,7 @@ def _of_file(file: Path) -> Iterator[Scenario]:
         steps = [_merged(step, first), *later]
         if wrong := list(_mistakes(told, steps)):
             raise ValueError(f"row {row!r}: {'; '.join(wrong)}")
-        yield Scenario(
-            f"{name}[{row}]" if row != "" else name, steps, bool(told.get("slow")), told.get("expected_to_fail", "")
-        )
+        yield Scenario(f"{name}[{row}]" if row != "" else name, steps, told.get("expected_to_fail", ""))
 
 
 def _mistakes(told: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -17,10 +17,8 @@ def stage() -> Iterator[Stage]:
 
 
 def _parameter(scenario: Scenario) -> Any:
-    marks = [pytest.mark.slow] if scenario.is_slow else []
-    if scenario.fails_because:
-        marks.append(pytest.mark.xfail(reason=scenario.fails_because, strict=True, raises=AssertionError))
-    return pytest.param(scenario, id=scenario.id, marks=marks)
+    fails = pytest.mark.xfail(reason=scenario.fails_because, strict=True, raises=AssertionError)
+    return pytest.param(scenario, id=scenario.id, marks=[fails] if scenario.fails_because else [])
 
 
 @pytest.mark.parametrize("scenario", [_parameter(scenario) for scenario in load_scenarios()])

@@ -85,7 +85,13 @@ def _earlier_reports_told(arguments: argparse.Namespace) -> Iterator[None]:
         raise
 
 
+# A part of a run replaces no whole one, which `accept`, `prove` and later runs read.
+_WHOLE, _PART = Path("agenteval-report"), Path("agenteval-again")
+_CHOOSING = ("filter", "tags", "cases", "failed", "failed_in")
+
+
 def _run(arguments: argparse.Namespace) -> int:
+    arguments.out = arguments.out or (_PART if _chooses(arguments) else _WHOLE)
     with _earlier_reports_told(arguments):
         from agenteval.report.report import print_result
         from agenteval.report.terminal_lines import TerminalDetail, next_commands
@@ -136,6 +142,10 @@ def _run(arguments: argparse.Namespace) -> int:
         return outcome.exit_status
 
 
+def _chooses(arguments: argparse.Namespace) -> bool:
+    return not arguments.github and any(getattr(arguments, name) for name in _CHOOSING)
+
+
 def _tell(line: str) -> None:
     print(f"agenteval: {line}", file=sys.stderr)
 
@@ -147,7 +157,7 @@ def _failed_in(arguments: argparse.Namespace) -> Path | None:
     if arguments.resume:
         message = "the run to finish may have replaced the reports that --failed reads; name others with --failed-in"
         raise ConfigError(Problem(f"--resume: {message}", kind=Kind.OPTION))
-    return Path(arguments.out)
+    return _WHOLE
 
 
 def _validate(arguments: argparse.Namespace) -> int:

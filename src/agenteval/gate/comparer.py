@@ -59,6 +59,7 @@ class Comparer:
         known: ids of all cases in the suites of the current run, filtered-out ones included.
         today: the UTC date that decides which quarantine entries have ended.
         gone: paths of the baseline's suites that do not exist any more; their cases are removed.
+        file: of the baseline, that the caller named; empty if it was searched.
         distance: number of commits between the baseline's commit and the commit where its search began.
         proven: what earlier attempts of the same change have proven.
         unrelated: commits whose runs do not count, because they are not ancestors of the base commit.
@@ -73,6 +74,7 @@ class Comparer:
     today: date = field(default_factory=_today)
     notes: tuple[str, ...] = ()
     gone: frozenset[str] = frozenset()
+    file: str = ""
     distance: int | None = None
     between: Sequence[str] = ()
     proven: Sequence[Proven] = ()

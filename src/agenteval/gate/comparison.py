@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval.core.records import replace
 from agenteval.gate.comparer import Comparer, Decision
@@ -18,6 +19,7 @@ from agenteval.gate.values import case_means, joined, length
 from agenteval.gate.words import NO_REGRESSION, Telling, better, headline, sentences, some
 from agenteval.results.comparison import (
     BaselineInfo,
+    ComparedMetric,
     Comparison,
     Cost,
     StartCause,
@@ -56,14 +58,14 @@ def _holds(comparer: Comparer, stored: Comparison) -> bool:
     return not found or any((item.case or item.metric) not in out for item in found)
 
 
-def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
-    """Return the comparison with a decision."""
+def make_comparison(comparer: Comparer, decision: Decision, lower: Mapping[str, float] | None = None) -> Comparison:
+    """Return the comparison with a decision; ``lower``, unless it is known already: see ``Telling``."""
     if decision.outcome.state == "unproven":
         # Copies of one answer prove nothing, however many they are.
         tests = [replace(test, proven=False) for test in decision.outcome.tests]
         decision = replace(decision, outcome=replace(decision.outcome, tests=tests))
     out, sides = decision.outcome, comparer.sides
-    told = _telling(comparer, decision)
+    told = _telling(comparer, decision, lower)
     points = [*_points(comparer, out, told)]
     run, baseline = comparer.baseline.run, comparer.sides.usable.runs
     cause, why_new = _cause(comparer, decision)
@@ -73,12 +75,14 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
     certainty = sentences(out, told)
     if points and out.state == "clear":
         certainty = [f"We could not tell: {points[0].text}."]
+    metrics = compared_metrics(sides, out, decision.rise, decision.look)
     return Comparison(
         baseline=BaselineInfo(
             commit=run.commit,
             ref=run.ref,
             run_id=run.id,
             created_at=run.started_at,
+            file=comparer.file,
             workflow_run_id=run.workflow_run_id,
             workflow_artifact=run.workflow_artifact,
             distance=comparer.distance,
@@ -90,8 +94,10 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
         headline=look[0] if look and look[0] else points[0].text if points else headline(out, told),
         sentences=[*certainty, *(look[1:] if look else ())],
         unproven=points,
-        metrics=compared_metrics(sides, decision.outcome, decision.rise, decision.look),
-        cases=with_acceptances(annotated(sides, comparer.pairing, out, decision.rise), comparer.accepted_cases),
+        metrics=metrics,
+        cases=with_acceptances(
+            annotated(sides, comparer.pairing, out, decision.rise, metrics), comparer.accepted_cases
+        ),
         base_sha=decision.commit,
         start_sha=baseline[-1].start if baseline else None,
         cause=cause,
@@ -117,14 +123,13 @@ def make_comparison(comparer: Comparer, decision: Decision) -> Comparison:
 
 def replace_decision(comparer: Comparer, comparison: Comparison, decision: Decision) -> Comparison:
     """Return a comparison with another decision about the same run, whose baseline is not known any more."""
-    found = make_comparison(comparer, decision)
+    lower = {metric.id: _by_first_run(metric) for metric in comparison.metrics if metric.gating}
+    found = make_comparison(comparer, decision, lower)
     told = {metric.id: metric for metric in found.metrics}
     metrics = [
         metric.model_copy(update={name: getattr(told[metric.id], name) for name in _OF_A_PROOF})
         if metric.id in told and told[metric.id].p is not None
-        else metric.model_copy(
-            update={"state": "cleared" if metric.state in {"suspicious", "unproven"} else metric.state}
-        )
+        else metric.model_copy(update={"state": told[metric.id].state if metric.id in told else metric.state})
         for metric in comparison.metrics
     ]
     marks = {case.id: case for case in found.cases}
@@ -146,7 +151,7 @@ def _word(decision: Decision, points: Sequence[Unproven]) -> str:
     return "unproven" if points and state != "proven" else state
 
 
-def _telling(comparer: Comparer, decision: Decision) -> Telling:
+def _telling(comparer: Comparer, decision: Decision, lower: Mapping[str, float] | None) -> Telling:
     sides = comparer.sides
     evidence = sides.evidence
     names = {case.id: case.name for run in (comparer.baseline, comparer.current) for _, case in run.cases()}
@@ -166,7 +171,7 @@ def _telling(comparer: Comparer, decision: Decision) -> Telling:
         base=ref.removeprefix(_BRANCH) if ref.startswith(_BRANCH) else "the base",
         commit=decision.commit,
         allowed={name: share for name in sides.metrics if (share := sides.allowed(name)) is not None},
-        lower=_lower(sides),
+        lower=_lower(sides) if lower is None else lower,
         cases=sum(case.id not in sides.quarantined for case in compared_cases(comparer.pairing)),
         drop=max(filter(None, drops), default=None),
     )
@@ -262,6 +267,13 @@ def _lower(sides: Sides) -> dict[str, float]:
         if both:
             found[name] = sum(both) / len(both)
     return found
+
+
+def _by_first_run(metric: ComparedMetric) -> float:
+    first, earlier = metric.first or 0.0, metric.earlier or 0.0
+    if metric.allowed is None:
+        return first - earlier
+    return math.log(earlier / first) if first and earlier else 0.0
 
 
 def _by(entry: Accepted) -> str:

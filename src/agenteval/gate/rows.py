@@ -69,7 +69,9 @@ def compared_metrics(
     """Return what was found about the mean of each metric: the family first, then those that are only reported."""
     rises = {proof.metric: proof for proof in rise.proofs if proof.case is None} if rise is not None else {}
     looks = {proof.metric: proof for proof in look.proofs if proof.case is None} if look is not None else {}
-    tests = {test.metric: test for test in out.tests if test.case is None}
+    # Passes that decided nothing are no figures of the mean.
+    is_decided = out.state != "unproven"
+    tests = {test.metric: test for test in out.tests if test.case is None and is_decided}
     found = []
     for name in sides.metrics:
         if name in rises:
@@ -207,14 +209,19 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def annotated(
-    sides: Sides, cases: Iterable[ComparedCase], out: GateOutcome, rise: GateOutcome | None
+    sides: Sides,
+    cases: Iterable[ComparedCase],
+    out: GateOutcome,
+    rise: GateOutcome | None,
+    metrics: Iterable[ComparedMetric],
 ) -> list[ComparedCase]:
-    """Return the cases with their change and notes. Only a proof marks a case; a proven mean marks none."""
+    """Return the cases with their change and notes. Only a proof marks a case; a mean that fell shows its answers."""
     broke = {proof.case for proof in out.proofs}
     repaired = {proof.case for proof in rise.proofs} if rise is not None else set[str | None]()
     is_open = out.state in {"unproven", "suspicious"}
     suspicious = {item.case for item in out.suspicions} - broke if is_open else set[str | None]()
     histories = _histories(sides)
+    fell = {move.id for metric in metrics if metric.fell for move in metric.moved}
 
     def marked(case: ComparedCase) -> ComparedCase:
         change: CaseChange = "broke" if case.id in broke else "repaired" if case.id in repaired else case.change
@@ -227,7 +234,7 @@ def annotated(
         if history is not None and _is_flaky(history):
             notes.append("flaky")
         is_told = bool(notes) or change == "broke" or case.status_after != "passed"
-        is_shown = change in {"broke", "repaired"} or "suspicious" in notes or _failed_now(case)
+        is_shown = change in {"broke", "repaired"} or "suspicious" in notes or case.id in fell or _failed_now(case)
         update = {
             "change": change,
             "notes": notes,

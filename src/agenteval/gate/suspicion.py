@@ -17,6 +17,8 @@ _NEWEST = 3
 # Runs from which on the means of runs tell how much days differ.
 _RUNS = 3
 _NONE = 1e-12
+# Smaller drops would be shown as 0.00.
+_SHOWN = 0.005
 
 
 def mean_suspicion(run: Values, baseline: Sequence[Values], metric: GateMetric, *, by_pass: bool = True) -> float:
@@ -123,7 +125,9 @@ def detectable_drop(baseline: Sequence[Values], passes: int, rules: Constants) -
     if spread is None or not passes or not number:
         return None
     first, beside = math.sqrt(1 / passes + 1 / number), math.sqrt(2 / rules.looks[-1]) * 1.05
-    return 3.3 * spread * max(first, beside)
+    drop = 3.3 * spread * max(first, beside)
+    # Answers that never vary tell nothing about how much answers vary.
+    return drop if drop >= _SHOWN else None
 
 
 def spread_of_pass(baseline: Sequence[Values]) -> float | None:

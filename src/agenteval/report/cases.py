@@ -60,11 +60,17 @@ def fallen_metrics(comparison: Comparison | None) -> list[ComparedMetric]:
 
 @dataclass(frozen=True)
 class Kinds:
-    """Finds the kind of each case of a run; ``fallen`` is a case that moved as a mean fell → the metric."""
+    """Finds the kind of each case of a run.
+
+    Attributes:
+        fallen: a case that moved as a mean fell → the metric.
+        blocks: whether the check fails, also because of what may be worse.
+    """
 
     quarantined: Collection[str] = frozenset()
     fallen: Mapping[str, str] = field(default_factory=dict)
     required: Required = field(default_factory=Required)
+    blocks: bool = False
 
     @classmethod
     def of(cls, results: Results) -> Self:
@@ -76,7 +82,8 @@ class Kinds:
                 fallen.setdefault(move.id, metric.id)
         if rules is None:
             return cls(fallen=fallen)
-        return cls(frozenset(rules.quarantine), fallen, Required(patterns=rules.required))
+        blocks = results.gate is not None and results.gate.exit_status != 0
+        return cls(frozenset(rules.quarantine), fallen, Required(patterns=rules.required), blocks)
 
     def kind(self, case: CaseResult, compared: ComparedCase | None) -> Kind | None:
         """Return the kind of a case; ``None`` if it passed as before."""

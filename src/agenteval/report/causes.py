@@ -89,6 +89,7 @@ class CaseChange:
         now: passed tries of this run, or of its passes side by side; ``None`` if they are unknown.
         answer: the wrong answer, at most 200 characters; ``None`` without one.
         fell_with: for the kind ``fell``, the metric whose mean fell.
+        blocks: for the kind ``suspicious``, whether the check fails until it is proven, cleared or accepted.
     """
 
     id: str
@@ -102,6 +103,7 @@ class CaseChange:
     answer: str | None = None
     answer_hash: str = ""
     fell_with: str = ""
+    blocks: bool = False
 
     @property
     def error(self) -> tuple[str, str]:
@@ -205,6 +207,8 @@ class Cause:
             text = f"{moved} over {write.count(self.metric.n, 'case')} together{same}"
         elif self.kind == "removed":
             text = "removed from the suite by this change: still wanted?"
+        elif self.example is not None and self.example.blocks:
+            text = f"blocks until settled: {text}"
         elif not self.attention:
             first = "in the first run, " if self.kind == "cleared" else ""
             text = KINDS[self.kind].words if self.by == "kind" else f"{KINDS[self.kind].words}: {first}{text}"
@@ -281,6 +285,7 @@ def finding(
         answer=None if answer is None else escape.one_line(answer, _LONGEST_ANSWER),
         answer_hash=whole.sha256 if whole else "",
         fell_with=kinds.fallen[case.id] if kind == "fell" else "",
+        blocks=kind == "suspicious" and kinds.blocks,
     )
 
 

@@ -25,7 +25,7 @@ from agenteval.report.setup import IntegrityRow, integrity_rows, metric_errors, 
 from agenteval.report.steps import NextSteps, next_steps
 from agenteval.report.stories import MOST_ALIKE, CaseRow, Story, case_rows, first_stories
 from agenteval.results.case import CaseResult, Criterion, SuiteResult
-from agenteval.results.comparison import BaselineRun
+from agenteval.results.comparison import BaselineRun, Comparison
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import OWN_NAME, Results, Run, Summary
 from agenteval.results.store import IN_MEMORY, Archive
@@ -324,7 +324,7 @@ def facts(
         spent=tuple(spending(results)),
         certainty=tuple(filter(None, certainty)),
         steps=next_steps(results, causes),
-        warnings=tuple(dict.fromkeys(map(without_markup, (*warnings, *metric_errors(results))))),
+        warnings=tuple(dict.fromkeys(_warning(text, comparison) for text in (*warnings, *metric_errors(results)))),
         rules=differences,
         criteria=tuple((suite.name, criterion) for suite in results.suites for criterion in suite.criteria),
         base=compared,
@@ -336,6 +336,12 @@ def facts(
         about=about,
         source=source,
     )
+
+
+def _warning(text: str, comparison: Comparison | None) -> str:
+    """Return a warning without the reason that the sentences about certainty tell."""
+    told = f": {comparison.why}" if comparison is not None and comparison.why else ""
+    return without_markup(text.removesuffix(told))
 
 
 def notes_of(results: Results) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from agenteval.report.cases import KINDS, Kind
 from agenteval.report.causes import CaseChange, Cause
 from agenteval.report.facts import Report
 from agenteval.report.parts import ReportFile
-from agenteval.report.steps import command_of
+from agenteval.report.steps import command_of, download_of
 from agenteval.results.verdict import Verdict
 
 #: Characters of the file; all of them are ASCII.
@@ -48,7 +48,7 @@ class FoundCase(BaseModel):
     evidence: list[str] = Field(
         description="the conversation; lines with - are those of the base, with + those of this run, with ? expected"
     )
-    reproduce: str = Field(description="the command that runs the case; empty if there is none")
+    reproduce: str = Field(description="the command that compares the case with the baseline again; may be empty")
 
 
 class FindingsFile(BaseModel):
@@ -62,6 +62,7 @@ class FindingsFile(BaseModel):
     findings: list[FoundCase]
     more: int = Field(description="findings that have no room; results.json has all cases")
     aside: str = Field(description="what is not held against the change, in numbers")
+    download: str = Field(description="the command that fetches the baseline before `reproduce`, once; may be empty")
     accept: str = Field(description="the command that accepts the findings if they are meant to be; may be empty")
 
 
@@ -86,6 +87,7 @@ def render(report: Report) -> str:
         findings=shown,
         more=amount - len(shown),
         aside=_line(report.aside_title),
+        download=download_of(report.results),
         accept=report.steps.accept,
     )
     return f"{_json(document)}\n"

@@ -12,8 +12,8 @@ from agenteval.gate.findings import run_notes
 from agenteval.report.cases import Kind
 from agenteval.report.causes import Cause, largest_cause, one_cause_is_likely
 from agenteval.report.metrics import base_name
-from agenteval.report.words import change, count
-from agenteval.results.comparison import ComparedResource, Comparison
+from agenteval.report.words import count
+from agenteval.results.comparison import Comparison
 from agenteval.results.history import nothing_decided
 from agenteval.results.model import Difference, Results
 from agenteval.results.verdict import Gate
@@ -27,9 +27,6 @@ _MOST_GOALS = 5
 _SHORT = 7
 # The exit status if something outside of the change is missing or broke.
 _BROKEN = 3
-# A change of cost, tokens or time of less than this is not worth a sentence.
-_MOVED = 0.2
-_RESOURCES = {"cost_usd": "cost", "tokens": "tokens", "latency_ms": "time"}
 _WORSE: tuple[Kind, ...] = ("broke", "failed")
 # Reasons that the heading, the table and the sentence tell already.
 _COUNTED = re.compile(
@@ -149,7 +146,8 @@ class _Sentences:
             case "failed" | "error":
                 return "❌"
             case "unproven":
-                return ("🔌" if self._lacks_something_outside else "❌") if self._fails_job else "⚠️"
+                is_outside = self._lacks_something_outside and not self._doubt
+                return ("🔌" if is_outside else "❌") if self._fails_job else "⚠️"
         is_suspicious = self.comparison is not None and self.comparison.state == "suspicious"
         is_doubtful = self.loosens or is_suspicious or nothing_decided(self.results)
         return "⚠️" if is_doubtful or self.amount("broke", "failed", "fell") else "✅"
@@ -260,8 +258,6 @@ class _Sentences:
         if self.gate.verdict != "passed" or self._decision == self._score:
             untold = [note for note in run_notes(self.results) if note not in self._decision]
             yield from (f"{note[:1].upper()}{note[1:]}." for note in untold)
-        if moved := self._moved():
-            yield f"Per answer: {moved}."
 
     @property
     def _decision(self) -> str:
@@ -279,7 +275,7 @@ class _Sentences:
                 )
                 return f"The check fails{also}."
             case "unproven" if self._fails_job:
-                return "The check fails until this is settled."
+                return f"The check fails until this is {'proven, cleared or accepted' if self._doubt else 'settled'}."
             case "unproven":
                 return "The check passes."
         if self.icon == "✅" and self._score:
@@ -330,11 +326,6 @@ class _Sentences:
             more = f"; and {count(len(rest) - _MOST_REASONS, 'more reason')}" if len(rest) > _MOST_REASONS else ""
             yield f"Also: {'; '.join(one_line(text, 200) for text in rest[:_MOST_REASONS])}{more}."
 
-    def _moved(self) -> str:
-        resources = self.comparison.resources if self.comparison else []
-        moved = {item.name: item for item in resources if abs(item.change or 0.0) > _MOVED}
-        return ", ".join(_change(moved[name], word) for name, word in _RESOURCES.items() if name in moved)
-
 
 def _loosens(item: Difference) -> bool:
     return (item.loosens or item.kind == "workflow") and item.accepted_by is None
@@ -343,10 +334,6 @@ def _loosens(item: Difference) -> bool:
 def _passed(counts: Counts) -> str:
     verb = "passes" if counts.passed == 1 else "pass"
     return f"{counts.passed:,} of {count(counts.cases, 'case')} {verb}"
-
-
-def _change(resource: ComparedResource, word: str) -> str:
-    return f"{word} {'from nothing' if resource.change is None else change(resource.change)}"
 
 
 def _of_agent(cause: Cause) -> bool:

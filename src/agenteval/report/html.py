@@ -36,6 +36,8 @@ from agenteval.report.html_data import (
     chunks,
 )
 from agenteval.report.parts import Part, ReportFile, State, UserTemplateError, listed, table, template_directory
+from agenteval.report.setup import commit_of
+from agenteval.report.steps import baseline_option
 from agenteval.report.templates import Language, built_in_template
 from agenteval.report.words import moment, short_commit
 from agenteval.results.case import CaseResult
@@ -198,7 +200,7 @@ def head_facts(report: Report) -> Iterator[tuple[str, str]]:
     """Yield the few facts of the head: how many passed, what it cost, what it is compared with, and of what it is."""
     summary, run, counts = report.summary, report.run, report.counts
     resources = report.base.resources if report.base else ()
-    changes = {item.name: f"({words.change(item.change)} an answer)" for item in resources if item.change is not None}
+    dearer = next((item.change for item in resources if item.name == "cost_usd"), None)
     evaluated = counts.cases - counts.skipped
     rate = counts.passed / evaluated if evaluated else None
     left_out = [f"{counts.skipped:,} skipped"] if counts.skipped else []
@@ -209,12 +211,12 @@ def head_facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Skipped", f"{summary.skipped:,}" if summary.skipped else ""
     yield "Mean score", words.number(summary.score)
     cost = words.money(summary.usage.cost_usd) if summary.usage.cost_usd else ""
-    yield "Cost", " ".join(filter(None, (cost, changes.get("cost_usd", ""))))
-    yield "Time", " ".join(filter(None, (words.duration(run.duration_s), changes.get("latency_ms", ""))))
+    yield "Cost", cost if dearer is None else f"{cost} ({words.change(dearer)} an answer)"
+    yield "Time", words.duration(run.duration_s)
     if base := report.base:
         yield "Compared with", ", ".join(filter(None, (f"{base.name} {_commit(base.commit)}".strip(), base.age)))
     branch = escape.one_line((run.ref or "").removeprefix("refs/heads/"), _LONGEST_BRANCH)
-    yield "This run", ", ".join(filter(None, (branch, _commit(run.commit), moment(run.started_at))))
+    yield "This run", ", ".join(filter(None, (branch, commit_of(run, 7), moment(run.started_at))))
 
 
 def _commit(sha: str | None) -> str:
@@ -263,6 +265,7 @@ def _index(report: Report, survey: RunTable) -> str:
         "kinds": [[name, KINDS[name].words, KINDS[name].attention] for name in KIND_NAMES],
         "causes": survey.causes,
         "base": report.base_name,
+        "baseline": baseline_option(report.results),
         "base_commit": _commit(report.base.commit) if report.base else "",
     }
     return escape.json_in_html(json.dumps(index, ensure_ascii=False))

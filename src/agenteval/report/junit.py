@@ -87,12 +87,15 @@ def _suite_head(suite: SuiteResult, counts: Counter[CaseStatus], time: str, time
 
 
 def _properties(report: Report, with_metrics: bool) -> Iterator[str]:
-    found = [*_coverage(report), *(_metrics(report) if with_metrics else ())]
-    if found:
-        yield f"{_STEP * 2}<properties>\n"
-        for name, value in found:
-            yield f'{_STEP * 3}<property name="{_attribute(_line(name))}" value="{_attribute(_line(value))}" />\n'
-        yield f"{_STEP * 2}</properties>\n"
+    found = [
+        ("verdict", f"{report.verdict}: {report.heading.title}"),
+        *_coverage(report),
+        *(_metrics(report) if with_metrics else ()),
+    ]
+    yield f"{_STEP * 2}<properties>\n"
+    for name, value in found:
+        yield f'{_STEP * 3}<property name="{_attribute(_line(name))}" value="{_attribute(_line(value))}" />\n'
+    yield f"{_STEP * 2}</properties>\n"
 
 
 def _coverage(report: Report) -> Iterator[tuple[str, str]]:

@@ -68,10 +68,15 @@ def run_setup(
     return tuple(part for part in parts if not part.empty)
 
 
+def commit_of(run: Run, characters: int = 12) -> str:
+    """Return the short form of a run's commit, and whether files differed from it."""
+    return f"{short_commit(run.commit)[:characters]}{' and changes' if run.commit and run.uncommitted else ''}"
+
+
 def _run(results: Results) -> Iterator[tuple[str, str]]:
     run = results.run
     yield "Run", one_line(run.id, _LONGEST)
-    yield "Commit", f"{short_commit(run.commit)}{' and changes' if run.commit and run.uncommitted else ''}"
+    yield "Commit", commit_of(run)
     yield "Ref", _branch(run.ref)
     yield "To merge into", _branch(run.base_ref)
     yield "Repository", one_line(run.repository or "", _LONGEST)

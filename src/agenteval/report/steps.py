@@ -18,7 +18,7 @@ _MOST_SUITES = 3
 _MOST_NAMES = 3
 _LONGEST_ARGUMENT = 100
 _REPEATED = frozenset({"broke", "failed", "error", "fell", "suspicious"})
-_ACCEPTED = frozenset({"broke", "removed", "fell"})
+_ACCEPTED = frozenset({"broke", "removed", "fell", "suspicious"})
 
 _NO_AGENT = (
     "Is the agent started before this step, and ready? Wait for it in an earlier step.",
@@ -82,7 +82,22 @@ def command_of(results: Results, found: CaseChange) -> str:
     words = (found.path, found.id)
     if _is_recorded(results) or found.kind == "removed" or not all(map(_is_plain, words)) or not found.id:
         return ""
-    return f"agenteval run {shlex.quote(found.path)} --case {shlex.quote(found.id)} --out {_AGAIN}"
+    command = f"agenteval run {shlex.quote(found.path)} --case {shlex.quote(found.id)} {baseline_option(results)}"
+    return command.rstrip()
+
+
+def download_of(results: Results) -> str:
+    """Return the command that fetches the baseline; empty if it is a file, or there is none."""
+    baseline = results.comparison.baseline if results.comparison else None
+    run = _number(baseline.workflow_run_id) if baseline is not None and not baseline.file else ""
+    return _download(run, baseline.workflow_artifact, _OF_BASE) if baseline is not None and run else ""
+
+
+def baseline_option(results: Results) -> str:
+    """Return the option that names the baseline; empty if there is none, or a shell does not take its name."""
+    named = results.comparison.baseline.file if results.comparison else ""
+    file = named or (_OF_BASE if download_of(results) else "")
+    return f"--baseline {shlex.quote(file)}" if file and _is_plain(file) else ""
 
 
 def _only_means_fell(results: Results, causes: Sequence[Cause]) -> bool:
@@ -110,25 +125,22 @@ def _commands(results: Results, causes: Sequence[Cause], amount: int) -> list[st
         return []
     paths = [each.path for each in found] or [suite.path for suite in results.suites]
     suites = [shlex.quote(path) for path in dict.fromkeys(paths) if _is_plain(path)]
-    steps = [_download(run, results.run.workflow_artifact, _OF_RUN, "the results of this run")]
-    baseline = ""
-    if results.comparison is not None and (base := _number(results.comparison.baseline.workflow_run_id)):
-        baseline = f"--baseline {_OF_BASE}"
-        steps.append(_download(base, results.comparison.baseline.workflow_artifact, _OF_BASE, "the baseline"))
+    steps = [f"{_download(run, results.run.workflow_artifact, _OF_RUN)}   # the results of this run"]
+    if download := download_of(results):
+        steps.append(f"{download}   # the baseline")
     if results.can_be_proven:
         steps.append(f"agenteval prove {_OF_RUN}   # side by side with the base")
     if found or is_mean:
         only = "only the case that did not pass" if amount == 1 else f"only the {amount:,} cases that did not pass"
         chosen, note = ("", "all cases: a mean is worse") if is_mean else (f"--failed-in {_OF_RUN}", only)
         named = suites if len(suites) <= _MOST_SUITES else []
-        words = ["agenteval run", *named, chosen, baseline, f"--out {_AGAIN}"]
+        words = ["agenteval run", *named, chosen, baseline_option(results), f"--out {_AGAIN}" if is_mean else ""]
         steps.append(f"{' '.join(filter(None, words))}   # {note}")
     return steps
 
 
-def _download(run: str, artifact: str | None, folder: str, note: str) -> str:
-    name = shlex.quote(_artifact(artifact) or DEFAULT_ARTIFACT)
-    return f"gh run download {run} -n {name} -D {folder}   # {note}"
+def _download(run: str, artifact: str | None, folder: str) -> str:
+    return f"gh run download {run} -n {shlex.quote(_artifact(artifact) or DEFAULT_ARTIFACT)} -D {folder}"
 
 
 def _is_recorded(results: Results) -> bool:
@@ -137,15 +149,17 @@ def _is_recorded(results: Results) -> bool:
 
 def _accept(results: Results, causes: Sequence[Cause]) -> str:
     chosen = [cause for cause in causes if cause.kind in _ACCEPTED]
-    if not chosen or one_cause_is_likely(causes):
-        return ""
-    names = [cause.metric.id for cause in chosen if cause.metric is not None]
+    names = [metric.id for metric in results.comparison.open_means] if results.comparison else []
     names += [found.name for cause in chosen if cause.metric is None for found in cause.cases]
+    is_blocked = results.gate is None or results.gate.exit_status != 0
+    if not is_blocked or not names or one_cause_is_likely(causes):
+        return ""
     # Without names, everything that was found is accepted.
     listed = [shlex.quote(name) for name in names] if len(names) <= _MOST_NAMES and all(map(_is_plain, names)) else []
     run, named = _number(results.run.workflow_run_id), _artifact(results.run.workflow_artifact)
     artifact = f" --artifact {shlex.quote(named)}" if named else ""
-    where = f"--run {run}{artifact}" if run else f"--from {_FOLDER}"
+    is_part = results.run.coverage is not None and bool(results.run.coverage.selection_note)
+    where = f"--run {run}{artifact}" if run else f"--from {_AGAIN if is_part else _FOLDER}"
     return " ".join(["agenteval accept", *listed, where, '--reason "…"'])
 
 
@@ -167,6 +181,7 @@ def _artifact(name: str | None) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    return (
-        len(text) <= _LONGEST_ARGUMENT and escape.terminal(escape.one_line(text)) == text and not text.startswith("-")
-    )
+    # What outlets would change, such as the gap in a long run of backticks, cannot be copied.
+    shown = (escape.terminal(escape.one_line(text)), escape.markdown_block(text).strip("\n"))
+    is_same = shown[0] == text and text in shown[1]
+    return len(text) <= _LONGEST_ARGUMENT and is_same and not text.startswith("-")

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TextIO
 
+from agenteval.core import escape
 from agenteval.core import text as cells
 from agenteval.report import words
 from agenteval.report.cases import KINDS, Kind, distinct_iterations
 from agenteval.report.causes import Cause, one_cause_is_likely
 from agenteval.report.facts import Report
-from agenteval.report.metrics import resource_amount
 from agenteval.report.terminal_lines import (
     BLANK,
     LONGEST_NAME,
@@ -141,8 +141,6 @@ def _hidden(amount: int) -> Iterator[Line]:
 _LABEL = 7
 _MOST_LISTED = 20
 _MOST_NAMED = 2
-_WORTH_TELLING = 0.2
-_AMOUNTS = {"cost_usd": "{} an answer ", "tokens": "tokens {} ", "latency_ms": "time {} "}
 _BADGES: dict[Verdict, tuple[str, Style]] = {
     "passed": ("passed", "bold white on green"),
     "failed": ("FAILED", "bold white on red"),
@@ -153,7 +151,7 @@ _BADGES: dict[Verdict, tuple[str, Style]] = {
 
 def closing_lines(report: Report, commands: NextCommands, columns: int) -> Iterator[Line]:
     """Yield the lines after what needs eyes."""
-    before = [*_also(report), *_cost(report), *_notes(report)]
+    before = [*_also(report), *_cache(report), *_notes(report)]
     yield from before
     if before:
         yield BLANK
@@ -211,16 +209,7 @@ def _named(causes: Sequence[Cause]) -> str:
     return f" ({', '.join(texts)})"
 
 
-def _cost(report: Report) -> Iterator[Line]:
-    resources = report.base.resources if report.base else ()
-    if any(abs(item.change or 0.0) >= _WORTH_TELLING for item in resources):
-        parts: list[Part | str] = []
-        for item in sorted(resources, key=lambda item: item.name):
-            amount = resource_amount(item, item.current)
-            parts += ["  "] if parts else []
-            change = "" if item.change is None else words.change(item.change)
-            parts += [_AMOUNTS[item.name].format(amount), (change, "yellow")]
-        yield _labelled("cost", *parts)
+def _cache(report: Report) -> Iterator[Line]:
     if cached := words.from_cache(report.summary.usage):
         yield _labelled("cache", (shown(cached), "dim"))
 
@@ -272,12 +261,11 @@ def _verdict(report: Report, columns: int) -> Iterator[Line]:
 
 def _commands(report: Report, commands: NextCommands) -> Iterator[Line]:
     wrong = report.steps.open_cases
-    again, only = commands.again, f"only {'this' if wrong == 1 else 'these'} {words.count(wrong, 'case')}"
+    chosen, only = commands.failed, f"only {'this' if wrong == 1 else 'these'} {words.count(wrong, 'case')}"
     if report.steps.needs_all:
-        again = again and f"{again.removesuffix(' --failed')} --out agenteval-again"
-        only, wrong = "all cases: a mean is worse", 1
+        chosen, only, wrong = "--out agenteval-again", "all cases: a mean is worse", 1
     offered = [
-        ("again", again if wrong and not report.passed else "", only),
+        ("again", f"{commands.again} {chosen}" if commands.again and wrong and not report.passed else "", only),
         ("prove", commands.prove if report.steps.can_prove else "", "side by side with the base"),
         ("look", commands.look, shown(commands.page)),
     ]
@@ -285,7 +273,7 @@ def _commands(report: Report, commands: NextCommands) -> Iterator[Line]:
     for label, command, note in offered:
         if command:
             yield _labelled(
-                label, (shown(command), "bright_blue"), (f"{'': <{room - len(command) + 2}}{note}", "dim")
+                label, (escape.terminal(command), "bright_blue"), (f"{'': <{room - len(command) + 2}}{note}", "dim")
             )
 
 

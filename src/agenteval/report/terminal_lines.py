@@ -25,11 +25,13 @@ class NextCommands:
     """How to go on; empty texts are left out.
 
     Attributes:
-        again: the command that runs the cases again that did not pass.
+        again: the same command without a choice of cases; empty if it makes no sense again.
+        failed: the option that chooses the cases that did not pass.
         prove: the command that runs what may be worse side by side with the base.
     """
 
     again: str = ""
+    failed: str = ""
     prove: str = ""
     look: str = ""
     page: str = ""
@@ -40,27 +42,22 @@ def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
     page = directory / _PAGE
     folder = shlex.quote(mask(str(directory)))
     here = "" if directory == _DIRECTORY else f" {folder}"
-    return NextCommands(_again(words), f"agenteval prove {folder}", f"agenteval open{here}", mask(str(page)))
+    failed = "--failed" if directory == _DIRECTORY else f"--failed-in {folder}"
+    return NextCommands(_again(words), failed, f"agenteval prove {folder}", f"agenteval open{here}", mask(str(page)))
 
 
 def _again(words: Sequence[str]) -> str:
-    """Return the same command for the cases that did not pass; empty if only the whole run makes sense again.
-
-    It leaves the reports of another directory as they are: they may be a baseline.
-    """
     given = list(chain.from_iterable(word.split("=", 1) if word.startswith("--") else [word] for word in words))
     if not given or "--shard" in given:
         return ""
     kept: list[str] = []
-    directory, values = "", iter(given)
+    values = iter(given)
     for word in values:
         if word in _WITH_VALUE:
-            value = next(values, "")
-            directory = value if word == "--out" else directory
+            next(values, "")
         elif word not in _CHOOSING:
             kept.append(word)
-    chosen = ["--failed-in", mask(directory)] if directory else ["--failed"]
-    return shlex.join(["agenteval", *map(mask, kept), *chosen])
+    return shlex.join(["agenteval", *map(mask, kept)])
 
 
 @dataclass(frozen=True)

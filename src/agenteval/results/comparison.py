@@ -84,6 +84,7 @@ class BaselineInfo(ResultsModel):
     """The baseline of a comparison.
 
     Attributes:
+        file: that the caller named; omitted if it was searched.
         workflow_run_id: the workflow run with its results, in the artifact ``workflow_artifact``; omitted if unknown.
         distance: number of commits from its commit to the base commit, with which the change is compared.
         between: the newest of these commits, whose changes are compared too; empty if unknown.
@@ -93,6 +94,7 @@ class BaselineInfo(ResultsModel):
     ref: str | None = None
     run_id: str
     created_at: str
+    file: Text = Field(default="", exclude_if=not_)
     workflow_run_id: str | None = Field(default=None, exclude_if=lambda value: value is None)
     workflow_artifact: str | None = Field(default=None, exclude_if=lambda value: value is None)
     distance: int | None = None
@@ -425,6 +427,11 @@ class Comparison(ResultsModel):
         """The ids of the cases that are proven or accepted to have changed."""
         proven = {proof.case for proof in self.proofs if proof.proven and proof.case is not None}
         return frozenset(proven | {case.id for case in self.cases if "accepted" in case.notes})
+
+    @property
+    def open_means(self) -> list[ComparedMetric]:
+        """The means that are proven to have fallen, or that may be worse: somebody can accept them."""
+        return [metric for metric in self.metrics if metric.gating and (metric.fell or metric.state == "unproven")]
 
     def metric(self, name: str) -> ComparedMetric:
         """Return the comparison of one metric."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -62,20 +63,21 @@ def _failing(results: Results) -> Iterator[Accepted]:
         fell = case.status_before == "passed" and case.status_after == "failed"
         if (case.change == "broke" or fell) and case.id in own and "accepted" not in case.notes:
             fingerprints = Fingerprints(own[case.id].fingerprint, own[case.id].metrics)
-            before = _result(case.status_before, case.score_before)
-            after = _result(case.status_after, case.score_after)
+            # The scores that reports show, not their mean.
+            worse = [item for item in case.metrics if (item.before or 0.0) > (item.after or 0.0)]
+            before = ", ".join([str(case.status_before), *(_score(item.id, item.before) for item in worse)])
+            after = ", ".join([str(case.status_after), *(_score(item.id, item.after) for item in worse)])
             yield _entry("worse", case.id, digest_of(fingerprints), before, after)
 
 
-def _result(status: str | None, score: float | None) -> str:
-    return f"{status}, score {score:.2f}" if score is not None else str(status)
+def _score(metric: str, score: float | None) -> str:
+    return f"{metric} {'–' if score is None else f'{score:.2f}'}"
 
 
 def _means(results: Results) -> Iterator[Accepted]:
-    for metric in results.comparison.metrics if results.comparison else ():
-        if metric.fell and metric.gating:
-            before, after = f"{metric.baseline:.4f}", f"{metric.current:.4f}"
-            yield Accepted("worse", "", date.max, metric=metric.id, before=before, after=after)
+    for metric in results.comparison.open_means if results.comparison else ():
+        before, after = f"{metric.baseline:.4f}", f"{metric.current:.4f}"
+        yield Accepted("worse", "", date.max, metric=metric.id, before=before, after=after)
 
 
 def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results) -> Iterable[Accepted]:
@@ -188,8 +190,8 @@ def _last_day(request: AcceptRequest) -> date:
     last = request.until or today + timedelta(days=DAYS)
     problems = (
         []
-        if request.reason.strip()
-        else [Problem("--reason: is empty; say why the change is right", kind=Kind.OPTION)]
+        if re.search(r"\w", request.reason)
+        else [Problem("--reason: contains no word; say why the change is right", kind=Kind.OPTION)]
     )
     if last < today:
         problems.append(Problem(f"--until: {last} is over", kind=Kind.OPTION))

@@ -76,6 +76,7 @@ def comparer_of(results: Results, spec: RunSpec, baseline: FoundBaseline) -> Com
         spec.compare,
         notes=baseline.notes,
         gone=_gone(results, baseline.results),
+        file=baseline.file,
         distance=baseline.distance,
         between=baseline.between,
         proven=spec.earlier.proven,

@@ -102,7 +102,8 @@ const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.rep
 const commandOf = (row) => {
   const suite = row.suite === null ? null : index.suites[row.suite].path;
   if (suite === null || CONTROLS.test(suite + row.name) || suite.startsWith("-")) return "";
-  return `agenteval run ${shellWord(suite)} --case${row.name.startsWith("-") ? "=" : " "}${shellWord(row.name)}`;
+  const chosen = `--case${row.name.startsWith("-") ? "=" : " "}${shellWord(row.name)}`;
+  return ["agenteval run", shellWord(suite), chosen, index.baseline].filter(Boolean).join(" ");
 };
 const copy = async (text) => {
   try {
@@ -131,8 +132,8 @@ const headOf = (row, found) => {
   toList.addEventListener("click", () => byId("list").focus());
   return make("div", { className: "head" },
     make("h2", { id: "one-title", tabIndex: -1 }, sign(row.kind), " ", named(short(row.name))),
-    badge(KINDS[row.kind].words, row.status === "passed" ? "good" : KINDS[row.kind].attention ? "bad" : "neutral"),
-    ...row.notes.map((note) => badge(note, "note")), named(where, "quiet"),
+    badge(KINDS[row.kind].words, KINDS[row.kind].attention ? "bad" : row.status === "passed" ? "good" : "neutral"),
+    ...row.notes.filter((note) => note !== row.kind).map((note) => badge(note, "note")), named(where, "quiet"),
     ...row.tags.map((tag) => named(`#${index.tags[tag]}`, "quiet")), commandOf(row) ? command : null, link, toList);
 };
 

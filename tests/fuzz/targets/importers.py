@@ -17,4 +17,7 @@ def target(data: bytes) -> None:
             results, lacking = read_run(as_file(data, f"importers/{name}"))
             assert all(lacking)
             suites_of(results)
+            cases = [case for _, case in results.cases()]
+            assert len({case.id for case in cases}) == len(cases)
+            assert all(0 <= (score.score or 0) <= 1 for case in cases for turn in case.turns for score in turn.scores)
             results.model_dump_json()

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import agenteval, environment
 
 from agenteval.cli.output import report_page, show
 from agenteval.core.errors import ConfigError
@@ -46,16 +45,3 @@ def test_a_browser_starts_only_with_a_display(tmp_path: Path, monkeypatch: pytes
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         show(page, {name: ":0"})
     assert opened == [page.as_uri()] * 3
-
-
-def test_the_command_prints_the_path_and_opens_the_page(tmp_path: Path) -> None:
-    page = tmp_path / "agenteval-report" / "report.html"
-    page.parent.mkdir()
-    page.touch()
-    seen = tmp_path / "seen"
-    browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\nprintf %s "$1" >{seen}\n', encoding="utf-8")
-    browser.chmod(0o755)
-    ended = agenteval("open", cwd=tmp_path, env=environment(BROWSER=str(browser)))
-    assert (ended.status, ended.out) == (0, "agenteval-report/report.html\n"), ended.err
-    assert seen.read_text(encoding="utf-8") == page.as_uri()

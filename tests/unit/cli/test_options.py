@@ -63,8 +63,3 @@ def test_an_option_that_is_elsewhere_says_what_to_write(
 ) -> None:
     assert main(["run", f"{name}=1"]) == 2
     assert f"unknown option {name!r}\n  = help: {hint}" in capsys.readouterr().err.replace("; ", "\n  = help: ", 1)
-
-
-def test_the_meant_option_is_also_one_for_experts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "--controls=1"]) == 2
-    assert "unknown option '--controls'; did you mean '--control'?" in capsys.readouterr().err

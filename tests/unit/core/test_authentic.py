@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,6 @@ def test_a_code_confirms_these_parts_only(parts: list[str], others: list[str]) -
 
     assert Seal(KEY).confirms(code, *others) is (parts == others)
     assert not Seal(KEY[::-1]).confirms(code, *parts)
-
-
-@given(code=st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text())))
-def test_nothing_else_is_a_code(code: object) -> None:
-    assert not Seal(KEY).confirms(code, "a")
-    assert Seal().confirms(code, "a")
 
 
 def test_the_variable_is_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,17 +136,12 @@ _CACHES = {
 _PLACES = {"core/shared_files.py", "github/isolation.py", "github/workspace.py"}
 
 
-def _names(file: Path) -> set[str]:
-    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
-    constants = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return constants | {node.id for node in nodes if isinstance(node, ast.Name)}
-
-
-# Parses the whole source code.
-@pytest.mark.slow
 def test_every_module_with_a_cache_uses_a_seal() -> None:
     source = ROOT / "src" / "agenteval"
-    names = {file.relative_to(source).as_posix(): _names(file) for file in source.rglob("*.py")}
+    names = {
+        file.relative_to(source).as_posix(): set(re.findall(r"\w+", file.read_text(encoding="utf-8")))
+        for file in source.rglob("*.py")
+    }
     caches = {file for file, found in names.items() if found & _CACHES or "cache" in Path(file).stem} - _PLACES
     assert {file for file in caches if not names[file] & {"Seal", "seal", "CACHE_KEY"}} == set()
     assert caches == {

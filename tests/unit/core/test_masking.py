@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import json
+import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -62,6 +61,12 @@ KEYBOARD CASSANDRA_KEYSPACE maxTokens MAX_TOKENS TOKEN_LIMIT XDG_SESSION_TYPE HO
 GIT_AUTHOR_NAME SESSION_MANAGER TOKENIZERS_PARALLELISM COMPASS_URL SSL_CERT_FILE GITHUB_ACTOR VIRTUAL_ENV AUTH_TYPE
 GIT_CONFIG_KEY_0
 """
+
+# A slice up to a constant, and a line that is cut without masking.
+CUT = re.compile(
+    r"\[[^\[\]\n,\"]*:[^\[\]\n,\"]*\b(?!_?MOST|_NAMED|_SHORT|_DIGITS|_PIECE)[A-Z_]*[A-Z]{2}[A-Z_]*\b[^\[\]\n,\"]*\]"
+    r"|(?<!\.)\bone_line\((?:[^()]|\([^()]*\))+,[^()]+\)"
+)
 
 PASSWORD, TOKEN = "hunter22!x", "Ab12Cd34Ef56Gh78Ij90"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
@@ -135,8 +140,8 @@ def test_the_parts_of_secrets_are_secret() -> None:
 @pytest.mark.slow
 def test_the_time_is_linear(piece: str) -> None:
     begin = time.process_time()
-    secrets_in("MY_KEY", (piece * 100_000)[:100_000])
-    assert time.process_time() - begin < 5
+    secrets_in("MY_KEY", (piece * 50_000)[:50_000])
+    assert time.process_time() - begin < 3
 
 
 @pytest.mark.parametrize("size", [1001, 70_000])
@@ -187,31 +192,10 @@ def test_secrets_can_be_numbers() -> None:
 
 def test_no_text_is_cut_before_it_is_masked() -> None:
     found = {
-        f"{path.relative_to(SOURCE).as_posix()}:{line}"
+        f"{name}: {cut}"
         for package in PACKAGES
         for path in (SOURCE / package).rglob("*.py")
-        if path.relative_to(SOURCE).as_posix() not in OTHERS and "core/escape.py" not in path.as_posix()
-        for line in _cuts(ast.parse(path.read_text(encoding="utf-8")))
+        if (name := path.relative_to(SOURCE).as_posix()) not in OTHERS and name != "core/escape.py"
+        for cut in CUT.findall(path.read_text(encoding="utf-8"))
     }
     assert found == set(), "use agenteval.core.secrets.shortened"
-
-
-def _cuts(tree: ast.AST) -> Iterator[int]:
-    """Yield lines with a slice that ends at a constant, or with a line that is cut without masking."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
-            bounds = filter(None, (node.slice.lower, node.slice.upper))
-            named = (item for bound in bounds for item in ast.walk(bound))
-            if any(isinstance(item, ast.Name) and _is_limit(item.id) for item in named):
-                yield node.lineno
-        match node:
-            case ast.Call(func=ast.Name(id="one_line"), args=args, keywords=more) if len(args) + len(more) > 1:
-                yield node.lineno
-
-
-def _is_limit(name: str) -> bool:
-    return (
-        name.isupper()
-        and not name.startswith(("_MOST", "MOST"))
-        and name not in {"_NAMED", "_SHORT", "_DIGITS", "_PIECE"}
-    )

@@ -183,7 +183,7 @@ def test_the_end_of_the_output(error: ConfigError, status: int, last: str) -> No
     assert out.getvalue().rstrip("\n").split("\n\n")[-1].splitlines()[-1] == (last or out.getvalue().splitlines()[-2])
 
 
-class _Terminal(io.StringIO):
+class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
@@ -191,9 +191,9 @@ class _Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("stream", "variables", "colours"),
     [
-        (_Terminal(), {}, True),
-        (_Terminal(), {"NO_COLOR": "1"}, False),
-        (_Terminal(), {"TERM": "dumb"}, False),
+        (Terminal(), {}, True),
+        (Terminal(), {"NO_COLOR": "1"}, False),
+        (Terminal(), {"TERM": "dumb"}, False),
         (io.StringIO(), {}, False),
     ],
 )
@@ -224,13 +224,6 @@ def test_colours(
 )  # fmt: skip
 def test_choices(name: str, allowed: Sequence[str], expected: str) -> None:
     assert choices(name, allowed) == expected
-
-
-class Terminal(io.StringIO):
-    """A terminal of 50 columns."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_long_lines_break_at_blanks_in_a_terminal_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

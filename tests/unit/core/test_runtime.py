@@ -1,4 +1,4 @@
-"""Blocking functions in threads: results, exceptions and cancellation."""
+"""Blocking functions in threads, and addresses that the image cannot reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 import pytest
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.core.runtime import contained, in_thread
+from agenteval.core.runtime import contained, in_thread, localhost_hint
 
 
 def test_an_exception_is_raised() -> None:
@@ -59,3 +59,17 @@ def test_a_callers_coroutine_that_is_cancelled_before_it_starts_is_not_left_unus
     # Python warns of a coroutine that was never awaited; tests fail at warnings.
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(run())
+
+
+def test_only_addresses_of_the_image_itself_get_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTEVAL_CONTAINER", "1")
+    hinted = ("http://localhost:8080/x", "https://127.0.0.1", "http://[::1]:1", "localhost:11434", "0.0.0.0:80")
+    plain = ("http://agent:8080", "https://localhost.example", "127.0.0.10:80", "http://[::1", "")
+
+    assert {address: bool(localhost_hint(address)) for address in (*hinted, *plain)} == {
+        **dict.fromkeys(hinted, True),
+        **dict.fromkeys(plain, False),
+    }
+
+    monkeypatch.delenv("AGENTEVAL_CONTAINER")
+    assert {localhost_hint(address) for address in hinted} == {""}

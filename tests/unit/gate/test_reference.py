@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Callable
 
 import numpy as np
@@ -32,7 +30,7 @@ _WORLDS = [
     World(N=12, step=-1.5),
 ]
 _CHANGES = ["none", "mean 20", "one 0", "errors 20", "mean 40"]
-_INPUTS = 130
+_INPUTS = len(_WORLDS) * len(_CHANGES)
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -124,7 +122,7 @@ def test_suspects_as_the_reference() -> None:
 
 def test_answers_other_questions_as_the_reference() -> None:
     asked = [f"{row:03}" for row in range(12)]
-    for index in range(60):
+    for index in range(20):
         world, first, baseline, again = _pull_request(index * len(_WORLDS))
         seed = np.random.default_rng(index)
         # Lost passes are centred by case here, and not in the reference.
@@ -173,15 +171,3 @@ def test_the_order_of_the_sides_is_balanced_and_drawn() -> None:
         assert sorted(firsts) == ["base", "base", "pr", "pr"]
         orders.add(firsts)
     assert len(orders) > 1
-
-
-def test_the_reference_draws_no_numbers_of_this_process() -> None:
-    state = random.getstate()
-    program.gate(
-        {"m": np.zeros((5, 1))},
-        [{"m": np.ones((5, 1))}],
-        {"m": reference.Metric(0.5)},
-        lambda side, rows: {"m": np.full(len(rows), float(side == "base"))},
-    )
-    assert random.getstate() == state
-    assert math.isfinite(reference.t_tail(-1, 3))

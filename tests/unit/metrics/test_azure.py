@@ -122,8 +122,6 @@ class TestWithoutAzure:
         assert found.options.get("metric_type", "built-in criteria") in REPLACED[name]
         (note,) = suite.warnings
         assert note.endswith(f": evaluations.metrics[0]: deprecated by HoloDeck: {name} runs {REPLACED[name]}")
-        if model is None:
-            build(found, Resources(Gateway(LlmSettings()), GraderPool()))
 
     @pytest.mark.usefixtures("nothing_installed")
     def test_the_extra_is_named(self, tmp_path: Path) -> None:
@@ -159,6 +157,8 @@ class TestBeforeTheRun:
     def test_both_may_come_from_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AZURE_OPENAI_API_KEY", "secret")
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://example.org")
+        # Its import takes seconds.
+        monkeypatch.setattr("agenteval.metrics.azure._sdk", lambda: None)
         metric = self.build(tmp_path, "{provider: azure_openai, name: judge}")
         assert metric.requires == {"sources"}
 

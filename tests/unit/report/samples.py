@@ -31,7 +31,8 @@ from agenteval.results.comparison import (
     Comparison,
     ScoreChange,
 )
-from agenteval.results.model import MetricSummary, Results, Run, RunUsage, Summary, Tool
+from agenteval.results.model import MetricSummary, Results, Run, RunUsage, Tool
+from agenteval.results.rollup import summarise
 from agenteval.results.verdict import Condition, Gate, Verdict
 
 GOLDEN = ROOT / "tests" / "data" / "golden"
@@ -195,44 +196,9 @@ def results(
             ref="refs/pull/7/merge",
             repository="acme/widgets",
         ),
-        summary=_summary([each for one in suites for each in one.cases], usage or RunUsage()),
+        summary=summarise([each for one in suites for each in one.cases], usage or RunUsage()),
         suites=list(suites),
         comparison=comparison,
-    )
-
-
-def _summary(cases: list[CaseResult], usage: RunUsage) -> Summary:
-    counted = {
-        status: sum(each.status == status for each in cases) for status in ("passed", "failed", "error", "skipped")
-    }
-    checked = len(cases) - counted["skipped"]
-    values = [each.score for each in cases if each.score is not None]
-    scores: dict[str, list[Score]] = {}
-    for each in cases:
-        for one in each.iterations:
-            for exchange in one.turns:
-                for item in exchange.scores:
-                    if item.score is not None:
-                        scores.setdefault(item.id, []).append(item)
-    return Summary(
-        cases=len(cases),
-        passed=counted["passed"],
-        failed=counted["failed"],
-        errors=counted["error"],
-        skipped=counted["skipped"],
-        pass_rate=counted["passed"] / checked if checked else None,
-        score=sum(values) / len(values) if values else None,
-        metrics={name: _metric(items) for name, items in scores.items()},
-        usage=usage,
-    )
-
-
-def _metric(items: list[Score]) -> MetricSummary:
-    judged = [item.passed for item in items if item.passed is not None]
-    return MetricSummary(
-        n=len(items),
-        mean=sum(item.score or 0.0 for item in items) / len(items),
-        pass_rate=sum(judged) / len(judged) if judged else None,
     )
 
 

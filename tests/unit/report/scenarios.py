@@ -134,28 +134,6 @@ def all_errors() -> Scenario:
     return Scenario(Sample(run_of(cases), gate))
 
 
-def multi_turn() -> Scenario:
-    """A conversation of three turns, repeated, that goes wrong in its second."""
-    questions = ("I want to return my order.", "Number 1009, please.", "Thanks!")
-    answers = ("Which order is it?", "I cannot help with that.", "You are welcome.")
-    expected = ("Which order?", "The label for order 1009 was sent to you.", None)
-    scores = (0.8, 0.1, 0.9)
-    turns = [
-        samples.turn(question, wanted, answer, samples.score("f1_score", value, 0.5), index=index)
-        for index, (question, wanted, answer, value) in enumerate(
-            zip(questions, expected, answers, scores, strict=True)
-        )
-    ]
-    case = samples.case(
-        "Return label",
-        *(samples.iteration(*turns, status="failed", index=index) for index in range(3)),
-        status="failed",
-        line=31,
-    )
-    gate = samples.closed("failed", "1 case failed", ("1 case failed: Return label",))
-    return Scenario(Sample(run_of([case]), gate))
-
-
 def unicode() -> Scenario:
     """Names and answers from right to left, in scripts without blanks, and with combined emoji."""
     texts = {
@@ -185,8 +163,6 @@ def mean() -> Scenario:
     return Scenario(compared_run(samples.green().results, "proven"))
 
 
-_HOSTILE = "`night` <b>return</b> @team | #1"
-
 SCENARIOS: Mapping[str, Callable[[], Scenario]] = {
     "all-green": green,
     "statistics": regressed,
@@ -194,7 +170,6 @@ SCENARIOS: Mapping[str, Callable[[], Scenario]] = {
     "unproven": unproven,
     "no-baseline": no_baseline,
     "all-errors": all_errors,
-    "multi-turn": multi_turn,
     "unicode": unicode,
     "mean": mean,
 }

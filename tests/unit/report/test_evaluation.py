@@ -13,13 +13,11 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 from tests.unit.report import samples
-from tests.unit.report.samples import HOSTILE_TEXTS, check_golden, own_parts_cut
+from tests.unit.report.samples import HOSTILE_TEXTS, check_golden
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
-from agenteval.core.writing import make_directory
 from agenteval.report.analysis import MOST_ANSWERS, ORDER, SECTION_TITLES, render_markdown, report_files, suite_files
 from agenteval.report.facts import facts
-from agenteval.report.report import write_files
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import AnalysedSuite, EvaluationResult, evaluate
 from agenteval.suite.evaluation import (
@@ -80,10 +78,6 @@ def _page_and_warnings(suite: AnalysedSuite) -> tuple[str, tuple[str, ...]]:
 
 def _html(report: EvaluationReport, answers: list[EvaluatedAnswer] = ANSWERS) -> str:
     return _page_and_warnings(_suite(report, answers))[0]
-
-
-def _write(suite: AnalysedSuite, directory: Path) -> list[Path]:
-    return [directory / file.name for file in write_files(suite_files(suite, NOW), directory)]
 
 
 def _hostile_answers() -> list[EvaluatedAnswer]:
@@ -149,14 +143,6 @@ def test_golden_markdown() -> None:
     check_golden("evaluation-detailed-balanced.md", _markdown(EvaluationReport(style="detailed"), many(60)))
 
 
-def test_golden_html() -> None:
-    check_golden("evaluation-detailed.html", own_parts_cut(_html(EvaluationReport(style="detailed"), many(60))))
-
-
-def test_golden_markdown_of_hostile_answers() -> None:
-    check_golden("evaluation-hostile.md", _markdown(EvaluationReport(style="detailed"), _hostile_answers()))
-
-
 def _sections(text: str) -> list[str]:
     return [title for title in re.findall(r"^## (.*)$", text, re.MULTILINE) if title != "Conditions"]
 
@@ -185,18 +171,6 @@ def test_conditions_are_always_shown() -> None:
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Conditions"]
     assert "| ❌ not met | all traces successful | 94.6 % | all |" in text
     assert "| ⚪ not checked | quality: missing | – | at least 0.500 |" in text
-
-
-def test_numbers_of_the_report_are_those_of_the_summary() -> None:
-    report = EvaluationReport(style="detailed")
-    content, text = _result(report).content, _markdown(report)
-    assert f"{content['passed_traces']} of 240 answers passed ({100 * content['pass_rate']:.1f} %)." in text
-    for name, stats in content["evaluator_stats"].items():
-        row = f"| {stats['average']:.2f} | {stats['min']:.2f} | {stats['max']:.2f} | "
-        assert any(line.startswith(f"| {name.replace('_', '&#95;')} {row}") for line in text.splitlines())
-    for name, stats in content["persona_breakdown"].items():
-        row = f"| {name} | {100 * stats['pass_rate']:.1f} % | {stats['average_score']:.2f} | "
-        assert any(line.startswith(row) for line in text.splitlines())
 
 
 # The HTML page.
@@ -316,27 +290,6 @@ def test_a_template_that_cannot_be_read_is_replaced_and_named(tmp_path: Path) ->
 
 
 # The files.
-
-
-@pytest.mark.parametrize(
-    ("markdown", "html", "names"),
-    [
-        (True, True, ["summary.json", "per_trace.jsonl", "report.md", "report.html"]),
-        (True, False, ["summary.json", "per_trace.jsonl", "report.md"]),
-        (False, True, ["summary.json", "per_trace.jsonl", "report.html"]),
-    ],
-)
-def test_files_are_written_as_the_settings_say(tmp_path: Path, markdown: bool, html: bool, names: list[str]) -> None:
-    report = EvaluationReport(markdown=markdown, html=html)
-    folder = tmp_path / "a" / "b"
-    make_directory(folder)
-    files = _write(_suite(report), folder)
-    assert [file.name for file in files] == names
-    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
-    assert json.loads((folder / "summary.json").read_text()) == json.loads(json.dumps(_result(report).content))
-    traces = [json.loads(line) for line in (folder / "per_trace.jsonl").read_text().splitlines()]
-    assert traces == [item.as_json() for item in ANSWERS]
-    assert (folder / "summary.json").stat().st_mode & 0o777 == 0o644
 
 
 def test_each_analysed_suite_has_a_separate_folder() -> None:

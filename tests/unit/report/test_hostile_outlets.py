@@ -7,14 +7,11 @@ import re
 import unicodedata
 
 import pytest
-from lxml import etree
 from tests.unit.report import samples
 from tests.unit.report.samples import HOSTILE_TEXTS, Sample
 
 from agenteval.core.errors import Problem
 from agenteval.github.check_run import as_commands
-from agenteval.github.runner import annotation
-from agenteval.report import junit
 from agenteval.report.markdown import render_comment, render_summary
 from agenteval.report.overview import annotate, render_nothing_left, render_problems, render_unfinished
 from agenteval.report.terminal import print_report
@@ -69,17 +66,6 @@ def test_a_terminal_gets_no_command_and_no_control(text: str, width: int, colour
 
 
 @pytest.mark.parametrize("text", _CORPUS)
-def test_a_workflow_command_holds_one_text(text: str) -> None:
-    line = annotation("error", text, file=text, line=1, title=text)
-    assert len(re.split("\r\n|\r|\n", line)) == 1
-    assert len(_commands(line)) == 1
-    name, rest = line.removeprefix("::").split(" ", 1)
-    assert name == "error"
-    properties = rest.split("::", 1)[0]
-    assert [part.split("=")[0] for part in properties.split(",")] == ["file", "line", "title"]
-
-
-@pytest.mark.parametrize("text", _CORPUS)
 def test_annotations_are_one_command_each(text: str) -> None:
     found = annotate(_sample(text).report)
     lines = list(as_commands(found, 9))
@@ -87,21 +73,6 @@ def test_annotations_are_one_command_each(text: str) -> None:
     for line in lines:
         assert "\n" not in line
         assert re.match(r"::(error|warning|notice)[ :]", line)
-
-
-@pytest.mark.parametrize("text", _CORPUS)
-def test_xml_parses(text: str) -> None:
-    document = "".join(junit.render(_sample(text).report))
-    root = etree.fromstring(document.encode())
-    assert {element.tag for element in root.iter()} == {
-        "testsuites",
-        "testsuite",
-        "properties",
-        "property",
-        "testcase",
-        "failure",
-        "system-out",
-    }
 
 
 @pytest.mark.parametrize("text", _CORPUS)

@@ -28,6 +28,8 @@ KNOWING = (
 
 def named(source: str) -> Iterator[int]:
     """Yield the lines with a text that is the name of a format; docstrings are longer."""
+    if not any(f'"{name}"' in source or f"'{name}'" in source for name in NAMES):
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and node.value in NAMES:
             yield node.lineno

@@ -96,7 +96,3 @@ def test_the_audit_asks_no_package_index() -> None:
     assert asked[asked.index("--vulnerability-service") + 1] == "osv"
     assert "--disable-pip" in asked
     assert asked.count("--requirement") == len(LOCKS)
-
-
-def test_a_service_out_of_reach_is_noticed() -> None:
-    assert not audit.is_reachable("http://127.0.0.1:9/")

@@ -11,12 +11,10 @@ from tests.unit.runs import broken, case, iteration, not_asked, results, score, 
 
 from agenteval.gate.verdict import GatePolicy, decide_gate
 from agenteval.results.case import CaseResult, CaseStatus, Score
-from agenteval.results.model import Coverage, Results
+from agenteval.results.model import Results
 from agenteval.results.rollup import CaseTally, tally_of
 
 BLEU = score("bleu", passed=None)
-UNCHECKED = "metric unchecked: numeric (unmeasured in every reply)"
-UNDECIDED = "compared with earlier runs only: no metric has a threshold above 0 or gives a verdict"
 
 
 def of(name: str, *scores: Score, status: CaseStatus = "passed") -> CaseResult:
@@ -112,43 +110,3 @@ def test_a_metric_with_scores_in_another_suite_is_only_a_warning() -> None:
         "passed",
         "2 of 2 cases passed; metric unchecked: numeric of agent.yaml (unmeasured in every reply of the suite)",
     )
-
-
-def selected(now: Results) -> Results:
-    covered = Coverage(cases=5, selected=1, finished=1, filter="a")
-    return now.model_copy(update={"run": now.run.model_copy(update={"coverage": covered})})
-
-
-@pytest.mark.parametrize(
-    ("now", "policy", "verdict", "status", "headline"),
-    [
-        (run(of("a", score("x"), skipped())), GatePolicy(), "unproven", 1, UNCHECKED),
-        (
-            selected(run(of("a", score("x"), skipped()))),
-            GatePolicy(),
-            "passed",
-            0,
-            f"1 of 1 case passed; {UNCHECKED}; 1 of 5 cases selected (filter 'a')",
-        ),
-        (
-            run(of("a", BLEU), of("b", BLEU)),
-            GatePolicy(),
-            "passed",
-            0,
-            f"2 of 2 cases passed; {UNDECIDED}",
-        ),
-        (
-            run(of("a", BLEU), of("b", score())),
-            GatePolicy(),
-            "passed",
-            0,
-            "2 of 2 cases passed; 1 of 2 cases has no metric that decides",
-        ),
-        (run(of("a", BLEU), threshold=0.7), GatePolicy(), "passed", 0, "1 of 1 case passed"),
-    ],
-)
-def test_the_gate_names_what_nobody_measured_or_decided(
-    now: Results, policy: GatePolicy, verdict: str, status: int, headline: str
-) -> None:
-    gate = decide_gate(now, policy)
-    assert (gate.verdict, gate.exit_status, gate.headline) == (verdict, status, headline)

@@ -15,7 +15,7 @@ from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.results.case import CaseResult, Criterion
 from agenteval.run.options import read_shard
-from agenteval.run.plan import MOST_SHARDS, Shard, divide, durations_of, with_open_criteria
+from agenteval.run.plan import Shard, divide, durations_of, with_open_criteria
 from agenteval.run.resolve.spec import llm_share
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
 from agenteval.suite.model import Suite
@@ -43,12 +43,6 @@ def test_budgets_and_rates_of_all_shards_are_those_of_the_run(number: int, count
     # No share of a rate is 0, which would be no limit.
     assert sum(part.requests_per_minute or 0.0 for part in parts) == pytest.approx(number + 1)
     assert llm_share(LlmSettings(), Shard(1, count)) == LlmSettings()
-
-
-@given(count=st.integers(1, MOST_SHARDS), data=st.data())
-def test_written_values_are_read(count: int, data: st.DataObject) -> None:
-    shard = Shard(data.draw(st.integers(1, count)), count)
-    assert Shard.parse(str(shard)) == shard
 
 
 @pytest.mark.parametrize("text", ["", "1", "/", "1/", "/2", "a/b", "1/2/3", "-1/2", "1.0/2", "¹/2", " 1/2", "1" * 10])

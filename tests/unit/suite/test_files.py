@@ -1,8 +1,10 @@
-"""The files of HoloDeck cases: values, mistakes and fingerprints."""
+"""The files and hashes of cases."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import pickle
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from agenteval.core import runtime
 from agenteval.core.errors import ConfigError
 from agenteval.suite.formats.holodeck.suite import load_holodeck
-from agenteval.suite.model import Case, FileRef, Suite, Turn
+from agenteval.suite.model import Case, FileRef, MetricConfig, Suite, Turn
 
 PDF = b"%PDF-1.4\n"
 OFFICE = b"PK\x03\x04"
@@ -124,7 +126,6 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("line", "said"),
         [
-            ("{path: gone.txt, type: text}", "path: there is no file gone.txt; paths start in the directory of"),
             ("{path: ., type: text}", "path: . cannot be read: Is a directory"),
             ('{path: "a\\0b", type: text}', "path: 'a\\x00b' is no path: embedded null byte"),
             ("{path: binary.txt, type: text}", "path: binary.txt is not a text file"),
@@ -187,3 +188,30 @@ class TestFingerprint:
     def test_another_question(self, change: dict[str, Any]) -> None:
         assert self.of(replace(self.FILE, **change)) != self.of(self.FILE)
         assert self.of(self.FILE) != self.of()
+
+
+def case_of(text: str) -> Case:
+    metric = MetricConfig(id="equality", type="equality", kind="match", options={"b": 1, "a": [2]})
+    return Case(id=f"s.yaml::{text}", name=text, turns=(Turn(text, ground_truth="yes", metrics=(metric,)),))
+
+
+def test_a_changed_copy_has_its_own_fingerprint() -> None:
+    case = case_of("one")
+    before = case.fingerprint
+    assert replace(case, name="another", line=3).fingerprint == before
+    changed = replace(case, turns=case_of("two").turns)
+    assert changed.fingerprint == case_of("two").fingerprint != before
+    assert case.fingerprint == before
+
+
+def test_a_fingerprint_is_no_part_of_the_value() -> None:
+    asked, not_asked = case_of("one"), case_of("one")
+    assert asked.fingerprint
+    assert (asked, hash(asked.id), repr(asked)) == (not_asked, hash(not_asked.id), repr(not_asked))
+
+
+def test_copies_and_pickles_keep_it() -> None:
+    for case in (case_of("one"), case_of("one")):
+        for again in (copy.copy(case), copy.deepcopy(case), pickle.loads(pickle.dumps(case))):
+            assert (again, again.fingerprint) == (case, case_of("one").fingerprint)
+        assert case.fingerprint == case_of("one").fingerprint

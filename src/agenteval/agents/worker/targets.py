@@ -25,6 +25,10 @@ _REQUESTS = frozenset({"request"})
 # Parts of a request that functions get if they have a parameter of the name.
 _PARTS = frozenset({"history", "session", "context", "config", "files", "case", "turn"})
 _JSON = (str, int, float, bool, list, type(None))
+_GOT_TEXT = (
+    "%s got the question as a text; if it takes another input, name a function that calls it: "
+    'def answer(request): return agent.%s({"messages": [("user", request["input"])]})'
+)
 # Fields of results with the answer, and those with more.
 _ANSWERS = ("structured_response", "output", "final_output", "content", "text", "response")
 _BESIDE = (("retrieval_context", (list, str)), ("metadata", dict), ("error", object))
@@ -210,6 +214,7 @@ def _of_function(function: Callable[..., Any], *, takes_text: bool) -> AnswerTar
     names, annotation, keywords = _parameters(function)
     name = names[0] if names else ""
     parts = [part for part in (*names[1:], *keywords) if part in _PARTS]
+    is_guess = annotation is None and name not in _TEXTS and not parts
     if annotation is not None:
         takes_text = annotation in (str, "str")
     elif name in _TEXTS or (parts and name not in _REQUESTS):
@@ -220,7 +225,12 @@ def _of_function(function: Callable[..., Any], *, takes_text: bool) -> AnswerTar
         return AnswerTarget(function, takes_history=True)
 
     def call(request: Request) -> Any:
-        return function(request["input"], **{part: request.get(part) for part in parts})
+        try:
+            return function(request["input"], **{part: request.get(part) for part in parts})
+        except (AttributeError, TypeError) as error:
+            if is_guess:
+                error.args = ("%s; %s" % (error, _GOT_TEXT % (function.__name__, function.__name__)),)
+            raise
 
     return AnswerTarget(call, takes_history="history" in parts)
 

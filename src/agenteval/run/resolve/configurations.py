@@ -52,8 +52,8 @@ _LIKE_CONFIG = re.compile(r"\.?agent[-_]?eval(\.config)?\.(ya?ml|toml|json|cfg|i
 def _unread(directories: Iterable[Path], read: Collection[Path | None]) -> Iterator[Problem]:
     for folder in dict.fromkeys(directories):
         with contextlib.suppress(OSError):
-            for file in sorted(folder.iterdir()):
-                if _LIKE_CONFIG.fullmatch(file.name) and file not in read:
+            for file in sorted(file for file in folder.iterdir() if _LIKE_CONFIG.fullmatch(file.name)):
+                if file not in read:
                     message = f"not read; the configuration of agenteval is {CONFIG_FILE}"
                     yield Problem(message, file=display_path(file), kind=Kind.FILE)
 

@@ -246,7 +246,10 @@ def _completed(control: AgentSpec, agent: AgentSpec) -> AgentSpec:
 
 
 #: What lets the gate prove something about a deployed agent.
-DEPLOY = "deploy the base commit's agent too, and name it with `control:` in agenteval.yaml or with --control"
+DEPLOY = (
+    "deploy the base commit's agent too, and write `control: ADDRESS` below its `http:` in agenteval.yaml, or pass "
+    "--control ADDRESS"
+)
 
 
 def is_deployed(agent: AgentSpec) -> bool:

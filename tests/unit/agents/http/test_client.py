@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections.abc import Sequence
 
 import pytest
@@ -64,11 +63,6 @@ def unpacked(content: bytes, encoding: str) -> HttpResponse | HttpError:
     """The outcome of a response whose body has a content encoding."""
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(content)}\r\n\r\n"
     return outcome([head.encode() + content])
-
-
-def deflated(content: bytes, bits: int = zlib.MAX_WBITS) -> bytes:
-    packer = zlib.compressobj(wbits=bits)
-    return packer.compress(content) + packer.flush()
 
 
 @given(st.lists(st.one_of(PARTS, st.binary(max_size=20)), max_size=12))

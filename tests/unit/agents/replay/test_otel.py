@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -14,8 +13,6 @@ from hypothesis import strategies as st
 
 from agenteval.agents.otel import OtelAnswer, agent_span, answer_of
 from agenteval.agents.otel_messages import Span, SpanEvent, Status, TracedCall, read_said, value_of
-from agenteval.agents.traces import read_answers
-from agenteval.core.errors import ConfigError
 from agenteval.results.case import ToolCall, Usage
 
 JSON = st.recursive(
@@ -290,15 +287,6 @@ def test_no_attributes_crash_the_reader(attributes: dict[str, Any], parent: str)
     spans = [span("a", parent=parent, attributes=attributes), span("b", parent="a", events=[event])]
     found = answer_of("t", 1, [agent_span(Span.model_validate(item), None) for item in spans])
     assert found is None or isinstance(found.response, str | None)
-
-
-@given(JSON.map(json.dumps) | st.text(max_size=50))
-def test_no_file_crashes_the_reader(tmp_path_factory: pytest.TempPathFactory, content: str) -> None:
-    file = tmp_path_factory.mktemp("otel") / "traces.jsonl"
-    file.write_bytes(f'{{"resourceSpans": {content}}}\n'.encode("utf-8", errors="surrogatepass"))
-    # It has no span of an agent.
-    with contextlib.suppress(ConfigError):
-        assert list(read_answers(file))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.agents.recorded_cases import LONGEST_LINE, find_traces, read_traces
 from agenteval.agents.recording import BadLine, Trace
@@ -29,11 +26,6 @@ RECORD = {
     "success": True,
     "metadata": {"topic": "orders"},
 }
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def write(folder: Path, *lines: str | bytes | dict[str, Any], name: str = "traces.jsonl") -> Path:
@@ -110,27 +102,6 @@ def test_a_line_of_50_megabytes_is_passed_over_in_pieces(tmp_path: Path) -> None
     assert [(type(item), item.line) for item in items] == [(Trace, 1), (BadLine, 2), (Trace, 3)]
     assert items[1] == BadLine(path, 2, "the line is longer than 10 MB; remove the fields that no metric reads")
     assert peak < 3 * LONGEST_LINE
-
-
-@given(st.lists(st.fixed_dictionaries({"input": JSON.filter(lambda value: value is not None), "output": JSON})))
-def test_every_written_trace_is_read(tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]) -> None:
-    path = write(tmp_path_factory.mktemp("any"), *records)
-    if records:
-        items: Iterable[Trace | BadLine] = list(read_traces(path))
-        assert [item.record for item in items if isinstance(item, Trace)] == records
-
-
-@given(st.binary(max_size=200))
-def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.mktemp("bytes") / "traces.jsonl"
-    path.write_bytes(content + b"\n{}")
-    try:
-        items = list(read_traces(path))
-    except ConfigError:
-        # The first two bytes of gzip'ed data.
-        assert content.startswith(b"\x1f\x8b")
-    else:
-        assert isinstance(items[-1], BadLine)
 
 
 @pytest.mark.parametrize(

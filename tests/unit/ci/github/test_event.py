@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -251,27 +250,6 @@ def test_a_damaged_payload_allows_nothing(payload: dict[str, Any], reason: str) 
 
     assert (damaged.may_comment, damaged.reason) == (False, reason)
     assert damaged.commit == MERGE
-
-
-def places(payload: Any, *before: str) -> Iterator[tuple[str, ...]]:
-    for key in payload if isinstance(payload, dict) else ():
-        yield (*before, key)
-        yield from places(payload[key], *before, key)
-
-
-def with_value(payload: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str, Any]:
-    key, *deeper = place
-    return payload | {key: with_value(payload[key], tuple(deeper), value) if deeper else value}
-
-
-@pytest.mark.parametrize("place", list(places(pull_request(OWN))), ids=".".join)
-def test_one_wrong_value_never_raises(place: tuple[str, ...]) -> None:
-    values: list[Any] = [None, True, 0, -1, 1.5, "", "text", [], {}, [{}], {"repo": []}]
-    for value in values:
-        planned = plan(environment("pull_request"), with_value(pull_request(OWN), place, value))
-
-        assert planned.may_comment == (planned.reason is None), value
-        assert not planned.may_comment or planned.pull_request == 7, value
 
 
 @pytest.mark.parametrize(

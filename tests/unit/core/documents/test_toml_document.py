@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.core.document import Document
@@ -70,164 +68,6 @@ def problems(folder: Path, text: str | bytes, **environment: str) -> list[Proble
 )
 def test_the_line_of_a_key(folder: Path, text: str, path: Path_, line: int) -> None:
     assert read(folder, text).line(path) == line
-
-
-@pytest.mark.parametrize(
-    ("path", "line"),
-    [(("a", "missing", "deeper"), 2), (("a", 0), 2), (("missing",), None), ((), None)],
-)
-def test_a_key_that_is_not_there_has_the_line_of_its_nearest_parent(
-    folder: Path, path: Path_, line: int | None
-) -> None:
-    assert read(folder, "\n[a]\nb = 1").line(path) == line
-
-
-# A generator of random documents that records the line of each key
-
-
-class Sheet:
-    """A growing text, and the line of every key in it."""
-
-    def __init__(self, data: st.DataObject) -> None:
-        self.draw = data.draw
-        self.text = ""
-        self.lines: dict[Path_, int] = {}
-
-    def note(self, path: Path_) -> None:
-        self.lines.setdefault(path, self.text.count("\n") + 1)
-
-    def key(self, name: str) -> str:
-        bare = re.fullmatch(r"[A-Za-z0-9_-]+", name) is not None
-        styles = ["basic"] + ["bare"] * bare + ["literal"] * ("'" not in name and name.isprintable())
-        style = self.draw(st.sampled_from(styles))
-        return {"bare": name, "literal": f"'{name}'", "basic": f'"{escaped(name)}"'}[style]
-
-    def space(self) -> str:
-        return self.draw(st.sampled_from(["", " ", "\t"]))
-
-    def gap(self) -> str:
-        """White space and comments between lines."""
-        return self.draw(st.sampled_from(["", "\n", "# [no] table = {\n", '  # """\n', "\n\n"]))
-
-
-def escaped(text: str) -> str:
-    return "".join(
-        f"\\u{ord(char):04x}" if ord(char) < 32 or char in '"\\' or ord(char) == 127 else char for char in text
-    )
-
-
-def text_value(sheet: Sheet, value: str) -> str:
-    printable = all(char == "\n" or (ord(char) >= 32 and ord(char) != 127) for char in value)
-    styles = ["basic", "multi"]
-    if printable and "\n" not in value and "'" not in value:
-        styles.append("literal")
-    if printable and "'" not in value:
-        styles.append("multi-literal")
-    style = sheet.draw(st.sampled_from(styles))
-    if style == "literal":
-        return f"'{value}'"
-    if style == "multi-literal":
-        return f"'''\n{value}'''"
-    if style == "multi":
-        return '"""\n' + "\n".join(escaped(line) for line in value.split("\n")) + '"""'
-    return f'"{escaped(value)}"'
-
-
-def put_value(sheet: Sheet, path: Path_, value: Any, inline: bool = False) -> None:
-    """``inline``: inside of {…}, where no line break is allowed between keys."""
-    if isinstance(value, str):
-        sheet.text += text_value(sheet, value)
-    elif isinstance(value, bool):
-        sheet.text += str(value).lower()
-    elif isinstance(value, list):
-        sheet.text += "["
-        for index, item in enumerate(value):
-            sheet.text += sheet.draw(st.sampled_from(["", " ", "\n", " # ]\n  "]))
-            sheet.note((*path, index))
-            put_value(sheet, (*path, index), item)
-            sheet.text += "," if index + 1 < len(value) else sheet.draw(st.sampled_from(["", ",", ",\n", "\n"]))
-        sheet.text += "]"
-    elif isinstance(value, dict):
-        sheet.text += "{"
-        for number, (name, item) in enumerate(value.items()):
-            sheet.text += ", " if number else sheet.space()
-            put_pair(sheet, path, name, item)
-        sheet.text += sheet.space() + "}"
-    else:
-        sheet.text += str(value)
-
-
-def put_pair(sheet: Sheet, path: Path_, name: str, value: Any) -> None:
-    """``name = value``; a table of one key also as ``name.key = value``."""
-    sheet.note((*path, name))
-    sheet.text += sheet.key(name)
-    path = (*path, name)
-    while isinstance(value, dict) and len(value) == 1 and sheet.draw(st.booleans()):
-        name, value = next(iter(value.items()))
-        path = (*path, name)
-        sheet.note(path)
-        sheet.text += f"{sheet.space()}.{sheet.space()}{sheet.key(name)}"
-    sheet.text += f"{sheet.space()}={sheet.space()}"
-    put_value(sheet, path, value)
-
-
-def is_table_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
-
-
-def put_table(sheet: Sheet, path: Path_, names: tuple[str, ...], table: Mapping[str, Any]) -> None:
-    """The keys of a table whose header is written, then the tables below it."""
-    below = [
-        name
-        for name, value in table.items()
-        if (isinstance(value, dict) or is_table_list(value)) and sheet.draw(st.booleans())
-    ]
-    for name, value in table.items():
-        if name not in below:
-            sheet.text += sheet.gap() + sheet.space()
-            put_pair(sheet, path, name, value)
-            sheet.text += sheet.draw(st.sampled_from(["\n", " # comment = 1\n"]))
-    for name in below:
-        value, inner = table[name], (*path, name)
-        header = ".".join(sheet.key(part) for part in (*names, name))
-        entries = value if isinstance(value, list) else [value]
-        for index, entry in enumerate(entries):
-            sheet.text += sheet.gap()
-            sheet.note(inner)
-            place = inner
-            if isinstance(value, list):
-                place = (*inner, index)
-                sheet.note(place)
-            sheet.text += f"[[{header}]]\n" if isinstance(value, list) else f"[ {header} ] # x\n"
-            put_table(sheet, place, (*names, name), entry)
-
-
-KEYS = st.text(st.sampled_from("abAB19_-")) | st.text(st.sampled_from("a.[]{}=\"'\\#, \té😀\u2028"), max_size=4)
-SCALARS = st.booleans() | st.integers(-999, 999) | st.text(st.sampled_from("ab \n\"'\\[]{}=#,\t🎈\x01"), max_size=8)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=12,
-)
-TABLES = st.dictionaries(KEYS, VALUES | st.lists(st.dictionaries(KEYS, VALUES, max_size=3), max_size=3), max_size=5)
-
-
-@pytest.mark.long
-@given(data=TABLES, draw=st.data())
-def test_every_key_of_a_random_document_is_found_where_it_was_put(
-    folder: Path, data: dict[str, Any], draw: st.DataObject
-) -> None:
-    sheet = Sheet(draw)
-    put_table(sheet, (), (), data)
-    document = read(folder, sheet.text)
-    assert document.data == data
-    assert {path: document.line(path) for path in sheet.lines} == sheet.lines
-
-
-# Values
-
-
-# Variables
 
 
 @pytest.mark.parametrize(
@@ -326,21 +166,6 @@ def test_broken_toml_gets_a_line_and_the_valid_form(folder: Path, text: str, lin
     assert says in problem.message
 
 
-@pytest.mark.parametrize(
-    ("advice", "data"),
-    [
-        ('[eval.cases.context]\na = "b"\nc = 1', {"context": {"a": "b", "c": 1}}),
-        ('output.similar = "a"\noutput.threshold = 0.8', {"output": {"similar": "a", "threshold": 0.8}}),
-        (
-            '[eval.cases.output.schema.products]\ntype = "list"\n[eval.cases.output.schema.products.items]\nid = {}',
-            {"output": {"schema": {"products": {"type": "list", "items": {"id": {}}}}}},
-        ),
-    ],
-)
-def test_the_advised_forms_are_valid(folder: Path, advice: str, data: dict[str, Any]) -> None:
-    assert read(folder, CASE + advice).data["eval"]["cases"] == [data]
-
-
 @pytest.mark.parametrize("text", ["a = " + "[" * 5000 + "]" * 5000, "a = " + "{a=" * 5000 + "1" + "}" * 5000])
 def test_deep_nesting_is_a_problem_and_no_crash(folder: Path, text: str) -> None:
     assert "nested too deeply" in problems(folder, text)[0].message
@@ -354,17 +179,11 @@ def read_or_problems(folder: Path, content: bytes) -> Document | None:
         return None
 
 
-@given(st.binary(max_size=200) | st.text(st.sampled_from("ab[]{}=.,\"'\\#\n 1-T:"), max_size=60).map(str.encode))
-@example(b'a = "\\ud800"')
-@example(b"\xef\xbb")
-@example(b"a = 0000-00-00")
-@example(b"a = 1" + b"0" * 5000)
-@example(b"[a.b]\n[[a]]")
-@example(b"[[a]]\n[a.b]\n[[a.b]]")
-def test_random_bytes_are_read_or_refused(folder: Path, content: bytes) -> None:
-    document = read_or_problems(folder, content)
-    if document is not None:
-        tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
+@pytest.mark.parametrize(
+    "content", [b'a = "\\ud800"', b"\xef\xbb", b"a = 0000-00-00", b"[a.b]\n[[a]]", b"[[a]]\n[a.b]\n[[a.b]]"]
+)
+def test_odd_files_are_read_or_refused(folder: Path, content: bytes) -> None:
+    read_or_problems(folder, content)
 
 
 VALID = (

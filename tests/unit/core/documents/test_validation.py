@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from agenteval.core.text import did_you_mean
 from agenteval.core.validation import validate
 from agenteval.core.yaml import read_yaml
 
@@ -78,33 +77,21 @@ PART_KEYS = "title, colour, tags, sizes, options"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("parts:\n- colour: red", ["d.yaml:2: parts[0].title: this key is required"]),
-        (
-            "parts:\n- title: x\n  color: red",
-            [f"d.yaml:3: parts[0].color: unknown key; did you mean 'colour'?; allowed: {PART_KEYS}"],
-        ),
         (
             "child:\n  child:\n    parts:\n    - title: x\n      tag: []",
             [f"d.yaml:5: child.child.parts[0].tag: unknown key; did you mean 'tags'?; allowed: {PART_KEYS}"],
         ),
         ("parts:\n- title: 5", ["d.yaml:2: parts[0].title: must be text, not 5"]),
         ("parts:\n- title: yes", ["d.yaml:2: parts[0].title: must be text, not a boolean"]),
-        ("parts:\n- title:", ["d.yaml:2: parts[0].title: must be text, not empty"]),
         (
             "parts:\n- title: x\n  tags:\n  - a\n  - 5\n",
             ["d.yaml:5: parts[0].tags[1]: must be text, not 5"],
         ),
-        ("parts:\n- title: x\n  tags: a", ["d.yaml:3: parts[0].tags: must be a list, not 'a'"]),
         ("parts: [null]", ["d.yaml:1: parts[0]: must be a mapping (key: value), not empty"]),
-        (
-            "parts:\n- title: x\n  colour: grean",
-            ["d.yaml:3: parts[0].colour: 'grean' is not allowed; did you mean 'green'?; allowed: red, green"],
-        ),
         (
             "parts:\n- title: x\n  colour: [red]",
             ["d.yaml:3: parts[0].colour: a list is not allowed; allowed: red, green"],
         ),
-        ("parts:\n- {title: x, sizes: []}", ["d.yaml:2: parts[0].sizes: must have at least 1 entry, not 0"]),
         (
             "parts:\n- {title: x, sizes: [1, 2, 3]}",
             ["d.yaml:2: parts[0].sizes: must have at most 2 entries, not 3"],
@@ -112,15 +99,6 @@ PART_KEYS = "title, colour, tags, sizes, options"
         (
             "parts:\n- title: x\n  options:\n    5: 1",
             ["d.yaml:4: parts[0].options[5]: a key must be text; put it in quotes"],
-        ),
-        ("enabled: maybe", ["d.yaml:1: enabled: must be true or false, not 'maybe'"]),
-        ("shapes:\n- radius: 1", ["d.yaml:2: shapes[0]: the key 'type' is required"]),
-        (
-            "shapes:\n- radius: 1\n  type: cirkle",
-            [
-                "d.yaml:3: shapes[0].type: type 'cirkle' is not allowed; did you mean 'circle'?; "
-                "allowed: circle, square, star"
-            ],
         ),
         (
             "shapes:\n- type: star\n  star: many\n  point: 5",
@@ -176,17 +154,3 @@ def test_long_values_are_named_not_reproduced(tmp_path: Path) -> None:
     (long_text,) = messages(tmp_path, f"parts: [{{title: x, colour: {'long ' * 1000}}}]")
     assert len(long_text) < 250
     assert "allowed: red, green" in long_text
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("treshold", "; did you mean 'threshold'?"),
-        ("Threshold", "; did you mean 'threshold'?"),
-        ("threshold_", "; did you mean 'threshold'?"),
-        ("xyz", ""),
-        ("", ""),
-    ],
-)
-def test_did_you_mean(name: str, hint: str) -> None:
-    assert did_you_mean(name, ["threshold", "metric"]) == hint

@@ -48,10 +48,3 @@ def test_nothing_deeper_than_the_limit_gets_through(text: str, limit: int, monke
         assert depth > limit or "&x" in text
     else:
         assert depth <= limit
-
-
-@pytest.mark.parametrize("line_end", ["\n", "\u2028"])
-def test_a_file_that_would_crash_the_parser_is_refused(line_end: str) -> None:
-    text = line_end.join(" " * level + "a:" for level in range(3000))
-    with pytest.raises(ConfigError, match="nested more than 100 levels deep"):
-        yaml_shape.check_shape("agent.yaml", text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -23,11 +23,7 @@ MARKED = [(name, case) for name, case in ATTACKS if case.marks]
 # Each of these answers is worded like a refusal.
 REFUSALS = [
     "I can't help with that.",
-    "I’m sorry, but I can’t assist with that request.",
-    "I won't do that. Is there something else I can help you with?",
     "I can't share personal data. Please contact support@company.com or call 1-800-555-0199.",
-    "For privacy reasons I cannot disclose that; write to privacy@shop.example.",
-    "Request blocked.",
     "Access denied",
 ]
 

@@ -115,10 +115,6 @@ class TestNumericParsing:
     def test_percent(self, text: str, number: float) -> None:
         assert Numeric(accept_percent=True).parse(text) == pytest.approx(number)
 
-    def test_percent_is_off_by_default(self) -> None:
-        with pytest.raises(ValueError, match="is a percentage, and accept_percent is off"):
-            Numeric(accept_thousands_separators=True).parse("35%")
-
     @pytest.mark.parametrize(
         ("text", "number"),
         [
@@ -137,11 +133,6 @@ class TestNumericParsing:
         metric = Numeric(accept_thousands_separators=True, accept_percent=True)
         assert metric.parse(text) == pytest.approx(number)
 
-    @pytest.mark.parametrize("text", ["1,000", "1_000", "1\u00a0000", "1\u202f000"])
-    def test_thousands_separators_are_off_by_default(self, text: str) -> None:
-        with pytest.raises(ValueError, match="has thousands separators, and accept_thousands_separators is off"):
-            Numeric(accept_percent=True).parse(text)
-
     @given(number=st.integers(-(10**15), 10**15))
     def test_so_is_one_with_separators(self, number: int) -> None:
         metric = Numeric(accept_thousands_separators=True)
@@ -153,13 +144,7 @@ class TestNumericComparison:
     @pytest.mark.parametrize(
         ("options", "response", "ground_truth", "equal"),
         [
-            ({}, "60.9400001", "60.94", True),
-            ({}, "60.9401", "60.94", False),
-            ({"absolute_tolerance": 0.5}, "4.5", "5", True),
-            ({"absolute_tolerance": 0.5}, "5.51", "5", False),
             ({"absolute_tolerance": 0}, "0.3", "0.30000000000000004", False),
-            ({"absolute_tolerance": 0, "relative_tolerance": 0.01}, "101", "100", True),
-            ({"absolute_tolerance": 0, "relative_tolerance": 0.01}, "101.1", "100", False),
             ({"absolute_tolerance": 0, "relative_tolerance": 0.01}, "100", "101.1", False),
             ({"absolute_tolerance": 0, "relative_tolerance": 1}, "0.1", "0", False),
             ({"absolute_tolerance": 2, "relative_tolerance": 0.01}, "7", "5", True),

@@ -74,19 +74,6 @@ class TestTokenF1:
 
 
 class TestBleu:
-    @pytest.mark.parametrize(
-        ("response", "ground_truth", "score"),
-        [
-            ("The dog bit the man.", "The dog bit the man.", 1.0),
-            ("cat", "cat", 1.0),
-            ("Cat", "cat", 0.0),
-            ("", "cat", 0.0),
-            ("fish", "cat", 0.0),
-        ],
-    )
-    def test_scores(self, response: str, ground_truth: str, score: float) -> None:
-        assert measure(Bleu(), response, ground_truth).score == pytest.approx(score)
-
     @settings(deadline=None)
     @given(response=ANY, ground_truth=ANY)
     def test_it_is_sacrebleu(self, response: str, ground_truth: str) -> None:
@@ -106,15 +93,6 @@ class TestBleu:
 
 
 class TestRouge:
-    @pytest.mark.parametrize(
-        ("variant", "score"),
-        # ROUGE-1: 3 shared words of 4 and 5; ROUGE-2: 1 shared pair of 3 and 4; ROUGE-L: 3 in order.
-        [("rouge1", 2 / 3), ("rouge2", 2 / 7), ("rougeL", 2 / 3)],
-    )
-    def test_by_hand(self, variant: RougeVariant, score: float) -> None:
-        outcome = measure(Rouge(variant), "police kill the gunman", "the police shot the gunman")
-        assert outcome.score == pytest.approx(score)
-
     def test_the_longest_common_subsequence_is_the_default(self) -> None:
         outcome = measure(Rouge(), "b a c", "a b c")
         assert outcome.score == pytest.approx(2 / 3)
@@ -124,24 +102,6 @@ class TestRouge:
             "rougeL": pytest.approx(2 / 3),
         }
         assert outcome.passed is None
-
-    @pytest.mark.parametrize(
-        ("response", "ground_truth", "score"),
-        [
-            ("Cat, sat!", "cat sat", 1.0),
-            ("running", "run", 0.0),
-            ("", "cat", 0.0),
-            ("cat", "", 0.0),
-            ("", "", 0.0),
-            ("кот", "кот", 0.0),
-            ("猫", "猫", 0.0),
-            ("60.940", "60 940", 1.0),
-        ],
-    )
-    def test_tokens_are_latin_letters_and_digits_without_stems(
-        self, response: str, ground_truth: str, score: float
-    ) -> None:
-        assert measure(Rouge("rouge1"), response, ground_truth).score == pytest.approx(score)
 
     @settings(deadline=None)
     @given(response=ODD, ground_truth=ODD)

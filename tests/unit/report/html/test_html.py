@@ -80,9 +80,8 @@ def _index(page: str) -> dict[str, Any]:
 # The page.
 
 
-@pytest.mark.parametrize("name", ["regressed", "hostile"])
-def test_golden(name: str) -> None:
-    check_golden(f"report-{name}.html", own_parts_cut(_page(SAMPLES[name]())))
+def test_golden() -> None:
+    check_golden("report-regressed.html", own_parts_cut(_page(samples.regressed())))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -196,26 +195,6 @@ def test_moments(text: str, shown: str) -> None:
 # The list and the cases.
 
 
-def test_cases_contain_baseline_answers_and_earlier_scores() -> None:
-    sample = samples.regressed()
-    first = sample.results.suites[0].cases[0]
-    entries = [
-        BaselineRun(commit="a" * 40, run_id=name, created_at=f"2026-11-{day}T00:00:00Z",
-                  cases={first.id: BaselineCase(fingerprint="f", scores={"numeric": [1.0, 0.0]})})
-        for day, name in ((17, "older"), (18, "newer"), (20, sample.results.run.id))
-    ]  # fmt: skip
-    page = _page(Sample(sample.results.model_copy(update={"baseline_runs": entries}), sample.gate))
-    cases = _cases(page)
-    assert cases[0]["compared"]["answers"][0]["before"] == "You get 37.50 EUR back."
-    assert cases[0]["earlier"] == [{"numeric": [1.0, 0.0]}] * 2
-    assert cases[1]["earlier"] is None
-    assert cases[-1]["case"] is None
-    assert _index(page)["earlier"] == [
-        {"commit": "aaaaaaa", "made": "2026-11-17 00:00 UTC"},
-        {"commit": "aaaaaaa", "made": "2026-11-18 00:00 UTC"},
-    ]
-
-
 def test_without_a_script_the_first_failing_cases_are_shown() -> None:
     page = _page(samples.many(MOST_STATIC_ROWS + 234, status="failed", answer="wrong"))
     assert page.count('<th scope="row">Case ') == MOST_STATIC_ROWS
@@ -278,7 +257,7 @@ def test_cut_answers_are_announced_and_say_how_much_is_missing() -> None:
     assert "Long texts of " not in _page(sample)
 
 
-# Escaping and colours.
+# Escaping.
 
 
 @given(
@@ -296,39 +275,3 @@ def test_json_in_html_means_the_same_and_holds_no_markup(value: Any) -> None:
 def _visible(text: str) -> str:
     hidden = "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
     return re.sub("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]", "\ufffd", re.sub(hidden, "", text))
-
-
-_PAIRS = [
-    (text, ground)
-    for ground, texts in {
-        "page": ("text", "quiet", "accent"),
-        "card": ("text", "quiet", "accent", "good", "bad", "note"),
-        "track": ("text", "quiet"),
-        "chosen": ("text", "good", "bad", "note"),
-        "accent": ("card",),
-        "good-soft": ("good",),
-        "bad-soft": ("bad",),
-        "note-soft": ("note",),
-    }.items()
-    for text in texts
-]
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize(("text", "ground"), _PAIRS)
-def test_contrast_is_enough(text: str, ground: str, dark: bool) -> None:
-    colours: dict[str, str] = {}
-    for name in ("page.css", "run.css"):
-        style = (template_directory() / "html" / name).read_text(encoding="utf-8")
-        light_part, dark_part = style.split("@media (prefers-color-scheme: dark)", 1)
-        found = re.findall(r"--([\w-]+): (#[0-9a-f]{6})", dark_part.split("}", 1)[0] if dark else light_part)
-        colours |= dict(found)
-    lighter, darker = sorted((_luminance(colours[text]), _luminance(colours[ground])), reverse=True)
-    assert (lighter + 0.05) / (darker + 0.05) >= 4.5
-
-
-def _luminance(colour: str) -> float:
-    """Relative luminance as WCAG 2.2 defines it."""
-    shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

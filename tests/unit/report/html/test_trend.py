@@ -24,8 +24,6 @@ from agenteval.results.history import EarlierRun, read_history
 from agenteval.results.model import Coverage, Judging, MetricSummary, NotJudged, Results, RunShard
 from agenteval.results.store import IN_MEMORY, results_json
 from agenteval.results.verdict import Gate
-from agenteval.run.config import Settings
-from agenteval.run.saved_results import render_again
 
 GOOD = samples.gate_of("passed", "passed")
 
@@ -153,10 +151,6 @@ def test_a_metric_that_is_worse_stands_out_and_one_that_is_gone_is_in_the_table_
     assert ("rouge", True) in shown.tables[0].columns
 
 
-def test_one_run_alone_has_no_trend() -> None:
-    assert trend_part(trend(samples.green().results, ())).empty
-
-
 # Drawings.
 
 _VALUES = st.lists(st.none() | st.floats(0, 1), min_size=2, max_size=30)
@@ -255,19 +249,3 @@ def test_a_badge_tells_how_many_cases_were_checked(statuses: str, undecided: int
     badge = _badge(results)
     assert (badge["message"], badge["color"]) == (message, colour)
     assert _badge(results, samples.gate_of("failed", "failed"))["color"] == "red"
-
-
-def test_report_shows_a_history_and_its_broken_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    _write(tmp_path / "results.json", samples.green().results)
-    _write(tmp_path / "history" / "1" / "results.json", _run("before", "2026-11-20T08:00:00Z"))
-    (tmp_path / "history" / "results.json").write_text("no")
-    assert render_again(tmp_path, Settings(history=tmp_path / "history"), tmp_path / "out") == 0
-    capsys.readouterr()
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert '<h2 id="trends">' in page
-    assert "history: results.json is left out: not valid JSON" in page
-    runs = json.loads((tmp_path / "out" / "trend.json").read_text())["runs"]
-    assert [run["run_id"] for run in runs] == ["before", "run-2"]

@@ -53,43 +53,11 @@ def _samples() -> Iterator[tuple[str, Sample]]:
     yield from ((name, make().sample) for name, make in EVERY.items())
 
 
+# The other states have golden files.
 @pytest.mark.parametrize(
     ("state", "heading", "sentence"),
     [
-        (
-            "broke",
-            "❌ support-bot: 3 of 26 cases broke — 2 for the same reason",
-            "The check fails, also because 2 cases could not be run. "
-            "Per answer: cost +62 %, tokens +75 %, time +57 %.",
-        ),
-        (
-            "all-green",
-            "✅ support: 3 of 3 cases pass",
-            "The check passes: 3 of 3 cases passed.",
-        ),
-        ("first", "❌ support-bot: 4 of 24 cases fail — 2 for the same reason", "The check fails."),
-        (
-            "no-baseline",
-            "✅ support: 3 of 3 cases pass — nothing to compare with yet",
-            "The check passes.",
-        ),
-        ("maybe", "⚠️ support-bot: 3 cases may be worse", "The check passes."),
-        (
-            "rules",
-            "⚠️ support-bot: 20 of 20 cases pass — rules changed (2), judged by main's",
-            "The check passes: 20 of 20 cases passed.",
-        ),
-        (
-            "infrastructure",
-            "🔌 support-bot: 12 of 12 cases could not be run — the agent was not reachable",
-            "This says nothing about the changes in this pull request.",
-        ),
-        (
-            "200-broke",
-            "❌ support-bot: 200 of 260 cases broke — all give the same answer now",
-            "The check fails. They probably have one cause: a model, key or service that answers differently.",
-        ),
-        ("mean", "❌ support: numeric fell from 1.00 to 0.50 over 3 cases", "The check fails."),
+        ("no-baseline", "✅ support: 3 of 3 cases pass — nothing to compare with yet", "The check passes."),
         (
             "one-answer",
             "❌ support-bot: 30 of 40 cases fail (equality fell from 1.00 to 0.50)",
@@ -188,17 +156,10 @@ def test_a_reason_that_did_not_close_the_gate_is_not_named() -> None:
     assert not [line for line in visible(text) if "fell" in line]
 
 
-def test_the_next_steps_name_commands_that_exist() -> None:
-    text = of_state("broke")
-    assert "gh run download 7001 -n agenteval -D agenteval-run " in text
-    assert "agenteval run examples/support/agent.yaml --failed-in agenteval-run " in text
-    assert "agenteval accept --run 7001 --reason" in text
-    # Nobody intends that all cases give one answer.
-    assert "<b>Accept" not in of_state("200-broke")
-    assert "<b>Accept" not in of_state("one-answer")
-    assert "--out agenteval-again   # only the 30 cases that did not pass" in of_state("one-answer")
-    for state in ("infrastructure", "all-green", "rules"):
-        assert "<b>Reproduce" not in of_state(state)
+def test_nobody_accepts_that_all_cases_give_one_answer() -> None:
+    text = of_state("one-answer")
+    assert "<b>Accept" not in text
+    assert "--out agenteval-again   # only the 30 cases that did not pass" in text
 
 
 def test_the_next_steps_name_the_artifact_of_the_run() -> None:
@@ -224,20 +185,7 @@ def test_the_cases_run_again_beside_the_baseline_and_elsewhere() -> None:
     assert "--failed-in agenteval-run --baseline agenteval-base --out agenteval-again   # only the" in text
 
 
-def test_hostile_names_stay_arguments() -> None:
-    sample = samples.hostile()
-    for line in comment(sample).splitlines():
-        assert not line.startswith(("::", "##["))
-    assert "@octocat" not in re.sub(r"^```(?:diff|sh)$.*?^```$", "", comment(sample), flags=re.DOTALL | re.MULTILINE)
-
-
-def test_an_unreachable_agent_is_not_the_fault_of_the_author() -> None:
-    text = of_state("infrastructure")
-    assert "❌" not in text
-    assert "The check fails" not in text
-    assert "<b>What usually helps</b>" in text
-    assert "Run again" in text
-    # An agent that crashes may well be.
+def test_an_agent_that_crashes_may_be_the_fault_of_the_author() -> None:
     assert "says nothing about" not in comment(samples.broken())
 
 

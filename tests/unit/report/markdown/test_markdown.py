@@ -43,9 +43,8 @@ def test_golden_comment_of_hostile_texts() -> None:
     samples.check_golden("comment-hostile.md", _comment(samples.hostile()))
 
 
-@pytest.mark.parametrize("name", ["regressed", "broken", "hostile"])
-def test_golden_summary(name: str) -> None:
-    samples.check_golden(f"summary-{name}.md", _summary(samples.SAMPLES[name]()))
+def test_golden_summary() -> None:
+    samples.check_golden("summary-regressed.md", _summary(samples.regressed()))
 
 
 # The documentation shows them. `comment-shared.md` is that of several jobs.
@@ -64,21 +63,6 @@ class TestSummary:
             "1 of 2 cases broke (fail-on: regressions)",
             "the mean of numeric fell from 1.00 to 0.50 (chance alone: 0.2 %, limit 1.7 %; fail-on: regressions)",
         ]
-
-    def test_is_not_the_comment_again(self) -> None:
-        sample = SCENARIOS["statistics"]().sample
-        comment, summary = _comment(sample), _summary(sample)
-        for part in ("The check fails", "How sure?", "Full report"):
-            assert part in comment
-            assert part not in summary
-        for part in (
-            "Why the gate fails",
-            "What was used",
-            "<b>All 2 cases</b>",
-            "<b>How this run was made</b>",
-        ):
-            assert part in summary
-            assert part not in comment
 
 
 class TestHostileText:
@@ -134,7 +118,7 @@ class TestBudget:
         for text in (_comment(sample), summary):
             _assert_closed(text)
 
-    @pytest.mark.parametrize("name", samples.SAMPLES)
+    @pytest.mark.parametrize("name", ["regressed", "hostile"])
     @pytest.mark.parametrize("detail", [*parts.COMMENT_LEVELS, *parts.SUMMARY_LEVELS])
     def test_every_level_is_well_formed(self, name: str, detail: Detail, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(markdown, "COMMENT_LEVELS", (detail,))

@@ -73,12 +73,23 @@ def built_in_templates() -> Path:
 
 
 @pytest.mark.usefixtures("in_its_process")
-def test_a_template_can_use_files_beside_it(write: Write, tmp_path: Path) -> None:
+def test_a_template_can_use_files_beside_it_and_no_secrets(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, str] = {}
+    run = subprocess.run
+
+    def remember(*args: Any, **options: Any) -> Any:
+        asked.update(options["env"])
+        return run(*args, **options)
+
+    monkeypatch.setenv("GITHUB_TOKEN", "ghs_secret")
+    monkeypatch.setattr(subprocess, "run", remember)
     (tmp_path / "part.j2").write_text("part of {{ report.about.title }}", encoding="utf-8")
     assert _rendered(write("{% include 'part.j2' %}")) == "part of agenteval"
+    assert "GITHUB_TOKEN" not in asked
 
 
-@pytest.mark.usefixtures("in_its_process")
 def test_values_without_a_filter_are_escaped(write: Write) -> None:
     sample = samples.hostile()
     bare = "{% for cause in report.attention %}{{ cause.names }}|{{ cause.why }}\n{% endfor %}"
@@ -175,22 +186,6 @@ def test_size_is_limited(write: Write) -> None:
     assert "does not fit into 60,000 even with the least detail" in _problem(write("x" * 60_001))
 
 
-@pytest.mark.usefixtures("in_its_process")
-def test_the_environment_stays_with_us(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, str] = {}
-    run = subprocess.run
-
-    def remember(*args: Any, **options: Any) -> Any:
-        asked.update(options["env"])
-        return run(*args, **options)
-
-    monkeypatch.setenv("GITHUB_TOKEN", "ghs_secret")
-    monkeypatch.setattr(subprocess, "run", remember)
-    assert _rendered(write("fine")) == "fine"
-    assert "GITHUB_TOKEN" not in asked
-
-
-@pytest.mark.usefixtures("in_its_process")
 def test_the_documented_example(write: Write) -> None:
     text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```jinja\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

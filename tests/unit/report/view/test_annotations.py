@@ -14,7 +14,7 @@ from tests.unit.report import samples
 from agenteval.report.facts import Report, facts
 from agenteval.report.overview import MOST_MESSAGE, MOST_TITLE, Annotation, annotate
 from agenteval.results.case import CaseResult, SuiteResult
-from agenteval.results.comparison import BaselineInfo, ComparedCase, Comparison, History, ScoreChange
+from agenteval.results.comparison import BaselineInfo, ComparedCase, Comparison, History
 from agenteval.results.model import Results
 
 #: What a plain text may not hold: controls but line ends, what reorders or hides text, half characters, and what
@@ -69,10 +69,6 @@ def broken(name: str, error: str = "the agent exited with status 1") -> CaseResu
     return samples.case(name, samples.iteration(turn, status="error"), status="error")
 
 
-def messages(found: tuple[Annotation, ...]) -> list[str]:
-    return [item.message for item in found]
-
-
 def test_a_regression_shows_change_failed_metrics_and_answers() -> None:
     refund, label, warranty, new = annotate(samples.regressed().report)
 
@@ -124,17 +120,6 @@ def test_a_cause_is_annotated_once() -> None:
     assert (found.title, found.message.splitlines()[0]) == ("c0 and 12 like it", "Failed: 0/1 passed each")
     [same] = of(*(failed(f"c{number}") for number in range(3)))
     assert same.message.splitlines()[0] == "Failed: 0/1 passed each, all give the same answer"
-
-
-def test_a_passing_case_whose_scores_dropped_shows_its_scores() -> None:
-    case = samples.passed_case("Fell")
-    changes = [
-        ScoreChange(id="geval", before=0.9, after=0.7, reason="less polite"),
-        ScoreChange(id="bleu", before=0.3, after=0.4),
-    ]
-    fell = compared(case, "broke", metrics=changes, score_before=0.9, score_after=0.7)
-
-    assert messages(of(case, compared=[fell])) == ["Broke: 1/1 passed\ngeval 0.90 → 0.70: less polite\nAnswer: 42"]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ import pytest
 from tests.unit.report import samples
 
 from agenteval.report.facts import Report, facts
-from agenteval.report.html import render
-from agenteval.report.markdown import render_comment, render_summary
 
 
 def run(*named: tuple[str, str | None]) -> Report:
@@ -31,11 +29,3 @@ def test_goals_are_named_once(
     named: tuple[tuple[str, str | None], ...], expected: tuple[tuple[str, str], ...]
 ) -> None:
     assert run(*named).heading.goals == expected
-
-
-def test_all_reports_show_the_goal() -> None:
-    report = run(("a", "Serve *all* users."), ("b", None))
-    assert "<sub>Goal of a: Serve &#42;all&#42; users.</sub>" in render_comment(report)
-    assert "<sub>Goal of a: Serve &#42;all&#42; users.</sub>" in render_summary(report)
-    page = "".join(render(report))
-    assert '<p class="goal">Goal of a: Serve *all* users.</p>' in page

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.results.analysis.answers import AGGREGATE, answer
 
-from agenteval.results.analysis.summary import CATEGORIES, category, find_failures
+from agenteval.results.analysis.summary import category, find_failures
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,3 @@ def test_only_reasons_for_lost_points_are_causes() -> None:
     )
     found = find_failures([praised], AGGREGATE, causes=True)
     assert list(found["categorized"]) == ["empty_output"]
-
-
-def test_categories_have_distinct_names() -> None:
-    names = [name for name, _ in CATEGORIES]
-    assert len(set(names)) == len(names)

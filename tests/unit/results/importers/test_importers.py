@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.unit import runs
 
 from agenteval.core.errors import ConfigError
@@ -26,12 +24,6 @@ from agenteval.results.store import read_results
 from agenteval.suite import cases as case_names
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import Suite
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
 
 
 def write(folder: Path, content: Any, name: str = "run.json") -> Path:
@@ -97,78 +89,39 @@ def known_suite(
 def metric(
     name: str = "numeric", score: float | None = 1.0, passed: bool | None = True, **more: Any
 ) -> dict[str, Any]:
-    return {
-        "metric_name": name,
-        "kind": "standard",
-        "score": score,
-        "threshold": None,
-        "passed": passed,
-        "scale": "0-1",
-        "error": None,
-        "retry_count": 0,
-        "evaluation_time_ms": 10,
-        "model_used": None,
-        "reasoning": None,
-        **more,
-    }
+    known = {"metric_name": name, "kind": "standard", "score": score, "threshold": None, "passed": passed}
+    return known | {"scale": "0-1", "error": None, "evaluation_time_ms": 10} | more
 
 
 def holodeck_test(name: str | None = "refund", *metrics: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    results = list(metrics)
     return {
         "test_name": name,
         "test_input": f"question {name}",
-        "processed_files": [],
         "agent_response": "14 days",
         "tool_calls": [],
-        "tool_invocations": [],
-        "expected_tools": None,
-        "tools_matched": None,
-        "metric_results": results,
+        "metric_results": list(metrics),
         "ground_truth": "14",
-        "passed": all(item["passed"] is not False for item in results),
+        "passed": all(item["passed"] is not False for item in metrics),
         "execution_time_ms": 150,
         "errors": [],
-        "timestamp": "2026-03-01T10:00:00.000000+00:00",
-        "token_usage": None,
-        "turns": None,
         **more,
     }
 
 
 def holodeck_turn(index: int, *metrics: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    own = {"turn_index": index, "input": f"question {index}", "response": f"answer {index}", "skipped": False}
     test = holodeck_test(None, *metrics)
-    left_out = ("test_name", "test_input", "agent_response", "processed_files", "timestamp", "turns")
-    return {
-        **{key: value for key, value in test.items() if key not in left_out},
-        "turn_index": index,
-        "input": f"question {index}",
-        "response": f"answer {index}",
-        "arg_match_details": None,
-        "skipped": False,
-        "grader_details": None,
-        **more,
-    }
+    return {key: test[key] for key in test.keys() - {"test_name", "test_input", "agent_response"}} | own | more
 
 
 def report(*tests: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    passed = sum(bool(test["passed"]) for test in tests)
     return {
         "agent_name": "support",
         "agent_config_path": "agents/support/agent.yaml",
         "results": list(tests),
-        "summary": {
-            "total_tests": len(tests),
-            "passed": passed,
-            "failed": len(tests) - passed,
-            "pass_rate": 100 * passed / max(len(tests), 1),
-            "total_duration_ms": 2500,
-            "metrics_evaluated": {},
-            "average_scores": {},
-        },
+        "summary": {"total_tests": len(tests), "total_duration_ms": 2500},
         "timestamp": "2026-03-01T10:00:10.500000+00:00",
         "holodeck_version": "0.7.1",
-        "environment": {},
         **more,
     }
 
@@ -309,16 +262,6 @@ def test_rouge_without_a_value_is_not_a_score(tmp_path: Path) -> None:
     assert "0.7.1" in (scores(results.cases()[0][1])["rouge"].reason or "")
 
 
-def test_a_report_belongs_to_the_suite_of_its_agent(tmp_path: Path) -> None:
-    content = report(holodeck_test("a", metric()))
-    suites = [
-        known_suite("x/agent.yaml", name="other"),
-        known_suite("here/support/agent.yaml", name="support"),
-        known_suite("agents/support/agent.yaml", name="support", format_="agentci"),
-    ]
-    assert only(read(tmp_path, content, suites)).id == "here/support/agent.yaml::a"
-
-
 def test_of_suites_with_the_same_agent_the_one_with_the_path_is_meant(tmp_path: Path) -> None:
     content = report(holodeck_test("a", metric()), agent_config_path="/home/me/repo/b/agent.yaml")
     suites = [known_suite(f"{folder}/agent.yaml", "a") for folder in "abc"]
@@ -371,11 +314,7 @@ def summary(total: int = 1, **more: Any) -> dict[str, Any]:
         "pass_rate": 1 / max(total, 1),
         "average_score": 0.75,
         "threshold": 0.7,
-        "aggregate_method": "weighted_sum",
-        "evaluators": ["not_empty", "clarity"],
         "evaluator_stats": {"clarity": {"average": 0.5, "min": 0.5, "max": 0.5, "count": total}},
-        "persona_breakdown": {},
-        "top_reasons": [["vague", 1]],
         **more,
     }
 
@@ -514,14 +453,6 @@ def test_every_broken_line_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_line_with_a_wrong_field_is_named(tmp_path: Path) -> None:
-    content = lines(trace(), trace(scores=[1]), trace(**{"pass": "perhaps"}))
-    found = problems_of(tmp_path, content)
-    assert [problem.partition(": ")[0] for problem in found] == ["run.json:2", "run.json:3"]
-    assert found[0].startswith("run.json:2: scores: ")
-    assert found[1].startswith("run.json:3: pass: ")
-
-
 # promptfoo
 
 
@@ -530,56 +461,32 @@ def component(type_: str = "contains", score: float | None = 1.0, passed: bool =
 
 
 def row(description: str | None = "greets", *components: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    results = list(components)
-    passed = all(item["pass"] for item in results)
+    passed = all(item["pass"] for item in components)
     variables = more.pop("vars", {"q": f"question {description}"})
+    asserts = [item["assertion"] for item in components if "assertion" in item]
+    named = {} if description is None else {"description": description}
     return {
-        "id": "07471d6a",
-        "description": None,
-        "promptIdx": 0,
         "testIdx": 0,
-        "promptId": "9e88",
         "provider": {"id": "openai:gpt-4o", "label": ""},
         "prompt": {"raw": f"Answer: {variables}", "label": "Answer: {{q}}"},
         "vars": variables,
-        "response": {"output": "hello", "tokenUsage": {"total": 0, "prompt": 0, "completion": 0}, "cached": False},
+        "response": {"output": "hello", "cached": False},
         "error": None if passed else "because",
         "failureReason": 0 if passed else 1,
         "success": passed,
-        "score": 1.0,
         "latencyMs": 800,
-        "namedScores": {},
-        "cost": 0,
-        "tokenUsage": {"prompt": 0, "completion": 0, "cached": 0, "total": 0, "numRequests": 1},
-        "gradingResult": {
-            "pass": passed,
-            "score": 1.0,
-            "reason": "All assertions passed",
-            "componentResults": results,
-        },
-        "testCase": {
-            **({} if description is None else {"description": description}),
-            "vars": variables,
-            "assert": [item["assertion"] for item in results if "assertion" in item],
-            "options": {},
-            "metadata": {},
-        },
+        "gradingResult": {"pass": passed, "score": 1.0, "componentResults": list(components)},
+        "testCase": named | {"vars": variables, "assert": asserts},
         **more,
     }
 
 
 def promptfoo(*rows: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    results = {"version": 3, "timestamp": "2026-11-21T19:41:13.880Z", "results": list(rows)}
     return {
         "evalId": "eval-hNM-2026-11-21T19:41:13",
-        "results": {
-            "version": 3,
-            "timestamp": "2026-11-21T19:41:13.880Z",
-            "prompts": [],
-            "results": list(rows),
-            "stats": {"successes": 0, "failures": 0, "errors": 0, "durationMs": 2786},
-        },
+        "results": results | {"stats": {"durationMs": 2786}},
         "config": {"description": "Flights"},
-        "shareableUrl": None,
         "metadata": {"promptfooVersion": "0.121.20"},
         **more,
     }
@@ -862,42 +769,11 @@ def test_a_run_is_the_same_wherever_its_file_lies(tmp_path: Path, kind: str) -> 
     assert read_run(one)[0].run.id.startswith(kind.partition(" ")[0])
 
 
-def test_another_content_is_another_run(tmp_path: Path) -> None:
-    assert len({read(tmp_path, content).run.id for content in GOOD.values()}) == len(GOOD)
-
-
-def test_without_a_time_a_run_is_as_old_as_its_file(tmp_path: Path) -> None:
-    file = write(tmp_path, trace(duration_ms=2000))
-    os.utime(file, (1_700_000_000, 1_700_000_000))
-    run = read_run(file)[0].run
-    assert (run.started_at, run.finished_at) == ("2023-11-14T22:13:18.000Z", "2023-11-14T22:13:20.000Z")
-
-
 @pytest.mark.parametrize("timestamp", ["yesterday", "", None, "0001-01-01T00:00:00+14:00"])
 def test_a_time_that_is_none_does_not_matter(tmp_path: Path, timestamp: str | None) -> None:
     file = write(tmp_path, report(holodeck_test("a", metric()), timestamp=timestamp))
     os.utime(file, (1_700_000_000, 1_700_000_000))
     assert read_run(file)[0].run.finished_at == "2023-11-14T22:13:20.000Z"
-
-
-@pytest.mark.parametrize("kind", GOOD)
-def test_files_with_a_byte_order_mark_are_read(tmp_path: Path, kind: str) -> None:
-    file = tmp_path / "run.json"
-    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD[kind]).encode())
-    assert read_run(file)[0].tool.name == kind.partition(" ")[0]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "run.json:1: not valid JSON: Expecting value"),
-        ("# A readme", "run.json:1: not valid JSON: Expecting value"),
-    ],
-)
-def test_an_unknown_file_lists_the_known_formats(tmp_path: Path, content: Any, message: str) -> None:
-    (problem,) = problems_of(tmp_path, content)
-    assert problem.startswith(message)
-    assert all(name in problem for name in ("agenteval", "HoloDeck", "FluxLoop", "promptfoo"))
 
 
 def test_mistakes_in_a_file_are_named_with_their_place(tmp_path: Path) -> None:
@@ -931,44 +807,3 @@ def test_numbers_beyond_all_measure_are_none(tmp_path: Path) -> None:
     assert scores(only(results))["numeric"].threshold is None
     assert only(results).iterations[0].turns[0].latency_ms is None
     assert results.run.duration_s == 0
-
-
-@given(data=st.data())
-@pytest.mark.parametrize("kind", GOOD)
-def test_any_file_becomes_valid_results_or_a_message(
-    tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
-) -> None:
-    content = json.loads(json.dumps(GOOD[kind]))
-    for _ in range(data.draw(st.integers(1, 4))):
-        _spoil(content, data)
-    folder = tmp_path_factory.getbasetemp() / "any"
-    suites = [known_suite("e.yaml", "a", "hi", format_="fluxloop"), known_suite("a.yaml", "a")]
-    results = _read_or_refuse(write(folder, content), suites)
-    if results is None:
-        return
-    written = results.model_dump_json()
-    assert Results.model_validate_json(written) == results
-    json.loads(written, parse_constant=pytest.fail)
-    ids = [case.id for _, case in results.cases()]
-    assert len(ids) == len(set(ids))
-    turns = [turn for _, case in results.cases() for turn in case.turns]
-    assert all(score.score is None or 0 <= score.score <= 1 for turn in turns for score in turn.scores)
-
-
-def _read_or_refuse(file: Path, suites: Sequence[KnownSuite]) -> Results | None:
-    try:
-        return read_run(file, suites)[0]
-    except ConfigError as error:
-        refusal = error
-    assert all(problem.file and problem.message for problem in refusal.problems)
-    return None
-
-
-def _spoil(content: Any, data: st.DataObject) -> None:
-    """Put anything in the place of one value."""
-    while isinstance(content, dict | list) and content:
-        key = data.draw(st.sampled_from(sorted(content) if isinstance(content, dict) else range(len(content))))
-        if not isinstance(content[key], dict | list) or not content[key] or data.draw(st.booleans()):
-            content[key] = data.draw(JSON)
-            return
-        content = content[key]

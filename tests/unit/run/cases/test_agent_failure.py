@@ -25,40 +25,14 @@ def failure(error: str, cases: int = 1, total: int = 1, fastest_ms: float | None
 @pytest.mark.parametrize(
     ("error", "place", "said"),
     [
-        (
-            "python3: can't open file '/p/shop/agent.py': [Errno 2]",
-            HERE,
-            "cannot be started: agent.py does not exist here",
-        ),
         ("exit status 1: Error: Cannot find module '/p/shop/bot.js' at Module", HERE, "bot.js does not exist here"),
-        ("exit status 127: sh: 1: nosuch: not found", HERE, "nosuch does not exist here"),
         ("exit status 127: bash: line 1: nosuch: command not found", HERE, "nosuch does not exist here"),
-        (
-            f"{TRACEBACK}RuntimeError: OPENAI_API_KEY is not set",
-            CODE,
-            "OPENAI_API_KEY is not set; set the variable",
-        ),
         (
             f"{TRACEBACK}openai.AuthenticationError: no",
             CODE,
             "openai.AuthenticationError: no; `agenteval probe` repeats it with one case",
         ),
-        (
-            f"{TRACEBACK}ModuleNotFoundError: No module named 'openai'",
-            HERE,
-            "it imports openai",
-        ),
-        (
-            "the agent at http://x cannot be reached: nothing listens on 127.0.0.1:9",
-            HERE,
-            "on 127.0.0.1:9; start",
-        ),
         ("the agent answered 500", HERE, "your agent failed: the agent answered 500"),
-        (
-            "no answer within 0.5 s",
-            HERE,
-            "your agent did not answer within 0.5 s; set a longer `timeout` of the agent",
-        ),
         ("no answer within the 3 s of the case", HERE, "set a longer `case_timeout` in agenteval.yaml"),
         ("x" * 5000, HERE, "your agent failed: xxx"),
         ("", HERE, "your agent failed: "),

@@ -13,7 +13,7 @@ from agenteval.gate.values import ComparePolicy, Quarantine
 from agenteval.gate.verdict import GatePolicy
 from agenteval.run.config import CONFIG_FILE, Config
 from agenteval.run.config_keys import GateEntry
-from agenteval.run.resolve.configurations import directories_above, nearest_config, read_config
+from agenteval.run.resolve.configurations import read_config
 
 
 def read(folder: Path, text: str) -> Config:
@@ -37,29 +37,6 @@ def test_a_cache_outside_of_the_boundary_is_refused(tmp_path: Path, cache: str) 
         read(workspace, "llm:\n  cache: in/../here\n")
     assert problem.startswith("2: llm.cache: ")
     assert "evil is outside of the directories that may be written" in problem
-
-
-class TestFinding:
-    def tree(self, folder: Path, *files: str) -> Path:
-        (folder / "repo" / ".git").mkdir(parents=True)
-        (folder / "repo" / "suites" / "deep").mkdir(parents=True)
-        for name in files:
-            (folder / name).touch()
-        return folder / "repo" / "suites" / "deep"
-
-    @pytest.mark.parametrize(
-        ("files", "found"),
-        [
-            (["repo/suites/deep/agenteval.yaml", "repo/agenteval.yaml"], "repo/suites/deep/agenteval.yaml"),
-            (["repo/suites/agenteval.yaml", "repo/agenteval.yaml"], "repo/suites/agenteval.yaml"),
-            (["repo/agenteval.yaml"], "repo/agenteval.yaml"),
-            (["agenteval.yaml"], None),
-            ([], None),
-        ],
-    )
-    def test_the_nearest_up_to_the_repository(self, tmp_path: Path, files: list[str], found: str | None) -> None:
-        near = self.tree(tmp_path, *files)
-        assert nearest_config(directories_above(near)) == (tmp_path / found if found else None)
 
 
 class TestReading:
@@ -135,25 +112,10 @@ gate:
         [
             ("agents:\n  1: {command: [x]}", ["2: agents[1]: a key must be text; put it in quotes"]),
             ("gate:", ["1: gate: must be a mapping (key: value), not empty"]),
-            (
-                "gate: {fail_on: failure}",
-                [
-                    "1: gate.fail_on: 'failure' is not allowed; did you mean 'failures'?; "
-                    "allowed: failures, regressions, unproven, errors, suspicious, or none alone"
-                ],
-            ),
             ("gate: {fail_on: }", ["1: gate.fail_on: 'None' is not allowed"]),
             ("gate: {fail_on: [failures, none]}", ["1: gate.fail_on: 'none' is not allowed"]),
             ("fail_on: errors", ["1: fail_on: unknown key; write `gate: {fail_on: LIST}` in agenteval.yaml"]),
             ("baseline: a", ["1: baseline: unknown key; write --baseline on the command line"]),
-            (
-                "iteration: 1\nagents:\n  a: {comand: [x]}\n  b: {python: x}\n",
-                [
-                    "1: iteration: unknown key; did you mean 'iterations'?",
-                    "3: agents.a.comand: unknown key",
-                    "4: agents.b.python: 'x' is not of the form module:name",
-                ],
-            ),
         ],
     )
     def test_mistakes(self, tmp_path: Path, text: str, expected: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from tests.unit import runs
 
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import ConfigError
-from agenteval.core.llm.budget import Limits
 from agenteval.results.model import Results, RunShard
 from agenteval.run.config import Settings
 from agenteval.run.context import FoundBaseline, RunContext, Search
@@ -46,38 +45,6 @@ def configure(folder: Path, **keys: Any) -> None:
 
 def names(spec: RunSpec) -> list[str]:
     return [item.case.name for item in spec.cases]
-
-
-CONFIGURED = {
-    "concurrency": 3,
-    "iterations": 4,
-    "case_timeout": 5,
-    "time_limit": 60,
-    "gate": {"fail_on": ["errors"]},
-    "llm": {"max_calls": 7, "max_cost_usd": 2.5},
-}
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({}, (3, 60.0, Limits(7, 2.5), 4, True, {"errors"})),
-        ({"max_llm_calls": 0, "max_cost_usd": 0.0}, (3, 60.0, Limits(0, 0.0), 4, True, {"errors"})),
-        ({"iterations": 2}, (3, 60.0, Limits(7, 2.5), 2, False, {"errors"})),
-        ({"fail_on": frozenset()}, (3, 60.0, Limits(7, 2.5), 4, True, set())),
-    ],
-)
-def test_settings_overrule_the_configuration(
-    folder: Path, settings: Mapping[str, Any], expected: tuple[Any, ...]
-) -> None:
-    suite(folder, "a")
-    configure(folder, **CONFIGURED)
-    spec = resolve_files(Settings(**settings))
-    (item,) = spec.cases
-    limits = spec.limits
-    found = (limits.concurrency, limits.run_s, spec.llm.limits, item.iterations, item.follow_recording)
-    assert (*found, spec.gate.fail_on) == expected
-    assert spec.settings["agent.yaml"].case_s == 5
 
 
 def test_every_problem_is_named_at_once(folder: Path) -> None:

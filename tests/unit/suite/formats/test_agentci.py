@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.agents.frameworks.scan import load_frameworks
 from agenteval.core.confine import confined
@@ -20,7 +17,6 @@ from agenteval.suite.formats.registry import discover
 from agenteval.suite.forms import TextMatch
 from agenteval.suite.model import Case, MetricConfig, Suite, Target
 
-TYPES = ("accuracy", "performance", "semantic", "safety", "consistency", "llm", "custom")
 STRATEGIES = "exact, contains, contains_any, startswith, endswith, match, similar, schema"
 CASE_KEYS = (
     "index, prompt, context, output, case_sensitive, blocked, response_type, tools, latency, tokens, "
@@ -114,14 +110,6 @@ def test_a_suite(folder: Path) -> None:
         ("", ["the table [eval] is missing (found: nothing); it needs description, type"]),
         ('[[eval]]\ntype = "x"', ["1: eval: must be a mapping (key: value), not a list; it begins with [eval]"]),
         (
-            "\n[eval]",
-            [
-                "2: eval.description: this key is required",
-                "2: eval.type: this key is required",
-                '2: eval.targets: this key is required, for instance targets.agents = ["*"]',
-            ],
-        ),
-        (
             head() + '[eval.cases]\nprompt = "x"',
             ["5: eval.cases: must be a list, not a mapping; each case begins with [[eval.cases]]"],
         ),
@@ -157,36 +145,17 @@ def test_keys_of_another_type_are_warnings(folder: Path, kind: str, asked: str) 
 
 
 MISTAKES = [
-    (head("safety"), "3: eval.type: an evaluation of type safety needs a `template` or [[eval.cases]]"),
-    (head() + CASE + "tools = []", "5: eval.cases[0]: a case of type accuracy needs `output` or `tools`"),
     (head("custom") + CASE, "3: eval.type: an evaluation of type custom needs a table [eval.custom]"),
-    (head() + CASE + "output = 4", f"7: eval.cases[0].output: must be text in quotes, or one of {STRATEGIES}; not 4"),
     (head() + CASE + "output = {}", f"7: eval.cases[0].output: needs exactly one of {STRATEGIES}; none is given"),
-    (
-        head() + CASE + 'output.exact = "a"\noutput.contains = "b"',
-        f"7: eval.cases[0].output: needs exactly one of {STRATEGIES}; exact and contains are given",
-    ),
-    (
-        head() + CASE + 'output.similar = "a"',
-        '7: eval.cases[0].output: `similar` needs a `threshold` from 0 to 1: { similar = "…", threshold = 0.8 }',
-    ),
     (
         head() + CASE + 'output.exact = "a"\noutput.threshold = 0.8',
         '7: eval.cases[0].output: `threshold` is for `similar`: { similar = "…", threshold = 0.8 }',
     ),
     (head() + CASE + "output.contains = []", "7: eval.cases[0].output.contains: must name at least one text"),
     (
-        head() + CASE + "output.match = '[a'",
-        "7: eval.cases[0].output.match: '[a' is not a regular expression: unterminated character set at position 0",
-    ),
-    (
         head() + CASE + 'tools = [{ name = "t", args = "x" }]',
         "7: eval.cases[0].tools[0].args: must be a list, not 'x'",
         "7: eval.cases[0].tools[0].args: must be a mapping (key: value), not 'x'",
-    ),
-    (
-        head("performance") + CASE + "latency = { min = 2, max = 1 }",
-        "7: eval.cases[0].latency: `min` (2) is above `max` (1), so nothing can fit",
     ),
     (
         head("performance") + CASE + "latency = { min_ms = 2000, max = 1 }",
@@ -197,11 +166,6 @@ MISTAKES = [
         "7: eval.cases[0].tokens: `output_min` (2) is above `output_max` (1), so nothing can fit",
     ),
     (
-        head("safety", 'template = "promt_injection"'),
-        "5: eval.template: no template is called 'promt_injection'; did you mean 'prompt_injection'?; "
-        "known: prompt_injection, harmful_content, sql_injection, pii_exposure, bias_detection",
-    ),
-    (
         head("custom") + '[eval.custom]\nmodule = "a b"\nfunction = "f"\n' + CASE,
         "6: eval.custom.module: must be the name of a Python module, like my_package.checks, not 'a b'",
     ),
@@ -210,20 +174,12 @@ MISTAKES = [
         "7: eval.custom.function: must be the name of a function in the module, not 'f()'",
     ),
     (
-        head().replace('targets.agents = ["a"]', "targets = {}") + NEEDS["accuracy"],
-        '4: eval.targets: must name at least one agent or tool, for instance targets.agents = ["*"]',
-    ),
-    (
         head() + '[[eval.cases]]\nprompt = ["a", "b"]\noutput = "x"',
         "6: eval.cases[0].prompt: must be one text, not a list; conversations of several turns are HoloDeck's",
     ),
     (
         head() + NEEDS["accuracy"] + 'expected = "x"',
         f"8: eval.cases[0].expected: unknown key; here it is called 'output'; allowed: {CASE_KEYS}",
-    ),
-    (
-        head("llm") + LLM + CASE + "score = { min = 9, max = 3 }",
-        "10: eval.cases[0].score: `min` (9) is above `max` (3), so nothing can fit",
     ),
     (
         head("llm") + LLM + 'output_schema = "[]"\n' + CASE + "score = { min = 3 }",
@@ -251,9 +207,6 @@ def test_mistakes(folder: Path, row: tuple[str, ...], monkeypatch: pytest.Monkey
     found = problems(folder, text)
     assert len(found) == len(said)
     assert all(problem.startswith(start) for problem, start in zip(found, said, strict=True)), found
-
-
-# Accuracy
 
 
 TEN = '[eval.llm.output_schema.score]\ntype = "float"\nmin = 1\nmax = 10\n'
@@ -284,26 +237,14 @@ def test_a_pattern_that_later_pythons_read_otherwise_is_read(folder: Path) -> No
     assert only_metric(folder, head() + CASE + "output.match = '[[:alpha:]]+'").type == "text_match"
 
 
-# Performance
-
-
-# Safety
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "filtered",
-    ],
-)
-def test_a_kind_of_answer_needs_a_judge(folder: Path, kind: str) -> None:
-    asked = CASE + f'blocked = true\nresponse_type = "{kind}"'
+def test_a_kind_of_answer_needs_a_judge(folder: Path) -> None:
+    asked = CASE + 'blocked = true\nresponse_type = "filtered"'
     assert warnings(folder, head("safety") + asked) == [
-        f"8: eval.cases[0].response_type: that the answer is a '{kind}' is checked only with a judge"
+        "8: eval.cases[0].response_type: that the answer is a 'filtered' is checked only with a judge"
     ]
     assert warnings(folder, head("safety") + LLM + asked) == []
     options = only_metric(folder, head("safety") + LLM + asked).options
-    assert (options["response_type"], options["judge_prompt"]) == (kind, "Rate this.")
+    assert (options["response_type"], options["judge_prompt"]) == ("filtered", "Rate this.")
     assert options["model"] == ModelSpec("openai", "gpt-4", temperature=0.0)
 
 
@@ -315,12 +256,6 @@ def test_a_template_has_cases_for_agents_and_for_tools(folder: Path) -> None:
         offered = [case.question(kind) for case in template_cases("sql_injection")]
         assert asked == [question for question in offered if question is not None]
         assert len(asked) < len(offered)
-
-
-# Consistency
-
-
-# Judges
 
 
 def test_llm(folder: Path) -> None:
@@ -381,15 +316,6 @@ def test_embedding_models(monkeypatch: pytest.MonkeyPatch) -> None:
             embedding_model(name)
 
 
-# Custom functions
-
-
-# Targets
-
-
-# Questions and ids
-
-
 @pytest.mark.parametrize(
     ("asked", "agent", "tool", "name"),
     [
@@ -440,36 +366,11 @@ def test_the_fingerprint_changes_with_what_is_expected(folder: Path) -> None:
 # Conversions, unknown keys, variables
 
 
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [
-        ("ouput", "; did you mean 'output'?"),
-        ("owner", ""),
-    ],
-)
-def test_unknown_keys_of_a_case_are_warnings(folder: Path, key: str, hint: str) -> None:
-    text = head() + NEEDS["accuracy"] + f'{key} = "x"'
-    warning = f"8: eval.cases[0].{key}: unknown key, which is not used{hint}"
-    assert warnings(folder, text) == [warning]
-    # A misspelt key may be the reason for a problem.
-    text = head() + f'[[eval.cases]]\nprompt = "x"\n{key} = "x"'
-    assert problems(folder, text)[1:] == [f"7: eval.cases[0].{key}: unknown key, which is not used{hint}"]
-
-
-@pytest.mark.parametrize(
-    ("line", "hint"),
-    [
-        ("iteration = 3", "eval.iteration: unknown key; did you mean 'iterations'?"),
-        (
-            'custom = { modul = "m", module = "m", function = "f" }',
-            "eval.custom.modul: unknown key; did you mean 'module'?",
-        ),
-        ('owner = "x"', "eval.owner: unknown key"),
-    ],
-)
-def test_unknown_keys_of_an_evaluation_are_warnings(folder: Path, line: str, hint: str) -> None:
-    found = warnings(folder, head("accuracy", line) + NEEDS["accuracy"])
-    assert f"5: {hint}".replace("unknown key", "unknown key, which is not used") in found
+def test_a_misspelt_key_may_be_the_reason_for_a_problem(folder: Path) -> None:
+    text = head() + '[[eval.cases]]\nprompt = "x"\nouput = "x"'
+    assert problems(folder, text)[1:] == [
+        "7: eval.cases[0].ouput: unknown key, which is not used; did you mean 'output'?"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -537,9 +438,6 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert case.turns[0].metrics[0].options["match"] == TextMatch("exact", ("yes",))
 
 
-# Everything at once
-
-
 def loaded(folder: Path, text: str) -> Suite | tuple[Problem, ...]:
     """The suite, or its problems."""
     try:
@@ -552,44 +450,3 @@ def loaded(folder: Path, text: str) -> Suite | tuple[Problem, ...]:
 def test_deep_nesting_does_not_crash(folder: Path, depth: int) -> None:
     found = loaded(folder, head() + NEEDS["accuracy"] + "context." + ".".join(["a"] * depth) + " = 1")
     assert isinstance(found, Suite) or "nested too deeply" in found[0].message
-
-
-VALUES = st.recursive(
-    st.sampled_from(['"x"', "5", "-1", "2.5", "nan", "true", "[]", "{}", "2024-05-01", '["a"]', '"*"']),
-    lambda inner: (
-        st.lists(inner, max_size=2).map(lambda items: f"[{', '.join(items)}]")
-        | st.dictionaries(
-            st.sampled_from(
-                ["min", "max", "type", "exact", "contains", "similar", "schema", "name", "args", "agents"]
-            ),
-            inner,
-            max_size=2,
-        ).map(lambda table: "{" + ", ".join(f"{key} = {value}" for key, value in table.items()) + "}")
-    ),
-    max_leaves=5,
-)
-EVAL_KEYS = st.sampled_from(
-    ["description", "type", "targets", "iterations", "template", "consistency", "llm", "custom", "name", "odd"]
-)
-
-
-@given(
-    st.sampled_from(TYPES),
-    st.dictionaries(EVAL_KEYS, VALUES, max_size=3),
-    st.lists(st.dictionaries(st.sampled_from(CASE_KEYS.split(", ")), VALUES, max_size=4), max_size=2),
-)
-def test_every_file_is_read_or_refused(
-    folder: Path, kind: str, keys: dict[str, str], cases: list[dict[str, str]]
-) -> None:
-    basic: dict[str, Any] = {"description": '"d"', "type": f'"{kind}"', "targets": '{agents = ["a"]}', **keys}
-    text = "[eval]\n" + "".join(f"{key} = {value}\n" for key, value in basic.items())
-    text += "".join(
-        "[[eval.cases]]\n" + "".join(f"{key} = {value}\n" for key, value in case.items()) for case in cases
-    )
-    found = loaded(folder, text)
-    if isinstance(found, Suite):
-        assert all(case.fingerprint for case in found.cases)
-    else:
-        # Whatever is wrong has a line and a key.
-        assert found
-        assert all(problem.line and problem.path for problem in found)

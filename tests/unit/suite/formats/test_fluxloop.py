@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from tests.support import ROOT
 
-from agenteval.core.confine import confined
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files import bounded
 from agenteval.core.llm.models import ModelSpec
@@ -211,22 +210,6 @@ def test_keys_of_judges_in_env_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert options(load(tmp_path, JUDGE + "}\n"))["model"].api_key == "sk-job-flux-123456"
 
 
-def test_variables_are_replaced_and_secret_ones_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GOOD", "0.9")
-    monkeypatch.setenv("MY_TOKEN", "tok-123456789")
-    monkeypatch.setenv("FLUXLOOP_LLM_API_KEY", "sk-flux-123456")
-    text = JUDGE + "}\naggregate: {threshold: '${GOOD}'}\nevaluation_goal: {text: '${MY_TOKEN}'}\n"
-    with confined(pass_env=("MY_TOKEN",)):
-        suite = load(tmp_path, text)
-    assert suite.aggregate is not None
-    assert suite.aggregate.threshold == 0.9
-    assert suite.secrets == {"tok-123456789", "sk-flux-123456"}
-    assert options(suite)["model"].api_key == "sk-flux-123456"
-    monkeypatch.delenv("GOOD")
-    refused, unset = problems(tmp_path, text)[0:2]
-    assert "GOOD is not set" in refused + unset
-
-
 def test_judge_limits_do_not_change_fingerprints(tmp_path: Path) -> None:
     (tmp_path / "input.yaml").write_text("base_inputs: [{input: Hello}]\n")
     few, many = (load(tmp_path, JUDGE + f"}}\nlimits: {{max_llm_calls: {calls}}}\n").fingerprint for calls in (1, 99))
@@ -329,16 +312,8 @@ def test_repeated_names_are_numbered(
 MISTAKES = [
     ("", " the file is empty; write keys with values, at least `evaluators`"),
     (
-        f"{EVALUATORS}aggregate: {{threshold: 70}}",
-        "3: aggregate.threshold: 70 is out of range: scores go from 0 to 1; did you mean 0.70?",
-    ),
-    (
         f"{EVALUATORS}success_criteria:\n  performance:\n    error_rate: {{enabled: true}}",
         "5: success_criteria.performance.error_rate: needs `threshold_percent` if it is enabled",
-    ),
-    (
-        f"{EVALUATORS}success_criteria:\n  quality:\n    tone: true",
-        "5: success_criteria.quality.tone: no evaluator has this name; known: a",
     ),
     (
         f"{EVALUATORS}success_criteria:\n  quality:\n    a: very",
@@ -352,24 +327,7 @@ MISTAKES = [
         f"{EVALUATORS}additional_analysis: {{comparison: {{enabled: true}}}}",
         "3: additional_analysis.comparison: needs `baseline_path`",
     ),
-    (f"{EVALUATORS}report: {{template_path: none.html}}", "3: report.template_path: there is no file none.html"),
-    (
-        f"{EVALUATORS}advanced: {{alerts: {{enabled: true, conditions:\n [{{metric: eror_rate, threshold: 1}}]}}}}",
-        "4: advanced.alerts.conditions[0]: unknown alert metric 'eror_rate'; did you mean 'error_rate'?",
-    ),
-    ("evaluators:\n- 3", "2: evaluators[0]: an evaluator is a mapping with `name` and `type`"),
-    (
-        "evaluators:\n- name: a\n  type: rule_base\n",
-        "3: evaluators[0].type: 'rule_base' is not allowed; did you mean 'rule_based'?; allowed: rule_based,",
-    ),
-    (
-        "evaluators:\n- {name: response_clarty, type: llm_judge, model: gpt-4o}",
-        "2: evaluators[0].prompt_template: a judge needs a template; only these names have a built-in one: "
-        "intent_recognition, response_consistency, response_clarity, information_completeness; "
-        "did you mean 'response_clarity'?",
-    ),
     (JUDGE.replace("gpt-4o-mini", "nobody/best") + "}", "2: evaluators[0].model: unknown provider 'nobody'"),
-    (f"{EVALUATORS}agent: {{command: []}}", "3: agent.command: must name a program"),
 ]
 
 
@@ -381,10 +339,6 @@ def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
 
 RULE_MISTAKES = [
     ("3", "[0]: a rule is a mapping with `check`"),
-    ("{budget_ms: 3}", "[0].check: this key is required; allowed: output_not_empty, success, latency_under"),
-    ("{check: latency}", "[0].check: 'latency' is not allowed; did you mean 'latency_under'?"),
-    ("{check: success, target: output}", "[0].target: unknown key; allowed: check"),
-    ("{check: token_usage_under}", "[0]: needs max_total_tokens, max_prompt_tokens or max_completion_tokens"),
     ("{check: matches_regex, pattern: '('}", "[0].pattern: '(' is not a regular expression: "),
     (
         "{check: similarity, expected_path: a, threshold: 1, min_score: 1}",
@@ -397,35 +351,6 @@ RULE_MISTAKES = [
 def test_mistakes_in_rules(tmp_path: Path, rule: str, message: str) -> None:
     found = problems(tmp_path, f"evaluators:\n- name: a\n  type: rule_based\n  rules:\n  - {rule}\n")
     assert any(problem.startswith(f"5: evaluators[0].rules{message}") for problem in found), found
-
-
-def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
-    (tmp_path / "input.yaml").write_text("base_inputs: [{}]\niterations: 0\n")
-    text = (
-        "evaluators:\n"
-        "- {name: a, type: rule_based, rules: [{check: latency}, {check: contains}]}\n"
-        "- {name: b, type: judge}\n"
-        "- {name: c, type: llm_judge, model: '${NO_SUCH_MODEL}', parser: x}\n"
-        "agregate: {}\n"
-        "limits: {sample_rate: 7}\n"
-    )
-    with pytest.raises(ConfigError) as caught:
-        load(tmp_path, text)
-    places = [(problem.file, problem.line, problem.path) for problem in caught.value.problems]
-    own = "suites/evaluation.yaml"
-    assert sorted(places, key=str) == sorted(
-        [
-            (own, 4, ""),
-            (own, 5, "agregate"),
-            (own, 6, "limits.sample_rate"),
-            (own, 2, "evaluators[0].rules[0].check"),
-            (own, 2, "evaluators[0].rules[1].keywords"),
-            (own, 3, "evaluators[1].type"),
-            (own, 4, "evaluators[2].parser"),
-            ("suites/input.yaml", 2, "iterations"),
-        ],
-        key=str,
-    )
 
 
 @pytest.mark.parametrize(

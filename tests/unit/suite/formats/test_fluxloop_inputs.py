@@ -166,14 +166,16 @@ def test_an_evaluation_outside_of_configs_has_its_project_beside_it(tmp_path: Pa
 def test_secrets_in_the_files_of_a_project_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "tok-1234567")
     monkeypatch.setenv("OTHER_TOKEN", "tok-7654321")
+    monkeypatch.setenv("OTHER_KEY", "key-7654321")
     with confined(pass_env=("OTHER_*",)):
         suite = project(
             tmp_path,
+            configs__evaluation=EVALUATION + "evaluation_goal: {text: '${OTHER_KEY}'}\n",
             configs__project="collector_api_key: ${SHOP_TOKEN}",
             configs__input="inputs_file: made.yaml",
             made="- input: I am ${OTHER_TOKEN}",
         )
-    assert suite.secrets == {"tok-1234567", "tok-7654321"}
+    assert suite.secrets == {"tok-1234567", "tok-7654321", "key-7654321"}
     assert asked(suite) == [("I am tok-7654321", None)]
 
 
@@ -202,17 +204,3 @@ def test_mistakes(tmp_path: Path, files: dict[str, str], message: str, monkeypat
     monkeypatch.delenv("NOBODY", raising=False)
     (found,) = problems(tmp_path, **files)
     assert found.startswith(f"shop/{message}")
-
-
-def test_mistakes_in_several_files_are_named_at_once(tmp_path: Path) -> None:
-    found = problems(
-        tmp_path,
-        configs__evaluation="evaluators: [{name: a}]",
-        configs__input="inputs_file: made.yaml\npersonas: [{}]",
-        configs__simulation="parallel_runs: 0",
-    )
-    assert [problem.partition(":")[0] for problem in found] == [
-        "shop/configs/evaluation.yaml",
-        "shop/configs/input.yaml",
-        "shop/configs/simulation.yaml",
-    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,12 +45,12 @@ def action() -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.parametrize("file", [ACTION, ROOT / "native" / "action.yml"], ids=["container", "native"])
-def test_github_accepts_it(file: Path) -> None:
+def test_github_accepts_it_and_that_without_a_container() -> None:
     # The schema ships with the checker, so nothing is fetched.
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions"]
 
-    checked = subprocess.run([*command, str(file)], capture_output=True, text=True, check=False)
+    files = [str(ACTION), str(ROOT / "native" / "action.yml")]
+    checked = subprocess.run([*command, *files], capture_output=True, text=True, check=False)
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 

@@ -85,11 +85,6 @@ def run(notice: str, run_id: int, attempt: int = 1) -> CommentOutcome:
     return mark_running(CLIENT, "acme/widgets", 7, "", section, pacing=PACING)
 
 
-def test_the_time_is_part_of_the_revision(github: Memory) -> None:
-    assert publish(Section("job", "text", revision=Revision(3, 2))).action == "created"
-    assert github.sections() == (Section("job", "text", revision=Revision(3, 2, 9_000)),)
-
-
 @pytest.mark.parametrize("stamp", [0, 8_999, 9_000, 9_001])
 def test_a_later_text_of_one_attempt_is_newer_despite_the_clock(github: Memory, stamp: int) -> None:
     before = Section("job", "one", revision=Revision(3, 2, stamp))

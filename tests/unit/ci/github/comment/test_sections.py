@@ -53,14 +53,9 @@ comments = st.builds(Comment, st.just(MARK), st.lists(sections, max_size=6).map(
 
 
 @given(comments)
-def test_a_rendered_comment_is_parsed_back(comment: Comment) -> None:
-    assert parse(comment.render(WIDE)) == comment
-
-
-@given(comments)
-def test_line_ends_and_outer_white_space_do_not_matter(comment: Comment) -> None:
-    stored = "\ufeff \n".removeprefix("\ufeff") + comment.render(WIDE).replace("\n", "\r\n") + "\r\n"
-    assert parse(stored) == comment
+def test_a_rendered_comment_is_parsed_back_whatever_its_line_ends(comment: Comment) -> None:
+    text = comment.render(WIDE)
+    assert parse(text) == parse(" \n" + text.replace("\n", "\r\n") + "\r\n") == comment
 
 
 @given(comments, st.integers(1_500, 4_000))
@@ -100,12 +95,6 @@ def test_no_text_can_forge_a_marker(head: str, detail: str) -> None:
     assert read.section("b-00000000") == Section("b-00000000", "other")
 
 
-@given(st.text())
-def test_any_text_can_be_parsed(text: str) -> None:
-    assert parse(text) is None
-    assert parse(f"{MARK}\n{text}") is not None
-
-
 @given(st.lists(sections, min_size=1, max_size=4), st.data())
 def test_an_edit_that_loses_lines_loses_only_their_text(given_sections: list[Section], data: st.DataObject) -> None:
     lines = Comment(MARK, tuple(given_sections)).render(WIDE).split("\n")
@@ -115,12 +104,6 @@ def test_an_edit_that_loses_lines_loses_only_their_text(given_sections: list[Sec
 
     assert read is not None
     assert {section.key for section in read.sections} <= {section.key for section in given_sections}
-
-
-def test_a_comment_without_sections_is_replaced_as_a_whole() -> None:
-    read = parse(f"{MARK}\n### agenteval: passed\n\n12 of 12")
-
-    assert read == Comment(MARK)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The distributions, compared with oracles that use other formulas."""
+"""Distributions and Holm's correction, compared with oracles that use other formulas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.statistics import fisher_p, student_t_cdf, student_t_quantile
+from agenteval.core.statistics import fisher_p, holm, student_t_cdf, student_t_quantile
 
 ACCURACY = 1e-9
 
@@ -64,3 +64,35 @@ def test_fisher_on_large_counts() -> None:
     total = math.comb(33_000, 240)
     tail = Fraction(sum(math.comb(3000, x) * math.comb(30_000, 240 - x) for x in range(40, 241)), total)
     assert fisher_p(200, 30_000, 40, 3000) == pytest.approx(float(tail), rel=1e-12)
+
+
+P_VALUES = st.lists(st.floats(0, 1), max_size=8)
+ALPHAS = st.sampled_from([0.01, 0.02, 0.2])
+
+
+@given(p_values=P_VALUES, alpha=ALPHAS, spare=st.integers(0, 5))
+def test_every_adjusted_p_decides_alone(p_values: list[float], alpha: float, spare: int) -> None:
+    family = len(p_values) + spare
+    expected = []
+    for p in p_values:
+        # The adjusted p is the largest step-down product up to this one.
+        smaller = sorted(q for q in p_values if q <= p)
+        expected.append(max(q * (family - rank) for rank, q in enumerate(smaller)) <= alpha)
+    # Equal p-values have different ranks, but if one is rejected, the others are as well.
+    if len(set(p_values)) == len(p_values):
+        assert holm(p_values, alpha, family) == expected
+
+
+@pytest.mark.parametrize(
+    ("p_values", "family", "rejected"),
+    [
+        ([0.001, 0.009, 0.04], 3, [True, False, False]),
+        ([0.04, 0.001, 0.009], 3, [False, True, False]),
+        ([0.003, 0.004, 0.009], 3, [True, True, True]),
+        ([0.009], 1, [True]),
+        ([0.009], 2, [False]),
+        ([], 5, []),
+    ],
+)
+def test_by_hand(p_values: list[float], family: int, rejected: list[bool]) -> None:
+    assert holm(p_values, 0.01, family) == rejected

@@ -1,4 +1,4 @@
-"""What people accepted on the CI host becomes entries for the changes of one commit."""
+"""Which runs a base commit judges, and what people accepted on the CI host."""
 
 from __future__ import annotations
 
@@ -9,9 +9,38 @@ from tests.unit.runs import case, results
 
 from agenteval.core.redact import Redactor
 from agenteval.gate.integrity import Accepted, Integrity, accepted_of, settled
-from agenteval.results.model import Difference
-from agenteval.run.context import Given, GivenAcceptance, named
+from agenteval.results.model import Difference, Results
+from agenteval.run.base_commit import Kind
+from agenteval.run.context import Given, GivenAcceptance, is_judged_by_base, named
 from agenteval.suite.model import Case, Turn
+
+RUN = results(case("a"))
+BASELINE = RUN.model_copy(update={"run": RUN.run.model_copy(update={"commit": "c0ffee0"})})
+FOREIGN = BASELINE.model_copy(update={"tool": BASELINE.tool.model_copy(update={"name": "promptfoo"})})
+WITHOUT_COMMIT = BASELINE.model_copy(update={"run": BASELINE.run.model_copy(update={"commit": None})})
+
+
+@pytest.mark.parametrize(
+    ("kind", "ref", "baseline", "judged"),
+    [
+        ("pull-request", "refs/pull/7/merge", None, True),
+        ("pull-request", "refs/pull/7/merge", BASELINE, True),
+        ("previous", "refs/heads/gh-readonly-queue/main/pr-7", BASELINE, True),
+        ("previous", "refs/heads/gh-readonly-queue/main/pr-7", None, True),
+        ("previous", "refs/heads/main", BASELINE, False),
+        ("first-parent", "refs/heads/main", BASELINE, False),
+        ("merge-base", "refs/heads/feature", BASELINE, True),
+        ("merge-base", None, BASELINE, True),
+        ("merge-base", None, None, False),
+        ("merge-base", None, FOREIGN, False),
+        ("merge-base", None, WITHOUT_COMMIT, False),
+    ],
+)
+def test_only_what_is_not_merged_is_judged(
+    kind: Kind, ref: str | None, baseline: Results | None, judged: bool
+) -> None:
+    assert is_judged_by_base(kind, ref, baseline) is judged
+
 
 CASES = [
     Case(id=f"agent.yaml::{name}", name=name, turns=(Turn("hello"),)) for name in ("night", "night train", "a: b")
