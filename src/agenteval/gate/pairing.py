@@ -274,7 +274,6 @@ def _representative(case: CaseResult) -> IterationResult | None:
 
 
 def _whole_if_cut(turn: TurnResult | None) -> Shortened | None:
-    """Return size and hash of the whole answer, if the comparison or the results contain only its beginning."""
     if turn is None or turn.response is None:
         return None
     is_cut = len(turn.response) > _ANSWER_CHARACTERS or "response" in turn.shortened
