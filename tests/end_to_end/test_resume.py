@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.mistakes import shown
 from tests.support import (
     AGENTEVAL,
     PATIENCE_S,
@@ -42,6 +43,9 @@ def reply(request):
         raise RuntimeError("no model")
     return "wrong" if number % 5 == 0 else {"response": request["input"], "usage": {"input_tokens": number}}
 """
+
+
+METRIC = "def fine(observation):\n    return 1.0\n"
 
 
 def project(directory: Path, code: str = AGENT, **agent: Any) -> None:
@@ -131,7 +135,32 @@ def test_what_had_finished_is_not_asked_again(tmp_path: Path) -> None:
     assert results_in(tmp_path).run.id == run_id
 
 
+# What models cost
+
+
 # What is refused
 
 
-# What models cost
+def change_the_code_of_a_metric(directory: Path) -> None:
+    (directory / "metrics.py").write_text(METRIC.replace("1.0", "0.5"), encoding="utf-8")
+
+
+def test_what_would_be_another_run_is_refused(tmp_path: Path) -> None:
+    project(tmp_path)
+    (tmp_path / "metrics.py").write_text(METRIC, encoding="utf-8")
+    (tmp_path / "agenteval.yaml").write_text("metrics: [{python: metrics.py:fine}]\n", encoding="utf-8")
+    assert kill_at(tmp_path, 5_000) == -9
+    journal = tmp_path / "agenteval-report" / "journal.jsonl"
+    before = journal.read_bytes()
+    change_the_code_of_a_metric(tmp_path)
+    (tmp_path / "asked.log").unlink()
+    refused = agenteval(*options(), "--resume", cwd=tmp_path)
+    assert refused.status == 2
+    found = shown(refused.err)
+    assert any(
+        mistake.says("agenteval-report/journal.jsonl: --resume: the suite agent.yaml has changed")
+        for mistake in found
+    ), refused.err
+    assert any(mistake.says("run without --resume to start a new run") for mistake in found), refused.err
+    assert journal.read_bytes() == before
+    assert not (tmp_path / "asked.log").exists()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.end_to_end.conftest import Command
-from tests.support import case, python_agent, verdict_of, write_suite
+from tests.support import case, python_agent, said, verdict_of, write_suite
 
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
@@ -109,5 +109,6 @@ def test_criteria_are_checked_on_the_whole(command: Command, tmp_path: Path) -> 
     assert (whole.status, done.status) == (1, 1), done.text
     merged = read_results(Path("merged"))
     assert [found.met for found in merged.suites[0].criteria] == [False, True, True]
-    assert merged.suites[0].criteria == read_results(Path("whole")).suites[0].criteria
+    assert said(merged) == said(read_results(Path("whole")))
+    assert [entry.run_id for entry in merged.baseline_runs] == [merged.run.id]
     assert verdict_of(done.out) == verdict_of(whole.out)

@@ -571,7 +571,7 @@ class TestBudget:
 
 
 class TestKeys:
-    @pytest.mark.parametrize("status", [301, 307])
+    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_no_redirect_takes_them_along(self, server: ModelServer, provider: str, status: int) -> None:
         with serving() as elsewhere:

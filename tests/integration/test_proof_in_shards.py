@@ -8,6 +8,7 @@ import pytest
 from tests.end_to_end.conftest import Command
 from tests.git_server import commit, git
 from tests.integration.gated_suite import Project, names
+from tests.support import case, python_agent, write_suite
 
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
@@ -126,3 +127,46 @@ def test_results_of_another_commit_are_not_proven(project: Project) -> None:
     project.command("run", "--out", "out-whole", "--baseline", baseline)
     git(project.folder, "checkout", "--quiet", "HEAD~1")
     assert "and the working directory has " in out(project.command, "prove", "out-whole", status=2)
+
+
+# An agent that answers some cases wrong now and then.
+NOISY = """
+import random
+BROKEN = {broken!r}
+def reply(request):
+    wrong = request["case"] in BROKEN or random.random() < (0.08 if request["case"] > "c05" else 0.0)
+    return "wrong" if wrong else request["input"]
+"""
+COMMITS = 12
+
+
+@pytest.mark.long
+def test_harmless_and_broken_commits_in_shards(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    def write(broken: str = "") -> None:
+        cases = [case(f"c{number:02}") for number in range(12)]
+        agent = python_agent(project.folder, NOISY.format(broken=broken.split()))
+        write_suite(project.folder, cases, agent=agent)
+
+    write()
+    project.configure({"fail_on": ["regressions", "unproven"], "max_error_rate": 1})
+    commit(project.folder)
+    baseline = project.past(3, "--iterations", "3", "--fail-on", "none")
+    tally = {"harmless": [0, 0, 0], "broken": [0, 0, 0]}
+    for number in range(COMMITS):
+        for kind, counts in tally.items():
+            git(project.folder, "checkout", "--quiet", "-B", f"{kind}-{number}", "main")
+            write(f"c{number:02}" if kind == "broken" else "")
+            (project.folder / "notes.txt").write_text(f"{kind} {number}\n", encoding="utf-8")
+            commit(project.folder)
+            merged = evaluated(project.command, baseline)
+            status = merged.gate.exit_status if merged.gate else 0
+            counts[0] += merged.can_be_proven
+            if merged.can_be_proven:
+                status, found, _ = proven(project)
+                counts[2] += compared(found).state == "unproven"
+            counts[1] += status != 0
+    with capsys.disabled():
+        for kind, (asked, red, unproven) in tally.items():
+            print(f"{kind}: {asked} of {COMMITS} proven in shards, {red} red, {unproven} unproven")
+    assert tally["harmless"][1] <= 1
+    assert tally["broken"][1] == COMMITS
