@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.peers.node_program import node_program, wait_until_up
+from tests.peers.node_program import node_program
+from tests.peers.node_program import running as node_program_running
 from tests.support import free_port
 
 KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
 
-_HERE = Path(__file__).parent
+_PACKAGE = "@copilotkit/aimock"
 _START_S = 30
 
 Fixture = Mapping[str, Any]
@@ -91,45 +91,24 @@ def offer(name: str) -> Fixture:
 @contextmanager
 def running_ag_ui(folder: Path, fixtures: Sequence[Fixture]) -> Iterator[str]:
     """Runs an AG-UI agent for the length of the block; yields its address."""
-    port = free_port()
-    config, log = folder / "config.json", folder / "ag-ui.log"
+    url = f"http://127.0.0.1:{free_port()}"
+    config = folder / "config.json"
     config.write_text(json.dumps({"agui": {"fixtures": list(fixtures)}}), encoding="utf-8")
-    command = [*node_program("@copilotkit/aimock", "dist/aimock-cli.js", "20.15"), "--config", str(config)]
-    with log.open("wb") as output:
-        process = subprocess.Popen([*command, "--port", str(port)], stdout=output, stderr=output)
-    try:
-        wait_until_up(f"http://127.0.0.1:{port}/health", process, log)
-        yield f"http://127.0.0.1:{port}/agui"
-    finally:
-        process.terminate()
-        process.wait()
+    command = [*node_program(_PACKAGE, "dist/aimock-cli.js", "20.15"), "--config", str(config)]
+    command += ["--port", url.rpartition(":")[2]]
+    with node_program_running(command, f"{url}/health", folder / "ag-ui.log"):
+        yield f"{url}/agui"
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[Aimock]:
     """Runs the server for the length of the block; its log is kept in the folder."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    first, log = folder / "first.json", folder / "aimock.log"
-    # It does not start without any.
-    first.write_text(
-        '{"fixtures": [{"match": {"userMessage": "-"}, "response": {"content": "-"}}]}', encoding="utf-8"
-    )
-    command = [
-        *node_program("@copilotkit/aimock", "dist/cli.js", "20.15"),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--fixtures",
-        str(first),
-    ]
+    url = f"http://127.0.0.1:{free_port()}"
+    # It does not start without any fixture.
+    first = folder / "first.json"
+    first.write_text(json.dumps({"fixtures": [offer("-")]}), encoding="utf-8")
+    command = [*node_program(_PACKAGE, "dist/cli.js", "20.15"), "--fixtures", str(first)]
+    command += ["--host", "127.0.0.1", "--port", url.rpartition(":")[2]]
     command += ["--strict", "--journal-max", "0", "--log-level", "warn"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
-    try:
-        wait_until_up(f"{url}/__aimock/health", process, log)
+    with node_program_running(command, f"{url}/__aimock/health", folder / "aimock.log"):
         yield Aimock(url)
-    finally:
-        process.terminate()
-        process.wait()

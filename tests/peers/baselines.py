@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from io import BytesIO
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile
 
-from tests.peers.github_actions import StoredArtifact, StoredRun
+from tests.peers.github_actions import StoredArtifact, StoredRun, zipped
 from tests.peers.github_service import GithubService, History
 
 from agenteval.github.artifacts import ArtifactLimits
@@ -36,15 +34,6 @@ def results(commit: str | None, *, complete: bool = True, run_id: str = "run") -
     case = CaseResult(id="agent.yaml::a", name="a", status="passed", score=1.0, iterations=[iteration])
     suite = SuiteResult(path="agent.yaml", name="agent", format="holodeck", fingerprint="f", cases=[case])
     return Results(tool=Tool(version="0.1.0"), run=run, summary=summary, suites=[suite])
-
-
-def zipped(content: bytes, name: str = "results.json") -> bytes:
-    """A zip file as the upload action makes it."""
-    data = BytesIO()
-    with ZipFile(data, "w", ZIP_DEFLATED) as archive:
-        archive.writestr(name, content)
-        archive.writestr("summary.md", "# Report")
-    return data.getvalue()
 
 
 @dataclass

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from github.PullRequest import PullRequest
@@ -14,16 +11,6 @@ from tests.peers.github_emulator import REPOSITORY, STRANGER, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
 
 FORK = f"{STRANGER}/widgets"
-
-
-def packed(directory: Path) -> bytes:
-    """The directory as the upload action packs it."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(directory.rglob("*")):
-            if file.is_file():
-                archive.write(file, file.relative_to(directory).as_posix())
-    return buffer.getvalue()
 
 
 def fork_pull_request(github: GithubService) -> PullRequest:

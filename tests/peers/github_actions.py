@@ -8,9 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from itertools import count
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from tests.peers.github_proxy import Answer, GithubProxy, Incoming
 
@@ -20,26 +23,27 @@ BLOB_HOST = "localhost"
 
 _START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 _REPO = r"/repos/(?P<repository>[^/]+/[^/]+)"
-_USER_LINKS = (
-    "followers",
-    "following",
-    "gists",
-    "starred",
-    "subscriptions",
-    "organizations",
-    "repos",
-    "events",
-    "received_events",
-)
-_REPOSITORY_LINKS = (
-    *("archive", "assignees", "blobs", "branches", "collaborators", "comments", "commits", "compare", "contents"),
-    *("contributors", "deployments", "downloads", "events", "forks", "git_commits", "git_refs", "git_tags"),
-    *("hooks", "issue_comment", "issue_events", "issues", "keys", "labels", "languages", "merges", "milestones"),
-    *("notifications", "pulls", "releases", "stargazers", "statuses", "subscribers", "subscription", "tags"),
-    *("teams", "trees"),
-)
-
 _Item = TypeVar("_Item")
+
+
+def zipped(content: bytes | str, name: str = "results.json", **others: str) -> bytes:
+    """An artifact as the upload action makes it: a file and others, whose names have their first ``_`` as a dot."""
+    data = BytesIO()
+    with ZipFile(data, "w", ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+        for other, text in others.items():
+            archive.writestr(other.replace("_", ".", 1), text)
+    return data.getvalue()
+
+
+def packed(directory: Path) -> bytes:
+    """The directory as the upload action packs it."""
+    data = BytesIO()
+    with ZipFile(data, "w", ZIP_DEFLATED) as archive:
+        for file in sorted(directory.rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(directory).as_posix())
+    return data.getvalue()
 
 
 @dataclass(frozen=True)
@@ -312,35 +316,24 @@ class Actions:
 
     def run_json(self, run: StoredRun) -> dict[str, Any]:
         url = f"{self.base_url}/repos/{run.repository}/actions/runs/{run.id}"
-        workflow_id = self.workflows.index(run.workflow) + 1
-        links = {name: f"{url}/{name.removesuffix('_url')}" for name in _RUN_LINKS}
         head = None if run.head_repository is None else self._repository(run.head_repository, run.repository)
         return {
             "id": run.id,
             "name": "agenteval",
-            "node_id": f"WFR_{run.id}",
             "head_branch": run.head_branch,
             "head_sha": run.head_sha,
             "path": run.workflow,
-            "run_number": self.runs.index(run) + 1,
             "run_attempt": 1,
             "event": run.event,
             "status": run.status,
             "conclusion": run.conclusion,
-            "workflow_id": workflow_id,
-            "workflow_url": f"{self.base_url}/repos/{run.repository}/actions/workflows/{workflow_id}",
+            "workflow_id": self.workflows.index(run.workflow) + 1,
             "url": url,
             "html_url": url,
-            "display_title": "Run",
-            "pull_requests": [],
             "created_at": _iso(run.created_at),
-            "updated_at": _iso(run.created_at),
-            "run_started_at": _iso(run.created_at),
-            "head_commit": self._commit(run),
             "repository": self._repository(run.repository, run.repository),
             "head_repository": head,
             "actor": self._user(run.actor),
-            **links,
         }
 
     def artifact_json(self, artifact: StoredArtifact) -> dict[str, Any]:
@@ -348,7 +341,6 @@ class Actions:
         url = f"{self.base_url}/repos/{run.repository}/actions/artifacts/{artifact.id}"
         return {
             "id": artifact.id,
-            "node_id": f"ART_{artifact.id}",
             "name": artifact.name,
             "size_in_bytes": len(artifact.data),
             "url": url,
@@ -356,57 +348,22 @@ class Actions:
             "expired": artifact.expired,
             "digest": artifact.digest,
             "created_at": _iso(artifact.created_at),
-            "updated_at": _iso(artifact.created_at),
-            "expires_at": _iso(artifact.created_at + timedelta(days=90)),
-            "workflow_run": {
-                "id": run.id,
-                "repository_id": _number(run.repository),
-                "head_repository_id": _number(run.head_repository or ""),
-                "head_branch": run.head_branch,
-                "head_sha": run.head_sha,
-            },
+            "workflow_run": {"id": run.id, "head_branch": run.head_branch, "head_sha": run.head_sha},
         }
-
-    def _commit(self, run: StoredRun) -> dict[str, Any]:
-        person = {"name": "octocat", "email": "octocat@example.com"}
-        when = _iso(run.created_at)
-        known = {"id": run.head_sha, "tree_id": run.head_sha, "message": "Change", "timestamp": when}
-        return {**known, "author": person, "committer": person}
 
     def _repository(self, full_name: str, parent: str) -> dict[str, Any]:
         owner, _, name = full_name.partition("/")
-        url = f"{self.base_url}/repos/{full_name}"
         return {
             "id": _number(full_name),
-            "node_id": f"R_{_number(full_name)}",
             "name": name,
             "full_name": full_name,
             "owner": self._user(owner),
-            "private": False,
-            "html_url": url,
-            "description": None,
             "fork": full_name != parent,
-            "url": url,
-            **{f"{name}_url": f"{url}/{name}" for name in _REPOSITORY_LINKS},
+            "url": f"{self.base_url}/repos/{full_name}",
         }
 
     def _user(self, login: str) -> dict[str, Any]:
-        url = f"{self.base_url}/users/{login}"
-        return {
-            "login": login,
-            "id": _number(login),
-            "node_id": f"U_{_number(login)}",
-            "avatar_url": f"{url}/avatar",
-            "gravatar_id": "",
-            "url": url,
-            "html_url": url,
-            "type": "User",
-            "site_admin": False,
-            **{f"{name}_url": f"{url}/{name}" for name in _USER_LINKS},
-        }
-
-
-_RUN_LINKS = ("jobs_url", "logs_url", "check_suite_url", "artifacts_url", "cancel_url", "rerun_url")
+        return {"login": login, "id": _number(login), "url": f"{self.base_url}/users/{login}", "type": "User"}
 
 
 def _job_json(job: StoredJob) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from github import Auth, Github, GithubIntegration
 from github.PullRequest import PullRequest
-from tests.peers.node_program import node_program, wait_until_up
+from tests.peers.node_program import node_program
+from tests.peers.node_program import running as node_program_running
 
 OWNER = "octocat"
 OWNER_TOKEN = "ghp_owner0000000000000000000000000000000"
@@ -78,14 +78,8 @@ def running(folder: Path, port: int, public_url: str) -> Iterator[GithubEmulator
     # Without --base-url it calls itself localhost, and PyGithub accepts no URL of another host.
     command = [*node_program("emulate", "dist/index.js", "22.15"), "start", "--service", "github"]
     command += ["--port", str(port), "--base-url", public_url, "--seed", str(seed)]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
-    try:
-        wait_until_up(f"http://127.0.0.1:{port}/rate_limit", process, log)
+    with node_program_running(command, f"http://127.0.0.1:{port}/rate_limit", log):
         yield GithubEmulator(public_url, key)
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def _private_key() -> str:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import yaml
 from tests.git_server import GitServer, git, serving_git
-from tests.peers.action_step import Step, as_process
-from tests.peers.github_actions import StoredRun
-from tests.peers.github_emulator import OWNER_TOKEN
+from tests.peers.action_step import Step, as_process, job_environment, written
+from tests.peers.github_actions import StoredRun, zipped
 from tests.peers.github_proxy import Answer, Incoming
 from tests.peers.github_service import GithubService
 from tests.support import case, open_folder, results_in, write_suite
@@ -125,25 +121,17 @@ class LocalHistory:
         if origin != REPOSITORY:
             git(workspace, "remote", "set-url", "origin", f"{self.server.url}/{origin}")
             git(workspace, "update-ref", "refs/remotes/origin/main", commit)
-        file = self.home / "event.json"
         known = {"repository": {"full_name": REPOSITORY, "default_branch": "main"}, **(payload or {})}
-        file.write_text(json.dumps(known), encoding="utf-8")
-        environment = {
-            "GITHUB_EVENT_NAME": event,
+        environment = job_environment(self.github.url, event, comment="never", **inputs) | {
             "GITHUB_REPOSITORY": REPOSITORY,
-            "GITHUB_API_URL": self.github.url,
             "GITHUB_SERVER_URL": self.server.url,
             "GITHUB_SHA": sha,
             "GITHUB_REF": ref,
             "GITHUB_BASE_REF": onto if event == "pull_request" else "",
-            "GITHUB_RUN_ID": "99",
             "GITHUB_WORKFLOW_REF": _WORKFLOW,
-            "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
-            "INPUT_COMMENT": "never",
-            **{f"INPUT_{name.upper().replace('_', '-')}": value for name, value in inputs.items()},
             **(variables or {}),
         }
-        return as_process(workspace, environment, file)
+        return as_process(workspace, environment, written(self.home, known))
 
     def pull_request(self, merge: str, head: str, base: str, onto: str = "main", **options: Any) -> Step:
         """The job of a pull request from a fork, whose event names a base commit."""
@@ -167,12 +155,9 @@ class LocalHistory:
 
     def upload(self, commit: str, **details: Any) -> StoredRun:
         """Upload the report directory of the newest job, as a run of a commit."""
-        data = BytesIO()
-        report = self._jobs[-1] / "agenteval-report"
-        with ZipFile(data, "w", ZIP_DEFLATED) as archive:
-            archive.write(report / "results.json", "results.json")
+        results = (self._jobs[-1] / "agenteval-report" / "results.json").read_bytes()
         run = self.github.actions.run(REPOSITORY, commit, **details)
-        self.github.actions.artifact(run, "agenteval", data.getvalue())
+        self.github.actions.artifact(run, "agenteval", zipped(results))
         return run
 
     def evaluated(self, commit: str) -> StoredRun:

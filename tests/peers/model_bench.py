@@ -138,9 +138,9 @@ class Bench:
         assert status in {0, 1, 3}, shown
         return Ran(status, read_results(self.directory / "agenteval-report"), shown)
 
-    def refused(self) -> str:
+    def refused(self, *options: str) -> str:
         """What is said where nothing is run."""
-        assert main(["run"]) == 2
+        assert main(["run", *options]) == 2
         assert self.mock.requests() == []
         captured = self._capture.readouterr()
         return captured.out + captured.err

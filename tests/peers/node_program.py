@@ -6,6 +6,8 @@ import os
 import subprocess
 import time
 import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 
@@ -26,14 +28,27 @@ def node_program(package: str, script: str, node_version: str) -> list[str]:
     return [node, str(file)]
 
 
-def wait_until_up(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Returns when the address answers; raises with the log when the program ends or takes too long."""
-    deadline = time.monotonic() + _START_S
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            urllib.request.urlopen(address, timeout=1).close()
-        except (URLError, OSError):
+@contextmanager
+def running(command: Sequence[str], address: str, log: Path) -> Iterator[None]:
+    """Runs a program for the length of the block, which begins when the address answers; its output is kept."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        deadline = time.monotonic() + _START_S
+        while not _answers(address):
+            if process.poll() is not None or time.monotonic() > deadline:
+                text = log.read_text(encoding="utf-8", errors="replace")
+                raise RuntimeError(f"{address} did not start:\n{text}")
             time.sleep(0.05)
-        else:
-            return
-    raise RuntimeError(f"{address} did not start:\n{log.read_text(encoding='utf-8', errors='replace')}")
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(address: str) -> bool:
+    try:
+        urllib.request.urlopen(address, timeout=1).close()
+    except (URLError, OSError):
+        return False
+    return True

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import yaml
 from tests.git_server import commit, git
-from tests.peers.action_step import Step, as_process, process_environment, step_of
-from tests.peers.github_actions import StoredRun
-from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY
+from tests.peers.action_step import Step, as_process, job_environment, process_environment, step_of, written
+from tests.peers.github_actions import StoredRun, packed
+from tests.peers.github_emulator import REPOSITORY
 from tests.peers.github_service import GithubService
 from tests.support import (
     AGENTEVAL,
@@ -156,35 +153,21 @@ class PullRequest:
         shutil.rmtree(self.workspace / "agenteval-report", ignore_errors=True)
         self.log.write_text("", encoding="utf-8")
         self.log.chmod(0o666)
-        event = self.home / "event.json"
-        event.write_text(json.dumps(self._event(head_repository, edited)), encoding="utf-8")
-        variables = {
-            "GITHUB_EVENT_NAME": "pull_request",
-            "GITHUB_REPOSITORY": REPOSITORY,
-            "GITHUB_API_URL": self.github.url,
+        variables = job_environment(self.github.url, "pull_request", baseline="base.json", comment="never") | {
             "GITHUB_SHA": git(self.workspace, "rev-parse", "HEAD"),
             "GITHUB_REF": f"refs/pull/{NUMBER}/merge",
             "GITHUB_HEAD_REF": "feature",
             "GITHUB_BASE_REF": self.base,
             "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/pull/{NUMBER}/merge",
-            "GITHUB_RUN_ID": "99",
-            "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
-            "INPUT_BASELINE": "base.json",
-            "INPUT_COMMENT": "never",
         }
-        return variables, event
+        return variables, written(self.home, self._event(head_repository, edited))
 
     def upload(self, **details: Any) -> StoredRun:
         """Upload the report directory, as the workflow's next step does."""
-        data = BytesIO()
-        with ZipFile(data, "w", ZIP_DEFLATED) as archive:
-            for path in sorted((self.workspace / "agenteval-report").rglob("*")):
-                if path.is_file():
-                    archive.write(path, path.relative_to(self.workspace / "agenteval-report"))
         moment = _START + timedelta(hours=len(self.github.actions.runs))
         named = {"branch": "feature", "event": "pull_request", "created_at": moment, **details}
         run = self.github.actions.run(REPOSITORY, self.heads[-1], **named)
-        self.github.actions.artifact(run, "agenteval", data.getvalue())
+        self.github.actions.artifact(run, "agenteval", packed(self.workspace / "agenteval-report"))
         return run
 
     def attempt(self, *, edited: str = "", attempt: str = "1") -> Step:

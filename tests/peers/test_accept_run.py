@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from tests.git_server import commit, git
 from tests.mistakes import shown
-from tests.peers.baselines import zipped
-from tests.peers.github_actions import StoredRun
+from tests.peers.github_actions import StoredRun, zipped
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY
 from tests.peers.github_service import GithubService
 from tests.support import Ended, agenteval, case, echo_agent, environment, open_folder, write_suite

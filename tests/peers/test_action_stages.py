@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import os
 import re
@@ -12,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,8 @@ from tests.peers.action_step import (
     values_in,
     written,
 )
-from tests.peers.forks import FORK, first_stage, fork_pull_request, packed
+from tests.peers.forks import FORK, first_stage, fork_pull_request
+from tests.peers.github_actions import packed, zipped
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
 from tests.support import AGENTEVAL, PATIENCE_S, agenteval, eventually, open_folder
@@ -259,10 +258,7 @@ def with_results(results: Any, pull: PullRequest, change: Any) -> bytes:
     results = copy.deepcopy(results)
     results["run"]["commit"] = pull.head.sha
     changed = change(results)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("results.json", changed if isinstance(changed, str) else json.dumps(changed))
-    return buffer.getvalue()
+    return zipped(changed if isinstance(changed, str) else json.dumps(changed))
 
 
 def test_the_second_stage_says_what_is_wrong_with_results(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
 from tests.peers.baselines import results
-from tests.peers.github_actions import StoredArtifact, StoredRun
+from tests.peers.github_actions import StoredArtifact, StoredRun, zipped
 from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER
 from tests.peers.github_service import GithubService
 
@@ -34,18 +32,10 @@ def attempt(number: int = 1, pull_request: int = NUMBER, **changes: Any) -> Resu
     return found.model_copy(update={"run": run, "memory": memory})
 
 
-def zipped(**files: str) -> bytes:
-    data = BytesIO()
-    with ZipFile(data, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name.replace("_", ".", 1), text)
-    return data.getvalue()
-
-
 def uploaded(github: GithubService, content: Results | str, **details: Any) -> StoredArtifact:
     """An artifact of a new run for the pull request, an hour after the one before."""
     text = content if isinstance(content, str) else content.model_dump_json()
-    return github.actions.artifact(run(github, **details), "agenteval", zipped(results_json=text))
+    return github.actions.artifact(run(github, **details), "agenteval", zipped(text))
 
 
 def run(github: GithubService, **details: Any) -> StoredRun:
@@ -109,7 +99,7 @@ def test_runs_that_were_not_searched_are_told(github: GithubService) -> None:
 def test_a_run_that_is_repeated_finds_its_own_attempts(github: GithubService) -> None:
     again = run(github, status="in_progress", conclusion=None)
     for number in (1, 2):
-        github.actions.artifact(again, "agenteval", zipped(results_json=attempt(number).model_dump_json()))
+        github.actions.artifact(again, "agenteval", zipped(attempt(number).model_dump_json()))
 
     assert newest(github).attempt == 2
 
@@ -178,7 +168,7 @@ def test_what_is_no_attempt_is_passed_over_and_what_is_unreadable_is_named(githu
 
 
 def test_expired_artifacts_are_named(github: GithubService) -> None:
-    data = zipped(results_json=attempt().model_dump_json())
+    data = zipped(attempt().model_dump_json())
     artifact = github.actions.artifact(run(github), "agenteval", data, expired=True)
 
     found = recalled(github)
@@ -259,7 +249,7 @@ def test_labels_that_cannot_be_read_forget_nothing(github: GithubService) -> Non
 
 def test_journals_are_restored(github: GithubService, tmp_path: Path) -> None:
     files = {"journal.jsonl": "first", "confirmation-1.jsonl": "second", "confirmation-3.jsonl": "no part", "x": "y"}
-    data = zipped(results_json=attempt().model_dump_json(), **files)
+    data = zipped(attempt().model_dump_json(), **files)
     github.actions.artifact(run(github), "agenteval", data)
 
     restore = recalled(github).restore
@@ -271,7 +261,7 @@ def test_journals_are_restored(github: GithubService, tmp_path: Path) -> None:
 
     other = tmp_path / "other"
     other.mkdir()
-    data = zipped(results_json=attempt().model_dump_json(), **{"confirmation-1.jsonl": "second"})
+    data = zipped(attempt().model_dump_json(), **{"confirmation-1.jsonl": "second"})
     github.actions.artifact(run(github), "agenteval", data)
     restore = recalled(github).restore
     assert restore is not None

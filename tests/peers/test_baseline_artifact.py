@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.peers.baselines import ARTIFACT, LIMITS, Project, results, zipped
-from tests.peers.github_actions import BLOB_HOST
+from tests.peers.baselines import ARTIFACT, LIMITS, Project, results
+from tests.peers.github_actions import BLOB_HOST, zipped
 from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 

@@ -88,7 +88,7 @@ def test_it_runs(example: dict[str, str], bench: Bench) -> None:
     suite = _suite(example["text"])
     _recorded(suite)
     if "enabled: false" in example["text"]:
-        (mistake,) = shown(bench.refused())
+        (mistake,) = shown(bench.refused("--agent", "replay:answers.jsonl"))
         assert mistake.title == "no case has an enabled metric"
         assert not Path("agenteval-report", "results.json").exists()
         return

@@ -176,9 +176,14 @@ def test_own_duplicates_become_one_in_which_the_newest_of_each_section_stays(con
     )
     conversation.say("a remark", STRANGER_TOKEN)
     newer = [Section("a", "new a", revision=Revision(2)), Section("b", "old b", revision=Revision(2))]
+
+    def delete() -> None:
+        for duplicate in duplicates:
+            duplicate.delete()
+
     duplicates = [conversation.say(body(*newer)), conversation.say(body(Section("c", "c")))]
     # Another job removes them first, which is no error.
-    _meanwhile(conversation, "DELETE", r".*/issues/comments/\d+", lambda: [each.delete() for each in duplicates])
+    _meanwhile(conversation, "DELETE", r".*/issues/comments/\d+", delete)
 
     outcome = conversation.publish("report", key="d")
 

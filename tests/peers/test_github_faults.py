@@ -7,7 +7,8 @@ from itertools import product
 from typing import Any
 
 import pytest
-from tests.peers.baselines import Project, zipped
+from tests.peers.baselines import Project
+from tests.peers.github_actions import zipped
 from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 from tests.support import recorded_pauses_of

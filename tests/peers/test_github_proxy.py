@@ -153,9 +153,9 @@ def test_graphql_knows_who_wrote_a_comment(github: GithubService) -> None:
 
 def test_faults_come_in_order_and_are_used_up(github: GithubService) -> None:
     path = f"/repos/{REPOSITORY}/branches/main"
-    slow = {"headers": {"Retry-After": "7"}, "body": {"message": "slow"}}
+    after = {"Retry-After": "7"}
     github.proxy.fail("GET", "/branches/", status=502)
-    github.proxy.fail("GET", "/branches/", times=2, status=429, **slow)
+    github.proxy.fail("GET", "/branches/", times=2, status=429, headers=after, body={"message": "slow"})
     github.proxy.fail("POST", "/branches/", status=500)
 
     answers = [_get(github, path) for _ in range(4)]

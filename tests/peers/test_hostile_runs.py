@@ -84,8 +84,8 @@ _MIXED = (
 )
 _PIECES = (*string.punctuation, *_MIXED)
 # One of each around every size at which a parser or our limits change.
-_EDGES = (1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 63, 64, 99, 101, 127, 129, 199, 201, 255, 256, 257, 301, 401, 512, 601)
-_EDGES += (999, 1_001, 1_023, 1_025, 1_499, 1_501, 2_000)
+_EDGES: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 63, 64, 99, 101, 127, 129, 199, 201, 255, 256, 257)
+_EDGES += (301, 401, 512, 601, 999, 1_001, 1_023, 1_025, 1_499, 1_501, 2_000)
 _TURNS = 3
 _FEW = (1, 2, 3, 4, 7, 100, 101, 255, 256, 2_000)
 # What comes to life if a run ends anything.

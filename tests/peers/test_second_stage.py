@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 import subprocess
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +17,7 @@ import yaml
 from github.PullRequest import PullRequest
 from tests.peers.action_step import Step, as_process, job_environment, process_environment, written
 from tests.peers.forks import FORK, first_stage, fork_pull_request
+from tests.peers.github_actions import zipped
 from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
 from tests.support import AGENTEVAL, PATIENCE_S, agenteval, case, eventually, write_suite
@@ -77,10 +76,7 @@ class Fork:
         changed["run"] |= {"commit": pull.head.sha, "ref": ref, "base_ref": base_ref}
         changed["suites"][0]["path"] = f"{self.place}/agent.yaml"
         changed["gate"] |= gate or {}
-        data = io.BytesIO()
-        with zipfile.ZipFile(data, "w") as archive:
-            archive.writestr("results.json", json.dumps(changed))
-        return data.getvalue()
+        return zipped(json.dumps(changed))
 
     def stage(self, event: Json) -> tuple[dict[str, str], Path]:
         """The environment of the second stage's step, and its event."""
