@@ -33,7 +33,6 @@ from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.redact import Redactor
 from agenteval.metrics.resources import GraderPool, Resources, RunResources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.run.plan import Plan, PlannedCase, RunLimits, SuitePlan
@@ -249,12 +248,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_listening(port: int) -> bool:
-    """Return whether a program on this machine listens on a port."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def number_in(file: Path) -> int:
     """Wait for another process to write a number to a file; return it."""
     assert eventually(lambda: file.exists() and file.read_text(encoding="utf-8").endswith("\n")), f"no {file.name}"
@@ -390,11 +383,6 @@ def results_in(directory: Path) -> Results:
 def statuses(results: Results) -> dict[str, str]:
     """Return the status of each case by name."""
     return {found.name: found.status for _, found in results.cases()}
-
-
-def error_of(found: CaseResult) -> str:
-    """Return the error of the first turn of a case."""
-    return found.iterations[0].turns[0].error or ""
 
 
 # A local HTTP service

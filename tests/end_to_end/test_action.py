@@ -153,51 +153,6 @@ def runner(nothing_there: str) -> Iterator[Runner]:
 
 
 @pytest.mark.long
-def test_outputs_and_summary_of_a_run(runner: Runner) -> None:
-    cases = [case("a"), case("b", "other"), case("skipped", ground_truth=None)]
-    write_suite(runner.workspace, cases, agent=echo_agent(runner.workspace))
-    step = runner.step()
-    assert step.ended.status == 1
-    assert step.outputs == {
-        "verdict": "failed",
-        "pass-rate": "0.5000",
-        "score": "0.5000",
-        "passed": "1",
-        "failed": "1",
-        "errors": "0",
-        "skipped": "1",
-        "total": "3",
-        "suite-total": "3",
-        "regressions": "0",
-        "improvements": "0",
-        "baseline-sha": "",
-        "cost-usd": "0.000000",
-        "results-path": "agenteval-report/results.json",
-        "junit-path": "agenteval-report/junit.xml",
-        "summary-path": "agenteval-report/summary.md",
-        "report-path": "agenteval-report/report.html",
-        "prove": "false",
-        "comment-url": "",
-    }
-    assert step.outputs.keys() == OUTPUTS.keys()
-    for name in ("results-path", "junit-path", "summary-path"):
-        assert (runner.workspace / step.outputs[name]).is_file()
-    assert step.summary.startswith("### ❌ ")
-    assert "1 of 3 cases fails" in step.summary
-    annotation, verdict = step.commands
-    assert annotation.startswith("::error file=agent.yaml,line=")
-    assert ",title=b::Failed: 0/1 passed%0Aequality 0.00" in annotation
-    assert verdict == "::error title=agenteval::1 of 3 cases failed"
-    run = results_in(runner.workspace).run
-    assert (run.commit, run.ref, run.repository, run.workflow_run_id) == (
-        "c" * 40,
-        "refs/heads/main",
-        "org/bot",
-        "99",
-    )
-
-
-@pytest.mark.long
 def test_the_command_line_does_what_the_action_does(runner: Runner) -> None:
     cases = [case("a"), case("b", "other"), case("skipped", ground_truth=None)]
     write_suite(runner.workspace, cases, agent=echo_agent(runner.workspace))

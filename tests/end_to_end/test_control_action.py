@@ -30,7 +30,7 @@ with open(os.path.join({log!r}, "order"), "a") as file:
     file.write(json.dumps(line) + "\\n")
 if {version!r} == "broken":
     raise SystemExit("no model answers")
-print(request["input"] if {version!r} == "good" else "wrong")
+print("wrong" if {version!r} == "bad" and request["case"] in ("c00", "c01", "c02", "c03") else request["input"])
 """
 
 

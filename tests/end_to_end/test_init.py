@@ -44,7 +44,6 @@ AGENTS = {"command": ["agent.py"], "http": [], "python": ["agent.py"]}
 WORKFLOW = ".github/workflows/agenteval.yml"
 PLACEHOLDER = "https://agent.example/reply"
 
-each_format = pytest.mark.parametrize("suite_format", SUITES)
 each_agent = pytest.mark.parametrize("kind", AGENTS)
 
 
@@ -60,27 +59,7 @@ def initialised(command: Command, suite_format: str, kind: str) -> list[str]:
     return ended.out.splitlines()
 
 
-@each_format
-@each_agent
-def test_it_writes_these_files_and_says_so(suite_format: str, kind: str, tmp_path: Path, command: Command) -> None:
-    lines = initialised(command, suite_format, kind)
-    expected = [*SUITES[suite_format], "agenteval.yaml", *AGENTS[kind], WORKFLOW]
-    assert sorted(files_in(tmp_path)) == sorted([*expected, ".gitignore"])
-    assert sorted(line for line in lines if line.startswith("wrote")) == sorted(f"wrote {name}" for name in expected)
-    *steps, required = [line.partition("#")[0].strip() for line in lines[lines.index("next:") + 1 :]]
-    assert required.startswith("to block merges, require the check `evaluate`")
-    traces = ["agenteval run --traces traces"] if suite_format == "fluxloop" else []
-    new = "git init --quiet --initial-branch main"
-    commit = f"{new} && git add --all . && git commit --quiet --message 'Evaluate the agent'"
-    worsen = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
-    before = "agenteval-report/before"
-    worse = [commit, *traces, f"agenteval run --out {before}", f"{worsen} && agenteval run --baseline {before}"]
-    assert steps == (worse if AGENTS[kind] else ["agenteval validate", *traces, commit, "agenteval run"])
-
-
-@pytest.mark.parametrize(
-    ("suite_format", "kind"), [("holodeck", "command"), ("agentci", "python"), ("fluxloop", "python")]
-)
+@pytest.mark.parametrize(("suite_format", "kind"), [("holodeck", "command")])
 def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_path: Path) -> None:
     # The first command installs the program. The others are those that it prints, as they stand, in a shell.
     init = f"agenteval init --format {suite_format} --agent {kind}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -79,6 +80,34 @@ class Session:
 """
 
 
+REPORTER = """\
+import json
+from agenteval.report.parts import ReportFile
+
+def render(report):
+    cases = [[case.name, case.status] for suite in report.results.suites for case in report.cases_of(suite)]
+    content = json.dumps({"passed": report.passed, "cases": cases})
+    yield ReportFile("ctrf.json", content, ("a note of ctrf",))
+
+def folder(report):
+    yield ReportFile("../escaped.json", "{}")
+
+def taken(report):
+    yield ReportFile("REPORT.html", "mine")
+
+def raising(report):
+    raise KeyError("no such key")
+
+def text(report):
+    yield "ctrf.json"
+
+def leave(report):
+    raise SystemExit(0)
+
+constant = 7
+"""
+REPORTERS = ("render", "folder", "taken", "raising", "text", "leave", "constant")
+
 METRIC = "class Brief:\n    def measure(self, answer):\n        return 0.75\n"
 
 
@@ -89,6 +118,7 @@ def site(tmp_path: Path) -> Path:
     (folder / "acme_format.py").write_text(FORMAT, encoding="utf-8")
     (folder / "acme_agent.py").write_text(AGENT, encoding="utf-8")
     (folder / "acme_metric.py").write_text(METRIC, encoding="utf-8")
+    (folder / "acme_reporters.py").write_text(REPORTER, encoding="utf-8")
     (folder / "acme_broken.py").write_text("import not_there_at_all", encoding="utf-8")
     install(
         folder,
@@ -102,6 +132,10 @@ def site(tmp_path: Path) -> Path:
                 "holodeck": "acme_format:FORMAT",
             },
             "agenteval.agents": {"acme.parrot": "acme_agent:Agent", "acme.broken": "acme_broken:Agent"},
+            "agenteval.reporters": {
+                "acme.missing": "acme_reporters:none",
+                **{f"acme.{name}": f"acme_reporters:{name}" for name in REPORTERS},
+            },
             "agenteval.metrics": {"acme.brief": "acme_metric:Brief"},
         },
     )
@@ -280,20 +314,103 @@ def test_a_metric_runs_in_the_worker(project: Path, run: Run) -> None:
     assert [(plugin.name, plugin.version) for plugin in results.tool.plugins] == [("acme", "1.0")]
 
 
+class TestReporters:
+    @pytest.fixture(autouse=True)
+    def suite(self, project: Path) -> None:
+        write_suite(project, [case("hello"), case("bye", ground_truth="other")], agent={"replay": "replies.jsonl"})
+        (project / "replies.jsonl").write_text(
+            '{"case": "hello", "response": "hello"}\n{"case": "bye", "response": "hello"}\n', encoding="utf-8"
+        )
+
+    def reported(self, project: Path, run: Run, reports: str, allowed: str) -> Ended:
+        (project / "agenteval.yaml").write_text(f"iterations: 1\nreports: {reports}\n", encoding="utf-8")
+        return run("run", "--out", "out", plugins=allowed)
+
+    @pytest.mark.parametrize(
+        ("reports", "allowed", "message"),
+        [
+            (
+                "[acme.render]",
+                "",
+                "agenteval.yaml:2: reports[0]: the reporter 'acme.render' runs in agenteval's process only where "
+                "AGENTEVAL_PLUGINS names it; set AGENTEVAL_PLUGINS=acme.render if you trust its package",
+            ),
+            (
+                "[acme.rendr]",
+                "acme.render",
+                "no installed package has a reporter 'acme.rendr'; did you mean 'acme.render'?",
+            ),
+            ("[junit]", "", "'junit' is built in and always written; list reporters of other packages only"),
+            (
+                "[acme.missing]",
+                "acme.missing",
+                "acme.missing: cannot be imported from acme 1.0: AttributeError",
+            ),
+            ("[acme.constant]", "acme.constant", "the reporter 'acme.constant' is not a function"),
+        ],
+    )
+    def test_mistakes(self, project: Path, run: Run, reports: str, allowed: str, message: str) -> None:
+        done = self.reported(project, run, reports, allowed)
+        assert done.status == 2
+        (mistake,) = shown(done.err)
+        assert mistake.says(message), done.err
+        assert mistake.place == "agenteval.yaml:2"
+        assert "^ reports[]\n" in mistake.text
+        assert not (project / "out" / "results.json").exists()
+
+    def test_one_writes_its_file(self, project: Path, run: Run) -> None:
+        done = self.reported(project, run, "[acme.render]", "acme.render")
+        assert done.status == 1, done.err
+        content = json.loads((project / "out" / "ctrf.json").read_text(encoding="utf-8"))
+        assert content == {"passed": False, "cases": [["hello", "passed"], ["bye", "failed"]]}
+        assert "warning: acme.render: a note of ctrf" in done.out
+
+    def test_those_that_fail_lose_no_other_report(self, project: Path, run: Run) -> None:
+        names = [f"acme.{name}" for name in ("folder", "taken", "raising", "text", "leave", "render")]
+        done = self.reported(project, run, f"[{', '.join(names)}]", ",".join(names))
+        assert done.status == 3
+        for line in (
+            "reports: acme.folder: '../escaped.json' is not a plain file name; use letters",
+            "reports: acme.taken: 'REPORT.html' already exists; choose another name",
+            "reports: acme.raising: KeyError: 'no such key'",
+            "reports: acme.text: it yields str instead of ReportFile",
+            "reports: acme.leave: SystemExit: 0",
+        ):
+            assert any(mistake.says(line) for mistake in shown(done.err)), done.err
+        assert "Traceback" not in done.err
+        written = {path.name for path in (project / "out").iterdir()}
+        assert {
+            "results.json",
+            "junit.xml",
+            "comment.md",
+            "summary.md",
+            "badge.json",
+            "trend.json",
+            "ctrf.json",
+        } <= written
+        assert (project / "out" / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        assert not (project / "escaped.json").exists()
+
+
 class TestPluginsCommand:
     def test_table(self, run: Run) -> None:
         ended = run("plugins", plugins="acme.lines")
         assert (ended.status, ended.err) == (0, "")
         head, *lines = ended.out.splitlines()
+        refused = "no: not in AGENTEVAL_PLUGINS"
         assert head.split() == ["NAME", "GROUP", "DISTRIBUTION", "VERSION", "MAY", "RUN"]
         assert all(line.split()[2:4] == ["acme", "1.0"] for line in lines)
         assert {tuple(line.split()[1::-1]): line.split(maxsplit=4)[4] for line in lines} == {
             ("agenteval.metrics", "acme.brief"): "yes",
+            **{
+                ("agenteval.reporters", f"acme.{name}"): "no: not in AGENTEVAL_PLUGINS"
+                for name in (*REPORTERS, "missing")
+            },
             ("agenteval.agents", "acme.broken"): "yes",
             ("agenteval.agents", "acme.parrot"): "yes",
-            ("agenteval.formats", "acme.broken"): "no: not in AGENTEVAL_PLUGINS",
-            ("agenteval.formats", "acme.greedy"): "no: not in AGENTEVAL_PLUGINS",
+            ("agenteval.formats", "acme.broken"): refused,
+            ("agenteval.formats", "acme.greedy"): refused,
             ("agenteval.formats", "acme.lines"): "yes",
-            ("agenteval.formats", "acme.misnamed"): "no: not in AGENTEVAL_PLUGINS",
+            ("agenteval.formats", "acme.misnamed"): refused,
             ("agenteval.formats", "holodeck"): "no: the name needs a dot",
         }

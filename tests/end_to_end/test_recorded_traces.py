@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 from tests.end_to_end.conftest import Command
-from tests.support import agenteval
 
 from agenteval.results.store import read_results
 
@@ -58,7 +57,7 @@ def test_no_more_tasks_are_started_than_there_are_traces(
 
 
 @pytest.mark.parametrize("successful", [True, False])
-def test_the_criteria_of_traces_stay_what_the_run_found(tmp_path: Path, successful: bool) -> None:
+def test_the_criteria_of_traces_stay_what_the_run_found(tmp_path: Path, command: Command, successful: bool) -> None:
     # What a trace reports beside its answer, such as success, is not in the results.
     rule = {"name": "any", "type": "rule_based", "enabled": True, "rules": [{"check": "output_not_empty"}]}
     criteria = {"performance": {"all_traces_successful": True}}
@@ -68,9 +67,9 @@ def test_the_criteria_of_traces_stay_what_the_run_found(tmp_path: Path, successf
         {"trace_id": f"t{n}", "input": f"q{n}", "output": "a", "success": n > 0 or successful} for n in range(3)
     ]
     (tmp_path / "traces.jsonl").write_text("\n".join(map(json.dumps, traces)), encoding="utf-8")
-    ran = agenteval("run", "evaluation.yaml", "--traces", "traces.jsonl", "--out", "one", cwd=tmp_path)
-    merged = agenteval("merge", "one", "-o", "merged", cwd=tmp_path)
-    compared = agenteval("compare", "one", "one", cwd=tmp_path)
+    ran = command("run", "evaluation.yaml", "--traces", "traces.jsonl", "--out", "one")
+    merged = command("merge", "one", "-o", "merged")
+    compared = command("compare", "one", "one")
     assert {ran.status, merged.status, compared.status} == {0 if successful else 1}, merged.text
     first, again = (read_results(tmp_path / name).suites[0].criteria for name in ("one", "merged"))
     assert first == again

@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.model_server import ModelServer, says
-from tests.integration.model_server import serving as serving_models
-from tests.mistakes import shown
 from tests.support import (
     AGENTEVAL,
     PATIENCE_S,
@@ -45,8 +42,6 @@ def reply(request):
         raise RuntimeError("no model")
     return "wrong" if number % 5 == 0 else {"response": request["input"], "usage": {"input_tokens": number}}
 """
-
-METRIC = "def fine(observation):\n    return 1.0\n"
 
 
 def project(directory: Path, code: str = AGENT, **agent: Any) -> None:
@@ -139,55 +134,4 @@ def test_what_had_finished_is_not_asked_again(tmp_path: Path) -> None:
 # What is refused
 
 
-def change_the_code_of_a_metric(directory: Path) -> None:
-    (directory / "metrics.py").write_text(METRIC.replace("1.0", "0.5"), encoding="utf-8")
-
-
-def test_what_would_be_another_run_is_refused(tmp_path: Path) -> None:
-    project(tmp_path)
-    (tmp_path / "metrics.py").write_text(METRIC, encoding="utf-8")
-    (tmp_path / "agenteval.yaml").write_text("metrics: [{python: metrics.py:fine}]\n", encoding="utf-8")
-    assert kill_at(tmp_path, 5_000) == -9
-    journal = tmp_path / "agenteval-report" / "journal.jsonl"
-    before = journal.read_bytes()
-    change_the_code_of_a_metric(tmp_path)
-    (tmp_path / "asked.log").unlink()
-    refused = agenteval(*options(), "--resume", cwd=tmp_path)
-    assert refused.status == 2
-    found = shown(refused.err)
-    assert any(
-        mistake.says("agenteval-report/journal.jsonl: --resume: the suite agent.yaml has changed")
-        for mistake in found
-    ), refused.err
-    assert any(mistake.says("run without --resume to start a new run") for mistake in found), refused.err
-    assert journal.read_bytes() == before
-    assert not (tmp_path / "asked.log").exists()
-
-
 # What models cost
-
-
-@pytest.mark.long
-def test_a_budget_holds_for_both_parts_of_a_run(tmp_path: Path) -> None:
-    judge = {"type": "geval", "name": "good", "criteria": "Is it good?", "evaluation_steps": ["Look."]}
-    cases = [case(str(number), f"text {number}") for number in range(CASES)]
-    with serving_models() as server:
-        server.respond = lambda asked: says(asked, '{"score": 8, "reason": "good"}')
-        write_suite(
-            tmp_path,
-            cases,
-            agent=python_agent(tmp_path, AGENT.replace("number == 7", "False")),
-            evaluations={"model": judge_of(server), "metrics": [judge]},
-        )
-        budget = ("--max-llm-calls", "20", "--no-cache", "--iterations", "1")
-        assert kill_at(tmp_path, 3_000, *budget) == -9
-        assert 0 < len(server.asked) < 20
-        ended = agenteval(*options(), *budget, "--resume", cwd=tmp_path)
-    results = results_in(tmp_path)
-    # Calls that were under way when it was killed are on no account.
-    assert 0 <= len(server.asked) - 20 <= 4, ended.text
-    assert results.summary.usage.llm_calls == 20
-
-
-def judge_of(server: ModelServer) -> dict[str, str]:
-    return {"provider": "openai", "name": "gpt-4.1", "endpoint": f"{server.url}/v1", "api_key": "sk-0"}

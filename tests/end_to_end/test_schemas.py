@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator, ValidationError
+from tests.end_to_end.conftest import Command
 from tests.support import ROOT, agenteval, case, environment, python_agent, write_suite
 
 from agenteval.agents.base import Request, reply_from_json
@@ -111,9 +112,8 @@ def test_every_schema_is_published() -> None:
 
 
 @pytest.mark.parametrize(("name", "file"), FILES.items())
-def test_the_committed_schema_is_that_of_the_program(name: str, file: str) -> None:
-    # Whatever order sets have in this process.
-    done = agenteval("schema", name, cwd=ROOT, env=environment(PYTHONHASHSEED="random"))
+def test_the_committed_schema_is_that_of_the_program(name: str, file: str, command: Command) -> None:
+    done = command("schema", name)
     assert (done.status, done.err) == (0, "")
     assert done.out == (SCHEMAS / file).read_text(encoding="utf-8"), "run `make schemas`"
 

@@ -7,8 +7,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.mistakes import shown
-from tests.support import AGENTEVAL, Ended, agenteval, case, environment, python_agent, results_in, write_suite
+from tests.support import (
+    AGENTEVAL,
+    Ended,
+    agenteval,
+    case,
+    environment,
+    eventually,
+    python_agent,
+    results_in,
+    write_suite,
+)
 
 REMOVES = "import shutil\ndef reply(request):\n    shutil.rmtree({place!r}, ignore_errors=True)\n    return 'hello'\n"
 
@@ -57,3 +68,21 @@ def test_results_are_there_whole_or_not_at_all(tmp_path: Path, room: int) -> Non
     assert not {name for name in written if name.endswith(".tmp")}
     if "results.json" in written:
         assert results_in(tmp_path).summary.cases == 1
+
+
+def test_two_runs_do_not_write_to_one_directory(tmp_path: Path) -> None:
+    wait = "touch started; while [ ! -e go ]; do sleep 0.05; done; echo right"
+    agent = {"agents": {"default": {"command": ["/bin/sh", "-c", wait]}}}
+    (tmp_path / "agenteval.yaml").write_text(yaml.safe_dump(agent), encoding="utf-8")
+    write_suite(tmp_path, [case("a", ground_truth="right")])
+    command = [str(AGENTEVAL), "run", "--out", "out"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True) as first:
+        assert eventually((tmp_path / "started").exists)
+
+        second = agenteval("run", "--out", "out", cwd=tmp_path, env=environment())
+
+        (tmp_path / "go").touch()
+        assert first.wait() == 0
+    assert second.status == 3, second.text
+    assert f"(process {first.pid}, since " in second.err
+    assert agenteval("run", "--out", "out", cwd=tmp_path, env=environment()).status == 0

@@ -1,18 +1,19 @@
-"""Hostile ``${VARIABLE}`` in suites: as processes."""
+"""Hostile ``${VARIABLE}`` in suites."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.end_to_end.conftest import Command
 from tests.mistakes import shown
 from tests.support import (
     EQUALITY,
-    agenteval,
+    Ended,
     case,
     echo_agent,
-    environment,
 )
 
 STOLEN = "${GITHUB_TOKEN} ${OPENAI_API_KEY} ${GITHUB_ENV} ${AGENTEVAL_CACHE:-x} ${ACTIONS_RUNTIME_TOKEN}"
@@ -103,8 +104,24 @@ FILES = {
 }
 
 
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(command: Command, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in a CI job with variables."""
+
+    def ran(word: str, variables: Mapping[str, str] = SECRETS) -> Ended:
+        with monkeypatch.context() as patch:
+            for name, value in {"CI": "true", **variables}.items():
+                patch.setenv(name, value)
+            return command(word)
+
+    return ran
+
+
 @pytest.mark.parametrize("name", FILES)
-def test_no_text_of_any_format_takes_a_secret(tmp_path: Path, name: str) -> None:
+def test_no_text_of_any_format_takes_a_secret(tmp_path: Path, run: Run, name: str) -> None:
     expected = 0
     for path, text in FILES[name].items():
         file = tmp_path / path
@@ -114,7 +131,7 @@ def test_no_text_of_any_format_takes_a_secret(tmp_path: Path, name: str) -> None
     told = []
     # Whether the variables are set makes no difference.
     for command, variables in (("run", SECRETS), ("run", {}), ("validate", SECRETS)):
-        ended = agenteval(command, cwd=tmp_path, env=environment(CI="true", **variables))
+        ended = run(command, variables)
         assert ended.status == 2, ended.text
         assert "stolen" not in ended.text
         said = [mistake for mistake in shown(ended.err) if "environment variable " in mistake.title]
@@ -124,16 +141,16 @@ def test_no_text_of_any_format_takes_a_secret(tmp_path: Path, name: str) -> None
     for secret in SECRETS:
         for path, text in FILES[name].items():
             (tmp_path / path).write_text(text.replace("@", f"${{{secret}}}"), encoding="utf-8")
-        ended = agenteval("validate", cwd=tmp_path, env=environment(CI="true", **SECRETS))
+        ended = run("validate")
         of_it = [mistake for mistake in shown(ended.err) if f"environment variable {secret} " in mistake.title]
         assert sum(1 + mistake.more for mistake in of_it) == expected // len(SECRETS), ended.err
 
 
-def test_the_agent_of_a_file_takes_no_secret_where_another_agent_is_asked(tmp_path: Path) -> None:
+def test_the_agent_of_a_file_takes_no_secret_where_another_agent_is_asked(tmp_path: Path, run: Run) -> None:
     rest = {"agent": echo_agent(tmp_path), "evaluations": {"metrics": [EQUALITY]}, "test_cases": [case("a")]}
     text = f"name: a\n{HOLODECK_AGENT.replace('@', STOLEN)}{yaml.safe_dump(rest)}"
     (tmp_path / "agent.yaml").write_text(text, encoding="utf-8")
-    ended = agenteval("run", cwd=tmp_path, env=environment(CI="true", **SECRETS))
+    ended = run("run")
     assert ended.status == 0, ended.text
     assert "stolen" not in ended.text
     for file in (tmp_path / "agenteval-report").rglob("*"):
@@ -153,17 +170,17 @@ test_cases: [{input: hi, ground_truth: hi}]
 """
 
 
-def test_keys_for_credentials_take_them_but_never_a_command_file(tmp_path: Path) -> None:
+def test_keys_for_credentials_take_them_but_never_a_command_file(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text(CREDENTIALS, encoding="utf-8")
-    fine = agenteval("validate", cwd=tmp_path, env=environment(CI="true", **SECRETS))
+    fine = run("validate")
     assert fine.status == 0, fine.text
     line = next(line for line in CREDENTIALS.splitlines() if line.startswith("agent: "))
     described = CREDENTIALS.replace("GITHUB_TOKEN", "GITHUB_ENV").replace(f"{line}\n", "")
     commanded = CREDENTIALS.replace(line, line.replace("OPENAI_API_KEY", "GITHUB_ENV"))
     for text, place in ((described, "agent.yaml:6: tools[1].headers.A"), (commanded, "agent.yaml:7: agent.env.KEY")):
         file.write_text(text, encoding="utf-8")
-        refused = agenteval("validate", cwd=tmp_path, env=environment(CI="true", **SECRETS))
+        refused = run("validate")
         assert refused.status == 2
         (mistake,) = shown(refused.err)
         assert mistake.says(f"{place}: environment variable GITHUB_ENV belongs to the runner"), refused.err

@@ -17,8 +17,6 @@ from agenteval.results.model import Results
 from agenteval.results.store import read_results
 
 CASES = 20
-K = 3
-
 # As agent.py of a commit: BROKEN names the cases that it answers wrong, wherever the environment does not.
 AGENT = """
 import json, os, time

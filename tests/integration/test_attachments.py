@@ -13,19 +13,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-import yaml
 from tests.integration.documents import docx, pdf, xlsx
-from tests.integration.test_scheduler import EQUALITY, Scripted, echo, one_turn, run
-from tests.support import PATIENCE_S, agenteval, case, environment, error_of, python_agent, results_in, statuses
+from tests.support import PATIENCE_S
 
 from agenteval.core.shared_files import Seal
-from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.scoring import MetricCatalog
 from agenteval.run import attachments as module
 from agenteval.run.attachments import read_file
 from agenteval.run.conversation import AttachmentError, Attachments
 from agenteval.run.downloads import Downloader, DownloadError
-from agenteval.suite.model import Case, FileKind, FileRef, Turn
+from agenteval.suite.model import FileKind, FileRef
 
 
 @dataclass
@@ -315,81 +311,3 @@ class TestDownloader:
         with pytest.raises(DownloadError, match=r"did not arrive within 0\.2 s"):
             downloader.get(f"{server.url}/hours.txt", "text", 0.2, keep=True)
         assert len(server.asked) == 3
-
-
-@dataclass(frozen=True)
-class Seeing:
-    """A metric that remembers what it saw."""
-
-    seen: list[Observation]
-    requires: frozenset[str] = frozenset()
-
-    def measure(self, observation: Observation) -> Outcome:
-        self.seen.append(observation)
-        return Outcome(1.0, passed=True)
-
-
-class TestTurns:
-    def test_agents_and_metrics_get_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        seen: list[Observation] = []
-        monkeypatch.setattr(MetricCatalog, "get", lambda self, config: Seeing(seen))
-        notes = local(tmp_path, "notes.txt", b"Helmets are free.")
-        turns = (
-            Turn(input="Are they?", files=(notes,), metrics=(EQUALITY,)),
-            Turn(input="Sure?", metrics=(EQUALITY,)),
-        )
-        agent = Scripted(echo)
-
-        run(agent, [Case(id="suite::a", name="a", turns=turns)])
-
-        first, second = agent.requests
-        assert (first.files, first.to_json()["files"]) == ((notes.path,), [notes.path])
-        assert first.prompt == "File: notes.txt\nHelmets are free.\n\nAre they?"
-        assert (second.files, second.prompt) == ((), "Sure?")
-        assert [item.context for item in seen] == [("File: notes.txt\nHelmets are free.",), None]
-        assert seen[0].sources == ("File: notes.txt\nHelmets are free.",)
-        assert (seen[0].input, seen[1].sources) == ("Are they?", ())
-
-    def test_one_that_cannot_be_had_is_an_error_of_its_case(self, server: FileServer, tmp_path: Path) -> None:
-        server.answers = [Sent(status=404)]
-        missing = FileRef(name="hours", kind="text", url=f"{server.url}/hours.txt", cache=False)
-        agent = Scripted(echo)
-
-        turn = Turn(input="a", ground_truth="a", files=(missing,), metrics=(EQUALITY,))
-        cases = [Case(id="suite::a", name="a", turns=(turn,)), one_turn("b")]
-
-        results = run(agent, cases)
-
-        assert {name: found.status for name, found in results.items()} == {"a": "error", "b": "passed"}
-        assert error_of(results["a"]) == f"{server.url}/hours.txt answered with status 404"
-        assert [request.input for request in agent.requests] == ["b"]
-
-
-class TestCommand:
-    @pytest.mark.long
-    def test_a_suite_with_files(self, server: FileServer, tmp_path: Path) -> None:
-        code = "def reply(request):\n    return open(request['files'][0]).read() if request['files'] else 'none'\n"
-        here = {"path": "hours.txt", "type": "text"}
-        there = {"url": f"{server.url}/hours.txt", "type": "text"}
-        cases = [
-            {**case("here", ground_truth="From nine to six"), "files": [here]},
-            {**case("there", ground_truth="far away"), "files": [there]},
-            case("none", ground_truth="none"),
-        ]
-        (tmp_path / "cases").mkdir()
-        (tmp_path / "cases" / "hours.txt").write_text("From nine to six")
-        (tmp_path / "cases" / "all.yaml").write_text(yaml.safe_dump(cases))
-        server.answers = [Sent(b"far away")]
-        suite = {
-            "agent": python_agent(tmp_path, code),
-            "evaluations": {"metrics": [{"type": "standard", "metric": "equality"}]},
-            "test_cases_file": "cases/all.yaml",
-        }
-        (tmp_path / "agent.yaml").write_text(yaml.safe_dump(suite))
-
-        ended = agenteval("run", cwd=tmp_path, env=environment(AGENTEVAL_CACHE=str(tmp_path / "cache")))
-
-        assert ended.status == 0, ended.text
-        assert set(statuses(results_in(tmp_path)).values()) == {"passed"}
-        (kept,) = (path for path in (tmp_path / "cache" / "files").rglob("*") if path.is_file())
-        assert kept.name == "hours.txt"

@@ -14,10 +14,10 @@ from agenteval.run.attempt import attempt_key
 from agenteval.run.git import ControlError
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with an agent, a prompt and documentation."""
-    made = tmp_path / "project"
+    made = tmp_path_factory.mktemp("original") / "project"
     for name in ("agent.py", "README.md", "prompts/system.md", "docs/guide.md", "docs/README.md"):
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_text(name, encoding="utf-8")
@@ -25,6 +25,12 @@ def folder(tmp_path: Path) -> Path:
     git(made, "init", "--quiet", "--initial-branch", "main")
     commit(made)
     return made
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path) -> Path:
+    """A copy of the repository."""
+    return Path(shutil.copytree(original, tmp_path / "project"))
 
 
 def key(folder: Path) -> str:

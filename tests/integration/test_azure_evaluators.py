@@ -138,14 +138,6 @@ class TestErrors:
         assert found.error == f"{server.model('azure_openai').label} did not answer within 0.3 s"
 
 
-@pytest.mark.parametrize("provider", ["azure_openai", "openai"])
-def test_no_redirect_takes_keys_along(server: ModelServer, provider: str) -> None:
-    with serving() as elsewhere:
-        server.script(Answer("", 307, {"Location": f"{elsewhere.url}/v1/chat/completions"}))
-        found = score(metric("fluency", server.model(provider)))
-        assert (found.status, elsewhere.asked) == ("error", [])
-
-
 class TestAccount:
     def test_kept_in_the_cache(self, server: ModelServer, tmp_path: Path) -> None:
         settings = LlmSettings(cache=ResponseCache(tmp_path, Seal()))

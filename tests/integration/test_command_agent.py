@@ -13,7 +13,6 @@ from tests.support import PATIENCE_S, agent_spec, answer, ends, number_in, reque
 
 from agenteval.agents.base import RemarkingAgent
 from agenteval.core import child
-from agenteval.core.errors import AgentError
 from agenteval.suite.model import AgentSpec
 
 
@@ -82,11 +81,6 @@ def test_one_that_keeps_only_the_errors_open_is_not_waited_for(tmp_path: Path) -
     assert not asyncio.run(run())
 
 
-def test_gives_up_on_an_answer_without_end(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="wrote more than 64 MiB"):
-        answer(shell(tmp_path, "head -c 70000000 /dev/zero"))
-
-
 def test_replaces_what_is_no_utf8(tmp_path: Path) -> None:
     reply = answer(program(tmp_path, "sys.stdout.buffer.write(b'caf\\xe9 \\xff')"))
     assert reply.response == "caf\ufffd \ufffd"
@@ -115,12 +109,6 @@ def test_hides_what_belongs_to_the_workflow(tmp_path: Path, monkeypatch: pytest.
     seen = json.loads(answer(spec).response)
     assert not seen.keys() & set(hidden)
     assert (seen.get("GITHUB_SHA"), seen.get("MY_SETTING"), seen["EXTRA"]) == (None, None, "1")
-
-
-def test_keeps_library_paths_of_earlier_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("PYTHONPATH", "/somewhere")
-    assert answer(shell(tmp_path, "echo $PYTHONPATH")).response == "/somewhere"
 
 
 # What goes wrong
@@ -161,25 +149,7 @@ def test_a_program_given_up_while_it_starts_ends_with_all_its_children(tmp_path:
     assert ends(pid)
 
 
-def test_a_process_that_detached_itself_does_not_delay_the_answer(tmp_path: Path) -> None:
-    code = (
-        "import subprocess\n"
-        "child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
-        "open('child', 'w').write(f'{child.pid}\\n')\n"
-        "print('done', flush=True)\nos._exit(0)"
-    )
-    assert answer(program(tmp_path, code)).response == "done"
-    pid = number_in(tmp_path / "child")
-    assert ends(pid)
-
-
-def test_many_programs_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
-    spec = program(tmp_path, "print(request['input'] * 1000)")
-
-    async def run() -> list[Any]:
-        async with started(spec) as agent:
-            questions = [request(f"<{number}>") for number in range(20)]
-            return await asyncio.gather(*(agent.session().send(item) for item in questions))
-
-    replies = asyncio.run(run())
-    assert [reply.response for reply in replies] == [f"<{number}>" * 1000 for number in range(20)]
+def test_keeps_library_paths_of_earlier_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    assert answer(shell(tmp_path, "echo $PYTHONPATH")).response == "/somewhere"

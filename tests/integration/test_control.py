@@ -14,21 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.end_to_end.conftest import Command
 from tests.git_server import commit, git
 from tests.integration.gated_suite import AGENT, CASES, Project, RecordedQuestion, names
 from tests.support import (
     AGENTEVAL,
-    Answer,
-    Ended,
     answer,
     case,
     environment,
     eventually,
     python_agent,
     request,
-    serving,
     write_suite,
 )
 
@@ -127,34 +123,6 @@ def test_both_commits_answer_side_by_side(project: Project) -> None:
     assert found.cost.calls == len(asked) - CASES
     assert not any(Path(item.agent).exists() for item in base)
     assert worktrees(project) == []
-
-
-def test_a_drift_that_hits_both_commits_is_no_regression(project: Project) -> None:
-    baseline = project.past(1)
-    commit(project.folder)
-    # The environment breaks the agents of every commit.
-    ended = project.run("--baseline", baseline, BROKEN=names(0, 12))
-    assert ended.status == 0, ended.text
-    found = comparison(project)
-    assert (found.state, found.stage) == ("cleared", "beside")
-
-
-@pytest.mark.parametrize("place", [".", "bots/support"])
-def test_from_any_directory_of_the_repository(project: Project, place: str) -> None:
-    folder = project.folder / place
-    folder.mkdir(parents=True, exist_ok=True)
-    write_suite(folder, [case("a")], agent=python_agent(folder, AGENT.format(log=str(project.log))))
-    head = commit(project.folder)
-    project.patch.chdir(folder)
-    for suites in ((), (SUITE,), (folder / SUITE,)):
-        with base_of(head, *suites) as agents:
-            prefix = "" if place == "." else f"{place}/"
-            (agent,) = agents.values()
-            assert list(agents) == [f"{prefix}agent.yaml::a"]
-            assert Path(agent.directory).name == Path(place).name or place == "."
-            assert not Path(agent.directory).is_relative_to(project.folder)
-            assert (Path(agent.directory) / "agent.py").is_file()
-        assert worktrees(project) == []
 
 
 # Whatever goes wrong, nothing is left over, and the run is reported
@@ -371,44 +339,22 @@ def test_a_folder_that_became_a_link_does_not_lead_the_base_agent_away(project: 
 # Agents that no worktree holds
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("way", ["--control", "in the configuration", "in the suite"])
-def test_another_deployment_stands_for_the_base_commit(
-    project: Project, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    suite = [case(name) for name in names(0, CASES).split()]
-
-    def write(address: str) -> None:
-        """Name the agent, and in one of the ways the deployment of the base commit, which decides about it."""
-        agent: dict[str, object] = {"http": address}
-        settings: dict[str, object] = {"gate": {"fail_on": ["regressions"]}}
-        if way == "in the configuration":
-            main = {"http": "${MAIN_URL}", "timeout": 30}
-            settings["agents"] = {"default": {**agent, "control": "main"}, "main": main}
-        (project.folder / "agenteval.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-        of_suite = {**agent, "control": "${MAIN_URL}"} if way == "in the suite" else agent
-        write_suite(project.folder, suite, agent=None if way == "in the configuration" else of_suite)
-
-    def compared(main: str) -> Ended:
-        monkeypatch.setenv("MAIN_URL", main)
-        return project.run("--baseline", "base-0", *(("--control", main) if way == "--control" else ()))
-
-    with (
-        serving(lambda body: Answer({"response": body["input"]})) as old,
-        serving(lambda _: Answer({"response": "wrong"})) as new,
-    ):
-        monkeypatch.setenv("MAIN_URL", old.url)
-        write(old.url)
-        commit(project.folder)
-        project.past(1)
-        old.requests.clear()
-        write(new.url)
-        ended = compared(old.url)
-        assert ended.status == 1, ended.text
-        assert len(old.requests) >= comparison(project).pairs
-        assert comparison(project).state == "proven"
-        # One that is as bad shows that the change is none of the pull request's.
-        assert compared(new.url).status == 0
+@pytest.mark.parametrize("place", [".", "bots/support"])
+def test_from_any_directory_of_the_repository(project: Project, place: str) -> None:
+    folder = project.folder / place
+    folder.mkdir(parents=True, exist_ok=True)
+    write_suite(folder, [case("a")], agent=python_agent(folder, AGENT.format(log=str(project.log))))
+    head = commit(project.folder)
+    project.patch.chdir(folder)
+    for suites in ((), (SUITE,), (folder / SUITE,)):
+        with base_of(head, *suites) as agents:
+            prefix = "" if place == "." else f"{place}/"
+            (agent,) = agents.values()
+            assert list(agents) == [f"{prefix}agent.yaml::a"]
+            assert Path(agent.directory).name == Path(place).name or place == "."
+            assert not Path(agent.directory).is_relative_to(project.folder)
+            assert (Path(agent.directory) / "agent.py").is_file()
+        assert worktrees(project) == []
 
 
 @pytest.mark.long

@@ -90,7 +90,7 @@ def test_forged_results_break_no_command() -> None:
     with opened_stage() as stage:
         # Each step is made when it is played, from what the steps before it wrote.
         steps = cast("Sequence[Mapping[str, Any]]", _steps(folders, random.Random(_SEED)))
-        for step, seen in play(Scenario("forged", steps, False, ""), stage):
+        for step, seen in play(Scenario("forged", steps, ""), stage):
             folders.append(seen.folder)
             statuses.append(seen.ended.status)
             assert statuses[-1] in {0, 1, 2, 3}, step

@@ -11,7 +11,7 @@ import asyncio
 import sys
 import textwrap
 import venv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from tests.support import PATIENCE_S, agent_spec
 
 from agenteval.agents.base import reply_from_json
-from agenteval.agents.frameworks.scan import FoundAgent, discover_targets, lookup
+from agenteval.agents.frameworks.scan import FoundAgent
 from agenteval.agents.worker.pool import WorkerPool
 from agenteval.agents.worker.worker import OWN_FILES
 from agenteval.core.errors import AgentError
@@ -72,18 +72,6 @@ def ask(
     return {**reply, "tool_calls": shown}
 
 
-def agent(directory: Path, name: str) -> FoundAgent:
-    found = lookup(discover_targets(directory).agents, name)
-    assert found is not None
-    return found
-
-
-def tool(directory: Path, name: str) -> FoundAgent:
-    found = lookup(discover_targets(directory).tools, name)
-    assert found is not None
-    return found
-
-
 def use(directory: Path, interpreter: str, found: FoundAgent, context: Any = None, prompt: str | None = None) -> Any:
     """Check a tool and call it."""
     called = ("call_tool", [found.reference, found.method, found.instantiate, context, prompt])
@@ -96,151 +84,158 @@ def in_module(
     return FoundAgent(name, f"app:{name}", "app.py", 1, method, prompt, instantiate)
 
 
+def asked(directory: Path, interpreter: str, code: str, bodies: Iterable[str]) -> list[dict[str, Any] | str]:
+    """The replies, or errors, of agents that are functions with these bodies, all of one process."""
+    functions = [f"\ndef bot{number}(prompt):\n    {body}\n" for number, body in enumerate(bodies)]
+    write(directory, {"app.py": textwrap.dedent(code) + "".join(functions)})
+
+    async def run() -> list[dict[str, Any] | str]:
+        pool = WorkerPool(agent_spec("python", "x:y", directory, options={"interpreter": interpreter}), 4)
+        found: list[dict[str, Any] | str] = []
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                for number in range(len(functions)):
+                    try:
+                        arguments = [f"app:bot{number}", "__call__", False, None, {"input": "hello"}]
+                        found.append(await pool.call(f"{TARGETS}:ask", arguments))
+                    except AgentError as problem:
+                        found.append(str(problem))
+        finally:
+            await pool.close()
+        return found
+
+    return asyncio.run(run())
+
+
 # Results of other shapes
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("return prompt", "hello"),
-        ("return {'output': prompt, 'messages': []}", "hello"),
-        ("return {'answer': [1, 'ä']}", '{"answer": [1, "ä"]}'),
-        ("return 42", "42"),
-        ("return ['a', 'b']", '["a", "b"]'),
-        ("return Fields(text='words')", "words"),
-        ("return Fields(output=None, response=Fields(role='assistant', content='words'))", "words"),
-        ("return Fields(final_output=Fields(a=1))", "namespace(a=1)"),
-        ("return Point(1, {2})", '{"x": 1, "y": [2]}'),
-        ("return {'messages': [{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': 'a'}]}", "a"),
-        ("return {'messages': [Fields(type='ai', content=''), Fields(type='tool', content='direct')]}", "direct"),
-        (
-            "return {'messages': [Fields(type='ai', content='x')], 'structured_response': Point(1, 2)}",
-            '{"x": 1, "y": 2}',
-        ),
-        ("yield 'he'; yield 'llo'", "hello"),
-        ("yield Fields(content='he', type='AIMessageChunk'); yield Fields(content=[], type='AIMessageChunk')", "he"),
-        ("yield {'delta': 'he'}; yield {'text': 'llo'}", "hello"),
-        ("return later(prompt)", "hello"),
-        ("return pieces(prompt)", "hello"),
-        ("return ''", ""),
-        ("return Point(1, None)", '{"x": 1, "y": null}'),
-    ],
-)
-def test_finds_the_answer_in_any_result(tmp_path: Path, bare_python: str, body: str, expected: str) -> None:
-    code = """\
-        import dataclasses
-        from types import SimpleNamespace as Fields
+CODE = """\
+import dataclasses
+from types import SimpleNamespace as Fields
 
-        @dataclasses.dataclass
-        class Point:
-            x: int
-            y: object
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: object
 
-        async def later(text):
-            return text
+async def later(text):
+    return text
 
-        async def pieces(text):
-            for letter in text:
-                yield letter
-        """
-    write(tmp_path, {"app.py": textwrap.dedent(code) + f"\ndef bot(prompt):\n    {body}\n"})
-    assert ask(tmp_path, bare_python, in_module("bot"))["response"] == expected
+async def pieces(text):
+    for letter in text:
+        yield letter
 
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "return Result(None)",
-        "return {'output': None}",
-        "return {'messages': [{'role': 'user', 'content': 'q'}]}",
-        "return {'messages': [{'role': 'assistant', 'content': None}]}",
-        "yield Fields(type='tool', content='seen')",
-    ],
-)
-def test_refuses_a_result_without_an_answer(tmp_path: Path, bare_python: str, body: str) -> None:
-    code = """\
-        import dataclasses
-        from types import SimpleNamespace as Fields
-
-        @dataclasses.dataclass
-        class Result:
-            output: object
-        """
-    write(tmp_path, {"app.py": textwrap.dedent(code) + f"\ndef bot(prompt):\n    {body}\n"})
-    with pytest.raises(AgentError, match="returned no answer"):
-        ask(tmp_path, bare_python, in_module("bot"))
-
-
-@pytest.mark.parametrize(
-    ("result", "expected"),
-    [
-        (
-            "{'output': '', 'intermediate_steps': [(Fields(tool='a', tool_input={'x': 1}, log=''), 'seen')]}",
-            [{"name": "a", "args": {"x": 1}, "result": "seen"}],
-        ),
-        (
-            "{'response': '', 'tool_calls': [{'name': 'a', 'args': {'x': 1}, 'result': [1]},"
-            " {'name': 'a', 'args': {}}]}",
-            [{"name": "a", "args": {"x": 1}, "result": [1]}, {"name": "a", "args": {}}],
-        ),
-        (
-            "{'messages': ["
-            "{'role': 'assistant', 'tool_calls': [{'id': '1', 'function': {'name': 'a', 'arguments': '{\"x\": 1}'}},"
-            " {'id': '2', 'function': {'name': 'b', 'arguments': 'no JSON'}}]},"
-            "{'role': 'tool', 'tool_call_id': '2', 'content': 'two'},"
-            "{'role': 'tool', 'tool_call_id': '1', 'content': 'one'},"
-            "{'role': 'assistant', 'content': 'done'}]}",
-            [{"name": "a", "args": {"x": 1}, "result": "one"}, {"name": "b", "args": "no JSON", "result": "two"}],
-        ),
-        (
-            "{'messages': [Fields(type='ai', content='', tool_calls=[{'name': 'a', 'args': {}, 'id': '1'}]),"
-            "Fields(type='tool', tool_call_id='1', name='a', status='error', content='broke')]}",
-            [{"name": "a", "args": {}, "error": "broke"}],
-        ),
-        (
-            "{'messages': [message for x in '12' for message in ("
-            "Fields(type='ai', content='', tool_calls=[{'name': 'a', 'args': {'x': x}, 'id': '1'}]),"
-            "Fields(type='tool', tool_call_id='1', content=x))]}",
-            [{"name": "a", "args": {"x": "1"}, "result": "1"}, {"name": "a", "args": {"x": "2"}, "result": "2"}],
-        ),
-        (
-            "{'messages': [Fields(parts=[Fields(function_call=Fields(name='a', args={'x': x})) for x in (1, 2)]),"
-            "Fields(parts=[Fields(function_response=Fields(name='a', response=x)) for x in (1, 2)])]}",
-            [{"name": "a", "args": {"x": 1}, "result": 1}, {"name": "a", "args": {"x": 2}, "result": 2}],
-        ),
-        (
-            "{'output': '', 'intermediate_steps': [(Fields(tool='a', tool_input='5'), None)]}",
-            [{"name": "a", "args": "5"}],
-        ),
-        (
-            "Fields(type='ai', content='x', tool_calls=[{'name': 'a', 'args': {}, 'id': '1'}])",
-            [{"name": "a", "args": {}}],
-        ),
-        ("{'output': '', 'tools': [Fields(name='a', args={'x': {'type': 'string'}})], 'sources': ['page']}", []),
-    ],
-    ids=["executor", "protocol", "openai-messages", "failed", "same-id", "no-ids", "text", "one-message", "no-calls"],
-)
-def test_finds_the_tool_calls_in_any_result(tmp_path: Path, bare_python: str, result: str, expected: Any) -> None:
-    code = f"from types import SimpleNamespace as Fields\ndef bot(prompt):\n    return {result}\n"
-    write(tmp_path, {"app.py": code})
-    assert ask(tmp_path, bare_python, in_module("bot"))["tool_calls"] == expected
+@dataclasses.dataclass
+class Result:
+    output: object
+"""
+ANSWERS = [
+    ("return prompt", "hello"),
+    ("return {'output': prompt, 'messages': []}", "hello"),
+    ("return {'answer': [1, 'ä']}", '{"answer": [1, "ä"]}'),
+    ("return 42", "42"),
+    ("return ['a', 'b']", '["a", "b"]'),
+    ("return Fields(text='words')", "words"),
+    ("return Fields(output=None, response=Fields(role='assistant', content='words'))", "words"),
+    ("return Fields(final_output=Fields(a=1))", "namespace(a=1)"),
+    ("return Point(1, {2})", '{"x": 1, "y": [2]}'),
+    ("return {'messages': [{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': 'a'}]}", "a"),
+    ("return {'messages': [Fields(type='ai', content=''), Fields(type='tool', content='direct')]}", "direct"),
+    (
+        "return {'messages': [Fields(type='ai', content='x')], 'structured_response': Point(1, 2)}",
+        '{"x": 1, "y": 2}',
+    ),
+    ("yield 'he'; yield 'llo'", "hello"),
+    ("yield Fields(content='he', type='AIMessageChunk'); yield Fields(content=[], type='AIMessageChunk')", "he"),
+    ("yield {'delta': 'he'}; yield {'text': 'llo'}", "hello"),
+    ("return later(prompt)", "hello"),
+    ("return pieces(prompt)", "hello"),
+    ("return ''", ""),
+    ("return Point(1, None)", '{"x": 1, "y": null}'),
+]
+NO_ANSWERS = [
+    "return Result(None)",
+    "return {'output': None}",
+    "return {'messages': [{'role': 'user', 'content': 'q'}]}",
+    "return {'messages': [{'role': 'assistant', 'content': None}]}",
+    "yield Fields(type='tool', content='seen')",
+]
+TOOL_CALLS: list[tuple[str, list[dict[str, Any]]]] = [
+    (
+        "{'output': '', 'intermediate_steps': [(Fields(tool='a', tool_input={'x': 1}, log=''), 'seen')]}",
+        [{"name": "a", "args": {"x": 1}, "result": "seen"}],
+    ),
+    (
+        "{'response': '', 'tool_calls': [{'name': 'a', 'args': {'x': 1}, 'result': [1]}, {'name': 'a', 'args': {}}]}",
+        [{"name": "a", "args": {"x": 1}, "result": [1]}, {"name": "a", "args": {}}],
+    ),
+    (
+        "{'messages': ["
+        "{'role': 'assistant', 'tool_calls': [{'id': '1', 'function': {'name': 'a', 'arguments': '{\"x\": 1}'}},"
+        " {'id': '2', 'function': {'name': 'b', 'arguments': 'no JSON'}}]},"
+        "{'role': 'tool', 'tool_call_id': '2', 'content': 'two'},"
+        "{'role': 'tool', 'tool_call_id': '1', 'content': 'one'},"
+        "{'role': 'assistant', 'content': 'done'}]}",
+        [{"name": "a", "args": {"x": 1}, "result": "one"}, {"name": "b", "args": "no JSON", "result": "two"}],
+    ),
+    (
+        "{'messages': [Fields(type='ai', content='', tool_calls=[{'name': 'a', 'args': {}, 'id': '1'}]),"
+        "Fields(type='tool', tool_call_id='1', name='a', status='error', content='broke')]}",
+        [{"name": "a", "args": {}, "error": "broke"}],
+    ),
+    (
+        "{'messages': [message for x in '12' for message in ("
+        "Fields(type='ai', content='', tool_calls=[{'name': 'a', 'args': {'x': x}, 'id': '1'}]),"
+        "Fields(type='tool', tool_call_id='1', content=x))]}",
+        [{"name": "a", "args": {"x": "1"}, "result": "1"}, {"name": "a", "args": {"x": "2"}, "result": "2"}],
+    ),
+    (
+        "{'messages': [Fields(parts=[Fields(function_call=Fields(name='a', args={'x': x})) for x in (1, 2)]),"
+        "Fields(parts=[Fields(function_response=Fields(name='a', response=x)) for x in (1, 2)])]}",
+        [{"name": "a", "args": {"x": 1}, "result": 1}, {"name": "a", "args": {"x": 2}, "result": 2}],
+    ),
+    (
+        "{'output': '', 'intermediate_steps': [(Fields(tool='a', tool_input='5'), None)]}",
+        [{"name": "a", "args": "5"}],
+    ),
+    (
+        "Fields(type='ai', content='x', tool_calls=[{'name': 'a', 'args': {}, 'id': '1'}])",
+        [{"name": "a", "args": {}}],
+    ),
+    ("{'output': '', 'tools': [Fields(name='a', args={'x': {'type': 'string'}})], 'sources': ['page']}", []),
+]
+TOKENS = [
+    ("Fields(input_tokens=1, output_tokens=2)", {"input_tokens": 1, "output_tokens": 2}),
+    ("lambda: Fields(request_tokens=1, response_tokens=2)", {"input_tokens": 1, "output_tokens": 2}),
+    ("{'prompt_tokens': 1, 'completion_tokens': None}", {"input_tokens": 1}),
+    ("Fields(input_tokens=-1, output_tokens='2')", None),
+]
 
 
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        ("Fields(input_tokens=1, output_tokens=2)", {"input_tokens": 1, "output_tokens": 2}),
-        ("lambda: Fields(request_tokens=1, response_tokens=2)", {"input_tokens": 1, "output_tokens": 2}),
-        ("{'prompt_tokens': 1, 'completion_tokens': None}", {"input_tokens": 1}),
-        ("Fields(input_tokens=-1, output_tokens='2')", None),
-    ],
-)
-def test_finds_the_tokens_in_any_result(tmp_path: Path, bare_python: str, usage: str, expected: Any) -> None:
-    code = (
-        f"from types import SimpleNamespace as Fields\ndef bot(prompt):\n    return Fields(text='', usage={usage})\n"
-    )
-    write(tmp_path, {"app.py": code})
-    assert ask(tmp_path, bare_python, in_module("bot"))["usage"] == expected
+def test_finds_the_answer_in_any_result(tmp_path: Path, bare_python: str) -> None:
+    found = asked(tmp_path, bare_python, CODE, [body for body, _ in ANSWERS] + NO_ANSWERS)
+    answers, errors = found[: len(ANSWERS)], found[len(ANSWERS) :]
+    assert [reply if isinstance(reply, str) else reply["response"] for reply in answers] == [
+        expected for _, expected in ANSWERS
+    ]
+    for reply in errors:
+        assert isinstance(reply, dict), reply
+        with pytest.raises(AgentError, match="returned no answer"):
+            reply_from_json(reply)
+
+
+def test_finds_the_tool_calls_and_the_tokens_in_any_result(tmp_path: Path, bare_python: str) -> None:
+    bodies = [f"return {result}" for result, _ in TOOL_CALLS]
+    bodies += [f"return Fields(text='', usage={usage})" for usage, _ in TOKENS]
+    found = asked(tmp_path, bare_python, CODE, bodies)
+    for reply, (result, expected) in zip(found, TOOL_CALLS, strict=False):
+        assert isinstance(reply, dict), (reply, result)
+        calls = [call.model_dump(exclude_none=True) for call in reply_from_json(reply).tool_calls]
+        assert calls == expected, result
+    for reply, (usage, counted) in zip(found[len(TOOL_CALLS) :], TOKENS, strict=True):
+        assert isinstance(reply, dict), (reply, usage)
+        assert reply["usage"] == counted, usage
 
 
 # How agents are called

@@ -121,34 +121,21 @@ class TestCache:
 
         assert within(cached(tmp_path, limits=Limits(max_calls=0, max_cost_usd=0)), work) == (0, 0, 0, 0.0)
 
-    @pytest.mark.parametrize(
-        "other",
-        [
-            lambda call: replace(call, prompt="Is it not?"),
-            lambda call: replace(call, schema={"type": "object"}),
-            lambda call: replace(call, schema=None),
-            lambda call: replace(call, schema_name="other"),
-            lambda call: replace(call, top_logprobs=5),
-            lambda call: replace(call, sample=1),
-            lambda call: replace(call, model=replace(call.model, provider="azure_openai")),
-            lambda call: replace(call, model=replace(call.model, name="gpt-4.1-mini")),
-            lambda call: replace(call, model=replace(call.model, temperature=0.7)),
-            lambda call: replace(call, model=replace(call.model, temperature=None)),
-            lambda call: replace(call, model=replace(call.model, max_tokens=100)),
-            lambda call: replace(call, model=replace(call.model, top_p=0.5)),
-            lambda call: replace(call, model=replace(call.model, endpoint="http://127.0.0.1:1/v1")),
-            lambda call: replace(call, model=replace(call.model, endpoint=None)),
-            lambda call: replace(call, model=replace(call.model, api_version="2025-01-01")),
-        ],
-    )
-    def test_everything_that_shapes_the_reply_is_in_the_key(self, other: Callable[[Call], Call]) -> None:
+    def test_everything_that_shapes_the_reply_is_in_the_key_and_the_key_of_the_provider_is_not(self) -> None:
         call = Call(ModelSpec("openai", "gpt-4.1", 0.0, endpoint="http://127.0.0.1/v1"), "Is it?", schema=SCHEMA)
-
-        assert cache_key(other(call)) != cache_key(call)
-
-    def test_the_key_of_the_provider_is_not(self) -> None:
-        call = Call(ModelSpec("openai", "gpt-4.1", api_key="one"), "Is it?")
-
+        others: list[dict[str, Any]] = [
+            {"prompt": "Is it not?"},
+            *({"schema": schema} for schema in ({"type": "object"}, None)),
+            *({"schema_name": "other"}, {"top_logprobs": 5}, {"sample": 1}),
+        ]
+        models: list[dict[str, Any]] = [
+            *({"provider": "azure_openai"}, {"name": "gpt-4.1-mini"}, {"temperature": 0.7}, {"temperature": None}),
+            *({"max_tokens": 100}, {"top_p": 0.5}, {"api_version": "2025-01-01"}),
+            *({"endpoint": endpoint} for endpoint in ("http://127.0.0.1:1/v1", None)),
+        ]
+        others += [{"model": replace(call.model, **fields)} for fields in models]
+        keys = {cache_key(call), *(cache_key(replace(call, **fields)) for fields in others)}
+        assert len(keys) == 1 + len(others)
         assert cache_key(replace(call, model=replace(call.model, api_key="two"))) == cache_key(call)
 
     @pytest.mark.parametrize(
@@ -220,18 +207,13 @@ class TestCache:
 
         assert (first.cached, second.cached, len(server.asked)) == (False, False, 2)
 
-    @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_no_key_and_no_prompt_is_in_any_file(self, server: ModelServer, tmp_path: Path, provider: str) -> None:
-        ask(cached(tmp_path), Call(server.model(provider), "the prompt"))
+    def test_no_key_and_no_prompt_is_in_any_file(self, server: ModelServer, tmp_path: Path) -> None:
+        ask(cached(tmp_path), Call(server.model(), "the prompt"))
         (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+        kept = file.read_text(encoding="utf-8")
 
-        assert set(json.loads(file.read_text(encoding="utf-8"))) == {
-            "text",
-            "input_tokens",
-            "output_tokens",
-            "logprobs",
-        }
-        assert KEY not in file.read_text(encoding="utf-8")
+        assert set(json.loads(kept)) == {"text", "input_tokens", "output_tokens", "logprobs"}
+        assert KEY not in kept
 
     def test_a_user_without_a_home_directory_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("AGENTEVAL_CACHE", "XDG_CACHE_HOME", "HOME"):
@@ -288,24 +270,19 @@ class TestTheSameCallTwice:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 class TestRepeats:
-    def test_retry_after_is_waited_for(self, server: ModelServer, waits: list[float], provider: str) -> None:
-        server.script(error(429, "slow down", {"Retry-After": "7"}), "yes")
-        (answer,) = ask(LlmSettings(), Call(server.model(provider), "Is it?"))
-
-        assert (answer.text, waits, len(server.asked)) == ("yes", [7.0], 2)
-
-    def test_milliseconds_win_over_seconds(self, server: ModelServer, waits: list[float], provider: str) -> None:
-        server.script(error(503, "busy", {"Retry-After": "7", "retry-after-ms": "250"}), "yes")
-        ask(LlmSettings(), Call(server.model(provider), "Is it?"))
-
-        assert waits == [0.25]
-
-    @pytest.mark.parametrize("value", ["-5", "0", "yesterday", "Wed, 21 Oct 2015 07:28:00 GMT"])
-    def test_odd_waits_are_short(self, server: ModelServer, waits: list[float], provider: str, value: str) -> None:
-        server.script(error(429, "slow down", {"Retry-After": value}), "yes")
-        (answer,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
-
-        assert (answer.text, waits) == ("yes", [])
+    def test_how_long_it_waits(self, server: ModelServer, waits: list[float], provider: str) -> None:
+        odd = ("-5", "0", "yesterday", "Wed, 21 Oct 2015 07:28:00 GMT")
+        table: list[tuple[Answer, list[float]]] = [
+            (error(429, "slow down", {"Retry-After": "7"}), [7.0]),
+            (error(503, "busy", {"Retry-After": "7", "retry-after-ms": "250"}), [0.25]),
+            *((error(429, "slow down", {"Retry-After": value}), []) for value in odd),
+        ]
+        for number, (refused, waited) in enumerate(table):
+            waits.clear()
+            server.script(refused, "yes")
+            settings = LlmSettings() if waited else no_waits()
+            (answer,) = ask(settings, Call(server.model(provider), f"Is it {number}?"))
+            assert (answer.text, waits) == ("yes", waited)
 
     def test_the_waits_double_and_spread(self, server: ModelServer, waits: list[float], provider: str) -> None:
         server.script(error(500, "oops"), error(502, "oops"), error(529, "oops"), "yes")
@@ -315,21 +292,17 @@ class TestRepeats:
         # HoloDeck's defaults.
         assert [least <= wait <= 1.5 * least for wait, least in zip(waits, (2, 4, 8), strict=True)] == [True] * 3
 
-    @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
-    def test_what_will_not_pass_is_not_repeated(self, server: ModelServer, provider: str, status: int) -> None:
-        server.script(error(status, "no"))
-        (problem,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
-
-        assert str(problem) == f"{server.model(provider).label} answered {status}: no"
-        assert len(server.asked) == 1
-
-    def test_a_spent_quota_is_not_repeated(self, server: ModelServer, provider: str) -> None:
-        told = "You exceeded your current quota, please check your plan and billing details. " * 5
-        server.script(error(429, told, type="insufficient_quota", code="insufficient_quota"))
-        (problem,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
-
-        assert "answered 429: You exceeded your current quota" in str(problem)
-        assert len(server.asked) == 1
+    def test_what_will_not_pass_is_not_repeated(self, server: ModelServer, provider: str) -> None:
+        label, told = server.model(provider).label, "You exceeded your current quota, please check your plan. " * 5
+        table = {status: error(status, "no") for status in (400, 401, 403, 404, 413, 422)}
+        table[429] = error(429, told, type="insufficient_quota", code="insufficient_quota")
+        for status, answer in table.items():
+            server.script(answer)
+            server.asked.clear()
+            (problem,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
+            said = "no" if status != 429 else "You exceeded your current quota"
+            assert str(problem).startswith(f"{label} answered {status}: {said}")
+            assert len(server.asked) == 1
 
     def test_a_dropped_connection_is_repeated(self, server: ModelServer, provider: str) -> None:
         server.script(HANG_UP, "yes")
@@ -395,28 +368,20 @@ class TestRepeats:
 class TestOptionsThatAreRefused:
     """Left out from then on; that is no repeat, so it works without any."""
 
-    @pytest.mark.parametrize("provider", ["openai", "azure_openai"])
     @pytest.mark.parametrize(
-        ("option", "message"),
+        ("provider", "option", "message"),
         [
-            ("temperature", "Unsupported value: 'temperature' does not support 0 with this model."),
-            ("response_format", "Invalid parameter: 'response_format' of type 'json_schema' is not supported."),
-            ("response_format", "This model does not support response format `json_schema`."),
-            ("top_p", "Unsupported parameter: 'top_p' is not supported with this model."),
+            ("openai", "temperature", "Unsupported value: 'temperature' does not support 0 with this model."),
+            ("openai", "response_format", "This model does not support response format `json_schema`."),
+            ("azure_openai", "response_format", "Invalid parameter: 'response_format' of type 'json_schema' is not."),
+            ("azure_openai", "top_p", "Unsupported parameter: 'top_p' is not supported with this model."),
+            ("anthropic", "temperature", "`temperature` is deprecated for this model."),
+            ("anthropic", "output_config", "output_config: Extra inputs are not permitted"),
         ],
     )
-    def test_openai(self, server: ModelServer, provider: str, option: str, message: str) -> None:
-        self._refused(server, server.model(provider, top_p=0.5), option, message)
-
-    @pytest.mark.parametrize(
-        ("option", "message"),
-        [
-            ("temperature", "`temperature` is deprecated for this model."),
-            ("output_config", "output_config: Extra inputs are not permitted"),
-        ],
-    )
-    def test_anthropic(self, server: ModelServer, option: str, message: str) -> None:
-        self._refused(server, server.model("anthropic", temperature=0.5), option, message)
+    def test_one_option(self, server: ModelServer, provider: str, option: str, message: str) -> None:
+        given: dict[str, Any] = {"temperature": 0.5} if provider == "anthropic" else {"top_p": 0.5}
+        self._refused(server, server.model(provider, **given), option, message)
 
     @staticmethod
     def _refused(server: ModelServer, model: ModelSpec, option: str, message: str) -> None:
@@ -456,8 +421,7 @@ class TestOptionsThatAreRefused:
 
 
 class TestLimits:
-    @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_so_many_at_once_and_no_more(self, server: ModelServer, provider: str) -> None:
+    def test_so_many_at_once_and_no_more(self, server: ModelServer) -> None:
         # Nobody gets an answer before three have asked, so fewer than three at once would not come through.
         barrier = Barrier(3)
 
@@ -466,7 +430,7 @@ class TestLimits:
             return says(asked, "yes")
 
         server.respond = respond
-        answers = ask(no_waits(concurrency=3), *(Call(server.model(provider), f"Is it {n}?") for n in range(12)))
+        answers = ask(no_waits(concurrency=3), *(Call(server.model(), f"Is it {n}?") for n in range(12)))
 
         assert [answer.text for answer in answers] == ["yes"] * 12
         assert server.most_at_once == 3
@@ -575,7 +539,7 @@ class TestBudget:
         assert gateway.budget.cost_usd == pytest.approx(cost)
         assert (gateway.input_tokens, gateway.output_tokens) == (INPUT_TOKENS, OUTPUT_TOKENS)
 
-    @pytest.mark.parametrize("claimed", [10**9, 10**30, -1, -(10**9), "many", 1.5, [1]])
+    @pytest.mark.parametrize("claimed", [10**9, 10**30, -1, "many", 1.5])
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_absurd_usage_neither_spends_the_budget_nor_fills_it(
         self, server: ModelServer, provider: str, claimed: Any
@@ -607,7 +571,7 @@ class TestBudget:
 
 
 class TestKeys:
-    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+    @pytest.mark.parametrize("status", [301, 307])
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_no_redirect_takes_them_along(self, server: ModelServer, provider: str, status: int) -> None:
         with serving() as elsewhere:

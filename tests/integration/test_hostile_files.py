@@ -20,10 +20,6 @@ __all__ = ["place"]
 
 EQUALITY = {"metrics": [{"type": "standard", "metric": "equality"}]}
 PAYLOAD = "{}"
-NAMES = (
-    *("journal.jsonl", "confirmation.jsonl", "results.json", "junit.xml", "comment.md", "summary.md"),
-    *("report.html", "badge.json", "trend.json", ".agenteval.lock"),
-)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
 
 
@@ -210,7 +206,7 @@ def test_a_full_disk_at_the_end_is_told_and_fails_the_step(workspace: Path, smal
 
 # One function opens them all, so that every key gets the two that wait, and one key gets every kind.
 _HANGING = [
-    *product(("suite", "instructions", "files", "replay", "baseline", "config"), ("/dev/ptmx", "pipe")),
+    *product(("suite", "instructions", "files", "replay", "baseline", "config"), ("pipe",)),
     *product(("test_cases_file",), ("/dev/ptmx", "/dev/stdin", "/dev/zero", "/proc/self/fd/1", "pipe", "sparse")),
 ]
 
@@ -262,7 +258,9 @@ def test_no_named_file_hangs(tmp_path: Path, key: str, target: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", ["journal.jsonl", "results.json", "report.html", ".agenteval.lock", "confirmation.jsonl"]
+)
 def test_no_report_is_written_through_a_link(tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("not ours", encoding="utf-8")

@@ -170,32 +170,6 @@ def test_what_nobody_asked_for_is_no_answer_to_the_next_request(tmp_path: Path) 
     asyncio.run(run())
 
 
-def test_a_body_may_come_in_pieces(tmp_path: Path) -> None:
-    text = "Grüße " * 1000
-    sent = text.encode()
-    pieces = [sent[start : start + 7] for start in range(0, len(sent), 7)]
-
-    def handled(served: Served) -> Handler:
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await served.read(reader)
-            head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-            for part in (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", head):
-                writer.write(part)
-                await asyncio.sleep(0.001)
-            writer.write(b"".join(b"%x;name=value\r\n%s\r\n" % (len(piece), piece) for piece in pieces))
-            writer.write(b"0\r\nTrailer: x\r\n\r\n")
-            await served.read(reader)
-
-        return handle
-
-    async def run() -> None:
-        async with serving(handled) as served, agent_at(served.url, tmp_path) as agent:
-            assert await said(agent, "?") == text
-            assert "accept-encoding: identity" in served.heads[0].lower()
-
-    asyncio.run(run())
-
-
 # Given up
 
 

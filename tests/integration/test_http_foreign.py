@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -29,15 +28,6 @@ def replied(sent: Answer, directory: Path, **options: Any) -> Reply:
     """Return how an agent with these options reads an answer."""
     with serving(lambda _: sent) as service:
         return answer(agent_spec("http", service.url, directory, options=options))
-
-
-def events(*data: Any, names: Sequence[str] = ()) -> Answer:
-    """Return a stream of server-sent events."""
-    text = ""
-    for number, item in enumerate(data):
-        name = f"event: {names[number]}\n" if names else ""
-        text += f"{name}data: {item if isinstance(item, str) else json.dumps(item)}\n\n"
-    return Answer(text, content_type=SERVER_SENT)
 
 
 # Requests
@@ -78,44 +68,6 @@ def test_a_question_in_the_address_cannot_change_it(tmp_path: Path, question: st
 
 
 # Streams
-
-
-CHUNK = {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "Hel"}}]}
-
-
-@pytest.mark.parametrize(
-    ("sent", "options", "said"),
-    [
-        (Answer("", content_type=SERVER_SENT), {}, "the agent's stream contains no events"),
-        (events(CHUNK), {}, "such as an object with the keys object, choices; set `shape: openai-chat`"),
-        (
-            events({"text": "a"}, {"text": "b"}),
-            {},
-            "consists of 2 objects, such as an object with the keys text; set `resp",
-        ),
-        (events({"a": 1}, {"a": 2}), {"response_path": "b"}, "is an object with the keys a (in none of 2 events)"),
-        (
-            events("x", '{"message": "no model"}', names=["", "error"]),
-            {},
-            'reported an error: {"message": "no model"}',
-        ),
-        (events({"a": 1}, {"error": "no model"}), {"response": {"error": "error"}}, "reported an error: no model"),
-        (events("{"), {"response_path": "a"}, "an event of the agent's stream is not JSON"),
-        (events({"error": {"message": "no model"}}), {"shape": "openai-chat"}, "reported an error: no model"),
-        (events({"type": "error", "error": {"message": "busy"}}), {"shape": "anthropic-messages"}, "error: busy"),
-        (events({"type": "RUN_ERROR", "message": "busy"}), {"shape": "ag-ui"}, "reported an error: busy"),
-        (
-            events({"type": "response.failed", "response": {"status": "failed", "error": {"message": "busy"}}}),
-            {"shape": "openai-responses"},
-            "reported an error: busy",
-        ),
-    ],
-)
-def test_says_what_is_wrong_with_a_stream(tmp_path: Path, sent: Answer, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(AgentError) as caught:
-        replied(sent, tmp_path, **options)
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_stream_of_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

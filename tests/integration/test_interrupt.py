@@ -122,17 +122,6 @@ def test_reports_hold_what_had_finished(tmp_path: Path, kind: str, number: signa
         assert ends(pid)
 
 
-def test_a_caller_that_ignores_the_end_of_its_children_does_not_hide_that_of_an_agent(tmp_path: Path) -> None:
-    write_suite(tmp_path, [case("a")], agent={"command": ["echo", "hello"]})
-    start = (
-        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", start, str(AGENTEVAL), "run"], cwd=tmp_path, env=environment(), check=False
-    )
-    assert ended.returncode == 0
-
-
 # Starts only if it may, and hangs in case "hang" of a first run.
 STARTING = """
 import os, time
@@ -199,3 +188,14 @@ def test_pressing_twice_still_writes_the_reports(tmp_path: Path) -> None:
     refused = agenteval("run", "--failed", cwd=tmp_path)
     assert refused.status == 2
     assert "the run was interrupted before 1 of its cases had finished" in " ".join(refused.err.split())
+
+
+def test_a_caller_that_ignores_the_end_of_its_children_does_not_hide_that_of_an_agent(tmp_path: Path) -> None:
+    write_suite(tmp_path, [case("a")], agent={"command": ["echo", "hello"]})
+    start = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", start, str(AGENTEVAL), "run"], cwd=tmp_path, env=environment(), check=False
+    )
+    assert ended.returncode == 0

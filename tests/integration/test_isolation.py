@@ -100,42 +100,31 @@ PYTHON = {"interpreter": "/usr/bin/python3"}
 
 
 @pytest.mark.parametrize("closed", [".", "workspace"])
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_directory_that_its_user_cannot_enter_is_named(confined_there: Path, closed: str, number: int) -> None:
+def test_a_directory_that_its_user_cannot_enter_is_named(confined_there: Path, closed: str) -> None:
     (confined_there / "agent.py").write_text(HELLO, encoding="utf-8")
     specs = [shell(confined_there, "echo hello"), agent_spec("python", "agent:reply", confined_there, options=PYTHON)]
     folder = confined_there.parent / closed
     os.chown(folder, 0, 0)
     folder.chmod(0o700)
-
-    with pytest.raises(UserCodeError) as caught:
-        answer(specs[number])
-
-    assert f"user 4321 cannot enter {confined_there}; give the user the right" in str(caught.value)
-    assert "Traceback" not in str(caught.value)
+    for spec in specs:
+        with pytest.raises(UserCodeError, match=f"user 4321 cannot enter {confined_there}; give the user the right"):
+            answer(spec)
 
 
-@pytest.mark.parametrize("kind", ["command", "python"])
-def test_a_program_that_its_user_cannot_execute_is_named(place: Path, confined_there: Path, kind: str) -> None:
+def test_a_program_that_its_user_cannot_execute_is_named(place: Path, confined_there: Path) -> None:
     private = place / "private"
     private.mkdir(mode=0o700)
-    program = shutil.copy2("/usr/bin/python3", private / "python3")
-    named = {"command": ([str(program)], {}), "python": ("agent:reply", {"interpreter": str(program)})}
-    target, options = named[kind]
-
-    with pytest.raises(UserCodeError) as caught:
-        answer(agent_spec(kind, target, confined_there, options=options))
-
-    assert f"user 4321 cannot execute {program}; give the user the right" in str(caught.value)
-
-
-def test_a_server_that_its_user_cannot_execute_is_named(place: Path, confined_there: Path) -> None:
-    private = place / "private"
-    private.mkdir(mode=0o700)
-    program = shutil.copy2("/bin/cat", private / "cat")
-
-    with pytest.raises(UserCodeError, match=f"user 4321 cannot execute {program}"):
-        check_server(McpServer("notes", "stdio", command=(str(program),)), str(confined_there))
+    program = str(shutil.copy2("/usr/bin/python3", private / "python3"))
+    specs = [
+        agent_spec("command", [program], confined_there),
+        agent_spec("python", "agent:reply", confined_there, options={"interpreter": program}),
+    ]
+    said = f"user 4321 cannot execute {program}; give the user the right"
+    for spec in specs:
+        with pytest.raises(UserCodeError, match=said):
+            answer(spec)
+    with pytest.raises(UserCodeError, match=said):
+        check_server(McpServer("notes", "stdio", command=(program,)), str(confined_there))
 
 
 def test_a_directory_that_its_user_cannot_read_is_named(confined_there: Path) -> None:
@@ -274,7 +263,7 @@ def alone(confined_there: Path) -> Iterator[int]:
     end_user_code(uid)
 
 
-@pytest.mark.parametrize("name", ["\\nUid:\\t1", "\\nPPid:\\t1\\n", "\\nState:\\tZ (a", "\\xff\\xfe:"])
+@pytest.mark.parametrize("name", ["\\nUid:\\t1\\n", "\\nState:\\tZ (a", "\\xff\\xfe:"])
 def test_a_name_that_looks_like_the_kernels_words_hides_no_process(
     confined_there: Path, alone: int, name: str
 ) -> None:
@@ -403,16 +392,7 @@ def test_a_guessed_path_of_a_command_file_is_of_no_use(workspace: Path, place: P
 HEADER = '[http "https://github.com/"]\n\textraheader = AUTHORIZATION: basic eDp5\n'
 
 
-@pytest.mark.parametrize(
-    "place_of_config",
-    [
-        ".git/config",
-        ".git/modules/a/config",
-        ".git/modules/a/modules/b/config",
-        "bots/.git/config",
-        "a/b/.git/config",
-    ],
-)
+@pytest.mark.parametrize("place_of_config", [".git/config", ".git/modules/a/modules/b/config", "a/b/.git/config"])
 @pytest.mark.parametrize("text", [HEADER, '[remote "origin"]\n\turl = https://x:ghp_0@github.com/o/r\n'])
 def test_a_token_of_a_checkout_is_found(workspace: Path, place_of_config: str, text: str) -> None:
     config = workspace / place_of_config

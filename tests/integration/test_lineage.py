@@ -254,14 +254,6 @@ def test_the_table_of_events_holds_for_every_depth_of_the_checkout(origin: Origi
 # Rules: the commit that judges is the one that is compared with
 
 
-def test_the_rules_of_a_merge_are_those_of_its_first_parent_whatever_the_event_claims(origin: Origin) -> None:
-    for depth, options in DEPTHS.items():
-        there = origin.checkout(origin.commits["merge"], None, options, f"rules {depth}")
-        found = origin.lineage(pull_request(origin, base="left"), there)
-        control, _ = control_commit(LocalHost(found.rule), Clone.find(there), None)
-        assert (found.base, control) == (origin.commits["tip"],) * 2
-
-
 def test_a_commit_that_a_step_checked_out_is_never_believed_to_be_of_the_event(origin: Origin) -> None:
     """A step merges the pull request into an old commit of the base branch, whose rules are weaker."""
     there = origin.checkout(origin.commits["left"], None, (), "weaker")
@@ -278,14 +270,6 @@ def test_branches_of_the_checkout_cannot_choose_the_base(origin: Origin) -> None
     there = origin.checkout(head, "feature", (), "moved")
     git(there, "update-ref", "refs/remotes/origin/main", head)
     found = origin.lineage(pull_request(origin, base="left"), there)
-    assert found.start == Start(origin.commits["left"], "the merge base")
-
-
-def test_a_pull_request_that_was_merged_since_is_compared_with_what_it_left(tmp_path: Path) -> None:
-    origin = Origin.create(tmp_path)
-    git(origin.bare, "update-ref", "refs/heads/main", origin.commits["merge"])
-    there = origin.checkout(origin.commits["feature"], "feature", ("--depth=1",))
-    found = origin.lineage(pull_request(origin), there)
     assert found.start == Start(origin.commits["left"], "the merge base")
 
 
@@ -430,3 +414,19 @@ def test_distances(origin: Origin) -> None:
         assert clone.distance(known[one], known[other]) == expected, (one, other)
     with pytest.raises(ControlError):
         clone.distance("f" * 40, known["tip"])
+
+
+def test_the_rules_of_a_merge_are_those_of_its_first_parent_whatever_the_event_claims(origin: Origin) -> None:
+    for depth, options in DEPTHS.items():
+        there = origin.checkout(origin.commits["merge"], None, options, f"rules {depth}")
+        found = origin.lineage(pull_request(origin, base="left"), there)
+        control, _ = control_commit(LocalHost(found.rule), Clone.find(there), None)
+        assert (found.base, control) == (origin.commits["tip"],) * 2
+
+
+def test_a_pull_request_that_was_merged_since_is_compared_with_what_it_left(tmp_path: Path) -> None:
+    origin = Origin.create(tmp_path)
+    git(origin.bare, "update-ref", "refs/heads/main", origin.commits["merge"])
+    there = origin.checkout(origin.commits["feature"], "feature", ("--depth=1",))
+    found = origin.lineage(pull_request(origin), there)
+    assert found.start == Start(origin.commits["left"], "the merge base")

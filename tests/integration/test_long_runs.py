@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import json
 import random
-import re
-import signal
-import subprocess
-import sys
 import tempfile
-import tracemalloc
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import partial
@@ -19,21 +12,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from tests.end_to_end.conftest import Command
 from tests.support import (
-    PATIENCE_S,
-    Ended,
-    agenteval,
     case,
-    environment,
-    python_agent,
-    results_in,
     run_plan,
-    run_to_end,
     said,
     suite_plan,
+    verdict_of,
     write_suite,
 )
 from tests.unit import runs
@@ -143,24 +128,6 @@ def reports(directory: Path, kept: CaseStore, results: Results, policy: GatePoli
     }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("most", [store.MOST_SHOWN, 2])
-@settings(max_examples=40, deadline=None)
-@given(kinds=st.lists(st.sampled_from(sorted(KINDS)), max_size=40), chance=st.randoms(), split=st.integers(0, 40))
-def test_reports_are_the_same_in_whatever_order_cases_end(
-    most: int, kinds: list[str], chance: random.Random, split: int
-) -> None:
-    found = [KINDS[kind](f"{kind} {number}", SUITES[number >= split]) for number, kind in enumerate(kinds)]
-    order = chance.sample(range(len(found)), chance.randint(0, len(found)))
-    unfinished = {position for position in order if kinds[position] == "lost" and chance.random() < 0.5}
-    whole, held = both_reports(found, order, unfinished, most)
-    # What lists cases ends where no more of them are held.
-    listing = {"summary.md", "comment.md", "table.txt", "annotations"} if most <= len(found) else set()
-    assert {name: whole[name] for name in whole.keys() - listing} == {
-        name: held[name] for name in held.keys() - listing
-    }
-
-
 @pytest.mark.parametrize("kind", ["costly", "failed", "lost"])
 @pytest.mark.parametrize("suites", [SUITES[:1], SUITES])
 def test_reports_of_a_run_whose_cases_are_not_all_held(suites: Sequence[str], kind: str) -> None:
@@ -221,148 +188,20 @@ def test_what_no_report_lists_is_not_held(tmp_path: Path, monkeypatch: pytest.Mo
     assert held["failed 149"] == found[149]
 
 
-@pytest.mark.long
-def test_memory_does_not_grow_with_what_passes(tmp_path: Path) -> None:
-    amount = 3_000
-    plan = planned([KINDS["passed"](str(number), SUITES[0]) for number in range(2 * amount)])
-    kept = CaseStore(run_plan(tmp_path / "journal.jsonl", plan), len(plan))
-
-    def finish(positions: range) -> int:
-        for position in positions:
-            kept.record(job(position, plan[position]), KINDS["half"](str(position), SUITES[0]))
-        gc.collect()
-        return tracemalloc.get_traced_memory()[0]
-
-    tracemalloc.start()
-    try:
-        before = finish(range(amount))
-        grown = finish(range(amount, 2 * amount)) - before
-    finally:
-        tracemalloc.stop()
-    # Three scores here and three in the summary, two means, place, duration and the like, of eight bytes each.
-    assert grown / amount < 150
-
-
 # The whole command, with a limit on kept cases that small runs exceed.
 
-LONG = """
-import sys
-import agenteval.run.store
-agenteval.run.store.MOST_SHOWN = 8
-from agenteval.cli.main import main
-sys.argv[0] = "agenteval"
-sys.exit(main(sys.argv[1:]))
-"""
-# Wrong in every fourth case; late ones end before early ones.
-AGENT = """
-import time
-def reply(request):
-    name, _, number = request["case"].rpartition(" ")
-    if int(number) == 6:
-        raise RuntimeError("no model")
-    if name == "hang":
-        time.sleep(1000)
-    time.sleep(0.03 if int(number) % 3 == 0 else 0)
-    return "wrong" if int(number) % 4 == 0 else {"response": request["input"], "usage": {"cost_usd": 0.1}}
-"""
-REPORTS = (
-    "results.json",
-    "junit.xml",
-    "summary.md",
-    "comment.md",
-    "report.html",
-    "trend.json",
-    "badge.json",
-    "findings.json",
-)
 
-
-def project(directory: Path, *names: str, **config: Any) -> None:
-    """Two suites."""
-    directory.mkdir(exist_ok=True)
-    agents = {"default": python_agent(directory, AGENT, concurrency=4)}
-    (directory / "agenteval.yaml").write_text(yaml.safe_dump({"agents": agents, **config}), encoding="utf-8")
-    (directory / "second").mkdir(exist_ok=True)
-    write_suite(directory / "second", [case(f"second {number}") for number in range(5)])
-    write_suite(directory, [case(name) for name in names or [f"case {number}" for number in range(12)]])
-
-
-def long_run(*arguments: str | Path, cwd: Path, **more: Any) -> Ended:
-    """The command that keeps no more than eight cases of a kind."""
-    return run_to_end([sys.executable, "-c", LONG, *map(str, arguments)], cwd, environment(**more))
-
-
-def held_and_streamed(directory: Path, *arguments: str) -> tuple[Results, Results]:
-    """The same run twice, both of which wrote every report and ended alike."""
-    command = ("run", "agent.yaml", "second/agent.yaml", *arguments)
-    held = agenteval(*command, "--out", "held", cwd=directory)
-    streamed = long_run(*command, "--out", "streamed", cwd=directory)
-    assert "Traceback" not in streamed.text, streamed.text
-    assert (held.status, _lines(held.out, "held")) == (streamed.status, _lines(streamed.out, "streamed"))
-    assert all((directory / "streamed" / name).stat().st_size for name in REPORTS)
-    return read_results(directory / "held"), read_results(directory / "streamed")
-
-
-def _lines(text: str, out: str) -> list[str]:
-    """The lines, with one name for the directory of the reports, and without the duration."""
-    lines = re.sub(rf"\b{out}\b", "OUT", text).splitlines()
-    return [re.sub(r"  +", "  ", re.sub(r" · [\d.]+ s$", "", line)) for line in lines]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [(), ("--iterations", "3"), ("--shard", "1/2"), ("--shard", "2/2"), ("--fail-on", "none")],
-    ids=" ".join,
-)
-def test_a_long_run_ends_like_a_short_one(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    quarantine = [{"case": "case 4", "until": date(2999, 1, 1), "reason": "known"}]
-    project(tmp_path, gate={"quarantine": quarantine})
-    held, streamed = held_and_streamed(tmp_path, *arguments)
-    assert said(held) == said(streamed)
-    assert held.run.complete
-    assert streamed.run.complete
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("resuming", [agenteval, long_run])
-def test_an_interrupted_run_reports_what_finished_and_goes_on(tmp_path: Path, resuming: Any) -> None:
-    names = [f"case {number}" for number in range(1, 8) if number != 6]
-    project(tmp_path, "hang 2", *names)
-    out = tmp_path / "agenteval-report"
-    with subprocess.Popen(
-        [sys.executable, "-c", LONG, "run", "agent.yaml", "--iterations", "2", "--quiet"],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        journal = out / "journal.jsonl"
-        while not (journal.exists() and journal.read_bytes().count(b'"case": ') == len(names)):
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_S) == 130
-    results = results_in(tmp_path)
-    assert [found.name for _, found in results.cases()] == names
-    assert (results.run.complete, results.summary.cases) == (False, len(names))
-    assert list(results.baseline_runs[0].cases) == [f"agent.yaml::{name}" for name in names]
-    size = journal.stat().st_size
-    # What hung is asked again, and answers now.
-    (tmp_path / "agent.py").write_text(AGENT.replace("sleep(1000)", "sleep(0)"), encoding="utf-8")
-    head, *lines = journal.read_text(encoding="utf-8").split("\n")
-    same = json.loads(head)
-    same["conditions"] = _conditions(tmp_path)
-    journal.write_text("\n".join([json.dumps(same), *lines]), encoding="utf-8")
-    ended = resuming("run", "agent.yaml", "--iterations", "2", "--resume", cwd=tmp_path)
-    assert "12 of 14 iterations are taken" in ended.err
-    fresh = agenteval("run", "agent.yaml", "--iterations", "2", "--out", "fresh", cwd=tmp_path)
-    assert ended.status == fresh.status
-    assert said(results_in(tmp_path)) == said(read_results(tmp_path / "fresh"))
-    assert journal.stat().st_size > size
-
-
-def _conditions(directory: Path) -> dict[str, str]:
-    """Those of a run with the agent as it is now."""
-    agenteval("run", "agent.yaml", "--iterations", "2", "--out", "now", cwd=directory)
-    lines = (directory / "now" / "journal.jsonl").read_text(encoding="utf-8").split("\n")
-    found: dict[str, str] = json.loads(lines[0])["conditions"]
-    return found
+@pytest.mark.parametrize("arguments", [(), ("--iterations", "3"), ("--shard", "1/2")], ids=" ".join)
+def test_a_long_run_ends_like_a_short_one(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    cases = [case(f"case {number}", ground_truth="hello" if number % 4 else "other") for number in range(12)]
+    write_suite(tmp_path, cases, agent={"command": ["echo", "{input}"]})
+    found = []
+    for out, most in (("held", store.MOST_SHOWN), ("streamed", 4)):
+        monkeypatch.setattr(store, "MOST_SHOWN", most)
+        ended = command("run", *arguments, "--out", out)
+        written = sorted(path.name for path in (tmp_path / out).iterdir())
+        found.append((ended.status, verdict_of(ended.out), written, said(read_results(tmp_path / out))))
+    for one, other in zip(*found, strict=True):
+        assert one == other

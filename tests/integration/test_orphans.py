@@ -81,14 +81,6 @@ def test_what_detached_itself_from_a_hanging_agent_ends_with_it(tmp_path: Path, 
     assert not Path(f"/proc/{pid}").exists()
 
 
-def test_a_detached_process_whose_first_thread_has_ended_ends_too(tmp_path: Path) -> None:
-    code = "while not os.path.exists('pid'): time.sleep(0.01)\nprint('done')\n"
-
-    assert answer(program(tmp_path, DETACHED_WITHOUT_FIRST_THREAD + code)).response == "done"
-
-    assert ends(number_in(tmp_path / "pid"))
-
-
 def test_what_a_run_inside_of_an_agent_started_ends_with_the_agent(tmp_path: Path) -> None:
     """The inner run is killed before it has ended its agent, which then is an orphan of the outer run."""
     (tmp_path / "inner.py").write_text(DETACHED + "\ndetach('detached')\ntime.sleep(1000)\n", encoding="utf-8")
@@ -122,3 +114,11 @@ def test_one_program_takes_no_other_one_along(tmp_path: Path) -> None:
             return lives
 
     assert asyncio.run(both())
+
+
+def test_a_detached_process_whose_first_thread_has_ended_ends_too(tmp_path: Path) -> None:
+    code = "while not os.path.exists('pid'): time.sleep(0.01)\nprint('done')\n"
+
+    assert answer(program(tmp_path, DETACHED_WITHOUT_FIRST_THREAD + code)).response == "done"
+
+    assert ends(number_in(tmp_path / "pid"))

@@ -336,7 +336,7 @@ def replies(**by_schema: Any) -> Callable[[RecordedQuestion], Answer]:
     return lambda asked: says(asked, json.dumps(by_schema[asked.body["response_format"]["json_schema"]["name"]]))
 
 
-YES, NO = {"verdict": "yes", "reason": "Found."}, {"verdict": "no", "reason": "Not found."}
+YES = {"verdict": "yes", "reason": "Found."}
 
 
 class TestRag:

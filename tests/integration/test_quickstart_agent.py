@@ -31,11 +31,6 @@ def agent() -> Iterator[Any]:
 
 
 @pytest.fixture
-def calculator(agent: Any) -> Any:
-    return sys.modules[agent.calculate.__module__]
-
-
-@pytest.fixture
 def search(agent: Any) -> Any:
     return sys.modules[agent.Index.__module__]
 
@@ -62,38 +57,6 @@ def answers(agent: Any, *questions: str, **config: str) -> list[str]:
     return [reply["response"] for reply in converse(agent, *questions, **config)]
 
 
-class TestCalculator:
-    @pytest.mark.parametrize(
-        "expression",
-        [
-            "price",
-            "__import__('os')",
-            "abs(1)",
-            "(1).real",
-            "[1][0]",
-            "'a' * 9",
-            "True + 1",
-            "1j",
-            "1 if 1 else 2",
-            "1 < 2",
-            "x := 1",
-            "",
-            "1 +",
-            "1 / 0",
-            "9 ** 9 ** 9",
-            "9999999 ** 2",
-            "2 ** 17",
-            "(-8) ** 0.5",
-            "1e999",
-            "1e300 * 1e300",
-            "1 / 3" + " + 1" * 100,
-        ],
-    )
-    def test_anything_else_is_rejected(self, calculator: Any, expression: str) -> None:
-        with pytest.raises(calculator.CalculatorError):
-            calculator.calculate(expression)
-
-
 class TestAmounts:
     @pytest.mark.parametrize(
         ("question", "amount"),
@@ -109,13 +72,6 @@ class TestAmounts:
     )
     def test_is_computed(self, agent: Any, question: str, amount: str) -> None:
         assert answers(agent, question) == [amount]
-
-
-class TestFollowUps:
-    def test_section_of_the_same_page(self, agent: Any) -> None:
-        summer, winter = answers(agent, "When is the shop open in summer?", "What about winter?")
-        assert summer.startswith("From April")
-        assert winter.startswith("From November")
 
 
 class TestSwitch:
@@ -140,11 +96,3 @@ class TestNoise:
     ) -> None:
         monkeypatch.setenv("QUICKSTART_NOISE", noise)
         assert least <= len(self.unlucky(agent)) <= most
-
-    def test_the_second_best_passage_answers(self, agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        (best,) = converse(agent, "Do you accept cash?")
-        monkeypatch.setenv("QUICKSTART_NOISE", "1")
-        (second,) = converse(agent, "Do you accept cash?")
-        assert second["response"] != best["response"]
-        assert second["tool_calls"][0]["result"][0] == best["tool_calls"][0]["result"][1]
-        assert len(second["tool_calls"][0]["result"]) <= len(best["tool_calls"][0]["result"])

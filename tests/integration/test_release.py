@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.git_server import commit, git
 from tests.support import ROOT, environment
 
 IMAGE = "ghcr.io/org/agenteval-action@sha256:" + "0123456789abcdef" * 4
@@ -18,14 +19,6 @@ def script(name: str, *arguments: str, cwd: Path = ROOT) -> subprocess.Completed
     program = "bash" if name.endswith(".sh") else sys.executable
     command = [program, str(cwd / "scripts" / name), *arguments]
     return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=tests", "-c", "user.email=tests@example.org", "-c", "commit.gpgsign=false"]
-    command = ["git", *identity, *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment(), capture_output=True, text=True, check=True
-    ).stdout.strip()
 
 
 @pytest.fixture
@@ -45,8 +38,7 @@ def repository(tmp_path: Path) -> Path:
     (folder / "README.md").write_text("Here.\n\nNothing yet. <!-- unpublished -->\n\n## More\n", encoding="utf-8")
     git(tmp_path, "init", "--quiet", "--bare", "origin.git")
     git(folder, "init", "--quiet", "--initial-branch", "main")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", "All")
+    commit(folder)
     git(folder, "remote", "add", "origin", str(tmp_path / "origin.git"))
     git(folder, "push", "--quiet", "origin", "main")
     (folder / "dist").mkdir()
@@ -54,30 +46,23 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "image",
-    [
+def test_an_image_without_its_digest_is_refused(repository: Path) -> None:
+    before = (repository / "action.yml").read_bytes()
+    for image in (
         "ghcr.io/org/agenteval-action:1",
         "ghcr.io/org/agenteval-action@sha256:abc",
         "ghcr.io/Org/agenteval-action@sha256:" + "0" * 64,
         f"{IMAGE}\n  args: [evil]",
         "",
-    ],
-)
-def test_an_image_without_its_digest_is_refused(image: str, repository: Path) -> None:
-    before = (repository / "action.yml").read_bytes()
-
-    done = script("pin_image.py", "action.yml", image, cwd=repository)
-
-    assert done.returncode == 2
-    assert "is not of the form" in done.stderr
+    ):
+        done = script("pin_image.py", "action.yml", image, cwd=repository)
+        assert (done.returncode, "is not of the form" in done.stderr) == (2, True), image
     assert (repository / "action.yml").read_bytes() == before
 
 
-@pytest.mark.parametrize(("tag", "image"), [("v1", IMAGE), ("1.2.3", IMAGE), ("v1.2.3", "Dockerfile")])
-def test_nothing_moves_if_something_is_wrong(tag: str, image: str, repository: Path, tmp_path: Path) -> None:
-    assert script("tag_release.sh", tag, image, cwd=repository).returncode == 2
-
+def test_nothing_moves_if_something_is_wrong(repository: Path, tmp_path: Path) -> None:
+    for tag, image in (("v1", IMAGE), ("1.2.3", IMAGE), ("v1.2.3", "Dockerfile")):
+        assert script("tag_release.sh", tag, image, cwd=repository).returncode == 2
     assert git(tmp_path / "origin.git", "tag") == ""
 
 
@@ -123,21 +108,17 @@ def test_entries_are_collected_in_the_section_of_a_version(repository: Path) -> 
     assert script("release_notes.py", "v1.2.3", cwd=repository).stdout.endswith("* Second.\n  More of it.\n")
 
 
-@pytest.mark.parametrize("entry", ["New.", "* New.\n\n* Newer.", "## 9.9.9 (2026-01-01)", "*"])
-def test_an_entry_of_another_form_changes_nothing(entry: str, repository: Path) -> None:
+def test_an_entry_of_another_form_changes_nothing(repository: Path) -> None:
     (repository / "changes").mkdir()
     file = repository / "changes" / "new.md"
-    file.write_text(entry, encoding="utf-8")
     before = (repository / "CHANGELOG.md").read_bytes()
-
-    done = script("release_notes.py", "--collect", "1.2.3", cwd=repository)
-
-    assert (done.returncode, done.stderr) == (
-        2,
-        "release_notes.py: changes/new.md: expected list items that begin with '* '\n",
-    )
+    for entry in ("New.", "* New.\n\n* Newer.", "## 9.9.9 (2026-01-01)", "*"):
+        file.write_text(entry, encoding="utf-8")
+        done = script("release_notes.py", "--collect", "1.2.3", cwd=repository)
+        said = "release_notes.py: changes/new.md: expected list items that begin with '* '\n"
+        assert (done.returncode, done.stderr) == (2, said)
+        assert file.exists()
     assert (repository / "CHANGELOG.md").read_bytes() == before
-    assert file.exists()
 
 
 def test_the_entries_of_this_repository_can_be_collected() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Any
 import pytest
 from tests.support import agent_spec, answer, request
 from tests.unit import runs
-from tests.unit.results.importers import test_importers as importer_files
 
-from agenteval.agents.base import Reply, Request
+from agenteval.agents.base import Reply
 from agenteval.agents.recording import RecordedQuestion, read_recorded_results
 from agenteval.core.errors import AgentError, ConfigError
 from agenteval.core.writing import write_file
@@ -94,38 +92,3 @@ def test_a_file_that_is_cut_off_is_told(tmp_path: Path, cut: float) -> None:
     file.write_bytes(content[: int(len(content) * cut)])
     with pytest.raises(ConfigError, match=r"results\.json"):
         answer(spec)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "asked", "expected"),
-    [
-        (
-            "report.json",
-            json.dumps(importer_files.report(importer_files.holodeck_test("refund"))),
-            request("question refund", case="refund"),
-            ("14 days", 150),
-        ),
-        (
-            "per_trace.jsonl",
-            importer_files.lines(importer_files.trace("hi"), importer_files.trace("ho")),
-            request("ho", case="ho [novice]"),
-            ("answer to ho", 1500.5),
-        ),
-        (
-            "promptfoo.json",
-            json.dumps(
-                importer_files.promptfoo(importer_files.row("greets", importer_files.component(), latencyMs=250))
-            ),
-            request("question greets", case="greets"),
-            ("hello", 250),
-        ),
-    ],
-    ids=["holodeck", "fluxloop", "promptfoo"],
-)
-def test_a_run_of_another_tool_is_replayed(
-    tmp_path: Path, name: str, content: str, asked: Request, expected: tuple[str, float]
-) -> None:
-    file = tmp_path / name
-    file.write_text(content, encoding="utf-8")
-    reply = answer(agent_spec("replay", str(file), tmp_path), asked)
-    assert (reply.response, reply.latency_ms) == expected

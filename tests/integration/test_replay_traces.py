@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from tests.support import ROOT
 
 from agenteval.agents.base import Reply
 from agenteval.agents.otel import OtelAnswer
-from agenteval.agents.recorded_cases import read_traces
-from agenteval.agents.recording import BadLine, RecordedCase, RecordedQuestion, Recording, Trace
+from agenteval.agents.recording import BadLine, RecordedCase, RecordedQuestion, Recording
 from agenteval.agents.replay_agent import read_recording
 from agenteval.agents.traces import read_answers
 from agenteval.core.errors import ConfigError
@@ -127,9 +125,3 @@ def test_packed_data_that_is_cut_off_is_told(tmp_path: Path) -> None:
     file.write_bytes(packed[: len(packed) // 2])
     with pytest.raises(ConfigError, match="broken gzip data"):
         read_recording(file)
-
-
-def traces(name: str) -> Iterator[Trace]:
-    for item in read_traces(DATA / name):
-        assert isinstance(item, Trace)
-        yield item

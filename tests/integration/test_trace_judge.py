@@ -167,24 +167,6 @@ def test_the_key_is_the_one_that_fluxloop_computes() -> None:
     assert key == hashlib.sha256(content.encode()).hexdigest()
 
 
-def test_broken_lines_of_a_cache_are_passed_over(server: ModelServer, tmp_path: Path) -> None:
-    server.script("7")
-    suite = load(tmp_path)
-    judge(suite, trace(1))
-    path = tmp_path / "evaluation_cache.jsonl"
-    good = path.read_bytes()
-    unreadable = json.dumps({**json.loads(good), "response": "no number"}).encode()
-    path.write_bytes(b"\xff\xfe\n[]\n{}\n\n" + good + b'{"key": 3, "response": "5"}\n' + b'{"key": "torn", "resp')
-    judge(suite, trace(1))
-    assert len(server.asked) == 1
-    judge(suite, trace(2))
-    assert len(server.asked) == 2
-    assert json.loads(path.read_bytes().splitlines()[-1])["raw_score"] == 7.0
-    path.write_bytes(unreadable)
-    assert scored(judge(suite, trace(1))) == [0.7]
-    assert len(server.asked) == 3
-
-
 def test_a_cache_that_came_with_the_repository_is_not_believed(
     server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +212,24 @@ def test_a_judgement_of_another_server_is_not_believed(
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         assert [scored(judge(load(tmp_path), trace())) for _ in range(2)] == [[0.2], [0.2]]
     assert (len(other.asked), len(server.asked)) == (1, 1)
+
+
+def test_broken_lines_of_a_cache_are_passed_over(server: ModelServer, tmp_path: Path) -> None:
+    server.script("7")
+    suite = load(tmp_path)
+    judge(suite, trace(1))
+    path = tmp_path / "evaluation_cache.jsonl"
+    good = path.read_bytes()
+    unreadable = json.dumps({**json.loads(good), "response": "no number"}).encode()
+    path.write_bytes(b"\xff\xfe\n[]\n{}\n\n" + good + b'{"key": 3, "response": "5"}\n' + b'{"key": "torn", "resp')
+    judge(suite, trace(1))
+    assert len(server.asked) == 1
+    judge(suite, trace(2))
+    assert len(server.asked) == 2
+    assert json.loads(path.read_bytes().splitlines()[-1])["raw_score"] == 7.0
+    path.write_bytes(unreadable)
+    assert scored(judge(suite, trace(1))) == [0.7]
+    assert len(server.asked) == 3
 
 
 def test_judgements_from_the_cache_and_failures_do_not_count(server: ModelServer, tmp_path: Path) -> None:

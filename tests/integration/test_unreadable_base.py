@@ -154,12 +154,6 @@ def test_a_base_commit_that_cannot_be_read_makes_the_run_unproven(proposal: Prop
 # What is missing in the base commit, and not needed for its rules
 
 
-def moved_suite(proposal: Proposal) -> None:
-    proposal.loosen()
-    (proposal.folder / "agent.yaml").rename(proposal.folder / "easy.yaml")
-    proposal.settings = replace(proposal.settings, suites=(Path("easy.yaml"),))
-
-
 def one_of_two_suites(proposal: Proposal) -> None:
     """The change removes the suite, and names another one of the base commit."""
     write_suite(proposal.folder, [case("easy", "wrong", "wrong")], agent=python_agent(proposal.folder, RIGHT))
@@ -183,37 +177,13 @@ def converted_data(proposal: Proposal) -> None:
     git(folder, "update-index", "--assume-unchanged", "data.bin")
 
 
-def moved_submodule(proposal: Proposal) -> None:
-    folder = proposal.folder
-    library = folder.parent / "library"
-    library.mkdir()
-    git(library, "init", "--quiet")
-    (library / "data.txt").write_text("of the library", encoding="utf-8")
-    commit(library)
-    git(folder, "submodule", "--quiet", "add", f"file://{library}", "vendor/library")
-    proposal.on_main()
-    (library / "data.txt").write_text("newer", encoding="utf-8")
-    commit(library)
-    shutil.rmtree(folder / "vendor" / "library")
-    shutil.rmtree(folder / ".git" / "modules")
-    git(folder, "clone", "--quiet", "--depth=1", f"file://{library}", "vendor/library")
-    proposal.loosen()
-
-
 READABLE: dict[str, tuple[Callable[[Proposal], None], int, str]] = {
-    "the change moves the suite": (moved_suite, 1, "unproven"),
     "the change names another suite": (one_of_two_suites, 1, "unproven"),
     "data are converted": (converted_data, 3, "unproven"),
-    "a submodule moves": (moved_submodule, 3, "unproven"),
 }
 
 
-SLOW = {"the change names another suite", "a submodule moves"}
-
-
-@pytest.mark.parametrize(
-    "why", [pytest.param(why, marks=pytest.mark.long) if why in SLOW else why for why in READABLE]
-)
+@pytest.mark.parametrize("why", READABLE)
 def test_the_rules_of_the_base_commit_need_only_its_suites(proposal: Proposal, why: str) -> None:
     make, status, verdict = READABLE[why]
     for _ in range(2):

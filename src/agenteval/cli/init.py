@@ -66,8 +66,6 @@ _GIT_TIMEOUT_S = 10
 
 @dataclass(frozen=True)
 class _Place:
-    """A directory, which need not exist, and the root of its repository, or itself if it is in none."""
-
     directory: Path
     root: Path
     is_in_repository: bool
@@ -132,7 +130,6 @@ def default_branch(directory: Path) -> str:
 
 
 def _git(directory: Path, *arguments: str) -> str:
-    """Return what git prints; empty if it fails."""
     program = shutil.which("git")
     if program is None:
         return ""
@@ -144,7 +141,6 @@ def _git(directory: Path, *arguments: str) -> str:
 
 
 def _pattern(path: str) -> str:
-    """Return the pattern of actions/upload-artifact that matches one path."""
     escaped = re.sub(r"[*?\[]", r"[\g<0>]", path)
     return f"./{escaped}" if escaped.startswith(("!", "#", "~")) else escaped
 

@@ -38,8 +38,6 @@ _UNREAD = {errno.EPIPE, errno.EBADF, errno.ECONNRESET, errno.ESHUTDOWN}
 
 
 class _Output(io.FileIO):
-    """A file descriptor that takes any bytes; after its first error it drops them."""
-
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self.problem: OSError | None = None
@@ -160,10 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let all signals that end a run remove temporary files and locks, as Ctrl-C does.
-
-    The first process of a container gets only the signals that it handles.
-    """
+    """Let all signals that end a run remove temporary files and locks, as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

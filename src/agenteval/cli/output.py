@@ -76,7 +76,6 @@ def has_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 def _wrapped(line: Line, columns: int | None) -> Iterator[Line]:
-    """Yield a line in lines that fit; quoted lines, addresses and examples stay whole, to be copied."""
     text = "".join(span.text for span in line)
     is_note = len(line) > 2 and line[1].style == "title" and line[2].style == "plain"
     if columns is None or texts.width(text) <= columns or not (is_note or line[0].style in {"error", "warning"}):

@@ -167,11 +167,7 @@ def comparable_runs(current: Results, baseline: UsableRuns) -> EarlierScores:
 
 @dataclass
 class _Changes:
-    """What changed since the baseline runs.
-
-    Attributes:
-        metrics: metric → ids of cases with another configuration in a run.
-    """
+    """What changed since the baseline runs."""
 
     questions: set[str] = field(default_factory=set)
     metrics: dict[str, set[str]] = field(default_factory=dict)

@@ -54,13 +54,7 @@ def broken(counts: Counts) -> list[str]:
 def passed_headline(
     counts: Counts, found: Failures | None, tolerated: Sequence[str], notes: Sequence[str], fail_on: Sequence[str]
 ) -> str:
-    """Return the headline of a passed gate: what passed, what did not, and why the gate passes all the same.
-
-    Args:
-        found: its failing cases; ``None`` without a baseline.
-        tolerated: failures and regressions that do not fail this gate.
-        notes: what fails no gate with this policy, whatever it fails on.
-    """
+    """Return the headline of a passed gate: what passed, what did not, and why the gate passes all the same."""
     fail = _fail(_counting(counts, found), counts)
     allowed = [fail if text == failed(counts, found) else text for text in tolerated]
     allowed += broken(counts)
@@ -214,10 +208,7 @@ def _is_selection(results: Results) -> bool:
 
 
 def _unmeasured_metrics(results: Results) -> tuple[list[str], list[str]]:
-    """Return the metrics that measured nothing: in the whole run, and only in some suites.
-
-    A metric that several suites share may be for the others.
-    """
+    """Return the metrics that measured nothing: in the whole run, and only in some suites."""
     known = results.summary.metrics
     found = {(name, suite.path): name in known for suite in results.suites for name in suite.unmeasured}
     everywhere = dict.fromkeys(name for (name, _), is_known in found.items() if not is_known)
@@ -274,13 +265,7 @@ _ALWAYS: dict[PointKind, str] = {"baseline": "on_missing_baseline: fail", "nothi
 
 @dataclass(frozen=True)
 class Unmet:
-    """The conditions that a run does not meet.
-
-    Args:
-        broken: the number of cases that could not be run, as a sentence; empty without any.
-        missing: what was not evaluated, compared or confirmed.
-        max_error_rate: share of cases that may end in an error.
-    """
+    """The conditions that a run does not meet."""
 
     findings: Sequence[Finding]
     broken: Sequence[str]
@@ -296,11 +281,7 @@ class Unmet:
                 yield condition.model_copy(update={"rule": "; ".join(filter(None, rules))})
 
     def errors(self, *, counts: bool) -> Iterator[Condition]:
-        """Yield the cases that could not be run.
-
-        Args:
-            counts: whether a single one fails the gate; otherwise their share does.
-        """
+        """Yield the cases that could not be run."""
         rule = "fail-on: errors" if counts else f"max_error_rate: {self.max_error_rate:g}"
         for text in self.broken:
             yield Condition(found=text, rule=rule)

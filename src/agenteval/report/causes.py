@@ -375,7 +375,6 @@ def _fell(metric: ComparedMetric) -> str:
 
 
 def _span(tries: Iterable[FailedOf | None]) -> str:
-    """Return the tries of several cases without adding them: those of all, or the fewest and the most passed ones."""
     known = sorted(
         {item for item in tries if item is not None}, key=lambda item: (item.passed / max(1, item.of), item.of)
     )

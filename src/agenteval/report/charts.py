@@ -77,7 +77,6 @@ def svg(chart: Chart) -> str:
 
 
 def _lines(chart: ScoreLines) -> str:
-    """Return a line for each score. Missing values interrupt a line, and this run stands apart."""
     ticks = _ticks([value for _, values, _ in chart.lines for value in values if value is not None])
     bottom = _TOP + _HEIGHT
     step = (_RIGHT - _LEFT) / (len(chart.names) - 1 + _APART)
@@ -115,7 +114,6 @@ def _lines(chart: ScoreLines) -> str:
 
 
 def _labels_apart(ends: list[tuple[float, str, str]], x: float, bottom: float) -> Iterator[str]:
-    """Yield the labels of lines beside their ends, moved so far that none covers another."""
     lowest = bottom - _LINE * (len(ends) - 1)
     above = -math.inf
     for y, text, kind in sorted(ends):

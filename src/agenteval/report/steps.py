@@ -44,16 +44,7 @@ _HELPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class NextSteps:
-    """The next steps of a run.
-
-    Attributes:
-        commands: that repeat the cases which need attention.
-        accept: the command that accepts what was found; empty if it is no likely intention.
-        helps: what usually helps if cases could not be run.
-        open_cases: how many cases ``--failed`` runs again: also those whose judge a limit left out.
-        needs_all: whether all cases must run again, because only a mean is worse.
-        can_prove: whether ``agenteval prove`` can tell more.
-    """
+    """The next steps of a run."""
 
     commands: tuple[str, ...] = ()
     accept: str = ""
@@ -87,14 +78,14 @@ def command_of(results: Results, found: CaseChange) -> str:
 
 
 def download_of(results: Results) -> str:
-    """Return the command that fetches the baseline; empty if it is a file, or there is none."""
+    """Return the command that fetches the baseline; empty without one, or if it is a file."""
     baseline = results.comparison.baseline if results.comparison else None
     run = _number(baseline.workflow_run_id) if baseline is not None and not baseline.file else ""
     return _download(run, baseline.workflow_artifact, _OF_BASE) if baseline is not None and run else ""
 
 
 def baseline_option(results: Results) -> str:
-    """Return the option that names the baseline; empty if there is none, or a shell does not take its name."""
+    """Return the option that names the baseline; empty without one, or if a shell does not take its name."""
     named = results.comparison.baseline.file if results.comparison else ""
     file = named or (_OF_BASE if download_of(results) else "")
     return f"--baseline {shlex.quote(file)}" if file and _is_plain(file) else ""

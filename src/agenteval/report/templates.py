@@ -315,7 +315,6 @@ PLAIN_FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
 
 
 def _limit(values: Excerpt[Any] | Sequence[Any], most: int) -> Excerpt[Any]:
-    """Return the first values, and how many there are; passed cases are the first that are left out."""
     total = values.total if isinstance(values, Excerpt) else len(values)
     items: Sequence[Any] = values.items if isinstance(values, Excerpt) else values
     if len(items) > most:

@@ -289,13 +289,7 @@ _PLAIN = TerminalDetail()
 def print_report(
     report: Report, stream: TextIO, colour: bool, detail: TerminalDetail = _PLAIN, *, width: int | None = None
 ) -> None:
-    """Print the result; the last lines are the verdict and the next commands.
-
-    Args:
-        colour: whether the stream is a terminal with colours; rich is loaded only in this case.
-        width: characters in a line; default: the terminal's width. Without a terminal, lines are not wrapped, so that
-            programs find whole messages.
-    """
+    """Print the result; the last lines are the verdict and the next commands."""
     columns = max(_NARROWEST, width or _width_of(stream))
     write(_lines(report, detail, columns), stream, colour, columns)
 

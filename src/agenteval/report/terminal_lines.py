@@ -22,19 +22,13 @@ _WITH_VALUE = {"--failed-in", "--out", "--runs"}
 
 @dataclass(frozen=True)
 class NextCommands:
-    """How to go on; empty texts are left out.
-
-    Attributes:
-        again: the same command without a choice of cases; empty if it makes no sense again.
-        failed: the option that chooses the cases that did not pass.
-        prove: the command that runs what may be worse side by side with the base.
-    """
+    """How to go on; empty texts are left out."""
 
     again: str = ""
-    failed: str = ""
     prove: str = ""
     look: str = ""
     page: str = ""
+    failed: str = "--failed"
 
 
 def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
@@ -43,7 +37,8 @@ def next_commands(directory: Path, words: Sequence[str] = ()) -> NextCommands:
     folder = shlex.quote(mask(str(directory)))
     here = "" if directory == _DIRECTORY else f" {folder}"
     failed = "--failed" if directory == _DIRECTORY else f"--failed-in {folder}"
-    return NextCommands(_again(words), failed, f"agenteval prove {folder}", f"agenteval open{here}", mask(str(page)))
+    look, shown_page = f"agenteval open{here}", mask(str(page))
+    return NextCommands(_again(words), f"agenteval prove {folder}", look, shown_page, failed)
 
 
 def _again(words: Sequence[str]) -> str:

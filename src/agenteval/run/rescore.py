@@ -107,13 +107,7 @@ def why_not_whole(case: Case, stored: CaseResult) -> str | None:
 
 @dataclass
 class _Rescoring:
-    """Scores stored answers, and keeps what it finds.
-
-    Attributes:
-        until: the time limit, in seconds of the monotonic clock.
-        scored: the cases with new scores, by case id.
-        why_not: why answers were not scored again: reason → metric → case ids.
-    """
+    """Scores stored answers, and keeps what it finds."""
 
     wanted: Mapping[str, tuple[Case, frozenset[str]]]
     catalog: MetricCatalog = field(repr=False)

@@ -16,7 +16,7 @@ from agenteval.report.markdown import render_comment, render_summary
 from agenteval.report.overview import annotate, render_nothing_left, render_problems, render_unfinished
 from agenteval.report.terminal import print_report
 
-_LONG = tuple(piece * 20_000 for piece in ("::error::x ", "##[error]x", "\x1b[31m", "\n::x::", "</a>]]>"))
+_LONG = tuple(piece * 5_000 for piece in ("::error::x ", "##[error]x", "\x1b[31m", "\n::x::", "</a>]]>"))
 _CORPUS = (
     *HOSTILE_TEXTS,
     *_LONG,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,12 @@ class TestUnreadable:
     def test_a_score_without_verdict_is_none(self) -> None:
         with pytest.raises(ValueError, match="status"):
             Score.model_validate({"id": "a", "kind": "standard", "score": 1.0, "passed": None})
+
+
+class TestWriteFile:
+    def test_everybody_may_read_it_and_nothing_else_is_left(self, tmp_path: Path) -> None:
+        write_file(tmp_path, "a.txt", "one\r\ntwo\n")
+        write_file(tmp_path, "a.txt", "größer\n")
+        assert (tmp_path / "a.txt").read_bytes() == "größer\n".encode()
+        assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o644
+        assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

@@ -198,12 +198,7 @@ _INSTALL = "; install it there, or name the Python that has it with `interpreter
 
 
 class _CallError(Exception):
-    """The user's code raised an exception.
-
-    Args:
-        message: the exception.
-        kind: ``missing``, ``broken`` or ``call``, as in ``worker``.
-    """
+    """The user's code raised an exception."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
@@ -215,13 +210,7 @@ class _CallError(Exception):
 
 
 class _WorkerDied(Exception):  # noqa: N818 - named after the event
-    """The process ended during a call.
-
-    Args:
-        message: how the process ended.
-        had_company: whether other calls were running.
-        killed: whether a signal that agenteval did not send ended it.
-    """
+    """The process ended during a call."""
 
     def __init__(self, message: str, *, had_company: bool, killed: bool) -> None:
         super().__init__(message)

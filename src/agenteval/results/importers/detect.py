@@ -173,12 +173,7 @@ def _time(text: str | None) -> datetime | None:
 
 @dataclass(frozen=True)
 class _File:
-    """A file.
-
-    Attributes:
-        value: its JSON; for JSON Lines a list of all lines.
-        lines: the numbers of these lines; empty for other files.
-    """
+    """A file."""
 
     file: Path
     content: bytes = field(repr=False)
@@ -267,7 +262,6 @@ def _lines(file: Path, content: bytes, text: str, error: Exception) -> _File:
 
 
 def _parsed(text: str) -> Iterator[tuple[int, Any, str]]:
-    """Yield number and value of each line that is not blank, and the reason if it is not a trace."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

@@ -71,6 +71,10 @@ def opened_control(
         yield Control(named)
         return
     if not isinstance(base, BaseCommit):
+        for item in spec.cases:
+            # Not even a base commit would help.
+            if item.case.id in wanted:
+                _check_differs(item.agent)
         raise base or ControlError("this run has no base commit")
     for why in base.gaps.values():
         # Its agent would not find all files.
@@ -90,6 +94,11 @@ def opened_control(
         agents = {key: replace(agent, env={**variables, **agent.env}) for key, agent in agents.items()}
         cases = {case_id: replace(case, agent=agents[id(case.agent)]) for case_id, case in cases.items()}
         yield Control({**cases, **named}, base.commit, base.note)
+
+
+def _check_differs(agent: AgentSpec) -> None:
+    if agent.kind in _SAME:
+        raise ControlError(f"{_SAME[agent.kind]} is the same for every commit; {DEPLOY}")
 
 
 def _cases(spec: RunSpec, place: Checkout) -> Mapping[str, ControlCase]:
@@ -119,8 +128,7 @@ def _agents(cases: Iterable[ControlCase], place: Checkout) -> dict[int, AgentSpe
     unlike = {id(case.agent): case.agent for case in cases}
     there = {key: replace(agent, directory=str(place.there(Path(agent.directory)))) for key, agent in unlike.items()}
     for agent in there.values():
-        if agent.kind in _SAME:
-            raise ControlError(f"{_SAME[agent.kind]} is the same for every commit; {DEPLOY}")
+        _check_differs(agent)
         if not Path(agent.directory).is_relative_to(place.worktree):
             raise ControlError(
                 f"{agent.where or agent.directory} is not in the repository of the working directory, so it is the "

@@ -207,15 +207,7 @@ def _selection(settings: Settings, redact: Redactor, problems: list[Problem]) ->
 
 @dataclass(frozen=True)
 class _Found:
-    """The content of the files that the settings name; incomplete if a file has problems.
-
-    Attributes:
-        config_of: the configuration of each suite, by the suite's path; without those that could not be read.
-        agents: the agent of each case, by case id.
-        traces: the recorded traces that each suite scores, by its path; empty if agents are asked.
-        controls: deployments of the base commit's agents, by case id.
-        baseline: the baseline file; ``None`` if the settings name none.
-    """
+    """The content of the files that the settings name; incomplete if a file has problems."""
 
     suites: Sequence[Suite]
     some_are_broken: bool

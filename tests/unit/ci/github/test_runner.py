@@ -119,3 +119,11 @@ def test_untrusted_text_is_printed_between_random_tokens() -> None:
     tokens = re.findall(r"^::stop-commands::(.+)$", stream.getvalue(), re.MULTILINE)
     assert len(set(tokens)) == 2
     assert all(re.search(f"^::{token}::$", stream.getvalue(), re.MULTILINE) for token in tokens)
+
+
+def test_commands_are_resumed_after_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RuntimeError), stop_commands():
+        raise RuntimeError
+
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert last == f"::{first.removeprefix('::stop-commands::')}::"

@@ -53,6 +53,7 @@ def problems(folder: Path, text: str | bytes, **environment: str) -> list[Proble
         ("[t.u]\na = 1\n[t]\nb = 2", ("t", "b"), 4),
         ("[t.u]\na = 1\n[t]\nb = 2", ("t", "u"), 1),
         ("[[t]]\na = 1\n[[t]]\na = 2", ("t", 1), 3),
+        ("[[t]]\na = 1\n[[t]]\na = 2", ("t",), 1),
         ("[[t]]\n[[t.u]]\na = 1\n[[t.u]]\na = 2\n[[t]]\n[[t.u]]\na = 3", ("t", 1, "u", 0, "a"), 8),
         ("x = 1\na = { b = 1, c = { d = 2 } }", ("a", "c", "d"), 2),
         ("a = [\n  1,\n  2, # two\n  3,\n]\nb = 1", ("a", 2), 4),

@@ -67,10 +67,10 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "accepted",
             "✅ support-bot: 2 cases do not pass, which was accepted — nothing else broke or fell",
             "The check passes: 20 of 22 cases passed; 2 of 22 cases fail, which was accepted "
-            "(refunds-standing-desk, refunds-office-chair). Per answer: time −35 %.",
+            "(refunds-standing-desk, refunds-office-chair).",
         ),
         ("improved", "✅ support: 3 of 3 cases pass", None),
-        ("unproven", "🔌 support: 1 case may be worse", None),
+        ("unproven", "❌ support: 1 case may be worse", None),
     ],
 )
 def test_heading_and_sentence(state: str, heading: str, sentence: str | None) -> None:
@@ -159,7 +159,7 @@ def test_a_reason_that_did_not_close_the_gate_is_not_named() -> None:
 def test_nobody_accepts_that_all_cases_give_one_answer() -> None:
     text = of_state("one-answer")
     assert "<b>Accept" not in text
-    assert "--out agenteval-again   # only the 30 cases that did not pass" in text
+    assert "--failed-in agenteval-run   # only the 30 cases that did not pass" in text
 
 
 def test_the_next_steps_name_the_artifact_of_the_run() -> None:
@@ -182,7 +182,7 @@ def test_the_cases_run_again_beside_the_baseline_and_elsewhere() -> None:
     here = sample.results.model_copy(update={"comparison": compared})
     text = comment(replace(sample, results=here))
     assert "gh run download 6001 -n nightly -D agenteval-base   # the baseline" in text
-    assert "--failed-in agenteval-run --baseline agenteval-base --out agenteval-again   # only the" in text
+    assert "--failed-in agenteval-run --baseline agenteval-base   # only the" in text
 
 
 def test_an_agent_that_crashes_may_be_the_fault_of_the_author() -> None:

@@ -16,7 +16,7 @@ from agenteval.report.terminal_lines import NextCommands, TerminalDetail
 from agenteval.results.case import Score
 
 _COMMANDS = NextCommands(
-    "agenteval run --failed", "agenteval prove agenteval-report", "agenteval open", "agenteval-report/report.html"
+    "agenteval run", "agenteval prove agenteval-report", "agenteval open", "agenteval-report/report.html"
 )
 
 

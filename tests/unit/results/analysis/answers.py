@@ -87,11 +87,6 @@ def _random_answer(source: random.Random, number: int) -> EvaluatedAnswer:
     )
 
 
-def shuffled(answers: Sequence[EvaluatedAnswer], seed: int) -> list[EvaluatedAnswer]:
-    """The same answers in another order."""
-    return random.Random(seed).sample(list(answers), len(answers))
-
-
 def summary_of(answers: Sequence[EvaluatedAnswer], aggregate: Aggregate = AGGREGATE) -> dict[str, Any]:
     """The summary without any outliers removed."""
     return summarise(answers, answers, answers, aggregate)

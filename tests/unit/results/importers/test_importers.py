@@ -807,3 +807,22 @@ def test_numbers_beyond_all_measure_are_none(tmp_path: Path) -> None:
     assert scores(only(results))["numeric"].threshold is None
     assert only(results).iterations[0].turns[0].latency_ms is None
     assert results.run.duration_s == 0
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_files_with_a_byte_order_mark_are_read(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "run.json"
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD[kind]).encode())
+    assert read_run(file)[0].tool.name == kind.partition(" ")[0]
+
+
+def test_another_content_is_another_run(tmp_path: Path) -> None:
+    assert len({read(tmp_path, content).run.id for content in GOOD.values()}) == len(GOOD)
+
+
+def test_a_line_with_a_wrong_field_is_named(tmp_path: Path) -> None:
+    content = lines(trace(), trace(scores=[1]), trace(**{"pass": "perhaps"}))
+    found = problems_of(tmp_path, content)
+    assert [problem.partition(": ")[0] for problem in found] == ["run.json:2", "run.json:3"]
+    assert found[0].startswith("run.json:2: scores: ")
+    assert found[1].startswith("run.json:3: pass: ")

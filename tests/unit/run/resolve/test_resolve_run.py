@@ -14,6 +14,7 @@ from tests.unit import runs
 
 from agenteval.core.confine import UserCodeRules
 from agenteval.core.errors import ConfigError
+from agenteval.core.llm.budget import Limits
 from agenteval.results.model import Results, RunShard
 from agenteval.run.config import Settings
 from agenteval.run.context import FoundBaseline, RunContext, Search
@@ -45,6 +46,13 @@ def configure(folder: Path, **keys: Any) -> None:
 
 def names(spec: RunSpec) -> list[str]:
     return [item.case.name for item in spec.cases]
+
+
+def test_the_command_line_comes_first_also_with_zero(folder: Path) -> None:
+    suite(folder, "a")
+    configure(folder, concurrency=3, llm={"max_calls": 7, "max_cost_usd": 2.5})
+    spec = resolve_files(Settings(concurrency=1, max_llm_calls=0, max_cost_usd=0.0))
+    assert (spec.limits.concurrency, spec.llm.limits) == (1, Limits(0, 0.0))
 
 
 def test_every_problem_is_named_at_once(folder: Path) -> None:

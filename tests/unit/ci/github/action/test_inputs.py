@@ -60,3 +60,8 @@ def test_a_job_of_a_matrix_is_a_shard() -> None:
     # Other servers may not have the context.
     with pytest.raises(ConfigError, match="input shard: 'auto' finds no shard, as none of STRATEGY_JOB_INDEX, "):
         read_inputs({"INPUT_SHARD": "auto", "INPUT_JOB": '["", null, null]'})
+
+
+def test_an_unknown_mode_names_the_others() -> None:
+    with pytest.raises(ConfigError, match="'judge' is not allowed; allowed: run, gate, prove, publish"):
+        read_inputs({"INPUT_MODE": "judge"})
