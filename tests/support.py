@@ -248,12 +248,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_listening(port: int) -> bool:
-    """Return whether a program on this machine listens on a port."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def number_in(file: Path) -> int:
     """Wait for another process to write a number to a file; return it."""
     assert eventually(lambda: file.exists() and file.read_text(encoding="utf-8").endswith("\n")), f"no {file.name}"

@@ -46,7 +46,7 @@ def test_one_comment_is_created_and_then_edited(
     assert second.outputs["regressions"] == "0"
     [edited] = list(pull.get_issue_comments())
     assert edited.id == created.id
-    assert "\n### 🔌 lindensee-cycles-support: 11 cases, f1&#95;score" in edited.body
+    assert "\n### ❌ lindensee-cycles-support: 11 cases, f1&#95;score" in edited.body
     assert "trekking-bike-two-days" in edited.body
     assert "36.00" in edited.body
     assert "29.00" in edited.body

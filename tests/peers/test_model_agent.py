@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,7 @@ from tests.peers.model_bench import (
     refuses,
     says,
 )
-from tests.support import PATIENCE_S, eventually, free_port, is_alive, is_listening, number_in
+from tests.support import PATIENCE_S, eventually, free_port, is_alive, number_in
 
 from agenteval.results.case import Usage
 
@@ -439,6 +440,11 @@ class TestTheAccount:
         usage = ran.results.summary.usage
         assert (usage.llm_calls, usage.input_tokens) == (2, 2 * INPUT_TOKENS)
         assert usage.cost_usd == pytest.approx(2 * (GPT.cost_usd or 0))
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager

@@ -256,7 +256,6 @@ def _concluded(state: _Case) -> GateOutcome:
 
 
 def _alone(state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion], why: str) -> Deciding:
-    """Decide without the base beside it: never proven, for days cannot be told from changes."""
     out = state.out
     out.stage = "alone"
     passes = max(map(length, state.evidence.first.values()), default=0)

@@ -208,7 +208,6 @@ def _is_selection(results: Results) -> bool:
 
 
 def _unmeasured_metrics(results: Results) -> tuple[list[str], list[str]]:
-    """Return the metrics that measured nothing: in the whole run, and only in some suites."""
     known = results.summary.metrics
     found = {(name, suite.path): name in known for suite in results.suites for name in suite.unmeasured}
     everywhere = dict.fromkeys(name for (name, _), is_known in found.items() if not is_known)

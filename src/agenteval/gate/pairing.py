@@ -228,10 +228,7 @@ def _first_reason(scores: list[Score] | None) -> str | None:
 
 
 def _answers(before: CaseResult, after: CaseResult) -> list[AnswerChange]:
-    """Return the turns of the iterations that best show the change: one that passed, one that failed.
-
-    The case may have passed in both runs, and in the current one not always.
-    """
+    """Return the turns of the iterations that best show the change: one that passed, one that failed."""
     old, new = _representative(before), after.telling_iteration
     then = {turn.index: turn for turn in (old.turns if old else [])}
     return [_answer(turn, then.get(turn.index)) for turn in (new.turns if new else [])]
@@ -274,7 +271,6 @@ def _representative(case: CaseResult) -> IterationResult | None:
 
 
 def _whole_if_cut(turn: TurnResult | None) -> Shortened | None:
-    """Return size and hash of the whole answer, if the comparison or the results contain only its beginning."""
     if turn is None or turn.response is None:
         return None
     is_cut = len(turn.response) > _ANSWER_CHARACTERS or "response" in turn.shortened

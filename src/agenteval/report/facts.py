@@ -301,9 +301,6 @@ def facts(
     """
     runs = earlier_runs(results, base)
     source = ReportSource(results, archive, runs, tuple(analyses), presentation or Presentation())
-    if results.run.shard is not None:
-        # A shard of a proof has the suspicions of the run, on which only the merge decides.
-        results = results.model_copy(update={"comparison": None})
     comparison, rules = results.comparison, results.gate.rules if results.gate else gate.rules
     gate = gate if gate.rules is rules else gate.model_copy(update={"rules": rules})
     about = _about(results, source.presentation.site)
@@ -311,7 +308,9 @@ def facts(
     causes = causes_of(results)
     compared = Base.of(comparison, results.run.started_at) if comparison else None
     differences = tuple(integrity_rows(results.run))
-    certainty = (*comparison.sentences, comparison.improvement) if comparison else ()
+    # Of the shards of a proof, only the merge knows how certain it is.
+    told = comparison if results.run.shard is None else None
+    certainty = (*told.sentences, told.improvement) if told else ()
     if gate.verdict == "failed" and comparison is not None and comparison.state == "clear":
         # A threshold is a rule.
         certainty = (comparison.improvement,)

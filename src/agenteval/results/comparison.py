@@ -84,7 +84,6 @@ class BaselineInfo(ResultsModel):
     """The baseline of a comparison.
 
     Attributes:
-        file: that the caller named; omitted if it was searched.
         workflow_run_id: the workflow run with its results, in the artifact ``workflow_artifact``; omitted if unknown.
         distance: number of commits from its commit to the base commit, with which the change is compared.
         between: the newest of these commits, whose changes are compared too; empty if unknown.

@@ -45,7 +45,6 @@ def attempt_key(root: Path, conditions: object) -> str:
 
 
 def _without(pattern: str) -> str:
-    """Return the pathspec that leaves out a pattern; without a slash it matches files in every folder."""
     return f":(top,exclude,glob){pattern if '/' in pattern else f'**/{pattern}'}"
 
 

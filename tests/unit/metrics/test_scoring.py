@@ -128,6 +128,12 @@ class TestRange:
 
 
 class TestNotApplicable:
+    @pytest.mark.parametrize("scope", ["suite", "case", "turn"])
+    def test_without_ground_truth_it_is_skipped(self, scope: Any) -> None:
+        metric = Probe(lambda _: Outcome(1.0), requires=frozenset({"ground_truth"}))
+        found = score(metric, observation(ground_truth=None), requested_by=scope, threshold=0.5)
+        assert (found.status, found.threshold, found.reason) == ("skipped", 0.5, "the case has no ground_truth")
+
     @pytest.mark.parametrize("passages", [None, ()])
     @pytest.mark.parametrize(("scope", "status"), [("suite", "skipped"), ("case", "error"), ("turn", "error")])
     def test_without_passages_it_is_an_error_where_they_were_asked_for(

@@ -192,7 +192,7 @@ def of_shard(run: Results, **fields: Any) -> Results:
             lambda run: run.model_copy(update={"tool": Tool(version="1.0")}),
             "1.json: written by another version of agenteval than 0.json",
         ),
-        (lambda run: changed(run, complete=False), "1.json: this run was interrupted; run it again"),
+        (lambda run: changed(run, complete=False), "1.json: shard 2 of 3 was interrupted; run it again"),
         (
             lambda run: run.model_copy(update={"baseline_runs": []}),
             "1.json: this run scored recorded traces; score them all in one run, with --traces FOLDER",

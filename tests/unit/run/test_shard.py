@@ -51,20 +51,6 @@ def test_invalid_shards(text: str) -> None:
         Shard.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("0/3", "asks for shard 0; there are shards 1 to 3"),
-        ("4/3", "asks for shard 4; there are shards 1 to 3"),
-        ("1/0", "asks for 0 shards; allowed are 1 to 1000"),
-        ("1/1001", "asks for 1001 shards; allowed are 1 to 1000"),
-    ],
-)
-def test_parts_that_there_are_not(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Shard.parse(text)
-
-
 # The shard of a parallel job
 
 AUTO = [

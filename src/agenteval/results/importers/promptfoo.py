@@ -163,7 +163,6 @@ def _columns(rows: Iterable[_Row]) -> Iterable[tuple[str, list[_Row]]]:
 def _cases(
     column: str, rows: list[_Row], suites: Sequence[base.KnownSuite]
 ) -> Iterator[tuple[str, CaseResult, str | None]]:
-    """Yield each case with the path of its suite, and with its question if that of the known case is another."""
     tests: dict[str, list[_Row]] = {}
     for row in rows:
         # A repeated test has another index and is otherwise the same.

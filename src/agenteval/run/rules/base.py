@@ -120,10 +120,7 @@ def read_base_rules(
 
 
 def _lost_suites(place: Checkout, baseline: Results | None) -> Iterator[Path]:
-    """Yield the files of the baseline's suites that the base commit has and the change has not.
-
-    Paths in results contain no links, so a path that leads through one is another file.
-    """
+    # Paths in results contain no links, so a path that leads through one is another file.
     for suite in baseline.suites if baseline else ():
         try:
             file = place.worktree / suite.path

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agenteval.core.confine import confined
-from agenteval.core.document import Document, KeyPath
+from agenteval.core.document import Document, KeyPath, dotted
 from agenteval.core.errors import ConfigError
 from agenteval.core.yaml import read_yaml
 
@@ -76,6 +76,9 @@ class TestLines:
     )
     def test_line_of_a_key_or_its_nearest_parent(self, folder: Path, path: KeyPath, line: int | None) -> None:
         assert read(folder, self.TEXT).line(path) == line
+
+    def test_a_path_may_begin_with_an_index(self) -> None:
+        assert dotted([0, "turns", 1, "input"]) == "[0].turns[1].input"
 
 
 # Text that would change the structure if it were inserted before parsing.

@@ -204,3 +204,17 @@ def test_mistakes(tmp_path: Path, files: dict[str, str], message: str, monkeypat
     monkeypatch.delenv("NOBODY", raising=False)
     (found,) = problems(tmp_path, **files)
     assert found.startswith(f"shop/{message}")
+
+
+def test_mistakes_in_several_files_are_named_at_once(tmp_path: Path) -> None:
+    found = problems(
+        tmp_path,
+        configs__evaluation="evaluators: [{name: a}]",
+        configs__input="inputs_file: made.yaml\npersonas: [{}]",
+        configs__simulation="parallel_runs: 0",
+    )
+    assert [problem.partition(":")[0] for problem in found] == [
+        "shop/configs/evaluation.yaml",
+        "shop/configs/input.yaml",
+        "shop/configs/simulation.yaml",
+    ]
