@@ -52,7 +52,7 @@ CONTRACT = {
         "baseline state stage why headline sentences unproven metrics cases baseline_runs suspicions family cost "
         "resources"
     ),
-    "comparison.baseline": "commit ref run_id created_at distance",
+    "comparison.baseline": "commit ref run_id created_at file distance",
 }
 
 
