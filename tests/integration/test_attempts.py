@@ -218,3 +218,53 @@ def test_who_made_it_forget_is_told(folder: Path) -> None:
     assert outcome.warnings[:2] == ("a note", said)
     assert outcome.results.memory is not None
     assert outcome.results.memory.forgotten_by == "someone"
+
+
+def broken_agent(folder: Path, broken: Sequence[str]) -> None:
+    """Commit an agent that never answers some cases right, and repeats no answer."""
+    code = (
+        "import random\n"
+        "def reply(request):\n"
+        f"    wrong = request['case'] in {list(broken)!r} or random.random() < 0.02\n"
+        "    return 'wrong' if wrong else request['input']\n"
+    )
+    (folder / "agent.py").write_text(code, encoding="utf-8")
+    commit(folder)
+
+
+@pytest.mark.long
+def test_a_proven_regression_is_proven_or_cleared_in_the_next_attempt(folder: Path) -> None:
+    write_suite(folder, [case(f"c{number}") for number in range(20)], agent=echo_agent(folder))
+    (folder / "agenteval.yaml").write_text("gate: {fail_on: [regressions]}\niterations: 3\n", encoding="utf-8")
+    broken_agent(folder, [])
+    run(Settings(quiet=True, out=Path("agenteval-report/base")))
+    git(folder, "checkout", "--quiet", "-b", "feature")
+    baseline = Path("agenteval-report/base/results.json")
+    source = Source()
+
+    def attempt() -> RunOutcome:
+        outcome = evaluated(source, baseline=baseline)
+        source.keep(outcome.results)
+        return outcome
+
+    broken_agent(folder, ["c1", "c2", "c3", "c4", "c5"])
+    first = attempt()
+    assert first.gate.verdict == "failed", first.gate
+    assert first.results.memory is not None
+    assert first.results.memory.proven
+
+    broken_agent(folder, ["c1", "c2", "c3", "c4", "c5", "none"])
+    second = attempt()
+    assert second.gate.verdict == "failed"
+    assert second.results.memory is not None
+    assert second.results.memory.attempt == 2
+    assert second.results.memory.proven
+    assert attempt().results.memory == second.results.memory.model_copy(update={"repeats": True})
+
+    broken_agent(folder, [])
+    mended = attempt()
+    assert mended.gate.verdict == "passed", mended.gate
+    assert mended.results.memory is not None
+    assert (mended.results.memory.attempt, mended.results.memory.proven) == (3, [])
+    assert mended.results.comparison is not None
+    assert mended.results.comparison.cost is not None
