@@ -42,7 +42,7 @@ class Metric:
 
 @dataclass
 class Outcome:
-    state: str = "clear"                         # clear | cleared | proven | unproven
+    state: str = "clear"                         # clear | suspicious | cleared | proven | unproven
     why: str = ""
     means: dict[str, tuple[float, float, float]] = field(default_factory=dict)     # proven: difference, p, limit
     cases: dict[tuple[str, int], tuple[int, int, float, float]] = field(default_factory=dict)   # proven: failures pr, base, p, limit
@@ -169,8 +169,8 @@ def unaided(run: Run, baseline: Sequence[Run], metrics: dict[str, Metric], rules
             return True
     return False
 
-def never_passes(cases: list[tuple[str, int]], first: Run, second: Run, old: dict[str, list[Array]], metrics: dict[str, Metric], again: Again, size: int, rules: Rules, out: Outcome) -> bool:
-    """No base to run: suspicious cases are asked again until they pass, at most `retries` times (three were made); one that never did is not noise."""
+def never_passes(cases: list[tuple[str, int]], first: Run, second: Run, old: dict[str, list[Array]], metrics: dict[str, Metric], again: Again, size: int, rules: Rules, out: Outcome) -> str:
+    """No base to run: the state after suspicious cases were asked again until they pass, at most `retries` times (three were made)."""
     def results(m: str, i: int) -> Array:
         x = np.concatenate([first[m][i], second[m][i]])
         return x[~np.isnan(x)]
@@ -179,12 +179,15 @@ def never_passes(cases: list[tuple[str, int]], first: Run, second: Run, old: dic
         if cases:
             rows = np.array(sorted({i for _, i in cases}))
             add(out, second, again("pr", rows), rows, size)
+    state = "cleared"
     for m, i in cases:
         now, before = results(m, i), np.concatenate([x[i] for x in old[m]])
         before = before[~np.isnan(before)]
-        if len(now) and (now < metrics[m].threshold).all() and fisher(len(now), len(now), int((before < metrics[m].threshold).sum()), len(before)) <= rules.alone_always:
-            return True
-    return False
+        if (now < metrics[m].threshold).all():
+            if len(now) and fisher(len(now), len(now), int((before < metrics[m].threshold).sum()), len(before)) <= rules.alone_always:
+                return "unproven"
+            state = "suspicious"
+    return state
 
 
 # ---- proof: side by side
@@ -262,8 +265,10 @@ def gate(first: Run, baseline: Sequence[Run], metrics: dict[str, Metric], again:
     means = [m for m in means if suspicion(both[m], old[m], metrics[m]) <= rules.agree / share]
     cases = [(m, i) for m, i in cases if not (second[m][i][:3] >= metrics[m].threshold).all()]
     if not has_base:
-        bad = (means or cases) and unaided(both if means else first, baseline, metrics, rules) or never_passes(cases, first, second, old, metrics, again, size, rules, out)
-        out.state = "unproven" if bad else "cleared"
+        bad = (means or cases) and unaided(both if means else first, baseline, metrics, rules)
+        out.state = "unproven" if bad else never_passes(cases, first, second, old, metrics, again, size, rules, out)
+        if out.state == "cleared" and means:
+            out.state = "suspicious"
         return out
     # 3. side by side: single cases first (cheap), then means
     family = len(means) + len(cases)

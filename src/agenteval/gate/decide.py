@@ -101,11 +101,11 @@ def decide(evidence: Evidence, rules: Constants | None = None, seed: int | str |
     try:
         means, cases = yield from _once_more(state, means, cases)
         out.suspicions = _later(out.suspicions, [*means, *cases])
-        if evidence.no_base:
-            return (yield from _alone(state, means, cases, evidence.no_base))
         if not means and not cases:
             out.state, out.stage = "cleared", "second"
             return out
+        if evidence.no_base:
+            return (yield from _alone(state, means, cases, evidence.no_base))
         try:
             yield from _prove(state, means, cases, seed)
         except CannotRunError as error:
@@ -265,38 +265,44 @@ def _alone(state: _Case, means: list[GateSuspicion], cases: list[GateSuspicion],
             name: joined([state.first.get(name, {}), _first_passes(out.second.get(name, {}), passes)])
             for name in state.metrics
         }
-    is_strong = bool(means or cases) and is_unproven_alone(seen, state.baseline, state.metrics, state.rules)
-    if not is_strong:
-        is_strong = yield from _never_passes(state, cases)
-    out.state, out.why = ("unproven", why) if is_strong else ("cleared", "")
+    is_strong = is_unproven_alone(seen, state.baseline, state.metrics, state.rules)
+    never = [] if is_strong else (yield from _never_passed(state, cases))
+    if is_strong or any(_is_no_noise(state, item) for item in never):
+        out.state, out.why = "unproven", why
+    elif means or never:
+        out.state, out.why = "suspicious", why
+    else:
+        out.state = "cleared"
     return out
 
 
-def _never_passes(state: _Case, cases: list[GateSuspicion]) -> Generator[Ask, Pass, bool]:
-    """Ask suspicious cases again until they pass; return whether one never did, which is not noise."""
+def _never_passed(state: _Case, cases: list[GateSuspicion]) -> Generator[Ask, Pass, list[GateSuspicion]]:
+    """Ask suspicious cases again until they pass; return those that never did."""
     out, rules = state.out, state.rules
 
-    def results(item: GateSuspicion) -> list[float]:
-        runs = (state.first, out.second)
-        return [value for run in runs for value in known(run.get(item.metric, {}).get(item.case or "", ()))]
-
-    def fails_always(item: GateSuspicion) -> bool:
-        found = results(item)
-        return state.metrics[item.metric].failures(item.case or "", found) == len(found)
+    def fail_always() -> list[GateSuspicion]:
+        found = [(item, _results(state, item)) for item in cases]
+        return [item for item, row in found if state.metrics[item.metric].failures(item.case or "", row) == len(row)]
 
     for _ in range(rules.tries - rules.again):
-        cases = [item for item in cases if fails_always(item)]
+        cases = fail_always()
         if cases:
             rows = tuple(dict.fromkeys(item.case for item in cases if item.case is not None))
             yield from one_pass(out, out.second, Ask("pr", rows, "alone"))
-    for item in cases:
-        now = results(item)
-        before = known(joined(state.earlier(item.metric)).get(item.case or "", ()))
-        failed = state.metrics[item.metric].failures(item.case or "", before)
-        is_not_noise = bool(now) and fisher_p(failed, len(before), len(now), len(now)) <= rules.alone_always
-        if is_not_noise and fails_always(item):
-            return True
-    return False
+    return fail_always()
+
+
+def _results(state: _Case, item: GateSuspicion) -> list[float]:
+    runs = (state.first, state.out.second)
+    return [value for run in runs for value in known(run.get(item.metric, {}).get(item.case or "", ()))]
+
+
+def _is_no_noise(state: _Case, item: GateSuspicion) -> bool:
+    """Return whether a case that never passed hardly could, by the earlier runs."""
+    now = len(_results(state, item))
+    before = known(joined(state.earlier(item.metric)).get(item.case or "", ()))
+    failed = state.metrics[item.metric].failures(item.case or "", before)
+    return bool(now) and fisher_p(failed, len(before), now, now) <= state.rules.alone_always
 
 
 def decide_improvement(evidence: Evidence, rules: Constants | None = None, seed: int | str | None = None) -> Deciding:

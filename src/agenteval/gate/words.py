@@ -114,7 +114,7 @@ def sentences(out: GateOutcome, told: Telling) -> list[str]:
     match out.state:
         case "proven":
             return list(_proofs(out, told))
-        case "unproven":
+        case "unproven" | "suspicious" if out.why:
             return [f"We could not tell: {without_markup(out.why)}.", *_weak(out, told)]
         case "suspicious":
             return [*_weak(out, told), f"Nothing ran beside {told.base} yet: run agenteval prove."]

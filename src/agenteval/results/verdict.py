@@ -126,7 +126,7 @@ STATUSES: Mapping[str, str] = {
 }
 STATES: Mapping[str, str] = {
     "clear": "the first run is not lower than the baseline explains",
-    "suspicious": "it may be worse, and nothing ran side by side to tell: run `agenteval prove`",
+    "suspicious": "it may be worse, and nothing ran side by side to tell",
     "cleared": "the first run was lower, but a second run, or the control beside it, shows no drop",
     "proven": "it is worse than the control beside it",
     "unproven": "it may be worse, and what the proof needs is missing",
